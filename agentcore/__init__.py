@@ -1,0 +1,1 @@
+"""AgentCore Memory: a memory service for AI agents."""

@@ -1,0 +1,149 @@
+"""Every failure of the product: its wire code, its message, and whether trying again can help.
+
+A class's docstring is its default message. Drivers' errors are translated into these where they occur, with
+the cause kept; `rpc.py` turns them into JSON-RPC error objects in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Any, ClassVar
+
+
+class JsonRpcErrorCode(IntEnum):
+    """The wire codes. They are a contract with users: never renumbered, never reused."""
+
+    PARSE_ERROR = -32700
+    INVALID_REQUEST = -32600
+    METHOD_NOT_FOUND = -32601
+    INVALID_PARAMS = -32602
+    INTERNAL_ERROR = -32603
+    NOT_FOUND = -32001
+    CONFLICT = -32002
+    TOO_LARGE = -32003
+    RATE_LIMITED = -32004
+    DEPENDENCY_UNAVAILABLE = -32005
+    NOT_READY = -32006
+    AUTHENTICATION_FAILED = -32103
+    NOT_AUTHORISED = -32104
+
+
+class AgentCoreError(Exception):
+    """Something went wrong inside the memory service."""
+
+    code: ClassVar[JsonRpcErrorCode] = JsonRpcErrorCode.INTERNAL_ERROR
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str | None = None, *, data: Mapping[str, Any] | None = None) -> None:
+        self.message = message or (type(self).__doc__ or "").strip()
+        self.data: dict[str, Any] = dict(data or {})
+        super().__init__(self.message)
+
+
+class ParseError(AgentCoreError):
+    """Parse error"""
+
+    code = JsonRpcErrorCode.PARSE_ERROR
+
+
+class InvalidRequest(AgentCoreError):
+    """Invalid Request"""
+
+    code = JsonRpcErrorCode.INVALID_REQUEST
+
+
+class MethodNotFound(AgentCoreError):
+    """Method not found"""
+
+    code = JsonRpcErrorCode.METHOD_NOT_FOUND
+
+
+class InvalidParams(AgentCoreError):
+    """Invalid params"""
+
+    code = JsonRpcErrorCode.INVALID_PARAMS
+
+
+class InternalError(AgentCoreError):
+    """Internal error"""
+
+    code = JsonRpcErrorCode.INTERNAL_ERROR
+
+
+class NotFound(AgentCoreError):
+    """No such memory."""
+
+    code = JsonRpcErrorCode.NOT_FOUND
+
+
+class Conflict(AgentCoreError):
+    """The request contradicts what is already stored."""
+
+    code = JsonRpcErrorCode.CONFLICT
+
+
+class TooLarge(AgentCoreError):
+    """The request is larger than the service accepts."""
+
+    code = JsonRpcErrorCode.TOO_LARGE
+
+
+class RateLimited(AgentCoreError):
+    """Too many requests; `data.retry_after_seconds` says how long to wait."""
+
+    code = JsonRpcErrorCode.RATE_LIMITED
+    retryable = True
+
+
+class DependencyUnavailable(AgentCoreError):
+    """A part the service depends on does not answer."""
+
+    code = JsonRpcErrorCode.DEPENDENCY_UNAVAILABLE
+    retryable = True
+
+
+class NotReady(AgentCoreError):
+    """The service is starting or stopping."""
+
+    code = JsonRpcErrorCode.NOT_READY
+    retryable = True
+
+
+class AuthenticationFailed(AgentCoreError):
+    """Authentication failed."""
+
+    code = JsonRpcErrorCode.AUTHENTICATION_FAILED
+
+
+class NotAuthorised(AgentCoreError):
+    """The token lacks the scope this method needs."""
+
+    code = JsonRpcErrorCode.NOT_AUTHORISED
+
+
+class ConfigurationError(AgentCoreError):
+    """The configuration is wrong; each problem is listed with its mend."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = list(problems)
+        lines = "\n".join(f"  - {problem}" for problem in self.problems)
+        super().__init__(f"The configuration is wrong:\n{lines}")
+
+
+class StartupError(AgentCoreError):
+    """The service cannot start; the message says what to do."""
+
+
+def _descendants(root: type[AgentCoreError]) -> list[type[AgentCoreError]]:
+    return [found for child in root.__subclasses__() for found in (child, *_descendants(child))]
+
+
+_BY_CODE = {error.code: error for error in _descendants(AgentCoreError)
+            if error not in (ConfigurationError, StartupError)}
+
+
+def from_wire(code: int, message: str, data: Mapping[str, Any] | None = None) -> AgentCoreError:
+    """The error a client raises for an error object it received; an unknown code becomes `AgentCoreError`."""
+    known = {int(each): error for each, error in _BY_CODE.items()}
+    return known.get(code, AgentCoreError)(message, data=data)
