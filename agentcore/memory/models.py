@@ -1,0 +1,221 @@
+"""The nouns of the product: records, interactions and the value types their fields share. Validation only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+MAX_TEXT_CHARS = 262_144
+MAX_ID_CHARS = 255
+MAX_LABELS = 64
+MAX_METADATA_NODES = 2_048
+MAX_EMBEDDING_DIMENSIONS = 16_000
+
+
+class MemoryType(StrEnum):
+    """The layer a memory lives in."""
+
+    WORKING = "working"
+    EPISODIC = "episodic"
+    SEMANTIC = "semantic"
+    PROCEDURAL = "procedural"
+
+
+def _without_nul(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("contains a NUL character, which text cannot hold")
+    return text
+
+
+def _printable(text: str) -> str:
+    if any(ord(char) < 32 or ord(char) == 127 for char in text):
+        raise ValueError("contains control characters")
+    return text
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is empty")
+    return text
+
+
+def _in_utc(moment: datetime) -> datetime:
+    """A time without a zone is taken as UTC."""
+    if moment.tzinfo is None:
+        return moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as cause:
+        raise ValueError("lies outside the years 1 to 9999") from cause
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        yield current
+        if isinstance(current, dict):
+            pending.extend(current.keys())
+            pending.extend(current.values())
+        elif isinstance(current, list):
+            pending.extend(current)
+
+
+def _storable_json(value: Any) -> Any:
+    for count, leaf in enumerate(_leaves(value)):
+        if count > MAX_METADATA_NODES:
+            raise ValueError(f"holds more than {MAX_METADATA_NODES} values")
+        if isinstance(leaf, str):
+            _without_nul(leaf)
+            leaf.encode()  # a lone surrogate raises UnicodeEncodeError, which is a ValueError
+    return value
+
+
+Text = Annotated[str, Field(max_length=MAX_TEXT_CHARS), AfterValidator(_without_nul)]
+FilledText = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARS),
+                       AfterValidator(_without_nul), AfterValidator(_not_blank)]
+Identifier = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS), AfterValidator(_printable)]
+Label = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS), AfterValidator(_without_nul),
+                  AfterValidator(_not_blank)]
+Labels = Annotated[list[Label], Field(max_length=MAX_LABELS)]
+Moment = Annotated[datetime, AfterValidator(_in_utc)]
+Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+JsonValue = Annotated[Any, AfterValidator(_storable_json)]
+Metadata = Annotated[dict[str, Any], AfterValidator(_storable_json)]
+Vector = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]],
+                   Field(min_length=1, max_length=MAX_EMBEDDING_DIMENSIONS)]
+TtlSeconds = Annotated[int, Field(ge=1, le=100 * 366 * 86_400)]
+
+
+class Strict(BaseModel):
+    """A frozen model that refuses unknown fields by name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Interaction(Strict):
+    """What an agent hands in: what was asked, what was answered, what was done and how it ended."""
+
+    query: Text | None = Field(None, description="What was asked or said to the agent.")
+    response: Text | None = Field(None, description="What the agent answered.")
+    actions: Annotated[list[JsonValue], Field(max_length=256)] = Field(
+        default_factory=list, description="What was done: texts or objects, in order.")
+    outcome: JsonValue = Field(None, description="How it ended: a text or an object.")
+    interaction_id: Identifier | None = None
+    task_id: Identifier | None = None
+    session_id: Identifier | None = None
+    user_id: Identifier | None = None
+    speaker: Identifier | None = None
+    timestamp: Moment | None = Field(None, description="When it happened; now if absent.")
+    metadata: Metadata = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Interaction:
+        if self.query is None and self.response is None and not self.actions and self.outcome is None:
+            raise ValueError("needs at least one of query, response, actions, outcome")
+        return self
+
+
+class Link(Strict):
+    """A typed, weighted tie from one memory to another of the same agent."""
+
+    target_id: UUID
+    relation: Identifier = "relates_to"
+    weight: Share = 1.0
+
+
+class MemoryRecord(Strict):
+    """One memory, whole: what was said, what was derived from it, and its life so far."""
+
+    memory_id: UUID
+    memory_type: MemoryType
+    content: str
+    summary: str
+    timestamp: datetime
+    interaction_id: str | None = None
+    task_id: str | None = None
+    session_id: str | None = None
+    user_id: str | None = None
+    namespace: str | None = None
+    speaker: str | None = None
+    external_id: str | None = None
+    actions: list[Any] = Field(default_factory=list)
+    outcome: Any = None
+    entities: list[str] = Field(default_factory=list)
+    facts: list[str] = Field(default_factory=list)
+    keywords: list[str] = Field(default_factory=list)
+    tags: list[str] = Field(default_factory=list)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    relevance_score: float = 0.5
+    pinned: bool = False
+    expires_at: datetime | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    superseded_by: UUID | None = None
+    parent_memory_id: UUID | None = None
+    related_memory_ids: list[UUID] = Field(default_factory=list)
+    access_count: int = 0
+    last_accessed: datetime | None = None
+    provenance: dict[str, Any] = Field(default_factory=dict)
+    embedding_model: str | None = None
+    content_hash: str = ""
+    version: int = 1
+    created_at: datetime
+    updated_at: datetime
+
+
+class ScoreTerm(Strict):
+    """One term's share in a score: `contribution` = `weight` x `value`."""
+
+    value: float
+    weight: float
+    contribution: float
+
+
+class MemorySummary(Strict):
+    """A memory as a search gives it back; with `explain`, `terms` says where its score came from."""
+
+    memory_id: UUID
+    memory_type: MemoryType
+    content: str
+    summary: str
+    timestamp: datetime
+    score: float | None = Field(None, description="The fused ranking value, 0 to 1.")
+    similarity: float | None = Field(None, description="The cosine alone; null without a vector.")
+    relevance_score: float
+    speaker: str | None = None
+    task_id: str | None = None
+    session_id: str | None = None
+    user_id: str | None = None
+    namespace: str | None = None
+    external_id: str | None = None
+    entities: list[str] = Field(default_factory=list)
+    keywords: list[str] = Field(default_factory=list)
+    tags: list[str] = Field(default_factory=list)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    terms: dict[str, ScoreTerm] | None = None
+
+
+class Dropped(Strict):
+    """How many were left out, and why."""
+
+    reason: str
+    count: int
+
+
+class Receipt(Strict):
+    """What a call searched, found, dropped and how long each step took."""
+
+    searched: dict[str, Any] = Field(default_factory=dict, description="What was searched, and how.")
+    candidates: dict[str, int] = Field(default_factory=dict, description="Candidates by arm.")
+    dropped: list[Dropped] = Field(default_factory=list)
+    degraded: list[str] = Field(default_factory=list, description="Parts that did not answer, and what was done.")
+    timings_ms: dict[str, float] = Field(default_factory=dict)
+
+
+StoreStatus = Literal["stored", "existing", "reinforced", "rejected"]

@@ -1,0 +1,332 @@
+"""Params and results of every `memory.*` method: the contract with callers, refusing unknown fields by name."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import Field, model_validator
+
+from agentcore.memory.models import (
+    FilledText,
+    Identifier,
+    Interaction,
+    Labels,
+    Link,
+    MemoryRecord,
+    MemorySummary,
+    MemoryType,
+    Metadata,
+    Moment,
+    Receipt,
+    Share,
+    StoreStatus,
+    Strict,
+    Text,
+    TtlSeconds,
+    Vector,
+)
+
+MAX_BATCH_ITEMS = 1_000
+MAX_K = 200
+MAX_PAGE = 1_000
+MAX_IDS = 10_000
+MAX_CONTEXT_TOKENS = 1_000_000
+
+MemoryTypes = Annotated[list[MemoryType], Field(min_length=1, max_length=len(MemoryType))]
+PruningStrategyName = Literal["least_relevant", "oldest_first", "frequency_based"]
+
+
+class Filters(Strict):
+    """Which memories are meant; every field given must hold, lists match any of their values."""
+
+    memory_types: MemoryTypes | None = Field(None, description="Only these layers.")
+    task_id: Identifier | None = None
+    session_id: Identifier | None = None
+    user_id: Identifier | None = None
+    namespace: Identifier | None = None
+    after: Moment | None = Field(None, description="Timestamp at or after this time.")
+    before: Moment | None = Field(None, description="Timestamp before this time.")
+    entities: Labels | None = None
+    keywords: Labels | None = None
+    tags: Labels | None = None
+    min_importance: Share | None = None
+
+    @model_validator(mode="after")
+    def _range_has_sense(self) -> Filters:
+        if self.after is not None and self.before is not None and self.after >= self.before:
+            raise ValueError("after must lie before 'before'")
+        return self
+
+    def conditions(self) -> dict[str, Any]:
+        """The filters given, as plain JSON values; the key set of `memory_matches` in the schema."""
+        given = self.model_dump(mode="json", include=set(Filters.model_fields), exclude_none=True)
+        for name in ("entities", "keywords"):
+            if name in given:
+                given[name] = [label.casefold() for label in given[name]]
+        return given
+
+
+class StoreParams(Strict):
+    """What to remember: an `interaction`, or a plain `content`."""
+
+    interaction: Interaction | None = None
+    content: FilledText | None = None
+    memory_type: MemoryType | None = Field(None, description="The layer; episodic if absent.")
+    importance: Share | None = Field(None, description="The memory's own worth; 0.5 if absent.")
+    tags: Labels = Field(default_factory=list)
+    namespace: Identifier | None = None
+    user_id: Identifier | None = None
+    session_id: Identifier | None = None
+    task_id: Identifier | None = None
+    speaker: Identifier | None = None
+    timestamp: Moment | None = Field(None, description="When it happened; now if absent.")
+    ttl_seconds: TtlSeconds | None = Field(None, description="Seconds until it expires.")
+    pinned: bool = Field(False, description="Never pruned, never expired.")
+    external_id: Identifier | None = Field(None, description="The caller's own id, given back as it is.")
+    idempotency_key: Identifier | None = Field(
+        None, description="The same key gives the same memory_id and stores nothing twice.")
+    embedding: Vector | None = Field(None, description="A vector of the caller's, instead of the embedder's.")
+    parent_memory_id: UUID | None = None
+    links: Annotated[list[Link], Field(max_length=64)] = Field(default_factory=list)
+    force: bool = Field(False, description="Store what the gate or the duplicate check would hold back.")
+    metadata: Metadata = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_source(self) -> StoreParams:
+        if (self.interaction is None) == (self.content is None):
+            raise ValueError("needs either interaction or content, and not both")
+        return self
+
+
+class StoreResult(Strict):
+    success: bool
+    memory_id: UUID | None
+    status: StoreStatus
+    reason: str | None = Field(None, description="Why it was rejected.")
+    receipt: Receipt | None = None
+
+
+class StoreBatchParams(Strict):
+    """Many stores in one transaction."""
+
+    items: Annotated[list[StoreParams], Field(min_length=1, max_length=MAX_BATCH_ITEMS)]
+
+
+class StoreBatchResult(Strict):
+    success: bool
+    results: list[StoreResult] = Field(description="One for each item, in order.")
+
+
+class Turn(Strict):
+    """One earlier turn of the conversation that a query belongs to."""
+
+    role: Identifier = "user"
+    content: Text
+
+
+class RetrieveParams(Filters):
+    """What is asked, and which memories may answer."""
+
+    query: FilledText
+    k: Annotated[int, Field(ge=1, le=MAX_K)] = Field(5, description="How many memories at most.")
+    min_score: Share | None = Field(None, description="The least similarity (cosine) of a memory.")
+    asked_at: Moment | None = Field(None, description="The time 'now' of the question.")
+    history: Annotated[list[Turn], Field(max_length=64)] = Field(
+        default_factory=list, description="Earlier turns, oldest first: they complete a vague query.")
+    as_of: Moment | None = Field(None, description="Answer as of this time.")
+    query_vector: Vector | None = Field(None, description="A vector of the caller's, instead of the embedder's.")
+    explain: bool = Field(False, description="Say where each score came from.")
+
+
+class RetrieveResult(Strict):
+    memories: list[MemorySummary]
+    receipt: Receipt
+
+
+class ContextParams(Filters):
+    """What the prompt is about, and how many tokens the context may take."""
+
+    query: FilledText
+    task_id: Identifier | None = Field(None, description="The task whose working memory comes first.")
+    max_tokens: Annotated[int, Field(ge=1, le=MAX_CONTEXT_TOKENS)] = 2_000
+    min_score: Share | None = None
+    asked_at: Moment | None = None
+    history: Annotated[list[Turn], Field(max_length=64)] = Field(default_factory=list)
+    as_of: Moment | None = None
+    query_vector: Vector | None = None
+    explain: bool = False
+
+
+class ContextResult(Strict):
+    context: str
+    token_count: int
+    memory_ids: list[UUID] = Field(description="The memories in the context, in its order.")
+    receipt: Receipt
+
+
+class Updates(Strict):
+    """What changes; a field that is absent stays as it is."""
+
+    content: FilledText | None = Field(None, description="The corrected text; summary and vector follow.")
+    context: FilledText | None = Field(None, description="New information, added below the content.")
+    relevance_score: Share | None = None
+    importance: Share | None = Field(None, description="The same as relevance_score.")
+    tags: Labels | None = None
+    metadata: Metadata | None = Field(None, description="Merged into the metadata; null removes a key.")
+    pinned: bool | None = None
+    ttl_seconds: TtlSeconds | None = Field(None, description="Seconds from now until it expires.")
+    links: Annotated[list[Link], Field(max_length=64)] = Field(default_factory=list, description="Links to add.")
+    unlink: Annotated[list[UUID], Field(max_length=64)] = Field(
+        default_factory=list, description="Targets whose links go.")
+    if_version: int | None = Field(None, ge=1, description="Change only this version; else a conflict.")
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Updates:
+        if not self.model_fields_set - {"if_version"}:
+            raise ValueError("names no field to change")
+        if self.relevance_score is not None and self.importance is not None:
+            raise ValueError("relevance_score and importance are the same field: give one")
+        if self.content is not None and self.context is not None:
+            raise ValueError("give either content (a correction) or context (an addition)")
+        return self
+
+
+class UpdateParams(Strict):
+    """Which memory, and what changes."""
+
+    memory_id: UUID
+    updates: Updates
+
+
+class UpdateResult(Strict):
+    success: bool
+    memory_id: UUID
+    version: int
+
+
+class PruneParams(Strict):
+    """Which layer is cut back, by which strategy, and how far."""
+
+    memory_layer: MemoryType
+    strategy: PruningStrategyName = "least_relevant"
+    target: int | float | None = Field(
+        None, description="How many: a whole number is a count, a fraction below 1 a share of the layer. "
+                          "Absent: down to capacity where exceeded, else the lowest 20 %.", gt=0)
+    dry_run: bool = Field(False, description="Name what would go, and take nothing.")
+
+    @model_validator(mode="after")
+    def _target_is_count_or_share(self) -> PruneParams:
+        if isinstance(self.target, float) and self.target >= 1 and not self.target.is_integer():
+            raise ValueError("target is a whole count, or a share below 1")
+        return self
+
+
+class PruneResult(Strict):
+    pruned_count: int
+    memory_ids: list[UUID] = Field(default_factory=list, description="What went, or would go in a dry run.")
+    dry_run: bool = False
+
+
+class GetParams(Strict):
+    """Which memory."""
+
+    memory_id: UUID
+
+
+class GetResult(Strict):
+    memory: MemoryRecord
+
+
+class ListParams(Filters):
+    """Which memories, in which order, how many a page."""
+
+    order_by: Literal["timestamp", "importance", "access_count"] = "timestamp"
+    descending: bool = True
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 50
+    cursor: Annotated[str, Field(max_length=512)] | None = Field(
+        None, description="`next_cursor` of the page before.")
+
+
+class ListResult(Strict):
+    memories: list[MemoryRecord]
+    next_cursor: str | None
+    receipt: Receipt
+
+
+class CountParams(Filters):
+    """Which memories."""
+
+
+class CountResult(Strict):
+    count: int
+    receipt: Receipt
+
+
+class DeleteParams(Filters):
+    """Ids, or a filter with `confirm`."""
+
+    memory_ids: Annotated[list[UUID], Field(min_length=1, max_length=MAX_IDS)] | None = None
+    confirm: bool = Field(False, description="Needed when a filter, or nothing, says what goes.")
+
+    @model_validator(mode="after")
+    def _says_what(self) -> DeleteParams:
+        if self.memory_ids is not None and self.conditions():
+            raise ValueError("give either memory_ids or filters")
+        if self.memory_ids is None and not self.confirm:
+            raise ValueError("deleting by filter needs confirm: true")
+        return self
+
+
+class DeleteResult(Strict):
+    deleted_count: int
+
+
+class StatsParams(Strict):
+    """Nothing to say."""
+
+
+class LayerStats(Strict):
+    count: int
+    capacity: int = Field(description="0 means unlimited.")
+    oldest: datetime | None = None
+    newest: datetime | None = None
+    pinned: int = 0
+    waiting_for_embedding: int = 0
+
+
+class StatsResult(Strict):
+    total: int
+    layers: dict[MemoryType, LayerStats]
+    links: int
+    archived: int
+    accesses: int
+    receipt: Receipt
+
+
+class CapabilitiesParams(Strict):
+    """Nothing to say."""
+
+
+class CapabilitiesResult(Strict):
+    version: str
+    embedding_model: str | None
+    embedding_dimensions: int | None
+    vector_store: str
+    archive: str
+    memory_types: list[MemoryType]
+    pruning_strategies: list[str]
+    limits: dict[str, int]
+    features: list[str]
+
+
+class CompleteTaskParams(Strict):
+    """Which task has ended."""
+
+    task_id: Identifier
+
+
+class CompleteTaskResult(Strict):
+    success: bool
+    cleared_count: int = Field(description="Memories that left working memory.")
