@@ -7,6 +7,7 @@ method table, the client, the OpenRPC document and the method reference are deri
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
@@ -42,6 +43,18 @@ from agentcore.memory.params import (
 
 Scope = Literal["memory:read", "memory:write", "memory:admin"]
 SCOPES: tuple[Scope, ...] = ("memory:read", "memory:write", "memory:admin")
+
+
+
+@dataclass(frozen=True)
+class Caller:
+    """On whose behalf a call is made: the token's subject, and where the call came from."""
+
+    agent_id: str
+    token_id: str | None = None
+    trace_id: str | None = None
+    a2a_context: Mapping[str, Any] | None = None
+
 
 ParamsT = TypeVar("ParamsT", bound=Strict)
 ResultT = TypeVar("ResultT", bound=Strict)
