@@ -23,10 +23,13 @@ class Settings(BaseSettings):
 
     # Where it runs
     agentcore_home: Path | None = Field(
-        None, description="Directory of all embedded data. Default: the platform's user data directory.")
+        None, description="Directory of all embedded data. Default: the platform's user data directory."
+    )
     agentcore_cache: Path | None = Field(
-        None, description="Directory of what can be made again (model graph, token tables). "
-                          "Default: the platform's user cache directory.")
+        None,
+        description="Directory of what can be made again (model graph, token tables). "
+        "Default: the platform's user cache directory.",
+    )
     host: str = Field("127.0.0.1", description="Address the service listens on.")
     port: int = Field(8080, ge=0, le=65_535, description="Port the service listens on; 0 takes a free one.")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level logged.")
@@ -34,33 +37,45 @@ class Settings(BaseSettings):
 
     # Parts
     database_url: SecretStr | None = Field(
-        None, description="PostgreSQL with pgvector. Unset: the service starts its own.")
+        None, description="PostgreSQL with pgvector. Unset: the service starts its own."
+    )
     database_read_url: SecretStr | None = Field(
-        None, description="A read replica for retrieval. Unset: reads go to DATABASE_URL.")
+        None, description="A read replica for retrieval. Unset: reads go to DATABASE_URL."
+    )
     database_pool_size: int = Field(10, ge=1, le=200, description="Connections a pool holds at most.")
-    database_timeout_seconds: float = Field(10.0, gt=0, description="Longest wait for a connection or statement.")
+    database_timeout_seconds: float = Field(
+        10.0, gt=0, description="Longest wait for a connection or statement."
+    )
     redis_url: SecretStr | None = Field(None, description="Redis. Unset: the service starts its own.")
     redis_timeout_seconds: float = Field(0.5, gt=0, description="Longest wait for Redis.")
 
     # Tokens
     jwt_algorithm: JwtAlgorithm = Field("HS256", description="The one algorithm accepted in tokens.")
     jwt_secret_key: SecretStr | None = Field(
-        None, description="HS256 secret, at least 32 bytes. Unset and embedded: made once, kept in the home.")
+        None, description="HS256 secret, at least 32 bytes. Unset and embedded: made once, kept in the home."
+    )
     jwt_jwks_url: str | None = Field(None, description="Where the public keys are (RS256, ES256, EdDSA).")
     jwt_issuer: str | None = Field(None, description="Required `iss` of a token. Unset: not checked.")
     jwt_audience: str | None = Field(None, description="Required `aud` of a token. Unset: not checked.")
 
     # Embeddings
     embedding_model: Literal["local", "openai", "cohere", "hashing", "none"] | str = Field(
-        "local", description="local | openai | cohere | hashing | none (words only) | module:attribute.")
+        "local", description="local | openai | cohere | hashing | none (words only) | module:attribute."
+    )
     embedding_model_name: str | None = Field(
-        None, description="The provider's model. Default: all-MiniLM-L6-v2, text-embedding-3-small, "
-                          "embed-english-v3.0.")
+        None,
+        description="The provider's model. Default: all-MiniLM-L6-v2, text-embedding-3-small, "
+        "embed-english-v3.0.",
+    )
     embedding_dimensions: int = Field(384, ge=1, le=16_000, description="Length of a vector.")
-    embedding_timeout_seconds: float = Field(10.0, gt=0, description="Longest wait for one embedding request.")
+    embedding_timeout_seconds: float = Field(
+        10.0, gt=0, description="Longest wait for one embedding request."
+    )
     embedding_max_attempts: int = Field(3, ge=1, le=10, description="Tries of one embedding request.")
     embedding_batch_size: int = Field(64, ge=1, le=2_048, description="Texts embedded together at most.")
-    embedding_threads: int = Field(0, ge=0, le=64, description="Threads of the local model; 0: one for each core.")
+    embedding_threads: int = Field(
+        0, ge=0, le=64, description="Threads of the local model; 0: one for each core."
+    )
     embedding_cache_entries: int = Field(20_000, ge=0, description="Vectors cached in the process.")
     openai_api_key: SecretStr | None = Field(None, description="Key for the OpenAI endpoint.")
     openai_base_url: str | None = Field(None, description="Any OpenAI-compatible endpoint.")
@@ -69,16 +84,23 @@ class Settings(BaseSettings):
     # Memory
     vector_store: Literal["pgvector"] | str = Field("pgvector", description="Where vectors are searched.")
     memory_working_ttl: int = Field(3_600, ge=1, description="Seconds a task's working memory lasts.")
-    memory_working_tokens: int = Field(4_000, ge=1, description="Tokens a task's working memory holds at most.")
-    memory_episodic_capacity: int = Field(0, ge=0, description="Memories kept in the episodic layer; 0: unlimited.")
+    memory_working_tokens: int = Field(
+        4_000, ge=1, description="Tokens a task's working memory holds at most."
+    )
+    memory_episodic_capacity: int = Field(
+        0, ge=0, description="Memories kept in the episodic layer; 0: unlimited."
+    )
     memory_pruning_strategy: Literal["least_relevant", "oldest_first", "frequency_based"] = Field(
-        "least_relevant", description="Strategy where a caller names none.")
+        "least_relevant", description="Strategy where a caller names none."
+    )
     memory_archival_enabled: bool = Field(True, description="Archive a memory before pruning removes it.")
     memory_archival_s3_bucket: str | None = Field(
-        None, description="Bucket of the archive. Unset: a directory below the home.")
+        None, description="Bucket of the archive. Unset: a directory below the home."
+    )
     aws_endpoint_url_s3: str | None = Field(None, description="An S3-compatible endpoint other than AWS.")
     exact_search_limit: int = Field(
-        5_000, ge=0, description="Up to this many memories an agent is searched exactly, without an index.")
+        5_000, ge=0, description="Up to this many memories an agent is searched exactly, without an index."
+    )
     idempotency_ttl: int = Field(7 * 86_400, ge=60, description="Seconds an idempotency key is remembered.")
     token_encoding: str = Field("o200k_base", description="tiktoken encoding that counts context tokens.")
 
@@ -88,13 +110,17 @@ class Settings(BaseSettings):
     max_batch_calls: int = Field(100, ge=1, description="Calls in one JSON-RPC batch at most.")
     batch_concurrency: int = Field(8, ge=1, description="Calls of one batch that run at the same time.")
     request_timeout_seconds: float = Field(30.0, gt=0, description="Longest time one call may take.")
-    shutdown_grace_seconds: float = Field(10.0, ge=0, description="Time for running calls to end at shutdown.")
+    shutdown_grace_seconds: float = Field(
+        10.0, ge=0, description="Time for running calls to end at shutdown."
+    )
 
     # Clients and background
     agentcore_url: str = Field("http://127.0.0.1:8080", description="Service the CLI and the client talk to.")
     agentcore_token: SecretStr | None = Field(None, description="Token the CLI and the client use.")
     maintenance_in_server: bool = Field(True, description="Run background work in the server process.")
-    maintenance_interval_seconds: float = Field(5.0, gt=0, description="Pause between rounds of background work.")
+    maintenance_interval_seconds: float = Field(
+        5.0, gt=0, description="Pause between rounds of background work."
+    )
 
     @model_validator(mode="after")
     def _holds_together(self) -> Settings:
@@ -103,14 +129,18 @@ class Settings(BaseSettings):
         if secret is not None and len(secret.get_secret_value().encode()) < MIN_SECRET_BYTES:
             problems.append("JWT_SECRET_KEY is shorter than 32 bytes: make one with `openssl rand -hex 32`.")
         if self.jwt_algorithm == "HS256" and self.jwt_jwks_url is not None:
-            problems.append("JWT_JWKS_URL holds public keys, JWT_ALGORITHM=HS256 needs a secret: "
-                            "set JWT_ALGORITHM to RS256, ES256 or EdDSA, or unset JWT_JWKS_URL.")
+            problems.append(
+                "JWT_JWKS_URL holds public keys, JWT_ALGORITHM=HS256 needs a secret: "
+                "set JWT_ALGORITHM to RS256, ES256 or EdDSA, or unset JWT_JWKS_URL."
+            )
         if self.jwt_algorithm != "HS256" and self.jwt_jwks_url is None:
             problems.append(f"JWT_ALGORITHM={self.jwt_algorithm} needs JWT_JWKS_URL.")
         if self.jwt_algorithm != "HS256" and secret is not None:
             problems.append("JWT_SECRET_KEY is for HS256 alone: one algorithm family at a time. Unset one.")
         if self.embedding_model == "openai" and self.openai_api_key is None and self.openai_base_url is None:
-            problems.append("EMBEDDING_MODEL=openai needs OPENAI_API_KEY (or OPENAI_BASE_URL of a keyless endpoint).")
+            problems.append(
+                "EMBEDDING_MODEL=openai needs OPENAI_API_KEY (or OPENAI_BASE_URL of a keyless endpoint)."
+            )
         if self.embedding_model == "cohere" and self.cohere_api_key is None:
             problems.append("EMBEDDING_MODEL=cohere needs COHERE_API_KEY.")
         if problems:

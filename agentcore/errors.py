@@ -139,8 +139,11 @@ def _descendants(root: type[AgentCoreError]) -> list[type[AgentCoreError]]:
     return [found for child in root.__subclasses__() for found in (child, *_descendants(child))]
 
 
-_BY_CODE = {error.code: error for error in _descendants(AgentCoreError)
-            if error not in (ConfigurationError, StartupError)}
+_BY_CODE = {
+    error.code: error
+    for error in _descendants(AgentCoreError)
+    if error not in (ConfigurationError, StartupError)
+}
 
 
 def from_wire(code: int, message: str, data: Mapping[str, Any] | None = None) -> AgentCoreError:

@@ -45,7 +45,6 @@ Scope = Literal["memory:read", "memory:write", "memory:admin"]
 SCOPES: tuple[Scope, ...] = ("memory:read", "memory:write", "memory:admin")
 
 
-
 @dataclass(frozen=True)
 class Caller:
     """On whose behalf a call is made: the token's subject, and where the call came from."""
@@ -110,20 +109,20 @@ class MemoryApi(ABC):
         return await self.store(StoreParams(interaction=interaction, **options))
 
     async def retrieve_memories(self, query: str, k: int = 5, **options: Any) -> tuple[MemorySummary, ...]:
-        """The `k` best memories for a query, best first; `options` are the other fields of `RetrieveParams`."""
+        """The `k` best memories for a query, best first; `options` as in `RetrieveParams`."""
         return tuple((await self.retrieve(RetrieveParams(query=query, k=k, **options))).memories)
 
     async def get_relevant_context(
         self, query: str, task_id: str | None = None, max_tokens: int = 2_000, **options: Any
     ) -> str:
-        """A prompt-ready context of at most `max_tokens` tokens; `options` as in `ContextParams`."""
+        """A prompt-ready context of at most `max_tokens` tokens; `options` as `ContextParams` has them."""
         params = ContextParams(query=query, task_id=task_id, max_tokens=max_tokens, **options)
         return (await self.get_context(params)).context
 
 
 @dataclass(frozen=True)
 class Method(Generic[ParamsT, ResultT]):
-    """One operation: its wire name, the `MemoryApi` attribute behind it, its models and the scope it needs."""
+    """One operation: its wire name, the `MemoryApi` attribute behind it, its models and its scope."""
 
     name: str
     attribute: str
@@ -134,28 +133,94 @@ class Method(Generic[ParamsT, ResultT]):
 
 
 METHODS: tuple[Method[Any, Any], ...] = (
-    Method("memory.store", "store", StoreParams, StoreResult, "memory:write",
-           "Store an interaction, or a plain content, as one memory."),
-    Method("memory.store_batch", "store_batch", StoreBatchParams, StoreBatchResult, "memory:write",
-           "Store up to 1,000 memories in one transaction, with a result for each."),
-    Method("memory.retrieve", "retrieve", RetrieveParams, RetrieveResult, "memory:read",
-           "Find the memories that matter for a query, best first."),
-    Method("memory.get_context", "get_context", ContextParams, ContextResult, "memory:read",
-           "Build a prompt-ready context for a query inside a token budget."),
-    Method("memory.update", "update", UpdateParams, UpdateResult, "memory:write",
-           "Correct, extend or re-weigh a memory; the change is kept in its history."),
-    Method("memory.prune", "prune", PruneParams, PruneResult, "memory:write",
-           "Archive and remove memories of a layer by a strategy."),
+    Method(
+        "memory.store",
+        "store",
+        StoreParams,
+        StoreResult,
+        "memory:write",
+        "Store an interaction, or a plain content, as one memory.",
+    ),
+    Method(
+        "memory.store_batch",
+        "store_batch",
+        StoreBatchParams,
+        StoreBatchResult,
+        "memory:write",
+        "Store up to 1,000 memories in one transaction, with a result for each.",
+    ),
+    Method(
+        "memory.retrieve",
+        "retrieve",
+        RetrieveParams,
+        RetrieveResult,
+        "memory:read",
+        "Find the memories that matter for a query, best first.",
+    ),
+    Method(
+        "memory.get_context",
+        "get_context",
+        ContextParams,
+        ContextResult,
+        "memory:read",
+        "Build a prompt-ready context for a query inside a token budget.",
+    ),
+    Method(
+        "memory.update",
+        "update",
+        UpdateParams,
+        UpdateResult,
+        "memory:write",
+        "Correct, extend or re-weigh a memory; the change is kept in its history.",
+    ),
+    Method(
+        "memory.prune",
+        "prune",
+        PruneParams,
+        PruneResult,
+        "memory:write",
+        "Archive and remove memories of a layer by a strategy.",
+    ),
     Method("memory.get", "get", GetParams, GetResult, "memory:read", "One memory, whole, by its id."),
-    Method("memory.list", "list", ListParams, ListResult, "memory:read",
-           "Memories page by page, by time, importance or access count."),
+    Method(
+        "memory.list",
+        "list",
+        ListParams,
+        ListResult,
+        "memory:read",
+        "Memories page by page, by time, importance or access count.",
+    ),
     Method("memory.count", "count", CountParams, CountResult, "memory:read", "How many memories match."),
-    Method("memory.delete", "delete", DeleteParams, DeleteResult, "memory:write",
-           "Delete memories by id, or by a filter with confirm; says how many went."),
-    Method("memory.stats", "stats", StatsParams, StatsResult, "memory:read",
-           "Counts by layer, links, archived memories and accesses."),
-    Method("memory.capabilities", "capabilities", CapabilitiesParams, CapabilitiesResult, "memory:read",
-           "What this service can do, and its limits."),
-    Method("memory.complete_task", "complete_task", CompleteTaskParams, CompleteTaskResult, "memory:write",
-           "End a task: its working memory is cleared, its lasting memories stay."),
+    Method(
+        "memory.delete",
+        "delete",
+        DeleteParams,
+        DeleteResult,
+        "memory:write",
+        "Delete memories by id, or by a filter with confirm; says how many went.",
+    ),
+    Method(
+        "memory.stats",
+        "stats",
+        StatsParams,
+        StatsResult,
+        "memory:read",
+        "Counts by layer, links, archived memories and accesses.",
+    ),
+    Method(
+        "memory.capabilities",
+        "capabilities",
+        CapabilitiesParams,
+        CapabilitiesResult,
+        "memory:read",
+        "What this service can do, and its limits.",
+    ),
+    Method(
+        "memory.complete_task",
+        "complete_task",
+        CompleteTaskParams,
+        CompleteTaskResult,
+        "memory:write",
+        "End a task: its working memory is cleared, its lasting memories stay.",
+    ),
 )

@@ -77,18 +77,28 @@ def _storable_json(value: Any) -> Any:
 
 
 Text = Annotated[str, Field(max_length=MAX_TEXT_CHARS), AfterValidator(_without_nul)]
-FilledText = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARS),
-                       AfterValidator(_without_nul), AfterValidator(_not_blank)]
+FilledText = Annotated[
+    str,
+    Field(min_length=1, max_length=MAX_TEXT_CHARS),
+    AfterValidator(_without_nul),
+    AfterValidator(_not_blank),
+]
 Identifier = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS), AfterValidator(_printable)]
-Label = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS), AfterValidator(_without_nul),
-                  AfterValidator(_not_blank)]
+Label = Annotated[
+    str,
+    Field(min_length=1, max_length=MAX_ID_CHARS),
+    AfterValidator(_without_nul),
+    AfterValidator(_not_blank),
+]
 Labels = Annotated[list[Label], Field(max_length=MAX_LABELS)]
 Moment = Annotated[datetime, AfterValidator(_in_utc)]
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 JsonValue = Annotated[Any, AfterValidator(_storable_json)]
 Metadata = Annotated[dict[str, Any], AfterValidator(_storable_json)]
-Vector = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]],
-                   Field(min_length=1, max_length=MAX_EMBEDDING_DIMENSIONS)]
+Vector = Annotated[
+    list[Annotated[float, Field(allow_inf_nan=False)]],
+    Field(min_length=1, max_length=MAX_EMBEDDING_DIMENSIONS),
+]
 TtlSeconds = Annotated[int, Field(ge=1, le=100 * 366 * 86_400)]
 
 
@@ -104,7 +114,8 @@ class Interaction(Strict):
     query: Text | None = Field(None, description="What was asked or said to the agent.")
     response: Text | None = Field(None, description="What the agent answered.")
     actions: Annotated[list[JsonValue], Field(max_length=256)] = Field(
-        default_factory=list, description="What was done: texts or objects, in order.")
+        default_factory=list, description="What was done: texts or objects, in order."
+    )
     outcome: JsonValue = Field(None, description="How it ended: a text or an object.")
     interaction_id: Identifier | None = None
     task_id: Identifier | None = None
@@ -214,7 +225,9 @@ class Receipt(Strict):
     searched: dict[str, Any] = Field(default_factory=dict, description="What was searched, and how.")
     candidates: dict[str, int] = Field(default_factory=dict, description="Candidates by arm.")
     dropped: list[Dropped] = Field(default_factory=list)
-    degraded: list[str] = Field(default_factory=list, description="Parts that did not answer, and what was done.")
+    degraded: list[str] = Field(
+        default_factory=list, description="Parts that did not answer, and what was done."
+    )
     timings_ms: dict[str, float] = Field(default_factory=dict)
 
 

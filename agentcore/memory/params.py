@@ -1,4 +1,4 @@
-"""Params and results of every `memory.*` method: the contract with callers, refusing unknown fields by name."""
+"""Params and results of every `memory.*` method: the contract, refusing unknown fields by name."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ class StoreParams(Strict):
     pinned: bool = Field(False, description="Never pruned, never expired.")
     external_id: Identifier | None = Field(None, description="The caller's own id, given back as it is.")
     idempotency_key: Identifier | None = Field(
-        None, description="The same key gives the same memory_id and stores nothing twice.")
+        None, description="The same key gives the same memory_id and stores nothing twice."
+    )
     embedding: Vector | None = Field(None, description="A vector of the caller's, instead of the embedder's.")
     parent_memory_id: UUID | None = None
     links: Annotated[list[Link], Field(max_length=64)] = Field(default_factory=list)
@@ -134,9 +135,12 @@ class RetrieveParams(Filters):
     min_score: Share | None = Field(None, description="The least similarity (cosine) of a memory.")
     asked_at: Moment | None = Field(None, description="The time 'now' of the question.")
     history: Annotated[list[Turn], Field(max_length=64)] = Field(
-        default_factory=list, description="Earlier turns, oldest first: they complete a vague query.")
+        default_factory=list, description="Earlier turns, oldest first: they complete a vague query."
+    )
     as_of: Moment | None = Field(None, description="Answer as of this time.")
-    query_vector: Vector | None = Field(None, description="A vector of the caller's, instead of the embedder's.")
+    query_vector: Vector | None = Field(
+        None, description="A vector of the caller's, instead of the embedder's."
+    )
     explain: bool = Field(False, description="Say where each score came from.")
 
 
@@ -177,9 +181,12 @@ class Updates(Strict):
     metadata: Metadata | None = Field(None, description="Merged into the metadata; null removes a key.")
     pinned: bool | None = None
     ttl_seconds: TtlSeconds | None = Field(None, description="Seconds from now until it expires.")
-    links: Annotated[list[Link], Field(max_length=64)] = Field(default_factory=list, description="Links to add.")
+    links: Annotated[list[Link], Field(max_length=64)] = Field(
+        default_factory=list, description="Links to add."
+    )
     unlink: Annotated[list[UUID], Field(max_length=64)] = Field(
-        default_factory=list, description="Targets whose links go.")
+        default_factory=list, description="Targets whose links go."
+    )
     if_version: int | None = Field(None, ge=1, description="Change only this version; else a conflict.")
 
     @model_validator(mode="after")
@@ -212,8 +219,11 @@ class PruneParams(Strict):
     memory_layer: MemoryType
     strategy: PruningStrategyName = "least_relevant"
     target: int | float | None = Field(
-        None, description="How many: a whole number is a count, a fraction below 1 a share of the layer. "
-                          "Absent: down to capacity where exceeded, else the lowest 20 %.", gt=0)
+        None,
+        description="How many: a whole number is a count, a fraction below 1 a share of the layer. "
+        "Absent: down to capacity where exceeded, else the lowest 20 %.",
+        gt=0,
+    )
     dry_run: bool = Field(False, description="Name what would go, and take nothing.")
 
     @model_validator(mode="after")
@@ -246,7 +256,8 @@ class ListParams(Filters):
     descending: bool = True
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 50
     cursor: Annotated[str, Field(max_length=512)] | None = Field(
-        None, description="`next_cursor` of the page before.")
+        None, description="`next_cursor` of the page before."
+    )
 
 
 class ListResult(Strict):

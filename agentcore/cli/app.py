@@ -1,0 +1,99 @@
+"""The command line's frame: the application, its two consoles, and how a failure becomes one sentence."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Never
+
+import typer
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+from rich.console import Console
+from rich.text import Text
+
+from agentcore import __version__
+from agentcore.errors import AgentCoreError, ConfigurationError
+
+FAILED = 1
+MISUSED = 2
+
+app = typer.Typer(
+    name="agentcore",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def examples(*lines: str) -> str:
+    """The text below a command's help: what to type, in lines that fit a terminal of 80 columns."""
+    return "\n".join(["[bold]Examples[/bold]", *(f"  {line}".replace("[", "\\[") for line in lines)])
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"agentcore {__version__}")
+        raise typer.Exit
+
+
+@app.callback(epilog=examples(
+    "agentcore serve                                  run it, everything included",
+    "export AGENTCORE_TOKEN=$(agentcore token --agent me)",
+    "agentcore store 'Ada prefers tea, never coffee'",
+    "agentcore retrieve 'what does Ada drink?' --explain",
+    "agentcore context 'plan breakfast with Ada' --max-tokens 500",
+    "agentcore doctor                                 what is wrong, and the mend",
+))
+def agentcore(
+    version: Annotated[bool, typer.Option(  # read by its callback
+        "--version", callback=_print_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """A memory for AI agents: store, retrieve, build context, forget.
+
+    serve runs the service. store, retrieve, context, list, prune, import and
+    export speak to a running one at AGENTCORE_URL, with AGENTCORE_TOKEN; where
+    the embedded service's home is on this machine, --agent ID makes a token by
+    itself. Every setting is an environment variable, or a line of a file .env.
+    """
+
+
+def say(text: str) -> None:
+    """Tell the person something that is not the answer: answers go to stdout, alone."""
+    err.print(Text(printable(text)), soft_wrap=True)
+
+
+def fail(sentence: str, code: int = FAILED) -> Never:
+    """End the command with one clear sentence."""
+    say(f"agentcore: {sentence}")
+    sys.exit(code)
+
+
+def printable(text: str) -> str:
+    """A memory's text without what would steer a terminal."""
+    return "".join(char if char in "\n\t" or char.isprintable() else "\ufffd" for char in text)
+
+
+def run() -> None:
+    """Run the command that was typed; ends the process."""
+    try:
+        app()
+    except AgentCoreError as error:
+        fail(_sentence(error))
+    except ValidationError as error:
+        fail("; ".join(_problem(each) for each in error.errors()), MISUSED)
+
+
+def _sentence(error: AgentCoreError) -> str:
+    if isinstance(error, ConfigurationError) and len(error.problems) == 1:
+        return error.problems[0]
+    reference = error.data.get("reference")
+    return error.message if reference is None else f"{error.message} (reference {reference})"
+
+
+def _problem(found: ErrorDetails) -> str:
+    where = ".".join(str(part) for part in found["loc"])
+    return f"{where}: {found['msg']}" if where else str(found["msg"])

@@ -1,0 +1,79 @@
+"""From what was typed and configured to a client, and to the secret that tokens are made with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import stamina.instrumentation
+import typer
+
+from agentcore.auth import mint_token
+from agentcore.client import MemoryClient, TokenSource
+from agentcore.config import Settings, load_settings
+from agentcore.errors import ConfigurationError
+from agentcore.memory.api import Scope
+from agentcore.runtime import home_of, signing_secret
+
+OWN_TOKEN_SECONDS = 600
+DEFAULT_SCOPES: tuple[Scope, ...] = ("memory:read", "memory:write")
+
+ResultT = TypeVar("ResultT")
+
+
+def token_for(settings: Settings, agent_id: str, scopes: Sequence[Scope], ttl_seconds: int, *,
+              make_home: bool = False) -> str:
+    """A fresh token for an agent; raises ConfigurationError where this machine holds no secret."""
+    return mint_token(_secret(settings, make_home=make_home), agent_id, scopes, ttl_seconds,
+                      issuer=settings.jwt_issuer, audience=settings.jwt_audience)
+
+
+def _secret(settings: Settings, *, make_home: bool) -> str:
+    if settings.jwt_algorithm != "HS256":
+        raise ConfigurationError([
+            f"JWT_ALGORITHM={settings.jwt_algorithm}: tokens come from whoever holds the private key of "
+            "JWT_JWKS_URL. Ask there for one, and set AGENTCORE_TOKEN."])
+    home = home_of(settings)
+    with home.explained():
+        kept = (home.secrets / "jwt").exists()
+    if not make_home and settings.jwt_secret_key is None and not kept:
+        raise ConfigurationError([
+            f"No secret to make a token with: {home.path} holds none. Set AGENTCORE_TOKEN to a token of the "
+            "service, JWT_SECRET_KEY to its secret, or AGENTCORE_HOME to its home on this machine."])
+    return signing_secret(settings, home)
+
+
+def ask(context: typer.Context, question: Callable[[MemoryClient], Awaitable[ResultT]], *,
+        max_attempts: int = 3, timeout_seconds: float = 60.0) -> ResultT:
+    """Ask the service that the command's --url, --token and --agent name."""
+    # What is tried again is the client's affair: its log lines would stand between the answers.
+    stamina.instrumentation.set_on_retry_hooks([])
+
+    async def asked() -> ResultT:
+        async with opened(context, max_attempts=max_attempts, timeout_seconds=timeout_seconds) as client:
+            return await question(client)
+
+    return asyncio.run(asked())
+
+
+def opened(context: typer.Context, *, max_attempts: int, timeout_seconds: float) -> MemoryClient:
+    """A client for the command's --url, --token and --agent, else for the settings."""
+    url, token, agent = (context.params.get(name) for name in ("url", "token", "agent"))
+    if token is not None and agent is not None:
+        raise typer.BadParameter("give either --token or --agent", ctx=context)
+    settings = load_settings()
+    return MemoryClient(url or settings.agentcore_url, _token_source(settings, token, agent),
+                        max_attempts=max_attempts, timeout_seconds=timeout_seconds)
+
+
+def _token_source(settings: Settings, token: str | None, agent: str | None) -> TokenSource:
+    if token is not None:
+        return token
+    if agent is not None:
+        return lambda: token_for(settings, agent, DEFAULT_SCOPES, OWN_TOKEN_SECONDS)
+    if settings.agentcore_token is not None:
+        return settings.agentcore_token.get_secret_value()
+    raise ConfigurationError([
+        "No token: set AGENTCORE_TOKEN (`agentcore token --agent my-agent` prints one), or add "
+        "--agent my-agent where the embedded service's home is on this machine."])

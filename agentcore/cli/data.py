@@ -1,0 +1,292 @@
+"""The commands that speak to a running service: store, retrieve, context, list, prune."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from pydantic import BaseModel
+from rich.table import Table
+from rich.text import Text
+
+from agentcore.cli import options
+from agentcore.cli.app import FAILED, app, examples, out, printable, say
+from agentcore.cli.connection import ask
+from agentcore.memory.models import Interaction, MemorySummary, MemoryType, Receipt
+from agentcore.memory.params import (
+    ContextParams,
+    ListParams,
+    ListResult,
+    PruneParams,
+    RetrieveParams,
+    StoreParams,
+)
+
+
+class Order(StrEnum):
+    """How a list is ordered."""
+
+    TIMESTAMP = "timestamp"
+    IMPORTANCE = "importance"
+    ACCESS_COUNT = "access_count"
+
+
+class Strategy(StrEnum):
+    """Which memories go first."""
+
+    LEAST_RELEVANT = "least_relevant"
+    OLDEST_FIRST = "oldest_first"
+    FREQUENCY_BASED = "frequency_based"
+
+
+_VALUE = "What is known of it"
+
+
+@app.command(epilog=examples(
+    "agentcore store 'Ada prefers tea' --tag drinks --importance 0.8",
+    "agentcore store 'how to deploy?' --response 'make deploy' --task release-7",
+    "agentcore store 'the key rotates on Mondays' --type semantic --ttl 30d",
+    "git log -1 --format=%B | agentcore store - --session work",
+))
+def store(
+    context: typer.Context,
+    text: Annotated[str, typer.Argument(help="What to remember; - reads it from stdin.")],
+    response: Annotated[str | None, typer.Option(
+        help="The answer that was given: the two together are an interaction.")] = None,
+    memory_type: Annotated[MemoryType | None, typer.Option(
+        "--type", metavar="LAYER", help="working, episodic (if absent), semantic or procedural.")] = None,
+    importance: Annotated[float | None, typer.Option(metavar="0..1", rich_help_panel=_VALUE)] = None,
+    tags: Annotated[list[str] | None, typer.Option(
+        "--tag", help="May be repeated.", rich_help_panel=_VALUE)] = None,
+    speaker: Annotated[str | None, typer.Option(metavar="NAME", rich_help_panel=_VALUE)] = None,
+    session_id: Annotated[str | None, typer.Option("--session", metavar="ID", rich_help_panel=_VALUE)] = None,
+    task_id: Annotated[str | None, typer.Option("--task", metavar="ID", rich_help_panel=_VALUE)] = None,
+    user_id: Annotated[str | None, typer.Option("--user", metavar="ID", rich_help_panel=_VALUE)] = None,
+    namespace: Annotated[str | None, typer.Option(metavar="NAME", rich_help_panel=_VALUE)] = None,
+    timestamp: Annotated[datetime | None, typer.Option(
+        "--time", parser=options.moment, metavar="TIME", help="When it happened; now if absent.",
+        rich_help_panel=_VALUE)] = None,
+    ttl_seconds: Annotated[int | None, typer.Option(
+        "--ttl", parser=options.seconds, metavar="TIME", help="It expires after: 90s, 15m, 24h, 30d.",
+        rich_help_panel=_VALUE)] = None,
+    metadata: Annotated[dict[str, Any] | None, typer.Option(
+        parser=options.json_object, metavar="JSON", help="Of your own.", rich_help_panel=_VALUE)] = None,
+    external_id: Annotated[str | None, typer.Option(
+        metavar="ID", help="Your own id of it.", rich_help_panel=_VALUE)] = None,
+    pinned: Annotated[bool, typer.Option("--pinned", help="Never prune it, never let it expire.")] = False,
+    idempotency_key: Annotated[str | None, typer.Option(
+        metavar="KEY", help="The same key stores nothing twice.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Store what would be held back.")] = False,
+    as_json: options.AsJson = False,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """Remember a text. Prints the memory's id."""
+    said = sys.stdin.read() if text == "-" else text
+    if response is None:
+        params = options.given(context, StoreParams, content=said)
+    else:
+        params = options.given(context, StoreParams, interaction=Interaction(query=said, response=response))
+    stored = ask(context, lambda memory: memory.store(params))
+    if as_json:
+        _print_json(stored)
+    elif stored.success:
+        typer.echo(stored.memory_id)
+        say(stored.status)
+    else:
+        say(f"rejected: {stored.reason} (--force stores it all the same)")
+    if not stored.success:
+        raise typer.Exit(FAILED)
+
+
+@app.command(epilog=examples(
+    "agentcore retrieve 'what does Ada drink?'",
+    "agentcore retrieve 'the failed release' -k 10 --task release-7 --explain",
+    "agentcore retrieve 'plans' --after 2026-05-01 --type episodic --json",
+))
+def retrieve(
+    context: typer.Context,
+    query: Annotated[str, typer.Argument(help="What is asked.")],
+    k: Annotated[int, typer.Option("-k", "--k", help="How many at most.")] = 5,
+    min_score: options.MinScore = None,
+    asked_at: Annotated[datetime | None, typer.Option(
+        parser=options.moment, metavar="TIME", help="The time 'now' of the question.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Say where each score came from.")] = False,
+    memory_types: options.MemoryTypes = None,
+    task_id: options.TaskId = None,
+    session_id: options.SessionId = None,
+    user_id: options.UserId = None,
+    namespace: options.Namespace = None,
+    after: options.After = None,
+    before: options.Before = None,
+    entities: options.Entities = None,
+    keywords: options.Keywords = None,
+    tags: options.Tags = None,
+    min_importance: options.MinImportance = None,
+    as_json: options.AsJson = False,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """Find the memories that matter for a query, best first."""
+    params = options.given(context, RetrieveParams)
+    found = ask(context, lambda memory: memory.retrieve(params))
+    if as_json:
+        _print_json(found)
+        return
+    if found.memories:
+        out.print(_ranking(found.memories, explained=explain))
+    else:
+        say("nothing found")
+    _warn_of(found.receipt)
+
+
+@app.command("context", epilog=examples(
+    "agentcore context 'plan breakfast with Ada' --max-tokens 500",
+    "agentcore context 'go on' --task release-7 > prompt.txt",
+))
+def get_context(
+    context: typer.Context,
+    query: Annotated[str, typer.Argument(help="What the prompt is about.")],
+    max_tokens: Annotated[int, typer.Option(help="How many tokens it may take.")] = 2_000,
+    task_id: Annotated[str | None, typer.Option(
+        "--task", metavar="ID", help="The task whose working memory comes first.")] = None,
+    min_score: options.MinScore = None,
+    asked_at: Annotated[datetime | None, typer.Option(
+        parser=options.moment, metavar="TIME", help="The time 'now' of the question.")] = None,
+    memory_types: options.MemoryTypes = None,
+    session_id: options.SessionId = None,
+    user_id: options.UserId = None,
+    namespace: options.Namespace = None,
+    after: options.After = None,
+    before: options.Before = None,
+    entities: options.Entities = None,
+    keywords: options.Keywords = None,
+    tags: options.Tags = None,
+    min_importance: options.MinImportance = None,
+    as_json: options.AsJson = False,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """Build a prompt-ready context inside a token budget. Prints it; its token count goes to stderr."""
+    params = options.given(context, ContextParams)
+    built = ask(context, lambda memory: memory.get_context(params))
+    if as_json:
+        _print_json(built)
+        return
+    typer.echo(printable(built.context) if sys.stdout.isatty() else built.context)
+    say(f"{built.token_count} tokens of {max_tokens}, from {len(built.memory_ids)} memories")
+    _warn_of(built.receipt)
+
+
+@app.command("list", epilog=examples(
+    "agentcore list --limit 20",
+    "agentcore list --order-by importance --type semantic",
+    "agentcore list --session monday --ascending --json",
+))
+def list_memories(
+    context: typer.Context,
+    order_by: Annotated[Order, typer.Option(help="By what.")] = Order.TIMESTAMP,
+    descending: Annotated[bool, typer.Option(
+        "--descending/--ascending", help="Which end comes first.")] = True,
+    limit: Annotated[int, typer.Option(help="How many at most.")] = 50,
+    cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
+    memory_types: options.MemoryTypes = None,
+    task_id: options.TaskId = None,
+    session_id: options.SessionId = None,
+    user_id: options.UserId = None,
+    namespace: options.Namespace = None,
+    after: options.After = None,
+    before: options.Before = None,
+    entities: options.Entities = None,
+    keywords: options.Keywords = None,
+    tags: options.Tags = None,
+    min_importance: options.MinImportance = None,
+    as_json: options.AsJson = False,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """List memories page by page, by time, importance or access count."""
+    params = options.given(context, ListParams)
+    page = ask(context, lambda memory: memory.list(params))
+    if as_json:
+        _print_json(page)
+        return
+    if page.memories:
+        out.print(_page(page))
+    else:
+        say("no memories")
+    if page.next_cursor is not None:
+        say(f"there are more: --cursor {page.next_cursor}")
+
+
+@app.command(epilog=examples(
+    "agentcore prune episodic --dry-run                   what would go",
+    "agentcore prune episodic --target 20%",
+    "agentcore prune semantic --strategy oldest_first --target 500",
+))
+def prune(
+    context: typer.Context,
+    memory_layer: Annotated[MemoryType, typer.Argument(help="The layer that is cut back.")],
+    strategy: Annotated[Strategy | None, typer.Option(
+        help="Which memories go first. Absent: as the service is configured.")] = None,
+    target: Annotated[float | None, typer.Option(
+        parser=options.amount, metavar="AMOUNT",
+        help="How many go: 500, or 20%. Absent: down to the capacity, else the lowest 20 %.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and take nothing.")] = False,
+    as_json: options.AsJson = False,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """Archive and remove memories of a layer."""
+    params = options.given(context, PruneParams)
+    pruned = ask(context, lambda memory: memory.prune(params))
+    if as_json:
+        _print_json(pruned)
+        return
+    typer.echo(f"{'would go' if pruned.dry_run else 'archived and removed'}: {pruned.pruned_count}")
+    for memory_id in pruned.memory_ids if pruned.dry_run else ():
+        typer.echo(memory_id)
+
+
+def _print_json(result: BaseModel) -> None:
+    typer.echo(result.model_dump_json(indent=2))
+
+
+def _warn_of(receipt: Receipt) -> None:
+    for part in receipt.degraded:
+        say(f"note: {part}")
+
+
+def _ranking(memories: Iterable[MemorySummary], *, explained: bool) -> Table:
+    table = Table("score", "cosine", "when", "who", "memory", box=None, pad_edge=False)
+    for memory in memories:
+        text = Text(printable(memory.content))
+        if explained and memory.terms:
+            terms = "  ".join(f"{name} {term.contribution:.3f} = {term.weight:.2f} x {term.value:.2f}"
+                              for name, term in memory.terms.items())
+            text.append(f"\n{terms}", style="dim")
+        table.add_row(_figure(memory.score), _figure(memory.similarity), f"{memory.timestamp:%Y-%m-%d}",
+                      Text(printable(memory.speaker or "")), text)
+    return table
+
+
+def _page(page: ListResult) -> Table:
+    table = Table("memory_id", "layer", "when", "worth", "read", "who", "memory", box=None, pad_edge=False)
+    for record in page.memories:
+        table.add_row(str(record.memory_id), record.memory_type.value, f"{record.timestamp:%Y-%m-%d %H:%M}",
+                      _figure(record.relevance_score), str(record.access_count),
+                      Text(printable(record.speaker or "")), Text(printable(record.summary)))
+    return table
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

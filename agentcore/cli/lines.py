@@ -1,0 +1,208 @@
+"""The JSONL form of memories, one line each: read by import, written by export. No file is opened here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, BinaryIO, Never
+from uuid import UUID
+
+from pydantic import AliasChoices, ConfigDict, Field, ValidationError
+
+from agentcore.memory.encoding import interaction_text
+from agentcore.memory.models import (
+    FilledText,
+    Identifier,
+    Interaction,
+    JsonValue,
+    Labels,
+    MemoryRecord,
+    MemoryType,
+    Metadata,
+    Moment,
+    Share,
+    Strict,
+    TtlSeconds,
+)
+from agentcore.memory.params import StoreParams
+
+MAX_LINE_BYTES = 4 * 1_048_576
+
+
+class BadLine(Exception):
+    """A line that cannot be imported; the message says why."""
+
+
+def _either(*names: str) -> Any:
+    return Field(None, validation_alias=AliasChoices(*names))
+
+
+class Line(Strict):
+    """What a line may say; the first name of two is the one export writes."""
+
+    # Other systems number their sessions.
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+    text: FilledText = Field(validation_alias=AliasChoices("text", "content"))
+    role: Identifier | None = None
+    speaker: Identifier | None = None
+    time: Moment | None = _either("time", "timestamp")
+    session: Identifier | None = _either("session", "session_id")
+    task: Identifier | None = _either("task", "task_id")
+    user: Identifier | None = _either("user", "user_id")
+    namespace: Identifier | None = None
+    memory_type: MemoryType | None = None
+    importance: Share | None = _either("importance", "relevance_score")
+    tags: Labels = Field(default_factory=list)
+    metadata: Metadata = Field(default_factory=dict)
+    external_id: Identifier | None = None
+    pinned: bool = False
+    ttl_seconds: TtlSeconds | None = None
+    expires_at: Moment | None = None
+    actions: Annotated[list[JsonValue], Field(max_length=256)] = Field(default_factory=list)
+    outcome: JsonValue = None
+    interaction_id: Identifier | None = None
+    memory_id: UUID | None = None
+    parent_memory_id: UUID | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class NumberedLine:
+    """A line, or why it is none; `end` is how many bytes had been read by its end."""
+
+    number: int
+    end: int
+    line: Line | None
+    key: str
+    problem: str | None = None
+
+
+def read_lines(file: BinaryIO) -> Iterator[NumberedLine]:
+    """The lines of a file, one at a time; blank ones are passed over.
+
+    A line's key follows from what it says and from how often it was said before, not from the file: the same
+    lines in another file, or after a break, have the same keys.
+    """
+    seen: Counter[bytes] = Counter()
+    for number, end, raw in _raw_lines(file):
+        try:
+            said = _parsed(raw)
+            digest = _digest(said)
+            seen[digest[:8]] += 1
+            key = f"import:{digest.hex()}:{seen[digest[:8]]}"
+            yield NumberedLine(number, end, Line.model_validate(said), key)
+        except ValidationError as error:
+            yield NumberedLine(number, end, None, "", "; ".join(_problem(each) for each in error.errors()))
+        except BadLine as problem:
+            yield NumberedLine(number, end, None, "", str(problem))
+
+
+def store_params(line: Line, key: str, *, now: datetime, ids: Mapping[UUID, UUID]) -> StoreParams:
+    """What stores the line; `ids` are the new ids of memories imported before. Raises BadLine."""
+    interaction = _interaction(line)
+    given = {
+        "interaction": interaction, "content": line.text if interaction is None else None,
+        "memory_type": line.memory_type, "importance": line.importance, "tags": line.tags,
+        "namespace": line.namespace, "user_id": line.user, "session_id": line.session, "task_id": line.task,
+        "speaker": line.speaker or line.role, "timestamp": line.time, "ttl_seconds": _ttl_seconds(line, now),
+        "pinned": line.pinned, "external_id": line.external_id, "idempotency_key": key,
+        "parent_memory_id": ids.get(line.parent_memory_id) if line.parent_memory_id else None,
+        "force": line.force, "metadata": _metadata(line),
+    }
+    return StoreParams.model_validate({name: value for name, value in given.items() if value is not None})
+
+
+def line_of(record: MemoryRecord) -> dict[str, Any]:
+    """A memory as a line; what is absent or follows from the rest is left out."""
+    line = {
+        "memory_id": str(record.memory_id), "memory_type": record.memory_type.value,
+        "speaker": record.speaker, "text": record.content, "time": record.timestamp.isoformat(),
+        "session": record.session_id,
+        "task": record.task_id, "user": record.user_id, "namespace": record.namespace,
+        "importance": record.relevance_score, "tags": record.tags or None,
+        "metadata": record.metadata or None, "external_id": record.external_id,
+        "pinned": record.pinned or None,
+        "expires_at": record.expires_at and record.expires_at.isoformat(),
+        "actions": record.actions or None, "outcome": record.outcome, "interaction_id": record.interaction_id,
+        "parent_memory_id": record.parent_memory_id and str(record.parent_memory_id),
+    }
+    # It was worth storing once: neither the gate nor the duplicate check is asked again.
+    return {name: value for name, value in line.items() if value is not None} | {"force": True}
+
+
+def _raw_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
+    number = end = 0
+    while raw := file.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        end += len(raw)
+        rest = raw
+        while len(rest) > MAX_LINE_BYTES and not rest.endswith(b"\n"):
+            rest = file.readline(MAX_LINE_BYTES + 1)
+            end += len(rest)
+        text = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+        if text.strip():
+            yield number, end, text
+
+
+def _parsed(raw: bytes) -> dict[str, Any]:
+    if len(raw) > MAX_LINE_BYTES:
+        raise BadLine(f"is longer than {MAX_LINE_BYTES} bytes")
+    try:
+        said = json.loads(raw, parse_constant=_refuse_constant)
+    except RecursionError as cause:
+        raise BadLine("is nested too deeply") from cause
+    except UnicodeDecodeError as cause:
+        raise BadLine("is not UTF-8") from cause
+    except json.JSONDecodeError as cause:
+        raise BadLine(f"is not JSON: {cause.msg} at character {cause.pos + 1}") from cause
+    if not isinstance(said, dict):
+        raise BadLine("is not a JSON object")
+    return said
+
+
+def _refuse_constant(name: str) -> Never:
+    raise BadLine(f"is not JSON: {name} is no number")
+
+
+def _digest(said: Mapping[str, Any]) -> bytes:
+    canonical = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).digest()[:20]
+
+
+def _problem(found: Mapping[str, Any]) -> str:
+    where = ".".join(str(part) for part in found["loc"])
+    if found["type"] == "extra_forbidden":
+        return f"unknown field {where!r}; what is your own belongs into metadata"
+    return f"{where}: {found['msg'].removeprefix('Value error, ')}"
+
+
+def _ttl_seconds(line: Line, now: datetime) -> int | None:
+    if line.expires_at is None:
+        return line.ttl_seconds
+    left = math.ceil((line.expires_at - now).total_seconds())
+    if left < 1 and not line.pinned:
+        raise BadLine(f"expired at {line.expires_at.isoformat()}")
+    return left if left >= 1 else None
+
+
+def _interaction(line: Line) -> Interaction | None:
+    """The interaction that makes exactly the line's text, if its actions, outcome or id need one."""
+    if not line.actions and line.outcome is None and line.interaction_id is None:
+        return None
+    done = interaction_text(None, None, line.actions, line.outcome)
+    asked = line.text.removesuffix(done).removesuffix("\n") if done else line.text
+    if interaction_text(asked, None, line.actions, line.outcome) != line.text:
+        return None
+    return Interaction(query=asked or None, actions=line.actions, outcome=line.outcome,
+                       interaction_id=line.interaction_id)
+
+
+def _metadata(line: Line) -> dict[str, Any]:
+    told_apart = line.role is not None and line.speaker not in (None, line.role)
+    return {"role": line.role, **line.metadata} if told_apart else line.metadata

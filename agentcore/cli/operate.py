@@ -1,0 +1,100 @@
+"""The commands an operator runs beside the service: token, migrate, doctor."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from agentcore import migration
+from agentcore.cli import options
+from agentcore.cli.app import FAILED, app, examples, out, say
+from agentcore.cli.connection import DEFAULT_SCOPES, token_for
+from agentcore.config import load_settings
+from agentcore.doctor import Check, examine
+from agentcore.memory.api import Scope
+from agentcore.runtime import urls_of
+
+DAY_SECONDS = 86_400
+_SIGNS = {True: "ok", False: "WRONG", None: "-"}
+
+
+class ScopeName(StrEnum):
+    """What a token allows."""
+
+    READ = "memory:read"
+    WRITE = "memory:write"
+    ADMIN = "memory:admin"
+
+
+_SCOPES: dict[ScopeName, Scope] = {
+    ScopeName.READ: "memory:read", ScopeName.WRITE: "memory:write", ScopeName.ADMIN: "memory:admin"}
+
+
+@app.command(epilog=examples(
+    "agentcore token --agent my-agent",
+    "agentcore token --agent reader --scope memory:read --ttl 30d",
+    "export AGENTCORE_TOKEN=$(agentcore token --agent my-agent)",
+))
+def token(
+    agent: Annotated[str, typer.Option("--agent", metavar="ID", help="Whose memory it opens.")],
+    scopes: Annotated[list[ScopeName] | None, typer.Option(
+        "--scope", help="May be repeated. Absent: memory:read and memory:write.")] = None,
+    ttl: Annotated[int, typer.Option(
+        "--ttl", parser=options.seconds, metavar="TIME", help="How long it holds: 3600, 15m, 24h, 30d.",
+        show_default="24h")] = DAY_SECONDS,
+) -> None:
+    """Print a token that opens one agent's memory; nothing else goes to stdout.
+
+    It is made with JWT_SECRET_KEY, else with the secret of the embedded
+    service's home, which is made if it is not there yet.
+    """
+    wanted = [_SCOPES[scope] for scope in scopes] if scopes else DEFAULT_SCOPES
+    typer.echo(token_for(load_settings(), agent, wanted, ttl, make_home=True))
+
+
+@app.command(epilog=examples(
+    "DATABASE_URL=postgresql://owner@db/agentcore agentcore migrate",
+))
+def migrate() -> None:
+    """Bring the database to the schema of this version.
+
+    Only an external database needs it: the embedded one is migrated by serve.
+    One process at a time does it, any other waits. A database made by a newer
+    version is refused.
+    """
+    database_url, _ = urls_of(load_settings())
+    found = migration.current_revision(database_url)
+    reached = migration.upgrade(database_url)
+    before = "" if found == reached else f" (was {found or 'empty'})"
+    typer.echo(f"the schema is at revision {reached}{before}")
+
+
+@app.command(epilog=examples("agentcore doctor"))
+def doctor() -> None:
+    """Check each part, and say how to mend what is wrong.
+
+    Works beside a running service and without one; it starts and changes
+    nothing. Ends with 1 if something is wrong.
+    """
+    checks = asyncio.run(examine(load_settings()))
+    out.print(_report(checks))
+    wrong = [check for check in checks if check.ok is False]
+    if wrong:
+        say(f"{len(wrong)} of {len(checks)} are wrong")
+        raise typer.Exit(FAILED)
+
+
+def _report(checks: list[Check]) -> Table:
+    table = Table("", "part", "found", box=None, pad_edge=False)
+    for check in checks:
+        style = "red" if check.ok is False else "dim" if check.ok is None else "green"
+        found = Text(check.found)
+        if check.mend:
+            found.append(f"\nmend: {check.mend}", style="bold" if check.ok is False else "dim")
+        table.add_row(Text(_SIGNS[check.ok], style=style), check.name, found)
+    return table

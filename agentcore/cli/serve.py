@@ -1,0 +1,164 @@
+"""serve and worker: the commands that stay until they are stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import uvloop
+
+from agentcore.cli.app import app, examples, say
+from agentcore.config import Settings, load_settings
+from agentcore.embedded import default_home
+from agentcore.runtime import home_of, open_runtime
+from agentcore.server import ENDPOINT, create_app, stop_on_signals
+from agentcore.server import serve as answer
+from agentcore.telemetry import configure_logging
+
+FORCED = 130
+EXAMPLE_AGENT = "my-agent"
+EXAMPLE_CALL = '{"jsonrpc": "2.0", "id": 1, "method": "memory.store", "params": {"content": "Ada likes tea"}}'
+
+
+@app.command(epilog=examples(
+    "agentcore serve",
+    "agentcore serve --port 8123",
+    "AGENTCORE_HOME=/data/memory agentcore serve --host 0.0.0.0",
+    "DATABASE_URL=postgresql://... REDIS_URL=redis://... agentcore serve --migrate",
+))
+def serve(
+    host: Annotated[str | None, typer.Option(
+        help="Address to listen on. Default: HOST, else 127.0.0.1.")] = None,
+    port: Annotated[int | None, typer.Option(
+        min=0, max=65_535, help="Port to listen on, 0 for a free one. Default: PORT, else 8080.")] = None,
+    migrate: Annotated[bool, typer.Option(
+        "--migrate", help="Bring an external database to this version's schema first.")] = False,
+) -> None:
+    """Run the service until Ctrl-C.
+
+    Without DATABASE_URL and REDIS_URL it starts its own PostgreSQL and Redis,
+    with all data below AGENTCORE_HOME. A second Ctrl-C does not wait for
+    running calls.
+    """
+    given = {"host": host, "port": port}
+    settings = load_settings(**{name: value for name, value in given.items() if value is not None})
+    configure_logging(settings.log_level, settings.log_format)
+
+    async def work(stopping: asyncio.Event, started: Callable[[], None]) -> None:
+        async with open_runtime(settings, migrate=migrate) as runtime:
+            started()
+            await answer(create_app(runtime, stopping=stopping), host=settings.host, port=settings.port,
+                         stopping=stopping, grace_seconds=settings.shutdown_grace_seconds,
+                         on_listening=lambda url: typer.echo(_welcome(settings, url)))
+        say("stopped")
+
+    _run_until_stopped(work)
+
+
+@app.command(epilog=examples(
+    "agentcore worker",
+    "MAINTENANCE_IN_SERVER=false agentcore serve      and beside it: agentcore worker",
+))
+def worker() -> None:
+    """Run the background work in a process of its own, until Ctrl-C.
+
+    It attaches to the service's database: late embeddings, expiry, indexes.
+    One process at a time does that work; any other waits to take over.
+    """
+    settings = load_settings(maintenance_in_server=True)
+    configure_logging(settings.log_level, settings.log_format)
+
+    async def work(stopping: asyncio.Event, started: Callable[[], None]) -> None:
+        async with open_runtime(settings, attach_only=True):
+            started()
+            say("background work runs; Ctrl-C ends it")
+            await stopping.wait()
+        say("stopped")
+
+    _run_until_stopped(work)
+
+
+Work = Callable[[asyncio.Event, Callable[[], None]], Coroutine[Any, Any, None]]
+
+
+def _run_until_stopped(work: Work) -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        forced = runner.run(_until_stopped(work))
+    if forced:
+        raise typer.Exit(FORCED)
+
+
+async def _until_stopped(work: Work) -> bool:
+    """Run `work`; whether it was forced to end. The first signal asks it to end, the second breaks it off."""
+    stopping = asyncio.Event()
+    started = asyncio.Event()
+    forced = asyncio.Event()
+    with stop_on_signals(stopping):
+        running = asyncio.create_task(work(stopping, started.set))
+        breaking = asyncio.create_task(_break_off(running, stopping, started, forced))
+        try:
+            await running
+        except asyncio.CancelledError:
+            if not stopping.is_set():
+                raise
+        finally:
+            breaking.cancel()
+    return forced.is_set()
+
+
+async def _break_off(running: asyncio.Task[None], stopping: asyncio.Event, started: asyncio.Event,
+                     forced: asyncio.Event) -> None:
+    await stopping.wait()
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(each, forced.set)
+    if not started.is_set():
+        running.cancel()
+    await forced.wait()
+    running.cancel()
+
+
+def _welcome(settings: Settings, url: str) -> str:
+    return f"""\
+AgentCore Memory listens on {url}
+
+In another terminal, get a token and try a call:
+
+  {_how_to_get_a_token(settings)}
+  curl -s {url}{ENDPOINT} \\
+    -H "Authorization: Bearer $AGENTCORE_TOKEN" -H "Content-Type: application/json" \\
+    -d '{EXAMPLE_CALL}'
+
+Ctrl-C stops it.
+"""
+
+
+def _how_to_get_a_token(settings: Settings) -> str:
+    if settings.jwt_algorithm != "HS256":
+        return f"export AGENTCORE_TOKEN=...   # from whoever owns the keys at {settings.jwt_jwks_url}"
+    command = f"{_home_prefix(settings)}{_own_name()} token --agent {EXAMPLE_AGENT}"
+    return f"export AGENTCORE_TOKEN=$({command})"
+
+
+def _home_prefix(settings: Settings) -> str:
+    home = home_of(settings).path
+    usual = default_home().expanduser().resolve()
+    return "" if home == usual else f"AGENTCORE_HOME={shlex.quote(str(home))} "
+
+
+def _own_name() -> str:
+    """How to type this command: its name where the PATH finds it, else the path it was started by."""
+    name = Path(sys.argv[0]).name
+    if name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m agentcore"
+    found = shutil.which(name)
+    if found is not None and Path(found).resolve() == Path(sys.argv[0]).resolve():
+        return name
+    return shlex.quote(sys.argv[0])

@@ -1,0 +1,276 @@
+"""import and export: memories in and out as JSONL, in pieces, however many there are."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, BinaryIO
+from uuid import UUID
+
+import typer
+from pydantic import ValidationError
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from agentcore.cli import options
+from agentcore.cli.app import FAILED, app, err, examples, fail, say
+from agentcore.cli.connection import ask
+from agentcore.cli.lines import BadLine, NumberedLine, line_of, read_lines, store_params
+from agentcore.client import MemoryClient
+from agentcore.errors import AgentCoreError, Conflict, InvalidParams, NotFound, TooLarge
+from agentcore.memory.models import MemoryRecord
+from agentcore.memory.params import ListParams, StoreBatchParams, StoreParams, StoreResult
+
+BATCH_LINES = 250
+BATCH_CHARS = 1_000_000
+PAGE = 250
+REPORTED_LINES = 20
+TOLD_EVERY_LINES = 10_000
+PATIENT_ATTEMPTS = 8
+BATCH_TIMEOUT_SECONDS = 300.0
+
+# What one line may be guilty of; anything else would fail every other line as well.
+_OF_ONE_LINE = (InvalidParams, NotFound, Conflict, TooLarge)
+_OWN_KEY_AGAIN = "conflict: this idempotency_key"
+
+
+@dataclass
+class Tally:
+    """What became of the lines so far."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    last_line: int = 0
+
+    def count(self, result: StoreResult) -> None:
+        # The key says that this very line was stored before; only its time to live has moved on since.
+        again = result.status == "rejected" and (result.reason or "").startswith(_OWN_KEY_AGAIN)
+        self.outcomes["existing" if again else result.status] += 1
+        if result.status == "rejected" and not again:
+            self.reasons[result.reason or "no reason given"] += 1
+
+    def report(self) -> None:
+        names = ("stored", "existing", "reinforced", "rejected", "failed")
+        typer.echo(", ".join(f"{name} {self.outcomes[name]}" for name in names))
+        for reason, count in self.reasons.most_common():
+            typer.echo(f"  rejected {count}: {reason}")
+
+
+class Import:
+    """One run over one file: lines are gathered, stored in batches, and counted."""
+
+    def __init__(self, memory: MemoryClient, tally: Tally, *, strict: bool, forced: bool) -> None:
+        self._memory = memory
+        self._tally = tally
+        self._strict = strict
+        self._forced = forced
+        self._ids: dict[UUID, UUID] = {}
+        self._waiting: list[tuple[NumberedLine, StoreParams]] = []
+        self._chars = 0
+
+    async def take(self, numbered: NumberedLine) -> None:
+        """Take one line; a full batch is stored."""
+        line = numbered.line
+        if line is None:
+            self._fail(numbered.number, numbered.problem or "is no line")
+            return
+        if line.parent_memory_id is not None and line.parent_memory_id not in self._ids:
+            await self.flush()  # its parent may be waiting, without an id yet
+        try:
+            params = store_params(line, numbered.key, now=datetime.now(UTC), ids=self._ids)
+        except (BadLine, ValidationError) as problem:
+            self._fail(numbered.number, str(problem))
+            return
+        if self._forced:
+            params = params.model_copy(update={"force": True})
+        self._waiting.append((numbered, params))
+        self._chars += len(line.text)
+        if len(self._waiting) >= BATCH_LINES or self._chars >= BATCH_CHARS:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Store what waits."""
+        waiting, self._waiting, self._chars = self._waiting, [], 0
+        if waiting:
+            await self._store(waiting)
+            self._tally.last_line = waiting[-1][0].number
+
+    async def _store(self, waiting: list[tuple[NumberedLine, StoreParams]]) -> None:
+        try:
+            stored = await self._memory.store_batch(StoreBatchParams(items=[params for _, params in waiting]))
+        except _OF_ONE_LINE as error:
+            # A batch is one transaction: halve it until the lines at fault stand alone.
+            if len(waiting) == 1:
+                self._fail(waiting[0][0].number, error.message)
+                return
+            middle = len(waiting) // 2
+            await self._store(waiting[:middle])
+            await self._store(waiting[middle:])
+            return
+        for (numbered, _), result in zip(waiting, stored.results, strict=True):
+            self._tally.count(result)
+            if numbered.line and numbered.line.memory_id and result.memory_id:
+                self._ids[numbered.line.memory_id] = result.memory_id
+
+    def _fail(self, number: int, problem: str) -> None:
+        self._tally.outcomes["failed"] += 1
+        if self._strict:
+            raise InvalidParams(f"line {number}: {problem}")
+        if self._tally.outcomes["failed"] <= REPORTED_LINES:
+            say(f"line {number}: {problem}")
+        elif self._tally.outcomes["failed"] == REPORTED_LINES + 1:
+            say("more lines failed; only their number is told from here on")
+
+
+@app.command("import", epilog=examples(
+    "agentcore import conversation.jsonl",
+    "agentcore export --namespace work | agentcore import - --agent another",
+    "",
+    "A line: {\"role\": \"user\", \"text\": \"...\", \"time\": \"2026-05-01T09:30:00Z\",",
+    "         \"session\": \"monday\"}",
+    "Needed is text alone. Known besides: speaker, task, user, namespace, tags,",
+    "memory_type, importance, metadata, external_id, pinned, ttl_seconds,",
+    "expires_at, force, and what export writes.",
+))
+def import_lines(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="A JSONL file; - reads stdin.", exists=True, dir_okay=False,
+                                         readable=True, allow_dash=True)],
+    strict: Annotated[bool, typer.Option(
+        "--strict", help="Stop at the first line that cannot be stored.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Store also what would be held back.")] = False,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """Store a conversation, one memory a line.
+
+    After a break, run the same command again: it goes on where it stopped, and
+    nothing is stored twice.
+    """
+    tally = Tally()
+
+    async def run(memory: MemoryClient) -> None:
+        importing = Import(memory, tally, strict=strict, forced=force)
+        with _source(file) as (source, size), _progress(size) as advance:
+            for numbered in read_lines(source):
+                await importing.take(numbered)
+                advance(numbered)
+            await importing.flush()
+
+    try:
+        ask(context, run, max_attempts=PATIENT_ATTEMPTS, timeout_seconds=BATCH_TIMEOUT_SECONDS)
+    except AgentCoreError as error:
+        if tally.outcomes.total() == 0:
+            raise
+        tally.report()
+        fail(f"stopped after line {tally.last_line}: {error.message} Run the same command again to go on: "
+             "nothing is stored twice.")
+    tally.report()
+    if tally.outcomes["failed"]:
+        raise typer.Exit(FAILED)
+
+
+@app.command("export", epilog=examples(
+    "agentcore export memories.jsonl",
+    "agentcore export --type semantic | wc -l",
+))
+def export_lines(
+    context: typer.Context,
+    file: Annotated[Path | None, typer.Argument(
+        help="Where to write; stdout if absent.", dir_okay=False, writable=True)] = None,
+    memory_types: options.MemoryTypes = None,
+    task_id: options.TaskId = None,
+    session_id: options.SessionId = None,
+    user_id: options.UserId = None,
+    namespace: options.Namespace = None,
+    after: options.After = None,
+    before: options.Before = None,
+    tags: options.Tags = None,
+    min_importance: options.MinImportance = None,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """Write memories as JSONL, oldest first, in the form that import reads.
+
+    Not carried: vectors and what else is derived from the text, links, access
+    counts, history and ids.
+    """
+    params = options.given(context, ListParams, order_by="timestamp", descending=False, limit=PAGE)
+
+    async def run(memory: MemoryClient) -> int:
+        count = 0
+        with _target(file) as target:
+            async for record in _all(memory, params):
+                target.write(json.dumps(line_of(record), ensure_ascii=False).encode() + b"\n")
+                count += 1
+        return count
+
+    count = ask(context, run, max_attempts=PATIENT_ATTEMPTS)
+    say(f"exported {count} memories{'' if file is None else f' to {file}'}")
+
+
+async def _all(memory: MemoryClient, params: ListParams) -> AsyncIterator[MemoryRecord]:
+    while True:
+        page = await memory.list(params)
+        for record in page.memories:
+            yield record
+        if page.next_cursor is None:
+            return
+        params = params.model_copy(update={"cursor": page.next_cursor})
+
+
+@contextmanager
+def _source(file: Path) -> Iterator[tuple[BinaryIO, int | None]]:
+    if str(file) == "-":
+        yield sys.stdin.buffer, None
+    else:
+        with file.open("rb") as source:
+            status = os.fstat(source.fileno())
+            yield source, status.st_size or None
+
+
+@contextmanager
+def _target(file: Path | None) -> Iterator[BinaryIO]:
+    """Where an export goes: a file is there when it is whole, and open to its owner alone."""
+    if file is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    whole = file.resolve()
+    if whole.exists() and not whole.is_file():
+        raise AgentCoreError(f"{file} is no file.")
+    draft = whole.with_name(f".{whole.name}.{os.getpid()}.part")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target:
+            yield target
+        draft.replace(whole)
+    except OSError as cause:
+        raise AgentCoreError(f"Cannot write {file}: {cause.strerror or cause}.") from cause
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def _progress(size: int | None) -> Iterator[Callable[[NumberedLine], None]]:
+    """A bar on a terminal; elsewhere a line now and then."""
+    if not err.is_terminal:
+        yield _tell_now_and_then
+        return
+    lines = TextColumn("{task.fields[lines]} lines")
+    with Progress(lines, BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), console=err,
+                  transient=True) as progress:
+        task = progress.add_task("import", total=size, lines=0)
+        yield lambda numbered: progress.update(task, completed=numbered.end, lines=numbered.number)
+
+
+def _tell_now_and_then(numbered: NumberedLine) -> None:
+    if numbered.number % TOLD_EVERY_LINES == 0:
+        say(f"{numbered.number} lines")

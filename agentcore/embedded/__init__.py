@@ -1,0 +1,6 @@
+"""The embedded parts: a local PostgreSQL and Redis below the data directory, started where no URL is set."""
+
+from agentcore.embedded.home import Home, default_home
+from agentcore.embedded.parts import EmbeddedParts, EmbeddedUrls, attach
+
+__all__ = ["EmbeddedParts", "EmbeddedUrls", "Home", "attach", "default_home"]

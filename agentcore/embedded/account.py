@@ -1,0 +1,109 @@
+"""Who runs the parts: nobody special, except under root, where a system user takes root's place."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentcore.embedded.home import Home
+from agentcore.errors import StartupError
+
+SYSTEM_USER = "agentcore"
+FALLBACK_USERS = ("postgres", "nobody")
+SYSTEM_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
+
+
+@dataclass(frozen=True)
+class Account:
+    """An operating system user; `reduced` where it is another one than we are."""
+
+    name: str
+    uid: int
+    gid: int
+    reduced: bool
+
+    def give(self, made: Path | int) -> None:
+        """Make the account the owner of what we made for it."""
+        if self.reduced:
+            os.chown(made, self.uid, self.gid)
+
+    def reaches(self, path: Path) -> bool:
+        """Whether the account can enter or execute `path`, asked of the kernel: modes alone do not tell."""
+        if not self.reduced:
+            return os.access(path, os.X_OK)
+        asked = subprocess.run(  # noqa: S603 - a fixed command
+            ["/bin/sh", "-c", 'test -x "$1"', "sh", str(path)], cwd="/", check=False, timeout=10,
+            user=self.uid, group=self.gid, extra_groups=[])
+        return asked.returncode == 0
+
+
+def choose_account(home: Home) -> Account:
+    """The user who runs the parts of `home`.
+
+    Under root: the owner of a home that is an ordinary user's, else whoever owns the data already in it,
+    else a system user `agentcore`, made if need be.
+    """
+    if os.geteuid() != 0:
+        return _account(os.geteuid(), os.getegid(), reduced=False)
+    for kept in (home.path, home.postgres_data, home.redis_data):
+        with suppress(FileNotFoundError):
+            status = kept.stat()
+            if status.st_uid != 0:
+                return _account(status.st_uid, status.st_gid, reduced=True)
+    user = _system_user()
+    return Account(user.pw_name, user.pw_uid, user.pw_gid, reduced=True)
+
+
+def open_home(home: Home, account: Account) -> None:
+    """Let the account through the home to its own directories; directories above it are never changed."""
+    if account.reduced and home.holds_only_ours():
+        for passage in (home.path, home.run):
+            if not account.reaches(passage):
+                os.chown(passage, -1, account.gid)
+                passage.chmod(stat.S_IMODE(passage.stat().st_mode) | stat.S_IXGRP)
+    if account.reaches(home.run):
+        return
+    closed = next(each for each in (*reversed(home.run.parents), home.run) if not account.reaches(each))
+    raise StartupError(
+        f"PostgreSQL does not run as root, and the user {account.name!r} that runs it instead cannot enter "
+        f"{closed}: set AGENTCORE_HOME to a directory outside {closed}.")
+
+
+def _account(uid: int, gid: int, *, reduced: bool) -> Account:
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = str(uid)
+    return Account(name, uid, gid, reduced)
+
+
+def _system_user() -> pwd.struct_passwd:
+    with suppress(KeyError):
+        return pwd.getpwnam(SYSTEM_USER)
+    _add_system_user()
+    for name in (SYSTEM_USER, *FALLBACK_USERS):
+        with suppress(KeyError):
+            return pwd.getpwnam(name)
+    raise StartupError("PostgreSQL does not run as root, and there is no system user to run it: make one "
+                       f"with `useradd --system {SYSTEM_USER}`, or start the service as an ordinary user.")
+
+
+def _add_system_user() -> None:
+    useradd = shutil.which("useradd", path=SYSTEM_PATH)
+    if useradd is None:
+        return
+    taken = any(each.gr_name == SYSTEM_USER for each in grp.getgrall())
+    group = ["--gid", SYSTEM_USER] if taken else ["--user-group"]
+    nologin = shutil.which("nologin", path=SYSTEM_PATH) or "/bin/false"
+    # Where it fails (a read-only system, another start that was faster) the look-up after it decides.
+    with suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(  # noqa: S603 - a fixed command
+            [useradd, "--system", *group, "--no-create-home", "--home-dir", "/nonexistent",
+             "--shell", nologin, SYSTEM_USER], check=False, capture_output=True, timeout=20)

@@ -1,0 +1,163 @@
+"""The data directory: where each thing lives, who may read it, and the secrets made in it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from agentcore.errors import StartupError
+
+SECRET_BYTES = 32
+ROOT_HOME = Path("/var/lib/agentcore")
+
+
+def default_home() -> Path:
+    """The platform's user data directory; for root a place outside root's own home.
+
+    PostgreSQL refuses to run as root, and the system user that runs it instead cannot look into root's home.
+    """
+    if os.geteuid() == 0:
+        return ROOT_HOME
+    return Path(platformdirs.user_data_dir("agentcore", appauthor=False))
+
+
+@dataclass(frozen=True)
+class Home:
+    """One data directory. Making the object touches nothing."""
+
+    path: Path
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path).expanduser().resolve())
+
+    @property
+    def run(self) -> Path:
+        """What is true only while a server runs: its lock, its URLs, the sockets."""
+        return self.path / "run"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "log"
+
+    @property
+    def secrets(self) -> Path:
+        return self.path / "secrets"
+
+    @property
+    def postgres_data(self) -> Path:
+        return self.path / "postgres"
+
+    @property
+    def redis_data(self) -> Path:
+        return self.path / "redis"
+
+    @property
+    def archive(self) -> Path:
+        return self.path / "archive"
+
+    @property
+    def cache(self) -> Path:
+        return self.path / "cache"
+
+    @property
+    def programs(self) -> Path:
+        """Copies of the servers' programs, for a user who cannot reach those installed."""
+        return self.path / "programs"
+
+    def secret(self, name: str) -> str:
+        """The secret of that name, 64 hexadecimal digits; made at the first call, its owner's alone."""
+        kept = self.secrets / name
+        with self.explained():
+            with suppress(FileNotFoundError):
+                return kept.read_text().strip()
+            self.directory(self.secrets)
+            self._keep_once(kept, secrets.token_hex(SECRET_BYTES))
+            return kept.read_text().strip()
+
+    def _keep_once(self, kept: Path, text: str) -> None:
+        draft = kept.with_name(f".{kept.name}.{secrets.token_hex(8)}")
+        self._write_new(draft, text)
+        # A link, not a rename: of two processes that make the same secret the first one's stays.
+        with suppress(FileExistsError):
+            os.link(draft, kept)
+        draft.unlink()
+
+    def write(self, path: Path, text: str) -> None:
+        """Write a whole file or none of it, readable by its owner alone."""
+        with self.explained():
+            draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+            try:
+                self._write_new(draft, text)
+                draft.replace(path)
+            finally:
+                draft.unlink(missing_ok=True)
+
+    def _write_new(self, path: Path, text: str) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(descriptor)
+            self.hand_over(descriptor)
+
+    def directory(self, path: Path) -> Path:
+        """Make a directory of the home, the home itself included, closed to others; one that exists stays."""
+        with self.explained():
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                path.mkdir(mode=0o700)
+                self.hand_over(path)
+            if not path.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+        return path
+
+    def holds_only_ours(self) -> bool:
+        """Whether nothing lies here but what the service makes: it is not somebody's home directory too."""
+        names = {"run", "log", "secrets", "postgres", "redis", "archive", "cache", "programs"}
+        return {each.name for each in self.path.iterdir()} <= names
+
+    def hand_over(self, made: Path | int) -> None:
+        """Give what root made to the home's owner, who could not start the service himself otherwise."""
+        if os.geteuid() == 0:
+            owner = self.path.stat()
+            os.chown(made, owner.st_uid, owner.st_gid)
+
+    def require_space(self, needed_bytes: int) -> None:
+        """Raises StartupError where the disk of the home has less than that free."""
+        with self.explained():
+            free = shutil.disk_usage(self.path).free
+        if free < needed_bytes:
+            raise StartupError(
+                f"The disk that holds {self.path} has {free // 2**20} MB free, {needed_bytes // 2**20} MB "
+                "are needed: free some space, or set AGENTCORE_HOME to a directory on another disk.")
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn what the file system refuses into a StartupError with its mend."""
+        try:
+            yield
+        except OSError as cause:
+            raise StartupError(self._mend(cause)) from cause
+
+    def _mend(self, cause: OSError) -> str:
+        where = cause.filename if cause.filename is not None else self.path
+        match cause.errno:
+            case errno.ENOSPC | errno.EDQUOT:
+                return (f"The disk that holds {self.path} is full: free some space, or set AGENTCORE_HOME to "
+                        "a directory on another disk.")
+            case errno.EACCES | errno.EPERM | errno.EROFS:
+                return (f"{where} is not open to user {os.geteuid()} ({cause.strerror}): run as the user who "
+                        f"owns {self.path}, or set AGENTCORE_HOME to a directory of your own.")
+            case errno.ENOTDIR | errno.EEXIST:
+                return (f"{where} stands where the service needs a directory: move it away, or set "
+                        "AGENTCORE_HOME to another directory.")
+            case _:
+                return f"{where} cannot be used as the service's data directory: {cause}."

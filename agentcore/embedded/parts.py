@@ -1,0 +1,146 @@
+"""The embedded parts together: started at once, kept running, found again by other commands, ended."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import NoReturn, Self
+
+from agentcore.embedded.account import choose_account, open_home
+from agentcore.embedded.home import Home
+from agentcore.embedded.lock import ServerLock
+from agentcore.embedded.postgres import PostgresPart
+from agentcore.embedded.redis import RedisPart
+from agentcore.embedded.sockets import close_socket_directory, open_socket_directory
+from agentcore.errors import StartupError
+
+FIRST_PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 30.0
+# A part that ran this long was well: its next end starts the pauses anew.
+WELL_SECONDS = 60.0
+TRIM_SECONDS = 60.0
+
+Part = PostgresPart | RedisPart
+
+
+@dataclass(frozen=True)
+class EmbeddedUrls:
+    """Where the parts are; None for one that is not embedded."""
+
+    database_url: str | None = None
+    redis_url: str | None = None
+
+
+class EmbeddedParts:
+    """PostgreSQL and Redis of one home, as this process's own.
+
+    With neither wanted it does nothing and takes no lock: any number of servers may share such a home.
+    """
+
+    def __init__(self, home: Home, *, postgres: bool, redis: bool, log: Callable[[str], None]) -> None:
+        self._home = home
+        wanted: dict[str, tuple[bool, type[Part]]] = {
+            "database_url": (postgres, PostgresPart), "redis_url": (redis, RedisPart)}
+        self._wanted = {url: part for url, (yes, part) in wanted.items() if yes}
+        self._log = log
+        self._open = AsyncExitStack()
+        self._parts: list[Part] = []
+        self.urls = EmbeddedUrls()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                        trace: TracebackType | None) -> None:
+        await self.stop()
+
+    async def start(self) -> EmbeddedUrls:
+        """Start the parts; they answer when it returns. Raises StartupError that says what to do."""
+        if not self._wanted:
+            return self.urls
+        async with AsyncExitStack() as opening:
+            self._home.directory(self._home.run)
+            lock = ServerLock(self._home)
+            lock.acquire()
+            opening.callback(lock.release)
+            account = await asyncio.to_thread(choose_account, self._home)
+            await asyncio.to_thread(open_home, self._home, account)
+            sockets = open_socket_directory(self._home, account)
+            opening.callback(close_socket_directory, self._home, sockets)
+            parts = {url: part(self._home, account, sockets, self._log) for url, part in self._wanted.items()}
+            self._parts = list(parts.values())
+            opening.push_async_callback(self._stop_parts)
+            self.urls = EmbeddedUrls(**dict(zip(parts, await self._start_parts(), strict=True)))
+            self._home.write(_urls_file(self._home), json.dumps(asdict(self.urls)))
+            opening.callback(_urls_file(self._home).unlink, missing_ok=True)
+            self._open = opening.pop_all()
+        return self.urls
+
+    async def stop(self) -> None:
+        """End the parts; no process is left. End `supervise` before, or it starts them again."""
+        await self._open.aclose()
+
+    async def supervise(self) -> NoReturn:
+        """Start a part again that ended by itself, for as long as this runs; ends only by being cancelled."""
+        async with asyncio.TaskGroup() as keeping:
+            for part in self._parts:
+                keeping.create_task(self._keep(part))
+            while True:
+                await asyncio.sleep(TRIM_SECONDS)
+                for part in self._parts:
+                    part.log.trim()
+
+    async def _start_parts(self) -> list[str]:
+        started = await asyncio.gather(*(part.start() for part in self._parts), return_exceptions=True)
+        for failure in started:
+            if isinstance(failure, BaseException):
+                raise failure
+        return [url for url in started if isinstance(url, str)]
+
+    async def _stop_parts(self) -> None:
+        parts, self._parts = self._parts, []
+        for failure in await asyncio.gather(*(part.stop() for part in parts), return_exceptions=True):
+            if isinstance(failure, BaseException):
+                raise failure
+
+    async def _keep(self, part: Part) -> None:
+        pause, well = FIRST_PAUSE_SECONDS, True
+        while True:
+            begun = time.monotonic()
+            if well and part.child is not None:
+                status = await part.child.exited()
+                self._log(f"{part.name} ended by itself (status {status}), starting it again")
+            pause = FIRST_PAUSE_SECONDS if time.monotonic() - begun > WELL_SECONDS else pause
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+            try:
+                await part.launch()
+                well = True
+            except StartupError as error:
+                self._log(error.message)
+                well = False
+
+
+def attach(home: Home) -> EmbeddedUrls:
+    """Where the parts of the server running on `home` are. Raises StartupError where none runs."""
+    if not ServerLock(home).held_by_a_server():
+        raise StartupError(f"No agentcore server runs on {home.path}: start one with `agentcore serve`, set "
+                           "AGENTCORE_HOME to that of one that runs, or set DATABASE_URL and REDIS_URL.")
+    with home.explained():
+        try:
+            told = json.loads(_urls_file(home).read_text())
+        except FileNotFoundError as cause:
+            raise StartupError(
+                f"The agentcore server on {home.path} is starting or stopping: try again.") from cause
+    return EmbeddedUrls(**told)
+
+
+def _urls_file(home: Home) -> Path:
+    return home.run / "urls.json"

@@ -1,0 +1,244 @@
+"""The embedded PostgreSQL: its data directory made once and whole, its settings, its start and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from subprocess import CompletedProcess
+from urllib.parse import quote
+
+import psutil
+
+from agentcore.embedded.account import Account
+from agentcore.embedded.home import Home
+from agentcore.embedded.logfile import LogFile, with_mend
+from agentcore.embedded.process import Child, end_processes, processes_in, run_once
+from agentcore.embedded.programs import POSTGRES_MAJOR, PostgresPrograms, find_postgres
+from agentcore.embedded.provision import DATABASE, OWNER, SUPERUSER, provision
+from agentcore.errors import StartupError
+
+PORT = 5432
+PROGRAMS = ("postgres", "initdb")
+FIRST_START_BYTES = 256 * 2**20
+LATER_START_BYTES = 32 * 2**20
+# SIGINT is the fast shutdown: it ends sessions and writes a checkpoint, which a slow disk may take long over.
+FAST_THEN_FORCED = ((signal.SIGINT, 60.0), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 5.0))
+ORPHANED_CHILDREN = ((signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
+# A parallel index build takes maintenance_work_mem from /dev/shm; containers often have 64 MB of it.
+LEAST_SHARED_MEMORY_BYTES = 512 * 2**20
+
+# Log level `log` and terse messages keep failed statements, and so a memory's text, out of the log.
+CONFIGURATION = """\
+# Written by agentcore at each start; your own settings belong at the end of postgresql.conf.
+listen_addresses = ''
+port = {port}
+unix_socket_directories = '{sockets}'
+unix_socket_permissions = 0700
+max_connections = 100
+shared_buffers = 256MB
+huge_pages = off
+dynamic_shared_memory_type = {shared_memory}
+work_mem = 8MB
+maintenance_work_mem = 256MB
+autovacuum_work_mem = 64MB
+effective_cache_size = 1GB
+random_page_cost = 1.1
+jit = off
+fsync = on
+full_page_writes = on
+synchronous_commit = on
+min_wal_size = 80MB
+max_wal_size = 1GB
+checkpoint_completion_target = 0.9
+log_destination = stderr
+logging_collector = off
+log_min_messages = log
+log_min_error_statement = panic
+log_error_verbosity = terse
+log_checkpoints = off
+"""
+
+
+class PostgresPart:
+    """PostgreSQL with pgvector on a socket of one home."""
+
+    name = "PostgreSQL"
+
+    def __init__(self, home: Home, account: Account, sockets: Path, tell: Callable[[str], None]) -> None:
+        self._home = home
+        self._account = account
+        self._sockets = sockets
+        self._tell = tell
+        self._data = home.postgres_data
+        self.log = LogFile(home, "postgres")
+        self.child: Child | None = None
+
+    async def start(self) -> str:
+        """Make the database where there is none, and start it. The URL is that of its owner, no superuser."""
+        await asyncio.to_thread(self._prepare)
+        await self.launch()
+        password = self._home.secret("database")
+        url = self._url(OWNER, password, DATABASE)
+        superuser_password = self._home.secret("postgres")
+        await provision(url, password, lambda name: self._url(SUPERUSER, superuser_password, name))
+        return url
+
+    async def launch(self) -> None:
+        """Start the server on the data it has, whatever an earlier one left behind."""
+        await self.stop()
+        if not self._data.is_dir():
+            raise StartupError(f"{self._data} has gone: bring it back and start the service again.")
+        self._configure()
+        self.child = Child([self._programs.postgres, "-D", self._data], directory=self._data,
+                           account=self._account, log=self.log, farewell=signal.SIGINT)
+        await self.child.until(self._ready)
+
+    async def stop(self) -> None:
+        """End the server, ours or one that outlived its agentcore, and all its processes."""
+        if self.child is not None:
+            await self.child.end(FAST_THEN_FORCED)
+            self.child = None
+        await self._end_leftovers()
+
+    @cached_property
+    def _programs(self) -> PostgresPrograms:
+        return find_postgres(self._home, self._account)
+
+    def _url(self, user: str, password: str, database: str) -> str:
+        return f"postgresql://{user}:{password}@/{database}?host={quote(str(self._sockets))}&port={PORT}"
+
+    def _prepare(self) -> None:
+        for draft in self._home.run.glob("initdb-*"):
+            _clear(draft)
+        version = self._data / "PG_VERSION"
+        with self._home.explained():
+            if version.exists():
+                self._check(version.read_text().strip())
+                self._home.require_space(LATER_START_BYTES)
+                return
+            if self._data.exists() and any(self._data.iterdir()):
+                raise StartupError(f"{self._data} holds something else than a PostgreSQL database: move it "
+                                   "away, or set AGENTCORE_HOME to another directory.")
+            self._home.require_space(FIRST_START_BYTES)
+            self._tell("Making the database (only the first time)")
+            self._make()
+
+    def _check(self, major: str) -> None:
+        if major != str(POSTGRES_MAJOR):
+            raise StartupError(
+                f"{self._data} was made by PostgreSQL {major}, this version carries {POSTGRES_MAJOR}; "
+                "nothing was changed. Start the version that made it and `agentcore export` each agent's "
+                f"memories, move {self._data} away, then start this one and `agentcore import` them.")
+
+    def _make(self) -> None:
+        """initdb beside the place, then a rename: an interrupted first start leaves nothing half made."""
+        draft = Path(tempfile.mkdtemp(prefix="initdb-", dir=self._home.run))
+        try:
+            password = draft / "password"
+            self._home.write(password, self._home.secret("postgres"))
+            for made in (draft, password):
+                self._account.give(made)
+            done = self._initdb(draft, password, "C.UTF-8")
+            if "invalid locale" in done.stderr:
+                done = self._initdb(draft, password, "C")
+            if done.returncode != 0:
+                words = with_mend(done.stderr.strip())
+                raise StartupError(f"PostgreSQL could not make its data directory:\n{words}")
+            with (draft / "data" / "postgresql.conf").open("a") as file:
+                file.write("\ninclude 'agentcore.conf'\n")
+                file.flush()
+                os.fsync(file.fileno())
+            (draft / "data").rename(self._data)
+            _sync_directory(self._home.path)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+    def _initdb(self, draft: Path, password: Path, character_type: str) -> CompletedProcess[str]:
+        """`character_type` tells the text search parser what a letter is; not every system knows C.UTF-8."""
+        return run_once(
+            [self._programs.initdb, "-D", draft / "data", "--username", SUPERUSER, "--pwfile", password,
+             "--auth", "scram-sha-256", "--encoding", "UTF8", "--data-checksums", "--no-instructions",
+             "--locale-provider", "builtin", "--builtin-locale", "C.UTF-8", "--locale", "C",
+             "--lc-ctype", character_type], directory=draft, account=self._account)
+
+    def _configure(self) -> None:
+        kept = self._data / "agentcore.conf"
+        self._home.write(kept, CONFIGURATION.format(
+            port=PORT, sockets=self._sockets, shared_memory=_shared_memory()))
+        self._account.give(kept)
+
+    async def _ready(self) -> bool:
+        """Whether it takes connections. The file alone may be an earlier one's, of the same process id."""
+        return self._says_ready() and await self._listens() and self._says_ready()
+
+    def _says_ready(self) -> bool:
+        return self.child is not None and _status(self._data / "postmaster.pid") == (self.child.pid, "ready")
+
+    async def _listens(self) -> bool:
+        try:
+            _, writer = await asyncio.open_unix_connection(self._sockets / f".s.PGSQL.{PORT}")
+        except OSError:
+            return False
+        writer.close()
+        await writer.wait_closed()
+        return True
+
+    async def _end_leftovers(self) -> None:
+        """Two servers never meet on a data directory, and no late child of a killed one still writes to it.
+
+        An earlier server is stopped, not adopted: a part is always our child, on today's settings.
+        """
+        server = _status(self._data / "postmaster.pid")[0]
+        found = self._processes()
+        if found:
+            self._tell("Ending the PostgreSQL of an earlier server")
+        if server in found:
+            await end_processes(lambda: [server] if server in self._processes() else [], FAST_THEN_FORCED)
+        await end_processes(self._processes, ORPHANED_CHILDREN)
+        for lock in (self._data / "postmaster.pid", self._sockets / f".s.PGSQL.{PORT}.lock"):
+            # PostgreSQL clears a dead server's lock itself, but not where a stranger has its process id now.
+            if psutil.pid_exists(_status(lock)[0]):
+                lock.unlink(missing_ok=True)
+
+    def _processes(self) -> list[int]:
+        return processes_in(self._data, PROGRAMS)
+
+
+def _status(lock: Path) -> tuple[int, str]:
+    """Process id (-1: none) and state, from the first and eighth line of PostgreSQL's own lock file."""
+    with suppress(OSError, ValueError):
+        lines = lock.read_text().splitlines()
+        return int(lines[0]), lines[7].strip() if len(lines) > 7 else ""
+    return -1, ""
+
+
+def _clear(draft: Path) -> None:
+    """Take away an interrupted initdb; one that still runs loses its own directory and fails."""
+    for pid in [*processes_in(draft, PROGRAMS), *processes_in(draft / "data", PROGRAMS)]:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    shutil.rmtree(draft, ignore_errors=True)
+
+
+def _shared_memory() -> str:
+    try:
+        room = shutil.disk_usage("/dev/shm").total  # noqa: S108 - the kernel's own name for it
+    except OSError:
+        room = 0
+    return "posix" if sys.platform != "linux" or room >= LEAST_SHARED_MEMORY_BYTES else "mmap"
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,85 @@
+"""The rounds of background work: every process flushes its own accesses, the leader does the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from agentcore.database import Database
+from agentcore.errors import DependencyUnavailable
+from agentcore.maintenance.expiry import sweep_expired
+from agentcore.maintenance.folding import fold_deltas
+from agentcore.maintenance.index_keeper import keep_indexes
+from agentcore.maintenance.leader import leadership
+from agentcore.maintenance.reembed import embed_waiting
+from agentcore.memory.parts import MemoryParts
+
+logger = logging.getLogger(__name__)
+RETRY_LEAD_SECONDS = 5.0
+
+
+class Maintenance:
+    """Runs until `stop`; a duty that fails is tried again in the next round, the others go on."""
+
+    def __init__(self, database: Database, parts: MemoryParts, interval_seconds: float) -> None:
+        self._database = database
+        self._parts = parts
+        self._interval_seconds = interval_seconds
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """End after the running duty."""
+        self._stopping.set()
+
+    async def flush_accesses(self) -> None:
+        """Count what this process gave out, until stopped."""
+        while not self._stopping.is_set():
+            await self._pause(min(1.0, self._interval_seconds))
+            await self._attempt("count accesses", lambda: self._parts.accesses.flush(self._parts.storage))
+
+    async def lead(self) -> None:
+        """Wait to lead, then do every duty in turn, until stopped."""
+        while not self._stopping.is_set():
+            await self._attempt("lead", self._lead_rounds)
+            await self._pause(RETRY_LEAD_SECONDS)
+
+    async def _lead_rounds(self) -> None:
+        async with leadership(self._database) as leads:
+            while leads and not self._stopping.is_set():
+                await self.round()
+                await self._pause(self._interval_seconds)
+
+    async def round(self) -> dict[str, int]:
+        """Every duty once; how much each had to do (a failed one is missing)."""
+        parts, done = self._parts, {}
+        duties: dict[str, Callable[[], Awaitable[int]]] = {
+            "fold": lambda: fold_deltas(self._database),
+            "expire": lambda: sweep_expired(self._database, parts.storage, parts.working),
+            "index": lambda: keep_indexes(
+                self._database, parts.vector_model, parts.policy.embedding_dimensions
+            ),
+        }
+        if parts.embedder is not None:
+            embedder = parts.embedder
+            duties["embed"] = lambda: embed_waiting(self._database, embedder)
+        for name, duty in duties.items():
+            count = await self._attempt(name, duty)
+            if count is not None:
+                done[name] = count
+        return done
+
+    async def _attempt(self, name: str, duty: Callable[[], Awaitable[int | None]]) -> int | None:
+        try:
+            return await duty()
+        except DependencyUnavailable as failure:
+            logger.warning("maintenance: %s waits: %s", name, failure.message)
+        except Exception:  # one duty's defect must not end the others; it is logged and tried again
+            logger.exception("maintenance: %s failed", name)
+        return None
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        except TimeoutError:
+            return

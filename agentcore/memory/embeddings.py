@@ -1,0 +1,382 @@
+"""What turns text into vectors: the Embedder protocol, its table of implementations, caching and batching.
+
+The implementations are in `agentcore/providers/`, one file each. To make a running embedder, put the layers
+around one: `CachingEmbedder(BatchingEmbedder(provider), redis)`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from agentcore.errors import DependencyUnavailable
+
+__all__ = [
+    "EMBEDDERS",
+    "BatchingEmbedder",
+    "CacheObserver",
+    "CacheStatistics",
+    "CachingEmbedder",
+    "Embedder",
+    "EmbedderOptions",
+    "EmbeddingKind",
+    "Vectors",
+    "unit_rows",
+]
+
+EmbeddingKind = Literal["document", "query"]
+Vectors: TypeAlias = NDArray[np.float32]
+
+# The providers, by the name `EMBEDDING_MODEL` gives them. Each class is constructed with EmbedderOptions.
+EMBEDDERS: Mapping[str, str] = {
+    "local": "agentcore.providers.minilm:MiniLmEmbedder",
+    "hashing": "agentcore.providers.hashing:HashingEmbedder",
+    "openai": "agentcore.providers.openai_embedder:OpenAiEmbedder",
+    "cohere": "agentcore.providers.cohere_embedder:CohereEmbedder",
+}
+
+CACHE_KEY_PREFIX = "memory:embedding:"
+MAX_CACHE_BYTES = 64 * 1024 * 1024
+CACHE_ENTRY_OVERHEAD_BYTES = 320
+REDIS_PAUSE_SECONDS = 5.0
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of one model."""
+
+    @property
+    def model(self) -> str:
+        """The name stored beside each vector. Vectors of equal names are comparable, others are not."""
+
+    @property
+    def dimensions(self) -> int:
+        """The length of a vector."""
+
+    @property
+    def kind_matters(self) -> bool:
+        """Whether a text has another vector as a query than as a document."""
+
+    @property
+    def batch_size(self) -> int:
+        """How many texts are best embedded together; `embed` itself takes any number."""
+
+    @property
+    def parallel_requests(self) -> int:
+        """How many calls of `embed` for one kind are worth having under way together."""
+
+    async def open(self) -> None:
+        """Make it ready. Raises ConfigurationError or StartupError where it never can be."""
+
+    async def close(self) -> None:
+        """Let go of what `open` took. Does nothing where it was not open."""
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
+        """One L2-normalised row for each text, in their order. Raises DependencyUnavailable."""
+
+
+@dataclass(frozen=True)
+class EmbedderOptions:
+    """What a provider may need to know; each takes what concerns it. 0 `threads`: one for each core."""
+
+    model_name: str
+    dimensions: int
+    cache_directory: Path
+    api_key: str | None = field(default=None, repr=False)
+    base_url: str | None = None
+    timeout_seconds: float = 10.0
+    max_attempts: int = 3
+    batch_size: int = 64
+    threads: int = 0
+    model_directory: Path | None = None
+
+
+def unit_rows(rows: ArrayLike, *, count: int, dimensions: int) -> Vectors:
+    """A provider's answer as L2-normalised float32 rows.
+
+    Raises DependencyUnavailable where it has another shape than `(count, dimensions)`, holds a value that is
+    no number, or a row without direction.
+    """
+    try:
+        vectors = np.asarray(rows, dtype=np.float32)
+    except (TypeError, ValueError) as cause:
+        raise DependencyUnavailable("The embedding model answered with what is no vector.") from cause
+    if vectors.shape != (count, dimensions):
+        raise DependencyUnavailable(
+            f"The embedding model answered with the shape {vectors.shape} where ({count}, {dimensions}) "
+            f"was asked for.", data={"shape": list(vectors.shape)})
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not np.all(np.isfinite(lengths)) or not np.all(lengths > 0):
+        raise DependencyUnavailable("The embedding model answered with a vector that has no direction.")
+    return cast(Vectors, vectors / lengths)
+
+
+class _Layer:
+    """What stands around an embedder and passes itself off as it."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self.model = inner.model
+        self.dimensions = inner.dimensions
+        self.kind_matters = inner.kind_matters
+        self.batch_size = inner.batch_size
+        self.parallel_requests = inner.parallel_requests
+        self._inner = inner
+
+    async def open(self) -> None:
+        await self._inner.open()
+
+
+# --- cache -------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class CacheStatistics:
+    """Texts looked up since the start, and failures of Redis."""
+
+    process_hits: int = 0
+    process_misses: int = 0
+    redis_hits: int = 0
+    redis_misses: int = 0
+    redis_failures: int = 0
+
+
+class CacheObserver(Protocol):
+    """Hears of each lookup, for metrics."""
+
+    def embeddings_cached(self, place: Literal["process", "redis"], *, hits: int, misses: int) -> None:
+        """So many texts were found, and so many not."""
+
+
+class CachingEmbedder(_Layer):
+    """Remembers vectors in this process, and those of queries in Redis, under a digest of the text.
+
+    Documents stay out of Redis: each is embedded once, and a million of them would fill it. Redis failing is
+    a miss, and rests it for REDIS_PAUSE_SECONDS. The client must answer bytes and have its own timeouts.
+    """
+
+    def __init__(
+        self,
+        inner: Embedder,
+        redis: Redis | None = None,
+        *,
+        max_entries: int = 20_000,
+        ttl_seconds: int = 86_400,
+        observer: CacheObserver | None = None,
+    ) -> None:
+        super().__init__(inner)
+        self.statistics = CacheStatistics()
+        self._redis = redis
+        self._ttl_seconds = ttl_seconds
+        self._observer = observer
+        self._entries: OrderedDict[bytes, Vectors] = OrderedDict()
+        entry_bytes = 4 * self.dimensions + CACHE_ENTRY_OVERHEAD_BYTES
+        self._max_entries = min(max_entries, MAX_CACHE_BYTES // entry_bytes)
+        self._redis_rests_until = 0.0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    async def close(self) -> None:
+        self._entries.clear()
+        await self._inner.close()
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
+        if not texts:
+            return np.empty((0, self.dimensions), np.float32)
+        keys = [self._key(text, kind) for text in texts]
+        found = self._recall(keys)
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        if missing and kind == "query":
+            found |= await self._fetch(list(missing))
+            missing = {key: text for key, text in missing.items() if key not in found}
+        if missing:
+            made = dict(zip(missing, await self._inner.embed(list(missing.values()), kind), strict=True))
+            self._remember(made)
+            found |= made
+            if kind == "query":
+                await self._share(made)
+        return np.stack([found[key] for key in keys])
+
+    async def forget(self, texts: Sequence[str]) -> None:
+        """Drop these texts' vectors, here and in Redis; other processes keep theirs until they end."""
+        keys = [self._key(text, kind) for text in texts for kind in ("document", "query")]
+        for key in keys:
+            self._entries.pop(key, None)
+        if self._redis is not None and keys:
+            try:
+                await self._redis.delete(*map(_redis_key, keys))
+            except (RedisError, OSError) as cause:
+                raise DependencyUnavailable("Redis did not answer: cached embeddings may remain.") from cause
+
+    def _key(self, text: str, kind: str) -> bytes:
+        asked_as = kind if self.kind_matters else ""
+        head = f"{self.model}\0{self.dimensions}\0{asked_as}\0"
+        return hashlib.sha256((head + text).encode("utf-8", "surrogatepass")).digest()
+
+    def _recall(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+        found = {key: self._entries[key] for key in keys if key in self._entries}
+        for key in found:
+            self._entries.move_to_end(key)
+        hits = sum(key in found for key in keys)
+        self.statistics.process_hits += hits
+        self.statistics.process_misses += len(keys) - hits
+        if self._observer is not None:
+            self._observer.embeddings_cached("process", hits=hits, misses=len(keys) - hits)
+        return found
+
+    def _remember(self, made: Mapping[bytes, Vectors]) -> None:
+        for key, vector in made.items():
+            # A row is a view that would keep its whole batch in memory.
+            self._entries[key] = vector.copy()
+            self._entries.move_to_end(key)
+        while len(self._entries) > self._max_entries:
+            self._entries.popitem(last=False)
+
+    async def _fetch(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+        if not self._redis_answers():
+            return {}
+        try:
+            values = await cast(Redis, self._redis).mget([_redis_key(key) for key in keys])
+        except (RedisError, OSError):
+            self._rest_redis()
+            return {}
+        found = {key: np.frombuffer(value, "<f4").astype(np.float32)
+                 for key, value in zip(keys, values, strict=True)
+                 if isinstance(value, bytes) and len(value) == 4 * self.dimensions}
+        self._remember(found)
+        self.statistics.redis_hits += len(found)
+        self.statistics.redis_misses += len(keys) - len(found)
+        if self._observer is not None:
+            self._observer.embeddings_cached("redis", hits=len(found), misses=len(keys) - len(found))
+        return found
+
+    async def _share(self, made: Mapping[bytes, Vectors]) -> None:
+        if not self._redis_answers():
+            return
+        try:
+            async with cast(Redis, self._redis).pipeline(transaction=False) as pipeline:
+                for key, vector in made.items():
+                    pipeline.set(_redis_key(key), vector.astype("<f4").tobytes(), ex=self._ttl_seconds)
+                await pipeline.execute()
+        except (RedisError, OSError):
+            self._rest_redis()
+
+    def _redis_answers(self) -> bool:
+        return self._redis is not None and asyncio.get_running_loop().time() >= self._redis_rests_until
+
+    def _rest_redis(self) -> None:
+        self.statistics.redis_failures += 1
+        self._redis_rests_until = asyncio.get_running_loop().time() + REDIS_PAUSE_SECONDS
+
+
+def _redis_key(key: bytes) -> str:
+    return CACHE_KEY_PREFIX + key.hex()
+
+
+# --- batches -----------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class _Request:
+    """One caller's texts and where the answer goes. `alone`: in no batch with others."""
+
+    texts: Sequence[str]
+    answer: asyncio.Future[Vectors]
+    alone: bool = False
+
+
+class _Lane:
+    """The requests of one kind: what waits while a batch is under way makes up the next one."""
+
+    def __init__(self, inner: Embedder, kind: EmbeddingKind) -> None:
+        self._inner = inner
+        self._kind: EmbeddingKind = kind
+        self._waiting: deque[_Request] = deque()
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        request = _Request(texts, asyncio.get_running_loop().create_future())
+        self._waiting.append(request)
+        self._start()
+        return await request.answer
+
+    async def drain(self) -> None:
+        while self._running:
+            await asyncio.wait(self._running)
+
+    def _start(self) -> None:
+        while self._waiting and len(self._running) < self._inner.parallel_requests:
+            batch = self._take()
+            if batch:
+                task = asyncio.create_task(self._run(batch), name=f"embed {self._kind}")
+                self._running.add(task)
+                task.add_done_callback(lambda done, batch=batch: self._ended(done, batch))  # type: ignore[misc]
+
+    def _take(self) -> list[_Request]:
+        batch: list[_Request] = []
+        room = self._inner.batch_size
+        while self._waiting:
+            request = self._waiting[0]
+            if batch and (request.alone or batch[0].alone or len(request.texts) > room):
+                break
+            self._waiting.popleft()
+            if not request.answer.done():
+                batch.append(request)
+                room -= len(request.texts)
+        return batch
+
+    async def _run(self, batch: Sequence[_Request]) -> None:
+        texts = [text for request in batch for text in request.texts]
+        vectors = await self._inner.embed(texts, self._kind)
+        start = 0
+        for request in batch:
+            end = start + len(request.texts)
+            if not request.answer.done():
+                request.answer.set_result(vectors[start:end])
+            start = end
+
+    def _ended(self, task: asyncio.Task[None], batch: Sequence[_Request]) -> None:
+        self._running.discard(task)
+        failure = DependencyUnavailable("The embedder was closed.") if task.cancelled() else task.exception()
+        unanswered = [request for request in batch if not request.answer.done()]
+        if isinstance(failure, DependencyUnavailable) and failure.data.get("refused") and len(batch) > 1:
+            # One request's text may be at fault; the others must not fail with it.
+            for request in reversed(unanswered):
+                request.alone = True
+                self._waiting.appendleft(request)
+        elif failure is not None:
+            for request in unanswered:
+                request.answer.set_exception(failure)
+        self._start()
+
+
+class BatchingEmbedder(_Layer):
+    """Merges requests that come while others are under way; a lone one starts at once.
+
+    Queries and documents have a lane each, so that a query never waits behind a long import. A batch the
+    provider refuses (`data.refused` of the error) is tried again request by request.
+    """
+
+    def __init__(self, inner: Embedder) -> None:
+        super().__init__(inner)
+        self._lanes: Mapping[EmbeddingKind, _Lane] = {
+            "document": _Lane(inner, "document"), "query": _Lane(inner, "query")}
+
+    async def close(self) -> None:
+        for lane in self._lanes.values():
+            await lane.drain()
+        await self._inner.close()
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
+        if not texts:
+            return np.empty((0, self.dimensions), np.float32)
+        return await self._lanes[kind].embed(texts)

@@ -1,0 +1,214 @@
+"""The named things in a text: people, places, addresses, identifiers, versions, money, dates. By rules alone.
+
+Every repetition in the patterns is bounded, so that the work grows with the length of the text and no faster.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+_MONTHS = (
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
+    r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)"
+)
+_CURRENCIES = r"(?:EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|PLN|euros?|dollars?|pounds?|francs?|yen|kroner)"
+_SUFFIXES = (
+    r"(?:py|md|jsonl?|ya?ml|toml|csv|pdf|docx?|xlsx?|pptx?|txt|sql|tsx?|jsx?|go|rs|sh|html|log|zip|png|jpe?g)"
+)
+_AT_WORD_START = "|".join(
+    (
+        r"https?://[^\s<>\"'`)\]}]{1,300}",
+        r"(?<![.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}",
+        r"\d{4}-\d\d-\d\d\b",
+        r"\d{1,2}[./]\d{1,2}[./](?:\d{4}|\d\d)\b",
+        rf"\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?{_MONTHS}\b\.?(?:,? \d{{4}}\b)?",
+        rf"{_MONTHS}\.? (?:\d{{4}}\b|\d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}}\b)?)",
+        r"[$\u20ac\u00a3\u00a5\u20b9] ?\d[\d.,]{0,15}(?<=\d)(?: ?(?:k|m|bn|thousand|million|billion)\b)?",
+        r"(?<![.,])\d[\d.,]{0,15}(?<=\d)(?:k\b| thousand| million| billion)?"
+        rf"(?: ?[\u20ac\u00a3\u00a5]| ?{_CURRENCIES}\b)",
+        r"v\d{1,6}(?:\.\d{1,6}){1,4}\b|(?<!\.)\d{1,6}(?:\.\d{1,6}){2,4}\b(?!\.\d)",
+        rf"(?<![.-])[\w-]{{1,60}}(?:\.[\w-]{{1,60}}){{0,3}}\.{_SUFFIXES}\b",
+        r"\+\d[\d ()-]{6,18}\d\b",
+        r"#\d{2,10}\b",
+        r"[A-Z0-9]{1,16}(?:[-_][A-Z0-9]{1,24}){1,6}\b",
+        r"[A-Z]{1,8}\d{2,12}\b",
+        r"[a-z][a-z0-9]{0,30}(?:_[a-z0-9]{1,30}){1,6}\b",
+        r"[a-z]{1,20}(?:[A-Z][a-z0-9]{1,30}){1,6}\b(?: \d{1,3}\b)?",
+        r"`[^`\n]{2,60}`",
+        r"\*\*[^*\n]{2,60}\*\*",
+        r"\"[^\"\n]{2,60}\"",
+        r"\u201c[^\u201c\u201d\n]{2,60}\u201d",
+    )
+)
+_MARK = re.compile(rf"(?<!\w)(?:{_AT_WORD_START})|\u300c[^\u300c\u300d\n]{{1,40}}\u300d")
+_MAY_HOLD_MARK = re.compile(r"[\d@_`*\"\u201c\u300c]|://|[a-z](?:[A-Z]|\.[a-z])")
+_IDENTIFIER = re.compile(r"[A-Z0-9]+(?:[-_][A-Z0-9]+)+")
+_DATE_CHARS = 8
+_TITLE_WORDS = 8
+_OPENING_CHARS = 16
+_QUOTES = '"\u201c\u201d\u300c\u300d`*'
+
+_UPPER = "".join(chr(code) for code in (*range(0x41, 0x590), *range(0x1E00, 0x1F00)) if chr(code).isupper())
+_NAME_WORD = (
+    rf"(?:(?:Dr|Mr|Mrs|Ms|Prof|St|Mt)\.|[{_UPPER}]\.(?= ?[{_UPPER}])|[{_UPPER}][\w&\u2019'-]{{0,40}})"
+)
+_LINK = " (?:(?:of|de|del|della|di|da|du|la|le|van|von|der|den|zu|bin|al|the) ){0,2}"
+_NUMBER = r"(?: \d{1,4}[a-z]?(?:\.\d{1,3}){0,2}\b)?"
+_NAME = re.compile(rf"(?<![\w\u2019'.-]){_NAME_WORD}(?:{_LINK}{_NAME_WORD}){{0,6}}{_NUMBER}")
+_POSSESSIVE = re.compile("['\u2019]s?$")
+_FOLLOWING = re.compile(r"(,? )([a-z]{2,12})\b")
+
+_NEVER = """
+i i'm i've i'll i'd monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs
+fri sat sun january february march april may june july august september october november december jan feb
+mar apr jun jul aug sep sept oct nov dec ok okay am pm fyi asap lol btw imo tbh faq todo tldr pto eta
+"""
+_NEVER_NAMES = frozenset(_NEVER.split())
+_OPENING = """
+yes yeah yep no nope hi hello hey dear thanks thank sorry great nice cool good sure well oh wow right today
+tomorrow yesterday tonight later soon recently currently finally lastly first second third next last always
+never often sometimes usually maybe perhaps probably actually basically honestly additionally furthermore
+moreover however meanwhile otherwise instead therefore thus hence still yet even although though since
+unless whether remember note remind make keep use try call send write add set put take give get go come tell
+ask show find check book buy order change update delete remove avoid choose pick consider start stop open
+close read look think see know want need like love hate here everything everyone everybody nothing something
+someone another one two three four five six seven eight nine ten many much several either neither every
+morning evening afternoon night happy new big small old young user agent assistant action outcome system
+that's let's who's there's what's coffee tea dinner lunch breakfast rent work school traffic weather music
+time money life food water sleep sugar bread milk meat fish wine beer rice health homework luggage news
+advice support access email mail data code tomorrow's today's yesterday's
+"""
+_OPENERS = frozenset(_OPENING.split())
+_ABSTRACT_ENDINGS = ("ing", "tion", "sion", "ment", "ness", "ity", "ance", "ence", "ship", "ism")
+_DEEDS = """
+said says told tells asked asks wants wanted likes liked loves loved hates hated prefers preferred lives
+lived works worked moved called calls thinks thought knows knew is was has had will and wrote sent got gave
+"""
+_PERSONAL_VERBS = frozenset(_DEEDS.split())
+_RELATIONS = frozenset({"my", "our", "his", "her", "who"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    at: int
+    text: str
+    certain: bool = True
+
+
+def find_entities(
+    sentences: Sequence[str], ordinary_words: Collection[str], known_names: Collection[str] = ()
+) -> list[list[str]]:
+    """For each sentence its named things, in order, as written.
+
+    A capitalised word that only ever opens a sentence is no name unless it stands in `known_names`, does what
+    people do, or is written like one (an acronym, "iPhone"). `ordinary_words`, lower-case, never open a name.
+    """
+    found = [_in_sentence(sentence, ordinary_words) for sentence in sentences]
+    certain = {name.casefold() for name in known_names}
+    certain.update(named.text.casefold() for names in found for named in names if named.certain)
+    return [[named.text for named in names if named.text.casefold() in certain] for names in found]
+
+
+def _in_sentence(sentence: str, ordinary_words: Collection[str]) -> list[_Named]:
+    found: list[_Named] = []
+
+    def take(match: re.Match[str]) -> str:
+        text = None if match.group() == sentence else _marked(match.group())
+        if text is None:
+            return match.group()
+        found.append(_Named(match.start(), text))
+        return "|" * len(match.group())
+
+    rest = _MARK.sub(take, sentence) if _MAY_HOLD_MARK.search(sentence) else sentence
+    if not _capitals_say_nothing(sentence):
+        for match in _NAME.finditer(rest):
+            found += _names_in_run(match, rest, ordinary_words)
+    return sorted(found, key=lambda named: named.at)
+
+
+def _marked(text: str) -> str | None:
+    """The marked thing without its marks; None if it only looks like one."""
+    if text[0] in _QUOTES:
+        bare = text.strip(_QUOTES).strip()
+        if text[0] in "`\u300c":
+            return bare or None
+        return bare.rstrip(",;.") if _is_title(bare) else None
+    if _IDENTIFIER.fullmatch(text) and not _is_identifier(text):
+        return None
+    return text.rstrip(".,;:!?")
+
+
+def _is_title(text: str) -> bool:
+    said = text.split()
+    long = [word for word in said if len(word) > 3] or said
+    capitals = sum(word[0].isupper() or word[0].isdigit() for word in long)
+    return len(said) <= _TITLE_WORDS and text[-1:] not in ":!?" and 2 * capitals > len(long)
+
+
+def _is_identifier(text: str) -> bool:
+    digits = any(char.isdigit() for char in text)
+    letters = any(char.isalpha() for char in text)
+    dated = not letters and len(text) >= _DATE_CHARS
+    return dated or (letters and (digits or "_" in text))
+
+
+def _capitals_say_nothing(sentence: str) -> bool:
+    """Whether all letters are capitals, or the words of a heading begin with one."""
+    said = [word for word in sentence[:400].split() if word[0].isalpha()]
+    if len(said) < 4:
+        return False
+    if all(word.isupper() for word in said):
+        return True
+    capitals = sum(word[0].isupper() for word in said)
+    return capitals >= 0.7 * len(said) and "," not in sentence and sentence[-1].isalnum()
+
+
+def _names_in_run(match: re.Match[str], sentence: str, ordinary_words: Collection[str]) -> Iterator[_Named]:
+    """The names of a run of capitalised words, cut at words that are none and behind a possessive."""
+    before = sentence[max(0, match.start() - _OPENING_CHARS) : match.start()]
+    opening = not any(char.isalnum() for char in before.rpartition(": ")[2])
+    at = start = match.start()
+    group: list[str] = []
+    for word in match.group().split(" "):
+        plain = word.casefold().replace("\u2019", "'")
+        first = opening and not group
+        ordinary = first and (plain in _OPENERS or plain.replace("'", "") in ordinary_words)
+        owning = bool(group or not ordinary) and _POSSESSIVE.search(word) is not None
+        if plain in _NEVER_NAMES or ordinary:
+            yield from _named(group, start, at, opening and start == match.start(), sentence)
+            group = []
+        else:
+            start = start if group else at
+            group.append(word)
+        at += len(word) + 1
+        if owning:
+            yield from _named(group, start, at, False, sentence)
+            group = []
+    yield from _named(group, start, at, opening and start == match.start(), sentence)
+
+
+def _named(group: list[str], start: int, end: int, opening: bool, sentence: str) -> Iterator[_Named]:
+    while group and group[-1][0].islower():
+        group = group[:-1]
+    while group and group[0][0].islower():
+        group = group[1:]
+    text = _POSSESSIVE.sub("", " ".join(group))
+    if len(text) < 2 or text.endswith("."):  # a title alone, or a letter
+        return
+    certain = not opening or len(group) > 1 or _written_like_name(text)
+    yield _Named(start, text, certain or _does_what_people_do(text, sentence, end - 1))
+
+
+def _written_like_name(word: str) -> bool:
+    return any(char.isupper() or char.isdigit() for char in word[1:])
+
+
+def _does_what_people_do(word: str, sentence: str, end: int) -> bool:
+    following = _FOLLOWING.match(sentence, end)
+    if following is None or word.endswith(_ABSTRACT_ENDINGS):
+        return False
+    if following[1] == " ":
+        return following[2] in _PERSONAL_VERBS
+    return following[2] in _RELATIONS and not word.endswith("ly")

@@ -1,0 +1,145 @@
+"""A store's params become a draft of a memory: its columns, and why it may not be worth storing. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from agentcore.memory.encoding import encode, interaction_text
+from agentcore.memory.lexical import term_keys
+from agentcore.memory.models import Interaction, MemoryType
+from agentcore.memory.params import StoreParams
+from agentcore.memory.rejection import rejection
+
+DEFAULT_IMPORTANCE = 0.5
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a memory comes from, as its provenance tells it."""
+
+    agent_id: str
+    token_id: str | None
+    trace_id: str | None
+    a2a_context: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A memory before it has a vector: its columns, what to embed, and a digest of the request."""
+
+    params: StoreParams
+    columns: dict[str, Any]
+    embedding_text: str
+    reason: str | None
+    digest: bytes
+
+
+def draft(
+    params: StoreParams,
+    source: Source,
+    *,
+    now: datetime,
+    count_tokens: Callable[[str], int],
+    working_ttl_seconds: int,
+) -> Draft:
+    """Everything of a memory that follows from the params alone."""
+    interaction = params.interaction
+    content = (params.content or "") if interaction is None else _said(interaction)
+    speaker = _first(params.speaker, interaction and interaction.speaker)
+    derived, terms = text_columns(source.agent_id, content, speaker, count_tokens)
+    memory_type = params.memory_type or MemoryType.EPISODIC
+    ttl = params.ttl_seconds
+    if ttl is None and memory_type is MemoryType.WORKING and not params.pinned:
+        ttl = working_ttl_seconds
+    columns = {
+        **derived,
+        **_scope(params, interaction),
+        "memory_type": memory_type.value,
+        "content": content,
+        "speaker": speaker,
+        "tags": list(params.tags),
+        "pinned": params.pinned,
+        "ttl_seconds": ttl,
+        "timestamp": _first(params.timestamp, interaction and interaction.timestamp) or now,
+        "relevance_score": DEFAULT_IMPORTANCE if params.importance is None else params.importance,
+        "external_id": params.external_id,
+        "parent_memory_id": params.parent_memory_id,
+        "metadata": {**(interaction.metadata if interaction else {}), **params.metadata},
+        "provenance": _provenance(source, "content" if interaction is None else "interaction"),
+        "embedding": params.embedding,
+    }
+    request = params.model_dump_json(exclude={"idempotency_key"})
+    return Draft(
+        params,
+        columns,
+        terms,
+        None if params.force else rejection(content),
+        hashlib.sha256(request.encode()).digest(),
+    )
+
+
+def text_columns(
+    agent_id: str, content: str, speaker: str | None, count_tokens: Callable[[str], int]
+) -> tuple[dict[str, Any], str]:
+    """The columns that follow from the text, and the text to embed."""
+    encoded = encode(content, speaker=speaker)
+    indexed = f"{speaker} {content}" if speaker else content
+    return {
+        "summary": encoded.summary,
+        "entities": encoded.entities,
+        "facts": encoded.facts,
+        "keywords": encoded.keywords,
+        "content_hash": bytes.fromhex(encoded.content_hash),
+        "term_keys": term_keys(agent_id, indexed),
+        "token_count": count_tokens(content),
+    }, encoded.embedding_text
+
+
+def is_same(row: Mapping[str, Any], columns: Mapping[str, Any], *, timed: bool) -> bool:
+    """Whether a stored memory with the same words is the same memory: same scope, no other time named."""
+    scope = ("session_id", "user_id", "namespace", "speaker", "memory_type")
+    same_scope = all(row[name] == columns[name] for name in scope)
+    return same_scope and (not timed or row["timestamp"] == columns["timestamp"])
+
+
+def is_timed(params: StoreParams) -> bool:
+    """Whether the caller said when it happened."""
+    return params.timestamp is not None or (
+        params.interaction is not None and params.interaction.timestamp is not None
+    )
+
+
+def _said(interaction: Interaction) -> str:
+    return interaction_text(interaction.query, interaction.response, interaction.actions, interaction.outcome)
+
+
+def _scope(params: StoreParams, interaction: Interaction | None) -> dict[str, Any]:
+    names = ("task_id", "session_id", "user_id")
+    scope: dict[str, Any] = {
+        name: _first(getattr(params, name), interaction and getattr(interaction, name)) for name in names
+    }
+    return {
+        **scope,
+        "namespace": params.namespace,
+        "interaction_id": interaction.interaction_id if interaction else None,
+        "actions": interaction.actions if interaction else [],
+        "outcome": interaction.outcome if interaction else None,
+    }
+
+
+def _provenance(source: Source, form: str) -> dict[str, Any]:
+    given = {
+        "form": form,
+        "token_id": source.token_id,
+        "trace_id": source.trace_id,
+        "a2a_context": dict(source.a2a_context) if source.a2a_context else None,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _first(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)

@@ -1,0 +1,84 @@
+"""The memory.* methods as the RPC edge answers them, derived from `METHODS`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from agentcore.errors import (
+    AuthenticationFailed,
+    Conflict,
+    DependencyUnavailable,
+    InternalError,
+    InvalidParams,
+    InvalidRequest,
+    MethodNotFound,
+    NotAuthorised,
+    NotFound,
+    NotReady,
+    ParseError,
+    RateLimited,
+    TooLarge,
+)
+from agentcore.memory.api import METHODS, Caller, MemoryApi
+from agentcore.memory.models import Strict
+from agentcore.openrpc import openrpc_document
+from agentcore.rpc import RpcMethod
+
+TITLE = "AgentCore Memory"
+# The version of the contract, not of the package: it grows when params or results do.
+CONTRACT_VERSION = "1.0.0"
+ERRORS = (
+    ParseError, InvalidRequest, MethodNotFound, InvalidParams, InternalError, NotFound, Conflict, TooLarge,
+    RateLimited, DependencyUnavailable, NotReady, AuthenticationFailed, NotAuthorised,
+)
+# What an array of params gives, in order, method by method. Everything else goes by name.
+POSITIONAL = {
+    "memory.store": ("interaction",),
+    "memory.store_batch": ("items",),
+    "memory.retrieve": ("query", "k", "memory_types"),
+    "memory.get_context": ("query", "task_id", "max_tokens"),
+    "memory.update": ("memory_id", "updates"),
+    "memory.prune": ("memory_layer", "strategy"),
+    "memory.get": ("memory_id",),
+    "memory.complete_task": ("task_id",),
+}
+
+
+@dataclass(frozen=True)
+class MemoryCall:
+    """What one call acts on: the caller's own memory."""
+
+    memory: MemoryApi
+    caller: Caller
+
+
+class DiscoverParams(Strict):
+    """Nothing to say."""
+
+
+def memory_methods() -> list[RpcMethod[MemoryCall]]:
+    """Every `memory.*` method, and `rpc.discover`, which needs a token but no scope."""
+    methods = [
+        RpcMethod(
+            name=method.name, params=method.params, result=method.result, handler=_handler(method.attribute),
+            summary=method.summary, scope=method.scope, positional=POSITIONAL.get(method.name, ()),
+        )
+        for method in METHODS
+    ]
+    document = openrpc_document(methods, ERRORS, title=TITLE, version=CONTRACT_VERSION)
+
+    async def discover(call: MemoryCall, params: DiscoverParams) -> dict[str, Any]:
+        return document
+
+    return [*methods, RpcMethod(
+        name="rpc.discover", params=DiscoverParams, result=dict[str, Any], handler=discover,
+        summary="The OpenRPC document of this service.")]
+
+
+def _handler(attribute: str) -> Callable[[MemoryCall, Any], Awaitable[Any]]:
+    async def call_memory(call: MemoryCall, params: Any) -> Any:
+        return await getattr(call.memory, attribute)(params)
+
+    return call_memory

@@ -1,0 +1,130 @@
+"""Search by words: the terms and term keys of a text, and BM25 over candidates. No I/O."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+
+from snowballstemmer.english_stemmer import EnglishStemmer  # type: ignore[import-untyped]  # it ships no types
+
+from agentcore.memory.text import STOP_WORDS, words
+
+__all__ = [
+    "LexicalStatistics",
+    "bm25",
+    "idf",
+    "select_query_keys",
+    "term_key",
+    "term_keys",
+    "terms",
+    "words",
+]
+
+_MIN_STEMMED_CHARS = 3
+_MAX_STEMMED_CHARS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalStatistics:
+    """One agent's index in figures: memories, their mean number of terms, and in how many each key occurs."""
+
+    memory_count: int
+    mean_length: float
+    document_frequency: Mapping[int, int]
+
+
+def terms(text: str) -> list[str]:
+    """What is indexed and looked up: stop words out, English words stemmed; order and repetition kept."""
+    return [term for word in words(text) if (term := _term(word))]
+
+
+def term_key(agent_id: str, term: str) -> int:
+    """A signed 64-bit key, the same for ever: another agent's key of the same term differs."""
+    return _term_key(agent_id, term)
+
+
+def term_keys(agent_id: str, text: str) -> list[int]:
+    """The keys of all terms of the text, in order, repeated as the terms are."""
+    return [_term_key(agent_id, term) for term in terms(text)]
+
+
+def idf(document_frequency: int, memory_count: int) -> float:
+    """ln(1 + (N - n + 0.5) / (n + 0.5)), never negative.
+
+    The Robertson / Sparck Jones weight (Robertson & Zaragoza 2009, "The Probabilistic Relevance Framework:
+    BM25 and Beyond", section 3), with 1 added inside the logarithm so that a term found in more than half of
+    all memories keeps a small positive weight. A frequency above N, as stale counts give, counts as N.
+    """
+    known = min(max(document_frequency, 0), max(memory_count, 0))
+    return math.log1p((max(memory_count, 0) - known + 0.5) / (known + 0.5))
+
+
+def bm25(
+    query_keys: Sequence[int],
+    document_keys: Sequence[int],
+    statistics: LexicalStatistics,
+    k1: float = 1.2,
+    b: float = 0.75,
+) -> float:
+    """The sum over distinct query terms of idf * tf (k1 + 1) / (tf + k1 (1 - b + b length / mean length)).
+
+    Robertson & Zaragoza 2009, section 3. `document_keys` carries repetitions. Never negative.
+    """
+    length = len(document_keys)
+    mean_length = statistics.mean_length if statistics.mean_length > 0 else max(length, 1)
+    saturation = k1 * (1 - b + b * length / mean_length)
+    score = 0.0
+    for key in dict.fromkeys(query_keys):
+        frequency = document_keys.count(key)
+        if frequency:
+            weight = idf(statistics.document_frequency.get(key, 0), statistics.memory_count)
+            score += weight * frequency * (k1 + 1) / (frequency + saturation)
+    return score
+
+
+def select_query_keys(
+    query_keys: Sequence[int], document_frequency: Mapping[int, int], max_postings: int
+) -> list[int]:
+    """Distinct keys that occur at all, rarest first, as many as have `max_postings` postings together.
+
+    At least one, unless no key occurs. Ties keep the query's order.
+    """
+    known = [key for key in dict.fromkeys(query_keys) if document_frequency.get(key, 0) > 0]
+    chosen: list[int] = []
+    postings = 0
+    for key in sorted(known, key=lambda key: document_frequency[key]):
+        postings += document_frequency[key]
+        if chosen and postings > max_postings:
+            break
+        chosen.append(key)
+    return chosen
+
+
+@lru_cache(maxsize=32_768)
+def _term(word: str) -> str:
+    """The word's term, empty for a stop word."""
+    if word in STOP_WORDS:
+        return ""
+    joined = word.replace("-", "")
+    if not (joined.isascii() and joined.isalpha()):
+        return word
+    if not _MIN_STEMMED_CHARS <= len(joined) <= _MAX_STEMMED_CHARS:
+        return joined
+    # A stemmer keeps its word in itself, so threads must not share one; a new one costs next to nothing.
+    stemmed: str = EnglishStemmer().stemWord(joined)
+    return stemmed
+
+
+@lru_cache(maxsize=65_536)
+def _term_key(agent_id: str, term: str) -> int:
+    digest = blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8, key=_agent_key(agent_id)).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+@lru_cache(maxsize=4_096)
+def _agent_key(agent_id: str) -> bytes:
+    owner = agent_id.encode("utf-8", "surrogatepass")
+    return blake2b(owner, digest_size=32, person=b"agentcore.terms").digest()

@@ -1,0 +1,237 @@
+"""MemoryManager: one agent's memory, one short method an operation.
+
+A manager is light: it is made for each caller over the parts all of them share.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from binascii import Error as BadBase64
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from agentcore import __version__
+from agentcore.errors import InvalidParams, NotFound
+from agentcore.memory import changing, recalling
+from agentcore.memory.api import Caller, MemoryApi
+from agentcore.memory.models import MemoryRecord, MemorySummary, MemoryType, Receipt
+from agentcore.memory.params import (
+    MAX_BATCH_ITEMS,
+    MAX_CONTEXT_TOKENS,
+    MAX_IDS,
+    MAX_K,
+    MAX_PAGE,
+    CapabilitiesParams,
+    CapabilitiesResult,
+    CompleteTaskParams,
+    CompleteTaskResult,
+    ContextParams,
+    ContextResult,
+    CountParams,
+    CountResult,
+    DeleteParams,
+    DeleteResult,
+    GetParams,
+    GetResult,
+    LayerStats,
+    ListParams,
+    ListResult,
+    PruneParams,
+    PruneResult,
+    RetrieveParams,
+    RetrieveResult,
+    StatsParams,
+    StatsResult,
+    StoreBatchParams,
+    StoreBatchResult,
+    StoreParams,
+    StoreResult,
+    UpdateParams,
+    UpdateResult,
+)
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.pruning import STRATEGIES
+from agentcore.memory.retrieval import Ranked
+from agentcore.memory.searching import Search
+from agentcore.memory.storing import Storing
+from agentcore.telemetry import Steps
+
+FEATURES = (
+    "batch_store",
+    "idempotency",
+    "lexical_search",
+    "links",
+    "working_memory",
+    "archive",
+    "ttl",
+    "as_of",
+    "explain",
+    "receipts",
+)
+_PLACES: dict[str, Callable[[Any], Any]] = {"timestamp": datetime.fromisoformat, "importance": float, "access_count": int}
+
+
+class MemoryManager(MemoryApi):
+    """The memory of the caller's agent, in this process."""
+
+    def __init__(self, parts: MemoryParts, caller: Caller) -> None:
+        self._parts = parts
+        self._caller = caller
+
+    async def store(self, params: StoreParams) -> StoreResult:
+        steps = self._parts.steps()
+        storing = Storing(self._parts, self._caller, [params])
+        with steps("store"):
+            [result] = await storing.run()
+        return result.model_copy(
+            update={"receipt": Receipt(degraded=storing.degraded, timings_ms=steps.timings_ms)}
+        )
+
+    async def store_batch(self, params: StoreBatchParams) -> StoreBatchResult:
+        results = await Storing(self._parts, self._caller, params.items).run()
+        return StoreBatchResult(success=all(result.success for result in results), results=results)
+
+    async def retrieve(self, params: RetrieveParams) -> RetrieveResult:
+        steps = self._parts.steps()
+        found = await Search(self._parts, self._caller, params, params.conditions(), steps).run(params.k)
+        memories = [_summary(record, ranked, params.explain) for ranked, record in found.ranked]
+        return RetrieveResult(memories=memories, receipt=found.receipt)
+
+    async def get_context(self, params: ContextParams) -> ContextResult:
+        return await recalling.context(self._parts, self._caller, params)
+
+    async def update(self, params: UpdateParams) -> UpdateResult:
+        version = await changing.Updating(self._parts, self._caller, params).run()
+        return UpdateResult(success=True, memory_id=params.memory_id, version=version)
+
+    async def prune(self, params: PruneParams) -> PruneResult:
+        gone = await changing.prune(self._parts, self._caller, params)
+        return PruneResult(
+            pruned_count=0 if params.dry_run else len(gone), memory_ids=gone, dry_run=params.dry_run
+        )
+
+    async def get(self, params: GetParams) -> GetResult:
+        records = await self._parts.storage.get(self._caller.agent_id, [params.memory_id])
+        if params.memory_id not in records:
+            raise NotFound(data={"memory_id": str(params.memory_id)})
+        return GetResult(memory=records[params.memory_id])
+
+    async def list(self, params: ListParams) -> ListResult:
+        steps = self._parts.steps()
+        place, after_id = _read_cursor(params)
+        with steps("search"):
+            rows = await self._parts.storage.page(
+                self._caller.agent_id,
+                params.conditions(),
+                order_by=params.order_by,
+                descending=params.descending,
+                place=place,
+                after_id=after_id,
+                limit=params.limit + 1,
+            )
+        page = rows[: params.limit]
+        with steps("fetch"):
+            records = await self._parts.storage.get(self._caller.agent_id, [row["memory_id"] for row in page])
+        return ListResult(
+            memories=[records[row["memory_id"]] for row in page if row["memory_id"] in records],
+            next_cursor=_write_cursor(params, page[-1]) if len(rows) > params.limit else None,
+            receipt=_filter_receipt(params.conditions(), steps),
+        )
+
+    async def count(self, params: CountParams) -> CountResult:
+        steps = self._parts.steps()
+        with steps("search"):
+            count = await self._parts.storage.count(self._caller.agent_id, params.conditions())
+        return CountResult(count=count, receipt=_filter_receipt(params.conditions(), steps))
+
+    async def delete(self, params: DeleteParams) -> DeleteResult:
+        return DeleteResult(deleted_count=await changing.delete(self._parts, self._caller, params))
+
+    async def stats(self, params: StatsParams) -> StatsResult:
+        steps = self._parts.steps()
+        with steps("search"):
+            rows = {
+                row["memory_type"]: row for row in await self._parts.storage.layers(self._caller.agent_id)
+            }
+            totals = await self._parts.storage.totals(self._caller.agent_id)
+        layers = {
+            layer: LayerStats(
+                **_layer(rows.get(layer.value), self._parts.policy.capacities.get(layer.value, 0))
+            )
+            for layer in MemoryType
+        }
+        return StatsResult(
+            total=sum(layer.count for layer in layers.values()),
+            layers=layers,
+            **totals,
+            receipt=_filter_receipt({}, steps),
+        )
+
+    async def capabilities(self, params: CapabilitiesParams) -> CapabilitiesResult:
+        archive = self._parts.archive
+        return CapabilitiesResult(
+            version=__version__,
+            embedding_model=self._parts.embedder and self._parts.embedder.model,
+            embedding_dimensions=self._parts.policy.embedding_dimensions,
+            vector_store=self._parts.vectors.name,
+            archive="none" if archive is None else archive.name,
+            memory_types=list(MemoryType),
+            pruning_strategies=sorted(STRATEGIES),
+            features=list(FEATURES),
+            limits={
+                "batch_items": MAX_BATCH_ITEMS,
+                "k": MAX_K,
+                "page": MAX_PAGE,
+                "delete_ids": MAX_IDS,
+                "context_tokens": MAX_CONTEXT_TOKENS,
+            },
+        )
+
+    async def complete_task(self, params: CompleteTaskParams) -> CompleteTaskResult:
+        cleared = await changing.complete_task(self._parts, self._caller, params.task_id)
+        return CompleteTaskResult(success=True, cleared_count=cleared)
+
+
+def _summary(record: MemoryRecord, ranked: Ranked, explain: bool) -> MemorySummary:
+    shared = {
+        name: getattr(record, name)
+        for name in MemorySummary.model_fields
+        if name in MemoryRecord.model_fields
+    }
+    return MemorySummary.model_construct(
+        **shared,
+        score=ranked.score,
+        similarity=ranked.similarity,
+        terms=dict(ranked.terms) if explain else None,
+    )
+
+
+def _layer(row: Mapping[str, Any] | None, capacity: int) -> dict[str, Any]:
+    values = {name: value for name, value in (row or {"count": 0}).items() if name != "memory_type"}
+    return {**values, "capacity": capacity}
+
+
+def _filter_receipt(conditions: Mapping[str, Any], steps: Steps) -> Receipt:
+    return Receipt(searched={"filters": sorted(conditions)}, timings_ms=steps.timings_ms)
+
+
+def _write_cursor(params: ListParams, row: Mapping[str, Any]) -> str:
+    place = row["place"]
+    text = place.isoformat() if isinstance(place, datetime) else place
+    packed = json.dumps([params.order_by, params.descending, text, str(row["memory_id"])])
+    return base64.urlsafe_b64encode(packed.encode()).decode()
+
+
+def _read_cursor(params: ListParams) -> tuple[Any, UUID | None]:
+    if params.cursor is None:
+        return None, None
+    try:
+        order_by, descending, place, memory_id = json.loads(base64.urlsafe_b64decode(params.cursor))
+        if (order_by, descending) != (params.order_by, params.descending):
+            raise InvalidParams("cursor belongs to another order", data={"field": "cursor"})
+        return _PLACES[params.order_by](place), UUID(memory_id)
+    except (ValueError, TypeError, AttributeError, BadBase64) as cause:
+        raise InvalidParams("cursor is not one this method gave", data={"field": "cursor"}) from cause

@@ -1,0 +1,91 @@
+"""What a manager is given: the parts it works with and the figures it works by. Opens and decides nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import UUID
+
+from agentcore.memory.archival import Archive
+from agentcore.memory.embeddings import Embedder
+from agentcore.memory.scoring import RetrievalWeights
+from agentcore.memory.storage import MemoryStorage
+from agentcore.memory.vector_store import SearchLimits, VectorStore
+from agentcore.memory.working import WorkingMemory
+from agentcore.telemetry import Metrics, Steps
+
+CALLER_VECTORS = "caller"
+
+
+@dataclass(frozen=True)
+class MemoryPolicy:
+    """The figures of one service: capacities in memories, times in seconds."""
+
+    capacities: Mapping[str, int] = field(default_factory=dict)
+    idempotency_ttl_seconds: int = 7 * 86_400
+    embedding_dimensions: int = 384
+    weights: RetrievalWeights = field(default_factory=RetrievalWeights)
+    limits: SearchLimits = field(default_factory=SearchLimits)
+
+
+class AccessQueue:
+    """Accesses not yet counted in the database; they are flushed off the request's path."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, Counter[UUID]] = {}
+        self._moments: dict[str, dict[UUID, datetime]] = {}
+
+    def __len__(self) -> int:
+        return sum(len(counts) for counts in self._counts.values())
+
+    def note(self, agent_id: str, memory_ids: Sequence[UUID], moment: datetime) -> None:
+        """Remember that these memories were given out at this moment."""
+        self._counts.setdefault(agent_id, Counter()).update(memory_ids)
+        self._moments.setdefault(agent_id, {}).update(dict.fromkeys(memory_ids, moment))
+
+    async def flush(self, storage: MemoryStorage) -> int:
+        """Write what has gathered, a transaction an agent; how many memories. What fails stays queued."""
+        flushed = 0
+        for agent_id in list(self._counts):
+            counts, moments = self._counts.pop(agent_id), self._moments.pop(agent_id)
+            try:
+                async with storage.transaction(agent_id) as transaction:
+                    await transaction.count_accesses(counts, moments)
+            except BaseException:
+                self._counts.setdefault(agent_id, Counter()).update(counts)
+                self._moments.setdefault(agent_id, {}).update(moments)
+                raise
+            flushed += len(counts)
+        return flushed
+
+
+def utc_now() -> datetime:
+    """The time now, in UTC."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class MemoryParts:
+    """The running parts every agent's manager shares. Without an embedder, words alone are searched."""
+
+    storage: MemoryStorage
+    vectors: VectorStore
+    working: WorkingMemory
+    archive: Archive | None
+    embedder: Embedder | None
+    count_tokens: Callable[[str], int]
+    accesses: AccessQueue
+    policy: MemoryPolicy
+    metrics: Metrics | None = None
+    clock: Callable[[], datetime] = utc_now
+
+    @property
+    def vector_model(self) -> str:
+        """The name stored beside vectors: the embedder's model, or that they are the callers' own."""
+        return self.embedder.model if self.embedder is not None else CALLER_VECTORS
+
+    def steps(self) -> Steps:
+        """A timer for one call, whose steps are also counted in the metrics."""
+        return Steps(self.metrics)

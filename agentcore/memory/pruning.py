@@ -1,0 +1,82 @@
+"""Which memories go: strategies turn memories, a policy and a time into decisions. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from agentcore.memory.scoring import frequency, recency, retention
+
+HALF_LIFE_DAYS = 30.0
+DEFAULT_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class Prunable:
+    """What a strategy knows of a memory."""
+
+    memory_id: UUID
+    version: int
+    timestamp: datetime
+    relevance_score: float
+    pinned: bool
+    access_count: int
+    last_accessed: datetime | None
+
+
+@dataclass(frozen=True)
+class PruningPolicy:
+    """How far a layer is cut back. `capacity` 0 means unlimited; `target` is a count, or a share below 1."""
+
+    strategy: str = "least_relevant"
+    capacity: int = 0
+    target: float | None = None
+
+
+Strategy = Callable[[Prunable, datetime], Any]
+STRATEGIES: dict[str, Strategy] = {}
+
+
+def strategy(key: Strategy) -> Strategy:
+    """Register a strategy by its function's name: the memories with the smallest key go first."""
+    STRATEGIES[key.__name__] = key
+    return key
+
+
+@strategy
+def least_relevant(memory: Prunable, now: datetime) -> Any:
+    """The lowest worth first: importance, recency and use together."""
+    often = frequency(memory.access_count, memory.last_accessed, now, HALF_LIFE_DAYS)
+    return retention(memory.relevance_score, often, recency(memory.timestamp, now, HALF_LIFE_DAYS))
+
+
+@strategy
+def oldest_first(memory: Prunable, now: datetime) -> Any:
+    """The earliest timestamp first."""
+    return memory.timestamp
+
+
+@strategy
+def frequency_based(memory: Prunable, now: datetime) -> Any:
+    """The least used first, then the longest unused."""
+    return memory.access_count, memory.last_accessed or memory.timestamp
+
+
+def decide(memories: Sequence[Prunable], policy: PruningPolicy, now: datetime) -> list[Prunable]:
+    """The memories that go, in the order they go; never a pinned one."""
+    key = STRATEGIES[policy.strategy]
+    free = [memory for memory in memories if not memory.pinned]
+    free.sort(key=lambda memory: (key(memory, now), memory.timestamp, memory.memory_id))
+    return free[: _how_many(len(memories), policy)]
+
+
+def _how_many(size: int, policy: PruningPolicy) -> int:
+    if policy.target is not None:
+        return math.floor(size * policy.target) if policy.target < 1 else int(policy.target)
+    if policy.capacity and size > policy.capacity:
+        return size - policy.capacity
+    return math.floor(size * DEFAULT_SHARE)

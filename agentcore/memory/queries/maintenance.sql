@@ -1,0 +1,78 @@
+-- name: agents_with_deltas
+-- Whose document frequencies wait to be folded.
+SELECT DISTINCT agent_id FROM lexical_deltas LIMIT %(limit)s;
+
+-- name: fold_lexical_deltas
+-- Add an agent's deltas to its document frequencies, in key order so that two folds never deadlock.
+WITH taken AS (
+    DELETE FROM lexical_deltas
+     WHERE agent_id = %(agent_id)s
+       AND delta_id IN (SELECT delta_id FROM lexical_deltas WHERE agent_id = %(agent_id)s
+                         ORDER BY delta_id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+    RETURNING *
+), totals AS (
+    INSERT INTO lexical_totals AS t (agent_id, memory_count, term_count)
+    SELECT %(agent_id)s, sum(memory_count), sum(term_count) FROM taken HAVING count(*) > 0
+        ON CONFLICT (agent_id) DO UPDATE SET memory_count = t.memory_count + EXCLUDED.memory_count,
+                                             term_count = t.term_count + EXCLUDED.term_count
+)
+INSERT INTO lexical_terms AS t (agent_id, term_key, memory_count)
+SELECT %(agent_id)s, delta.term_key, sum(delta.memories)
+  FROM taken, unnest(taken.term_keys, taken.term_memories) AS delta (term_key, memories)
+ GROUP BY delta.term_key
+ ORDER BY delta.term_key
+    ON CONFLICT (agent_id, term_key) DO UPDATE SET memory_count = t.memory_count + EXCLUDED.memory_count;
+
+-- name: memories_without_vector
+-- What waits to be embedded, oldest first.
+SELECT agent_id, memory_id, version, content, speaker FROM memories
+ WHERE embedding IS NULL AND (expires_at IS NULL OR pinned OR expires_at > now())
+ ORDER BY created_at LIMIT %(limit)s;
+
+-- name: set_embedding
+-- The vector of a memory that was stored without one, if it still says the same.
+UPDATE memories SET embedding = %(embedding)s, embedding_model = %(embedding_model)s
+ WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s AND version = %(version)s AND embedding IS NULL;
+
+-- name: expired_memories
+-- What has been invisible since it expired, and may go.
+SELECT agent_id, memory_id FROM memories
+ WHERE expires_at IS NOT NULL AND expires_at < now() - make_interval(secs => %(grace_seconds)s) AND NOT pinned
+ ORDER BY agent_id, memory_id LIMIT %(limit)s;
+
+-- name: sweep_idempotency_keys
+-- Keys whose time is over.
+DELETE FROM idempotency_keys WHERE expires_at < now();
+
+-- name: count_without_vector
+-- How many memories wait to be embedded, all agents together.
+SELECT count(*) AS count FROM memories WHERE embedding IS NULL;
+
+-- name: partition_sizes
+-- Each partition's estimated rows and the vector indexes it has.
+SELECT c.relname AS partition, greatest(c.reltuples, 0)::bigint AS rows, s.n_live_tup AS live_rows,
+       coalesce(jsonb_agg(jsonb_build_object('name', i.relname, 'valid', x.indisvalid,
+                                             'comment', obj_description(i.oid, 'pg_class')))
+                FILTER (WHERE i.relname LIKE 'ann\_%%'), '[]') AS indexes
+  FROM pg_inherits h
+  JOIN pg_class c ON c.oid = h.inhrelid
+  LEFT JOIN pg_stat_user_tables s ON s.relid = c.oid
+  LEFT JOIN pg_index x ON x.indrelid = c.oid
+  LEFT JOIN pg_class i ON i.oid = x.indexrelid
+ WHERE h.inhparent = 'memories'::regclass
+ GROUP BY c.relname, c.reltuples, s.n_live_tup
+ ORDER BY c.relname;
+
+-- name: build_vector_index
+-- An ivfflat index over one partition's vectors of one model, made on the rows that are there.
+CREATE INDEX CONCURRENTLY {index} ON {partition}
+ USING ivfflat ((embedding::halfvec({dimensions})) halfvec_cosine_ops) WITH (lists = {lists})
+ WHERE embedding_model = {model};
+
+-- name: describe_vector_index
+-- Remember what an index was built on.
+COMMENT ON INDEX {index} IS {description};
+
+-- name: drop_vector_index
+-- Take a vector index away without blocking.
+DROP INDEX CONCURRENTLY IF EXISTS {index};

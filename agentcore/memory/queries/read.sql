@@ -1,0 +1,85 @@
+-- name: get_memories
+-- Whole records by id, with their usage and links.
+SELECT m.*, coalesce(u.access_count, 0) AS access_count, u.last_accessed,
+       ARRAY(SELECT l.target_id FROM memory_links l
+              WHERE l.agent_id = %(agent_id)s AND l.source_id = m.memory_id
+              UNION SELECT l.source_id FROM memory_links l
+              WHERE l.agent_id = %(agent_id)s AND l.target_id = m.memory_id) AS related_memory_ids
+  FROM memories m
+  LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
+   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());
+
+-- name: list_by_timestamp
+-- A page in time order, from a place on. {direction} and {beyond} are one of DESC and <, or ASC and >.
+SELECT m.memory_id, m.timestamp AS place
+  FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s)
+   AND (%(place)s::timestamptz IS NULL
+        OR (m.timestamp, m.memory_id) {beyond} (%(place)s::timestamptz, %(after_id)s::uuid))
+ ORDER BY m.timestamp {direction}, m.memory_id {direction}
+ LIMIT %(limit)s;
+
+-- name: list_by_importance
+-- A page by importance, from a place on.
+SELECT m.memory_id, m.relevance_score::double precision AS place
+  FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s)
+   AND (%(place)s::double precision IS NULL
+        OR (m.relevance_score, m.memory_id) {beyond} (%(place)s::double precision::real, %(after_id)s::uuid))
+ ORDER BY m.relevance_score {direction}, m.memory_id {direction}
+ LIMIT %(limit)s;
+
+-- name: list_by_access_count
+-- A page by access count, from a place on.
+SELECT m.memory_id, coalesce(u.access_count, 0) AS place
+  FROM memories m
+  LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id
+ WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s)
+   AND (%(place)s::integer IS NULL
+        OR (coalesce(u.access_count, 0), m.memory_id) {beyond} (%(place)s::integer, %(after_id)s::uuid))
+ ORDER BY coalesce(u.access_count, 0) {direction}, m.memory_id {direction}
+ LIMIT %(limit)s;
+
+-- name: count_memories
+-- How many memories match.
+SELECT count(*) AS count FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s);
+
+-- name: layer_statistics
+-- Each layer's size and span.
+SELECT m.memory_type, count(*) AS count, min(m.timestamp) AS oldest, max(m.timestamp) AS newest,
+       count(*) FILTER (WHERE m.pinned) AS pinned,
+       count(*) FILTER (WHERE m.embedding IS NULL) AS waiting_for_embedding
+  FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND memory_matches(m, '{}')
+ GROUP BY m.memory_type;
+
+-- name: agent_statistics
+-- What stands beside the agent's memories.
+SELECT (SELECT count(*) FROM memory_links WHERE agent_id = %(agent_id)s) AS links,
+       (SELECT count(*) FROM archived_memories WHERE agent_id = %(agent_id)s) AS archived,
+       (SELECT coalesce(sum(access_count), 0)::bigint FROM memory_usage WHERE agent_id = %(agent_id)s) AS accesses;
+
+-- name: working_rows
+-- A task's working memory as the rows tell it: newest first, none once the task is completed or timed out.
+SELECT m.memory_id, m.memory_type, m.content, m.timestamp, m.speaker, m.token_count, m.version, m.created_at
+  FROM memories m
+  LEFT JOIN completed_tasks c ON c.agent_id = %(agent_id)s AND c.task_id = %(task_id)s
+ WHERE m.agent_id = %(agent_id)s AND m.task_id = %(task_id)s AND m.superseded_by IS NULL
+   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+   AND m.created_at > coalesce(c.completed_at, '-infinity')
+   AND EXISTS (SELECT FROM memories newest
+                WHERE newest.agent_id = %(agent_id)s AND newest.task_id = %(task_id)s
+                  AND newest.created_at > now() - make_interval(secs => %(ttl_seconds)s))
+ ORDER BY m.timestamp DESC, m.memory_id DESC
+ LIMIT 200;
+
+-- name: confirm_working_rows
+-- Which of a task's copied memories still stand, in which version.
+SELECT m.memory_id, m.version
+  FROM memories m
+  LEFT JOIN completed_tasks c ON c.agent_id = %(agent_id)s AND c.task_id = %(task_id)s
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.task_id = %(task_id)s
+   AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+   AND m.created_at > coalesce(c.completed_at, '-infinity');

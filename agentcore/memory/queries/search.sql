@@ -1,0 +1,68 @@
+-- name: lexical_totals
+-- How many memories the agent has and how long they are together, in terms: folded and not yet folded.
+SELECT coalesce(sum(memory_count), 0)::bigint AS memory_count, coalesce(sum(term_count), 0)::bigint AS term_count
+  FROM (SELECT memory_count, term_count FROM lexical_totals WHERE agent_id = %(agent_id)s
+        UNION ALL
+        SELECT memory_count, term_count FROM lexical_deltas WHERE agent_id = %(agent_id)s) AS parts;
+
+-- name: lexical_frequencies
+-- In how many of the agent's memories each of these terms stands.
+SELECT term_key, sum(memory_count)::bigint AS memory_count
+  FROM (SELECT term_key, memory_count FROM lexical_terms
+         WHERE agent_id = %(agent_id)s AND term_key = ANY (%(term_keys)s::bigint[])
+        UNION ALL
+        SELECT delta.term_key, delta.memories
+          FROM lexical_deltas d, unnest(d.term_keys, d.term_memories) AS delta (term_key, memories)
+         WHERE d.agent_id = %(agent_id)s AND delta.term_key = ANY (%(term_keys)s::bigint[])) AS parts
+ GROUP BY term_key;
+
+-- name: search_settings
+-- How far an approximate search looks, for this transaction alone. No sort: the index gives the order.
+SELECT set_config('ivfflat.probes', %(probes)s, true), set_config('ivfflat.iterative_scan', 'relaxed_order', true),
+       set_config('ivfflat.max_probes', %(max_probes)s, true), set_config('enable_sort', 'off', true);
+
+-- name: vector_arm_exact
+-- The nearest memories of the agent, each one compared.
+SELECT m.memory_id FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.embedding_model = %(model)s AND memory_matches(m, %(filter)s)
+ ORDER BY m.embedding <=> %(vector)s::halfvec, m.memory_id
+ LIMIT %(limit)s;
+
+-- name: vector_arm_indexed
+-- The nearest memories of the agent, through the partition's vector index where it has one.
+SELECT m.memory_id FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.embedding_model = %(model)s AND memory_matches(m, %(filter)s)
+ ORDER BY m.embedding::halfvec({dimensions}) <=> %(vector)s::halfvec({dimensions})
+ LIMIT %(limit)s;
+
+-- name: lexical_arm
+-- Memories that hold the query's rarest terms, by the sum of their weights.
+SELECT memory_id, weight FROM lexical_arm(%(agent_id)s, %(term_keys)s::bigint[], %(weights)s::real[], %(filter)s, %(limit)s);
+
+-- name: link_arm
+-- The ties of these memories, strongest first.
+SELECT l.source_id, l.target_id, l.weight
+  FROM memory_links l
+ WHERE l.agent_id = %(agent_id)s
+   AND (l.source_id = ANY (%(memory_ids)s::uuid[]) OR l.target_id = ANY (%(memory_ids)s::uuid[]))
+ ORDER BY l.weight DESC, l.source_id, l.target_id
+ LIMIT %(limit)s;
+
+-- name: candidate_features
+-- What ranking needs to know of each candidate, and of what the leading ones are tied to; filters hold for all.
+WITH linked AS (
+    SELECT CASE WHEN l.source_id = ANY (%(leading_ids)s::uuid[]) THEN l.target_id ELSE l.source_id END AS memory_id
+      FROM memory_links l
+     WHERE l.agent_id = %(agent_id)s
+       AND (l.source_id = ANY (%(leading_ids)s::uuid[]) OR l.target_id = ANY (%(leading_ids)s::uuid[]))
+     ORDER BY l.weight DESC LIMIT %(link_limit)s
+)
+SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevance_score,
+       m.term_keys, m.content_hash,
+       CASE WHEN m.embedding_model = %(model)s THEN 1 - (m.embedding <=> %(vector)s::halfvec) END AS similarity,
+       coalesce(u.access_count, 0) AS access_count, u.last_accessed
+  FROM memories m
+  LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id
+ WHERE m.agent_id = %(agent_id)s
+   AND m.memory_id = ANY (%(memory_ids)s::uuid[] || ARRAY(SELECT memory_id FROM linked))
+   AND memory_matches(m, %(filter)s);

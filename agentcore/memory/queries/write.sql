@@ -1,0 +1,136 @@
+-- name: claim_idempotency_keys
+-- Take the keys that are free or expired; the ones not returned are somebody's already.
+INSERT INTO idempotency_keys (agent_id, idempotency_key, request_digest, memory_id, expires_at)
+SELECT %(agent_id)s, claim.key, claim.digest, claim.memory_id, now() + make_interval(secs => %(ttl_seconds)s)
+  FROM unnest(%(keys)s::text[], %(digests)s::bytea[], %(memory_ids)s::uuid[]) AS claim (key, digest, memory_id)
+ ORDER BY claim.key
+    ON CONFLICT (agent_id, idempotency_key) DO UPDATE
+       SET request_digest = EXCLUDED.request_digest, memory_id = EXCLUDED.memory_id,
+           created_at = now(), expires_at = EXCLUDED.expires_at
+     WHERE idempotency_keys.expires_at <= now()
+RETURNING idempotency_key;
+
+-- name: find_idempotency_keys
+-- What earlier requests under these keys asked and got.
+SELECT idempotency_key, request_digest, memory_id
+  FROM idempotency_keys
+ WHERE agent_id = %(agent_id)s AND idempotency_key = ANY (%(keys)s::text[]) AND expires_at > now();
+
+-- name: point_idempotency_key
+-- A claimed key answers with a memory that was there before.
+UPDATE idempotency_keys SET memory_id = %(memory_id)s
+ WHERE agent_id = %(agent_id)s AND idempotency_key = %(key)s;
+
+-- name: find_same_texts
+-- Current memories with one of these texts, for the duplicate check.
+SELECT memory_id, content_hash, session_id, user_id, namespace, speaker, memory_type, timestamp
+  FROM memories
+ WHERE agent_id = %(agent_id)s AND content_hash = ANY (%(hashes)s::bytea[])
+   AND superseded_by IS NULL AND (expires_at IS NULL OR pinned OR expires_at > now());
+
+-- name: insert_memory
+-- One new memory.
+INSERT INTO memories (agent_id, memory_id, memory_type, content, summary, embedding, embedding_model, timestamp,
+                      interaction_id, task_id, session_id, user_id, namespace, speaker, external_id, actions,
+                      outcome, entities, facts, keywords, tags, metadata, relevance_score, pinned, expires_at,
+                      valid_from, parent_memory_id, provenance, content_hash, term_keys, token_count)
+VALUES (%(agent_id)s, %(memory_id)s, %(memory_type)s, %(content)s, %(summary)s, %(embedding)s, %(embedding_model)s,
+        %(timestamp)s, %(interaction_id)s, %(task_id)s, %(session_id)s, %(user_id)s, %(namespace)s, %(speaker)s,
+        %(external_id)s, %(actions)s, %(outcome)s, %(entities)s, %(facts)s, %(keywords)s, %(tags)s, %(metadata)s,
+        %(relevance_score)s, %(pinned)s,
+        CASE WHEN %(ttl_seconds)s::bigint IS NULL THEN NULL
+             ELSE now() + make_interval(secs => %(ttl_seconds)s::bigint) END,
+        %(timestamp)s, %(parent_memory_id)s, %(provenance)s, %(content_hash)s, %(term_keys)s, %(token_count)s);
+
+-- name: insert_link
+-- Tie two memories of the agent; an equal tie takes the new weight.
+INSERT INTO memory_links (agent_id, source_id, target_id, relation, weight)
+VALUES (%(agent_id)s, %(source_id)s, %(target_id)s, %(relation)s, %(weight)s)
+    ON CONFLICT (agent_id, source_id, target_id, relation) DO UPDATE SET weight = EXCLUDED.weight;
+
+-- name: delete_links
+-- Untie a memory from these others, in both directions.
+DELETE FROM memory_links
+ WHERE agent_id = %(agent_id)s
+   AND ((source_id = %(memory_id)s AND target_id = ANY (%(others)s::uuid[]))
+        OR (target_id = %(memory_id)s AND source_id = ANY (%(others)s::uuid[])));
+
+-- name: existing_ids
+-- Which of these ids are memories of the agent.
+SELECT memory_id FROM memories
+ WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]);
+
+-- name: append_lexical_delta
+-- What a transaction adds to (or takes from) the agent's document frequencies.
+INSERT INTO lexical_deltas (agent_id, memory_count, term_count, term_keys, term_memories)
+VALUES (%(agent_id)s, %(memory_count)s, %(term_count)s, %(term_keys)s, %(term_memories)s);
+
+-- name: append_history
+-- One change of one memory.
+INSERT INTO memory_history (agent_id, memory_id, operation, token_id, trace_id, before, after)
+VALUES (%(agent_id)s, %(memory_id)s, %(operation)s, %(token_id)s, %(trace_id)s, %(before)s, %(after)s);
+
+-- name: lock_memory
+-- One memory, held until the transaction ends.
+SELECT * FROM memories
+ WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s
+   AND (expires_at IS NULL OR pinned OR expires_at > now())
+   FOR UPDATE;
+
+-- name: update_memory
+-- The changeable fields of one memory; its version goes up by one.
+UPDATE memories
+   SET content = %(content)s, summary = %(summary)s, embedding = %(embedding)s,
+       embedding_model = %(embedding_model)s, entities = %(entities)s, facts = %(facts)s, keywords = %(keywords)s,
+       tags = %(tags)s, metadata = %(metadata)s, relevance_score = %(relevance_score)s, pinned = %(pinned)s,
+       expires_at = CASE WHEN %(ttl_seconds)s::bigint IS NULL THEN expires_at
+                         ELSE now() + make_interval(secs => %(ttl_seconds)s::bigint) END,
+       content_hash = %(content_hash)s, term_keys = %(term_keys)s, token_count = %(token_count)s,
+       version = version + 1, updated_at = now()
+ WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s
+RETURNING version;
+
+-- name: count_accesses
+-- Count accesses of memories that still exist, in id order so that two flushes never deadlock.
+INSERT INTO memory_usage (agent_id, memory_id, access_count, last_accessed)
+SELECT %(agent_id)s, access.memory_id, access.times, access.last_accessed
+  FROM unnest(%(memory_ids)s::uuid[], %(counts)s::integer[], %(moments)s::timestamptz[])
+       AS access (memory_id, times, last_accessed)
+ WHERE EXISTS (SELECT FROM memories m WHERE m.agent_id = %(agent_id)s AND m.memory_id = access.memory_id)
+ ORDER BY access.memory_id
+    ON CONFLICT (agent_id, memory_id) DO UPDATE
+       SET access_count = memory_usage.access_count + EXCLUDED.access_count,
+           last_accessed = greatest(memory_usage.last_accessed, EXCLUDED.last_accessed);
+
+-- name: delete_memories
+-- Remove memories for good, and say what the indexes beside them must forget.
+DELETE FROM memories
+ WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
+RETURNING memory_id, memory_type, task_id, term_keys;
+
+-- name: delete_matching_memories
+-- Remove a bounded number of the memories that match a filter.
+DELETE FROM memories
+ WHERE agent_id = %(agent_id)s
+   AND memory_id IN (SELECT m.memory_id FROM memories m
+                      WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s)
+                      ORDER BY m.memory_id LIMIT %(limit)s)
+RETURNING memory_id, memory_type, task_id, term_keys;
+
+-- name: forget_histories
+-- A deleted memory's history holds its text: it goes too.
+DELETE FROM memory_history
+ WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]);
+
+-- name: complete_task
+-- A task has ended: what it left in working memory before this moment is over.
+INSERT INTO completed_tasks (agent_id, task_id, completed_at)
+VALUES (%(agent_id)s, %(task_id)s, clock_timestamp())
+    ON CONFLICT (agent_id, task_id) DO UPDATE SET completed_at = EXCLUDED.completed_at;
+
+-- name: expire_working_rows
+-- Rows of the working layer end with their task.
+UPDATE memories SET expires_at = now(), updated_at = now(), version = version + 1
+ WHERE agent_id = %(agent_id)s AND task_id = %(task_id)s AND memory_type = 'working' AND NOT pinned
+   AND (expires_at IS NULL OR expires_at > now())
+RETURNING memory_id;

@@ -1,0 +1,158 @@
+"""Candidates become a ranking, each score explained. Pure: the caller gives the time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from agentcore.memory.models import Dropped, ScoreTerm
+from agentcore.memory.scoring import RetrievalWeights, frequency, positive_cosine, recency
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What ranking knows of a memory that an arm found. `words` is its BM25 score, not yet scaled."""
+
+    memory_id: UUID
+    timestamp: datetime
+    relevance_score: float
+    similarity: float | None
+    words: float
+    access_count: int
+    last_accessed: datetime | None
+    content_hash: bytes
+
+
+@dataclass(frozen=True)
+class Tie:
+    """A link between two memories; it counts in both directions."""
+
+    source_id: UUID
+    target_id: UUID
+    weight: float
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A memory with its place: the fused score, the cosine alone, and each term's share."""
+
+    memory_id: UUID
+    score: float
+    similarity: float | None
+    terms: Mapping[str, ScoreTerm]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The best first, and what was left out."""
+
+    ranked: Sequence[Ranked]
+    dropped: Sequence[Dropped] = field(default_factory=tuple)
+
+
+def rank(
+    candidates: Sequence[Candidate],
+    ties: Sequence[Tie],
+    weights: RetrievalWeights,
+    *,
+    now: datetime,
+    k: int,
+    best_words: float,
+    min_score: float | None = None,
+    with_vectors: bool = True,
+) -> Ranking:
+    """The `k` best candidates, best first; equal scores stand newest first, then by id.
+
+    `best_words` scales BM25: the score that counts as a full match. `min_score` bounds the similarity alone:
+    a fused score is not a cosine. Without vectors the other terms share the weight of similarity.
+    """
+    dropped: Counter[str] = Counter()
+    relevant = [each for each in candidates if _is_relevant(each, min_score, with_vectors, dropped)]
+    unique = _newest_of_equal_texts(relevant, dropped)
+    values = {each.memory_id: _values(each, weights, now, best_words) for each in unique}
+    shares = _shares(weights, with_vectors)
+    _add_links(values, ties, shares)
+    scored = [_scored(each, values[each.memory_id], shares) for each in unique]
+    moments = {each.memory_id: each.timestamp for each in unique}
+    scored.sort(key=lambda each: (-each.score, -moments[each.memory_id].timestamp(), each.memory_id))
+    if len(scored) > k:
+        dropped["beyond_k"] = len(scored) - k
+    return Ranking(
+        scored[:k], [Dropped(reason=reason, count=count) for reason, count in sorted(dropped.items())]
+    )
+
+
+def _is_relevant(
+    candidate: Candidate, min_score: float | None, with_vectors: bool, dropped: Counter[str]
+) -> bool:
+    if min_score is not None and with_vectors and (candidate.similarity or 0.0) < min_score:
+        dropped["below_min_score"] += 1
+        return False
+    return True
+
+
+def _newest_of_equal_texts(candidates: Sequence[Candidate], dropped: Counter[str]) -> list[Candidate]:
+    newest: dict[bytes, Candidate] = {}
+    for each in candidates:
+        other = newest.get(each.content_hash)
+        if other is not None:
+            dropped["same_text_as_newer"] += 1
+        if other is None or (each.timestamp, each.memory_id) > (other.timestamp, other.memory_id):
+            newest[each.content_hash] = each
+    return list(newest.values())
+
+
+def _values(
+    candidate: Candidate, weights: RetrievalWeights, now: datetime, best_words: float
+) -> dict[str, float]:
+    return {
+        "similarity": positive_cosine(candidate.similarity),
+        "words": min(1.0, candidate.words / best_words) if best_words > 0 else 0.0,
+        "recency": recency(candidate.timestamp, now, weights.recency_half_life_days),
+        "frequency": frequency(
+            candidate.access_count, candidate.last_accessed, now, weights.frequency_half_life_days
+        ),
+        "importance": min(1.0, max(0.0, candidate.relevance_score)),
+        "links": 0.0,
+    }
+
+
+def _shares(weights: RetrievalWeights, with_vectors: bool) -> dict[str, float]:
+    raw = {
+        "similarity": weights.similarity if with_vectors else 0.0,
+        "words": weights.words,
+        "recency": weights.recency,
+        "frequency": weights.frequency,
+        "importance": weights.importance,
+        "links": weights.links,
+    }
+    total = sum(raw.values())
+    return {name: weight / total for name, weight in raw.items()}
+
+
+def _add_links(
+    values: dict[UUID, dict[str, float]], ties: Sequence[Tie], shares: Mapping[str, float]
+) -> None:
+    """A memory tied to one that matches shares in it: tie weight x the other's match, the best one."""
+    match_share = shares["similarity"] + shares["words"]
+    matches = {
+        memory_id: (shares["similarity"] * value["similarity"] + shares["words"] * value["words"])
+        / match_share
+        for memory_id, value in values.items()
+    }
+    for tie in ties:
+        if tie.source_id in values and tie.target_id in values:
+            for here, there in ((tie.source_id, tie.target_id), (tie.target_id, tie.source_id)):
+                values[here]["links"] = max(values[here]["links"], tie.weight * matches[there])
+
+
+def _scored(candidate: Candidate, values: Mapping[str, float], shares: Mapping[str, float]) -> Ranked:
+    terms = {
+        name: ScoreTerm(value=value, weight=shares[name], contribution=value * shares[name])
+        for name, value in values.items()
+    }
+    score = min(1.0, max(0.0, sum(term.contribution for term in terms.values())))
+    return Ranked(candidate.memory_id, score, candidate.similarity, terms)

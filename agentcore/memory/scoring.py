@@ -1,0 +1,57 @@
+"""The arithmetic of ranking: decay, frequency, weights. Pure; every value lies in [0, 1]."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+
+DAY_SECONDS = 86_400.0
+FREQUENT_ACCESSES = 100
+
+
+@dataclass(frozen=True)
+class RetrievalWeights:
+    """How much each term counts. They are scaled to sum to one over the terms a search has."""
+
+    similarity: float = 0.42
+    words: float = 0.40
+    recency: float = 0.05
+    frequency: float = 0.03
+    importance: float = 0.05
+    links: float = 0.05
+    recency_half_life_days: float = 30.0
+    frequency_half_life_days: float = 30.0
+
+
+def half_life_decay(age_seconds: float, half_life_days: float) -> float:
+    """1 now, 0.5 after one half-life, towards 0: 2 ** (-age / half-life). A future time counts as now."""
+    return math.exp2(-max(0.0, age_seconds) / (half_life_days * DAY_SECONDS))
+
+
+def recency(moment: datetime, now: datetime, half_life_days: float) -> float:
+    """How recent a moment is, by exponential decay."""
+    return half_life_decay((now - moment).total_seconds(), half_life_days)
+
+
+def frequency(
+    access_count: int, last_accessed: datetime | None, now: datetime, half_life_days: float
+) -> float:
+    """log(1 + accesses), full at 100, fading with the time since the last access."""
+    if access_count <= 0 or last_accessed is None:
+        return 0.0
+    often = min(1.0, math.log1p(access_count) / math.log1p(FREQUENT_ACCESSES))
+    return often * recency(last_accessed, now, half_life_days)
+
+
+def positive_cosine(similarity: float | None) -> float:
+    """A cosine as a share: negative and missing ones count as nothing."""
+    return 0.0 if similarity is None else min(1.0, max(0.0, similarity))
+
+
+def retention(relevance_score: float, accesses: float, freshness: float) -> float:
+    """What a memory is worth keeping, 0 to 1: 0.4 importance + 0.3 recency + 0.3 frequency.
+
+    The weights are those of the evolving-memory research note behind seed 001 (SEEDS, A16).
+    """
+    return 0.4 * relevance_score + 0.3 * freshness + 0.3 * accesses

@@ -1,0 +1,326 @@
+"""Durable rows: what is written, read, listed, counted and removed in PostgreSQL, always for one agent.
+
+Finding candidates for a query is the vector store's; deciding what to do is the manager's.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
+
+from pgvector import HalfVector
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from agentcore.database import Connection, Database, query, shaped_query
+from agentcore.memory.models import Link, MemoryRecord, MemoryType
+
+Row = Mapping[str, Any]
+_RECORD_FIELDS = set(MemoryRecord.model_fields)
+_DIRECTIONS = {True: (sql.SQL("DESC"), sql.SQL("<")), False: (sql.SQL("ASC"), sql.SQL(">"))}
+_LISTS = {
+    "timestamp": "list_by_timestamp",
+    "importance": "list_by_importance",
+    "access_count": "list_by_access_count",
+}
+DELETE_CHUNK = 5_000
+
+
+def mint_memory_id() -> UUID:
+    """A UUIDv7 (RFC 9562): 48 bits of milliseconds, then 74 random bits; ids stand in order of making."""
+    value = (time.time_ns() // 1_000_000 & (1 << 48) - 1) << 80 | secrets.randbits(80)
+    value = value & ~(0xF << 76) | 0x7 << 76
+    return UUID(int=value & ~(0x3 << 62) | 0x2 << 62)
+
+
+@dataclass(frozen=True)
+class NewMemory:
+    """A memory about to be stored: its column values, without the agent."""
+
+    memory_id: UUID
+    columns: Mapping[str, Any]
+    links: Sequence[Link] = field(default_factory=tuple)
+    idempotency_key: str | None = None
+    request_digest: bytes = b""
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Change:
+    """One entry of the history: which operation, by whom, and what it looked like before and after."""
+
+    memory_id: UUID
+    operation: str
+    token_id: str | None
+    trace_id: str | None
+    before: Mapping[str, Any] | None = None
+    after: Mapping[str, Any] | None = None
+
+
+class MemoryTransaction:
+    """The writes of one agent inside one transaction."""
+
+    def __init__(self, connection: Connection, agent_id: str) -> None:
+        self._connection = connection
+        self._agent_id = agent_id
+
+    async def _rows(self, name: str, **values: Any) -> list[Row]:
+        cursor = await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})
+        return cast(list[Row], await cursor.fetchall())
+
+    async def _run(self, name: str, **values: Any) -> None:
+        await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})
+
+    async def claim_keys(self, memories: Sequence[NewMemory], ttl_seconds: int) -> dict[str, Row]:
+        """Claim these memories' idempotency keys; the ones others hold come back with what they point to."""
+        keyed = {memory.idempotency_key: memory for memory in memories if memory.idempotency_key is not None}
+        if not keyed:
+            return {}
+        rows = await self._rows(
+            "claim_idempotency_keys",
+            keys=list(keyed),
+            ttl_seconds=ttl_seconds,
+            digests=[memory.request_digest for memory in keyed.values()],
+            memory_ids=[memory.memory_id for memory in keyed.values()],
+        )
+        claimed = {row["idempotency_key"] for row in rows}
+        taken = [key for key in keyed if key not in claimed]
+        return await self.known_keys(taken) if taken else {}
+
+    async def known_keys(self, keys: Sequence[str]) -> dict[str, Row]:
+        """What earlier requests under these keys asked and got."""
+        return {
+            row["idempotency_key"]: row for row in await self._rows("find_idempotency_keys", keys=list(keys))
+        }
+
+    async def point_key(self, key: str, memory_id: UUID) -> None:
+        """Let a claimed key answer with another memory."""
+        await self._run("point_idempotency_key", key=key, memory_id=memory_id)
+
+    async def same_texts(self, hashes: Iterable[bytes]) -> list[Row]:
+        """Current memories that hold one of these texts."""
+        wanted = list(set(hashes))
+        return await self._rows("find_same_texts", hashes=wanted) if wanted else []
+
+    async def existing(self, memory_ids: Iterable[UUID]) -> set[UUID]:
+        """Which of these are memories of the agent."""
+        wanted = list(set(memory_ids))
+        if not wanted:
+            return set()
+        return {row["memory_id"] for row in await self._rows("existing_ids", memory_ids=wanted)}
+
+    async def insert(self, memories: Sequence[NewMemory]) -> None:
+        """Store the rows, their links, and their share of the document frequencies."""
+        if not memories:
+            return
+        cursor = self._connection.cursor()
+        await cursor.executemany(query("insert_memory"), [self._columns(memory) for memory in memories])
+        for memory in memories:
+            await self.link(memory.memory_id, memory.links)
+        await self.append_terms([memory.columns["term_keys"] for memory in memories], sign=1)
+
+    def _columns(self, memory: NewMemory) -> dict[str, Any]:
+        columns = {**memory.columns, "agent_id": self._agent_id, "memory_id": memory.memory_id}
+        columns["embedding"] = _vector(columns["embedding"])
+        columns["embedding_model"] = columns["embedding_model"] if columns["embedding"] is not None else None
+        for name in ("actions", "outcome"):
+            columns[name] = Jsonb(columns[name]) if columns[name] not in (None, []) else None
+        for name in ("metadata", "provenance"):
+            columns[name] = Jsonb(columns[name])
+        return columns
+
+    async def link(self, source_id: UUID, links: Iterable[Link]) -> None:
+        """Tie a memory to others, which must exist."""
+        for link in links:
+            await self._run(
+                "insert_link",
+                source_id=source_id,
+                target_id=link.target_id,
+                relation=link.relation,
+                weight=link.weight,
+            )
+
+    async def unlink(self, memory_id: UUID, others: Sequence[UUID]) -> None:
+        """Remove the ties between a memory and these others."""
+        await self._run("delete_links", memory_id=memory_id, others=list(others))
+
+    async def append_terms(self, documents: Sequence[Sequence[int]], *, sign: int) -> None:
+        """Add (`sign` 1) or take back (-1) these memories' terms in the agent's document frequencies."""
+        frequencies: Counter[int] = Counter()
+        for keys in documents:
+            frequencies.update(set(keys))
+        await self._run(
+            "append_lexical_delta",
+            memory_count=sign * len(documents),
+            term_count=sign * sum(len(keys) for keys in documents),
+            term_keys=list(frequencies.keys()),
+            term_memories=[sign * count for count in frequencies.values()],
+        )
+
+    async def lock(self, memory_id: UUID) -> Row | None:
+        """One memory, locked until the transaction ends; None if there is none."""
+        rows = await self._rows("lock_memory", memory_id=memory_id)
+        return rows[0] if rows else None
+
+    async def update(self, memory_id: UUID, columns: Mapping[str, Any]) -> int:
+        """Write the changeable columns of a locked memory; its new version."""
+        values = {
+            **columns,
+            "embedding": _vector(columns["embedding"]),
+            "metadata": Jsonb(columns["metadata"]),
+        }
+        rows = await self._rows("update_memory", memory_id=memory_id, **values)
+        return int(rows[0]["version"])
+
+    async def record(self, change: Change) -> None:
+        """Append one change to the history."""
+        await self._run(
+            "append_history",
+            memory_id=change.memory_id,
+            operation=change.operation,
+            token_id=change.token_id,
+            trace_id=change.trace_id,
+            before=None if change.before is None else Jsonb(change.before),
+            after=None if change.after is None else Jsonb(change.after),
+        )
+
+    async def delete(self, memory_ids: Sequence[UUID]) -> list[Row]:
+        """Remove memories with everything that hangs on them; a row for each that was there."""
+        return await self._forget(await self._rows("delete_memories", memory_ids=list(memory_ids)))
+
+    async def delete_matching(self, conditions: Mapping[str, Any], limit: int = DELETE_CHUNK) -> list[Row]:
+        """Remove at most `limit` memories that match; a row for each."""
+        return await self._forget(
+            await self._rows("delete_matching_memories", filter=Jsonb(conditions), limit=limit)
+        )
+
+    async def delete_archived(self, memory_id: UUID, version: int, tombstone: Mapping[str, Any]) -> list[Row]:
+        """Remove a memory that is still the archived version, and leave a tombstone; its row, or none."""
+        rows = await self._rows("delete_archived_version", memory_id=memory_id, version=version)
+        if rows:
+            await self._run("insert_tombstone", memory_id=memory_id, version=version, **tombstone)
+        return await self._forget(rows)
+
+    async def _forget(self, rows: list[Row]) -> list[Row]:
+        if rows:
+            await self._run("forget_histories", memory_ids=[row["memory_id"] for row in rows])
+            await self.append_terms([row["term_keys"] for row in rows], sign=-1)
+        return rows
+
+    async def complete_task(self, task_id: str) -> list[UUID]:
+        """Mark a task as ended and expire its working-layer rows; their ids."""
+        await self._run("complete_task", task_id=task_id)
+        return [row["memory_id"] for row in await self._rows("expire_working_rows", task_id=task_id)]
+
+    async def count_accesses(self, counts: Mapping[UUID, int], moments: Mapping[UUID, datetime]) -> None:
+        """Add accesses, in id order so that two flushes never deadlock."""
+        ids = sorted(counts)
+        await self._run(
+            "count_accesses",
+            memory_ids=ids,
+            counts=[counts[each] for each in ids],
+            moments=[moments[each] for each in ids],
+        )
+
+
+class MemoryStorage:
+    """Every agent's rows. Raises DependencyUnavailable when PostgreSQL does not answer."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @asynccontextmanager
+    async def transaction(self, agent_id: str) -> AsyncIterator[MemoryTransaction]:
+        """One agent's writes: all of them, or none."""
+        async with self._database.transaction(agent_id) as connection:
+            yield MemoryTransaction(connection, agent_id)
+
+    async def _read(self, agent_id: str, name: str, **values: Any) -> list[Row]:
+        async with self._database.transaction(agent_id, read=True) as connection:
+            cursor = await connection.execute(query(name), {"agent_id": agent_id, **values})
+            return cast(list[Row], await cursor.fetchall())
+
+    async def get(self, agent_id: str, memory_ids: Sequence[UUID]) -> dict[UUID, MemoryRecord]:
+        """Whole records of the ids that exist."""
+        rows = await self._read(agent_id, "get_memories", memory_ids=list(memory_ids))
+        return {row["memory_id"]: as_record(row) for row in rows}
+
+    async def page(
+        self,
+        agent_id: str,
+        conditions: Mapping[str, Any],
+        *,
+        order_by: str,
+        descending: bool,
+        place: Any,
+        after_id: UUID | None,
+        limit: int,
+    ) -> list[Row]:
+        """Ids and places of one page, in order."""
+        direction, beyond = _DIRECTIONS[descending]
+        statement = shaped_query(_LISTS[order_by], direction=direction, beyond=beyond)
+        async with self._database.transaction(agent_id, read=True) as connection:
+            cursor = await connection.execute(
+                statement,
+                {
+                    "agent_id": agent_id,
+                    "filter": Jsonb(conditions),
+                    "place": place,
+                    "after_id": after_id,
+                    "limit": limit,
+                },
+            )
+            return cast(list[Row], await cursor.fetchall())
+
+    async def count(self, agent_id: str, conditions: Mapping[str, Any]) -> int:
+        """How many memories match."""
+        return int((await self._read(agent_id, "count_memories", filter=Jsonb(conditions)))[0]["count"])
+
+    async def layers(self, agent_id: str) -> list[Row]:
+        """Each layer's statistics."""
+        return await self._read(agent_id, "layer_statistics")
+
+    async def totals(self, agent_id: str) -> Row:
+        """Links, archived memories and accesses of the agent."""
+        return (await self._read(agent_id, "agent_statistics"))[0]
+
+    async def working_rows(self, agent_id: str, task_id: str, ttl_seconds: int) -> list[Row]:
+        """A task's working memory as its rows tell it, newest first."""
+        return await self._read(agent_id, "working_rows", task_id=task_id, ttl_seconds=ttl_seconds)
+
+    async def confirm_working(
+        self, agent_id: str, task_id: str, memory_ids: Sequence[UUID]
+    ) -> dict[UUID, int]:
+        """Which copied memories of a task still stand, with their versions."""
+        rows = await self._read(
+            agent_id, "confirm_working_rows", task_id=task_id, memory_ids=list(memory_ids)
+        )
+        return {row["memory_id"]: int(row["version"]) for row in rows}
+
+    async def prunable(self, agent_id: str, memory_type: str) -> list[Row]:
+        """Everything a pruning strategy decides on."""
+        return await self._read(agent_id, "pruning_candidates", memory_type=memory_type)
+
+    async def whole_rows(self, agent_id: str, memory_ids: Sequence[UUID]) -> list[Row]:
+        """Rows with vector, history and links, as the archive keeps them."""
+        return await self._read(agent_id, "archive_rows", memory_ids=list(memory_ids))
+
+
+def as_record(row: Row) -> MemoryRecord:
+    """A row as a record; columns that are the storage's own stay behind."""
+    values = {name: value for name, value in row.items() if name in _RECORD_FIELDS}
+    values["memory_type"] = MemoryType(row["memory_type"])
+    values["actions"] = row["actions"] or []
+    values["content_hash"] = bytes(row["content_hash"]).hex()
+    return MemoryRecord.model_construct(**values)
+
+
+def _vector(value: Any) -> HalfVector | None:
+    return value if value is None or isinstance(value, HalfVector) else HalfVector(value)

@@ -1,0 +1,240 @@
+"""The words and sentences of a text and its normal form: what writing, reading and encoding share."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+MAX_WORD_CHARS = 100
+
+_MARKS = "".join(
+    chr(code)
+    for code in (*range(0x300, 0x1E00), *range(0xA800, 0xAC00))
+    if unicodedata.category(chr(code)) in {"Mn", "Mc"}
+)
+# Scripts without spaces between words (or, Korean, with particles glued on) are read as pairs of characters.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
+)
+_UNSPACED_RUN = re.compile(f"([{_UNSPACED}]+)")
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
+_ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u0652\u0670]")
+_LETTERS = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "\u0131": "i"}
+)
+
+# A run of word characters, and more of them behind one connector: no two parts can match the same character,
+# so the pattern never goes back. What the connectors hold together is taken apart again in `_parts`.
+_CONNECTOR = r"(?:://|::|[.\-'\u2019@+:/&]|,(?=\d{3}(?!\d)))"
+_TOKEN = re.compile(rf"[\w{_MARKS}]+(?:{_CONNECTOR}[\w{_MARKS}]+)*(?:\+\+|#(?!\w))?")
+_ASCII_TOKEN = re.compile(rf"\w+(?:{_CONNECTOR}\w+)*(?:\+\+|#(?!\w))?", re.ASCII)
+_SEPARATOR = re.compile(rf"[^\w{_MARKS}]+|_+")
+_CASE_PART = re.compile(r"\d+|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
+_GROUPED_NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?!\d)")
+_MAX_CASE_PARTS = 5
+_CONTRACTED = frozenset({"s", "re", "ve", "ll", "d", "m"})
+
+_STOP_WORDS = """
+a about above after again against all also am an and any are arent as at be because been before being below
+between both but by can cannot cant could couldnt did didnt do does doesnt doing dont down during each few
+for from further had hadnt has hasnt have havent having he her here hers herself him himself his how i if in
+into is isnt it its itself just let me more most my myself no nor not now of off on once only or other our
+ours ourselves out over own please same she should shouldnt so some such than that the their theirs them
+themselves then there these they this those through to too under until up very was wasnt we were werent what
+when where which while who whom why will with wont would wouldnt you your yours yourself yourselves
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+
+_ABBREVIATED = """
+dr mr mrs ms prof st sr jr vs etc eg ie e.g i.e approx nr inc ltd co dept est fig tel jan feb mar apr jun
+jul aug sep sept oct nov dec z.b bzw ca usw
+"""
+_ABBREVIATIONS = frozenset(_ABBREVIATED.split())
+_CLOSING = "\"'\u201d\u2019\u00bb"
+_TERMINATOR = re.compile(
+    rf"[.!?\u2026]+[{_CLOSING})\]*_]*|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d\u2019\uff09]*"
+)
+_MARKER = re.compile(r"\s*(?:(?:[-*•+>]|#{1,6}|\d{1,3}[.)])\s+)+")
+_FENCE = "```"
+_WRAPPED_CHARS = 40
+
+
+def collapse(text: str) -> str:
+    """The text on one line, each run of white space one blank."""
+    return " ".join(text.split())
+
+
+def normal_form(text: str) -> str:
+    """Equal for texts that differ only in case, white space or compatibility forms (Unicode NFKC)."""
+    if text.isascii():
+        return collapse(text.lower())
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return collapse(unicodedata.normalize("NFKC", folded))
+
+
+def fold(word: str) -> str:
+    """Case and accents taken off: "Café" and "CAFE" are the same word."""
+    if word.isascii():
+        return word.lower()
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", word).casefold())
+    return unicodedata.normalize("NFC", bare).translate(_LETTERS)
+
+
+def tokens(text: str) -> list[str]:
+    """The text's words as written: identifiers, addresses, versions and hyphened words in one piece."""
+    if text.isascii():
+        return _ASCII_TOKEN.findall(text)
+    plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    return _TOKEN.findall(_UNSPACED_RUN.sub(r" \1 ", plain))
+
+
+def words(text: str) -> list[str]:
+    """Folded words in order, each compound whole and then its parts; never stemmed.
+
+    "getUserName" gives getusername, get, user, name; "1,200" gives 1200; unspaced scripts give pairs of
+    characters. A word is at most `MAX_WORD_CHARS` long.
+    """
+    found: list[str] = []
+    for token in tokens(text):
+        found += _forms(token) if len(token) <= MAX_WORD_CHARS else _long_forms(token)
+    return found
+
+
+def unspaced(text: str) -> bool:
+    """Whether the text begins in a script without spaces between words."""
+    return not text.isascii() and _UNSPACED_RUN.match(text) is not None
+
+
+@lru_cache(maxsize=32_768)
+def _forms(token: str) -> tuple[str, ...]:
+    if token.isascii() and token.isalpha() and (token.islower() or token.istitle()):
+        return (token.lower(),)
+    if unspaced(token):
+        return tuple(_pairs(token))
+    token = _without_contraction(token.replace("\u2019", "'"))
+    whole = _whole(token)
+    parts = [fold(part) for part in _parts(token)]
+    return tuple(form for form in dict.fromkeys((whole, *parts)) if form)
+
+
+def _long_forms(token: str) -> Iterator[str]:
+    if unspaced(token):
+        yield from _pairs(token)
+        return
+    for piece in _SEPARATOR.split(token):
+        if piece:
+            yield fold(piece[:MAX_WORD_CHARS])[:MAX_WORD_CHARS]
+
+
+def _pairs(run: str) -> Iterable[str]:
+    folded = fold(run)
+    return [folded[at : at + 2] for at in range(len(folded) - 1)] or [folded]
+
+
+def _without_contraction(token: str) -> str:
+    """What stands before a contraction: Anna for "Anna's", we for "we're", but dont for "don't"."""
+    start, mark, end = token.rpartition("'")
+    if not mark:
+        return token
+    if end.lower() in _CONTRACTED:
+        return start
+    return start + end if end.lower() == "t" else token
+
+
+def _whole(token: str) -> str:
+    if _GROUPED_NUMBER.fullmatch(token):
+        return token.replace(",", "")
+    folded = fold(token).replace("'", "").strip("_")
+    if folded[:1] == "v" and folded[1:2].isdigit() and "." in folded:
+        return folded[1:]
+    return folded[:MAX_WORD_CHARS]
+
+
+def _parts(token: str) -> list[str]:
+    if _GROUPED_NUMBER.fullmatch(token):
+        return []
+    found: list[str] = []
+    for piece in _SEPARATOR.split(token):
+        cased = _CASE_PART.findall(piece) if piece.isascii() else [piece]
+        # A digest such as 9f86d081884c would fall into dozens of letters and digits that mean nothing.
+        found += cased if len(cased) <= _MAX_CASE_PARTS else [piece]
+    return found
+
+
+def sentences(text: str) -> list[str]:
+    """The text's sentences, list items and headings in order, verbatim but for list markers.
+
+    Those without a letter or digit are left out. A fenced code block is one piece (`is_code`).
+    """
+    found: list[str] = []
+    for index, block in enumerate(text.split(_FENCE)):
+        if index % 2:
+            found.append(f"{_FENCE}{block}{_FENCE}")
+        else:
+            for paragraph in _paragraphs(block):
+                found += _split(paragraph)
+    return [piece for piece in found if any(char.isalnum() for char in piece)]
+
+
+def is_code(sentence: str) -> bool:
+    """Whether a piece of `sentences` is a fenced code block."""
+    return sentence.startswith(_FENCE)
+
+
+def _paragraphs(block: str) -> Iterator[str]:
+    """Lines, with those joined that only a fixed line width has cut."""
+    held: list[str] = []
+    for line in block.splitlines():
+        stripped = line.strip()
+        if held and not (stripped and _continues(held[-1], stripped)):
+            yield _without_marker(held)
+            held = []
+        if stripped:
+            held.append(stripped)
+    if held:
+        yield _without_marker(held)
+
+
+def _without_marker(lines: list[str]) -> str:
+    paragraph = "\n".join(lines)
+    marker = _MARKER.match(paragraph)
+    return paragraph[marker.end() :] if marker else paragraph
+
+
+def _continues(before: str, line: str) -> bool:
+    return line[0].islower() and len(before) >= _WRAPPED_CHARS and before[-1] not in ".!?:;\u2026"
+
+
+def _split(paragraph: str) -> Iterator[str]:
+    start = 0
+    for match in _TERMINATOR.finditer(paragraph):
+        if _ends_sentence(paragraph, match):
+            yield paragraph[start : match.end()].strip()
+            start = match.end()
+    rest = paragraph[start:].strip()
+    if rest:
+        yield rest
+
+
+def _ends_sentence(paragraph: str, match: re.Match[str]) -> bool:
+    following = paragraph[match.end() : match.end() + 3]
+    if not following or match.group()[0] in "\u3002\uff01\uff1f":
+        return True
+    if not following[0].isspace():
+        return False
+    goes_on = following.lstrip()[:1].islower()
+    if match.group()[0] not in ".\u2026":
+        # "Really?" she asked: the sentence goes on behind the quotation.
+        return not (goes_on and match.group()[-1] in _CLOSING)
+    if goes_on:
+        return False
+    before = paragraph[max(0, match.start() - 12) : match.start()].split()
+    return not before or not _abbreviated(before[-1])
+
+
+def _abbreviated(word: str) -> bool:
+    bare = word.lstrip("(\"'\u201c")
+    return bare.casefold() in _ABBREVIATIONS or (len(bare) == 1 and bare.isupper() and bare != "I")

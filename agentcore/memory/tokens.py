@@ -1,0 +1,191 @@
+"""Counts tokens as tiktoken does, exactly, from tables that `bpe-openai` carries. Never uses the network."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import tiktoken
+from tiktoken.model import encoding_name_for_model
+
+from agentcore.errors import ConfigurationError, StartupError
+
+__all__ = ["DEFAULT_ENCODING", "TokenCounter", "encoding_for_model"]
+
+DEFAULT_ENCODING = "o200k_base"
+CARRIER = "bpe_openai"
+
+# Tiktoken's regular expressions overflow on a run of white space somewhere above 300,000 characters.
+MAX_WHITE_RUN = 100_000
+# How many characters of a text are first looked at for each token it may keep; a token has 4 to 5 on average.
+CHARACTERS_PER_TOKEN = 8
+# How far back a cut looks for the start of the word it falls into.
+MAX_WORD_CHARACTERS = 40
+
+_WHITE_RUN = re.compile(r"\s+")
+_ENVIRONMENT = threading.Lock()
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Where tiktoken would fetch an encoding's ranks from, and the SHA-256 it expects of them."""
+
+    url: str
+    sha256: str
+
+
+_TABLES = {
+    "o200k_base": _Table("https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken",
+                         "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"),
+    "cl100k_base": _Table("https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken",
+                          "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"),
+}
+
+
+def encoding_for_model(model: str) -> str:
+    """The encoding a model counts in; DEFAULT_ENCODING for one that is unknown or has no table here."""
+    try:
+        name = encoding_name_for_model(model)
+    except KeyError:
+        return DEFAULT_ENCODING
+    return name if name in _TABLES else DEFAULT_ENCODING
+
+
+class TokenCounter:
+    """Counts and cuts text in one encoding. The tables are unpacked below `cache_directory` once."""
+
+    def __init__(self, cache_directory: Path, encoding: str = DEFAULT_ENCODING) -> None:
+        if encoding not in _TABLES:
+            raise ConfigurationError([
+                f"TOKEN_ENCODING: there is no offline table for {encoding!r}; "
+                f"choose {' or '.join(sorted(_TABLES))}."])
+        self.encoding = encoding
+        self._cache_directory = cache_directory
+        self._loaded: tiktoken.Encoding | None = None
+
+    def load(self) -> None:
+        """Read the tables now, which takes up to a second; else the first count does.
+
+        Raises StartupError where they are missing or damaged.
+        """
+        self._encoding()
+
+    def count(self, text: str) -> int:
+        """How many tokens `text` has. Special tokens in it, like <|endoftext|>, count as the text they are.
+
+        Exact, but for runs of more than MAX_WHITE_RUN white-space characters, which tiktoken cannot count.
+        """
+        return sum(len(tokens) for tokens in self._encode(text))
+
+    def truncate(self, text: str, limit: int) -> str:
+        """The longest start of `text` of at most `limit` tokens, ended between words where one is near."""
+        if limit <= 0:
+            return ""
+        window = limit * CHARACTERS_PER_TOKEN
+        while True:
+            tokens = [token for piece in self._encode(text[:window]) for token in piece]
+            if len(tokens) > limit:
+                break
+            if window >= len(text):
+                return text
+            window *= 4
+        kept = self._encoding().decode_bytes(tokens[:limit]).decode("utf-8", "ignore")
+        kept = _between_words(text, len(kept))
+        while self.count(kept) > limit:
+            # A start is split into tokens in its own way; rarely into more than the whole text's were.
+            kept = kept[:-1]
+        return kept
+
+    def _encoding(self) -> tiktoken.Encoding:
+        if self._loaded is None:
+            self._loaded = _load(self.encoding, self._cache_directory)
+        return self._loaded
+
+    def _encode(self, text: str) -> Iterator[list[int]]:
+        encode = self._encoding().encode_ordinary
+        start = 0
+        for end in _breaks(text):
+            yield encode(text[start:end])
+            start = end
+
+
+def _breaks(text: str) -> Iterator[int]:
+    """Where a text must be divided so that no part holds too long a run of white space; its end at last."""
+    if len(text) > MAX_WHITE_RUN:
+        for run in _WHITE_RUN.finditer(text):
+            yield from range(run.start() + MAX_WHITE_RUN, run.end(), MAX_WHITE_RUN)
+    yield len(text)
+
+
+def _between_words(text: str, length: int) -> str:
+    """The first `length` characters, or fewer where they would end inside a word that begins near the end."""
+    if not 0 < length < len(text) or not text[length - 1:length + 1].isalnum():
+        return text[:length]
+    start = length
+    while start > 0 and length - start <= MAX_WORD_CHARACTERS and text[start - 1].isalnum():
+        start -= 1
+    near = start > 0 and length - start <= MAX_WORD_CHARACTERS
+    return text[:start].rstrip() if near else text[:length]
+
+
+# --- tables ------------------------------------------------------------------------------------------------
+
+
+def _load(name: str, cache_directory: Path) -> tiktoken.Encoding:
+    directory = cache_directory / "tiktoken"
+    _unpack(name, directory)
+    # Tiktoken reads its directory from the environment alone, and would fetch what it did not find there.
+    with _ENVIRONMENT:
+        before = os.environ.get("TIKTOKEN_CACHE_DIR")
+        os.environ["TIKTOKEN_CACHE_DIR"] = str(directory)
+        try:
+            return tiktoken.get_encoding(name)
+        finally:
+            if before is None:
+                del os.environ["TIKTOKEN_CACHE_DIR"]
+            else:
+                os.environ["TIKTOKEN_CACHE_DIR"] = before
+
+
+def _unpack(name: str, directory: Path) -> None:
+    table = _TABLES[name]
+    unpacked = directory / hashlib.sha1(table.url.encode(), usedforsecurity=False).hexdigest()
+    if unpacked.is_file() and _sha256(unpacked.read_bytes()) == table.sha256:
+        return
+    ranks = _carried(name)
+    if _sha256(ranks) != table.sha256:
+        raise StartupError(f"The token table of {name} is damaged: install the package bpe-openai again.")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=directory, delete=False) as whole:
+            whole.write(ranks)
+        Path(whole.name).replace(unpacked)
+    except OSError as cause:
+        raise StartupError(
+            f"The token table of {name} cannot be written to {directory}: {cause.strerror}.") from cause
+
+
+def _carried(name: str) -> bytes:
+    # The package itself is not imported: its native library is large and not needed.
+    found = find_spec(CARRIER)
+    for place in (found.submodule_search_locations if found else None) or ():
+        packed = Path(place) / "data" / f"{name}.tiktoken.gz"
+        if packed.is_file():
+            try:
+                return gzip.decompress(packed.read_bytes())
+            except (OSError, EOFError) as cause:
+                raise StartupError(
+                    f"The token table of {name} is damaged: install the package bpe-openai again.") from cause
+    raise StartupError(f"The token table of {name} is missing: install the package bpe-openai.")
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

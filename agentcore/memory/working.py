@@ -1,0 +1,133 @@
+"""Working memory: a task's newest memories, copied in Redis with a time to live and a token budget.
+
+The rows in PostgreSQL are the record. A copy that is lost is made again from them; a copy that is stale is
+found out by its versions. So Redis failing makes an answer slower, never wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from agentcore.memory.keys import encode_segment
+
+# KEYS[1] the task; ARGV: ttl in seconds, token budget, "1" to make the copy or "0" to add to one,
+# then pairs of token count and entry, newest first. Answers 0 where there was nothing to add to.
+_WRITE = """
+local key, ttl, budget, make = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
+local there = redis.call('EXISTS', key)
+if make == '0' and there == 0 then return 0 end
+if make == '1' and there == 1 then return 0 end
+for i = #ARGV - 1, 4, -2 do redis.call('LPUSH', key, ARGV[i] .. '|' .. ARGV[i + 1]) end
+local kept, used = 0, 0
+for _, entry in ipairs(redis.call('LRANGE', key, 0, -1)) do
+    used = used + tonumber(string.match(entry, '^(%d+)|'))
+    if kept > 0 and used > budget then break end
+    kept = kept + 1
+end
+redis.call('LTRIM', key, 0, kept - 1)
+redis.call('EXPIRE', key, ttl)
+return 1
+"""
+
+
+@dataclass(frozen=True)
+class WorkingEntry:
+    """One memory of a task as working memory keeps it."""
+
+    memory_id: UUID
+    memory_type: str
+    content: str
+    timestamp: datetime
+    speaker: str | None
+    token_count: int
+    version: int
+
+
+class WorkingMemory:
+    """Every task's copy. With no Redis, or one that fails, `recall` answers None and `remember` False."""
+
+    def __init__(self, redis: Redis | None, *, ttl_seconds: int, budget_tokens: int) -> None:
+        self.ttl_seconds = ttl_seconds
+        self.budget_tokens = budget_tokens
+        self._redis = redis
+        self._write = None if redis is None else redis.register_script(_WRITE)
+
+    async def add(self, agent_id: str, task_id: str, entries: Sequence[WorkingEntry]) -> bool:
+        """Add to a task's copy, newest first, if there is one; its time starts anew."""
+        return await self._script(agent_id, task_id, entries, self.ttl_seconds, make="0")
+
+    async def make(
+        self, agent_id: str, task_id: str, entries: Sequence[WorkingEntry], ttl_seconds: int
+    ) -> bool:
+        """Make the copy from these entries, newest first, unless another caller has made it."""
+        return await self._script(agent_id, task_id, entries, ttl_seconds, make="1")
+
+    async def recall(self, agent_id: str, task_id: str) -> list[WorkingEntry] | None:
+        """The copy, newest first; None if there is none, or no Redis to ask."""
+        stored = await self._ask("LRANGE", _key(agent_id, task_id), 0, -1)
+        return [_load(entry) for entry in stored] if stored else None
+
+    async def forget(self, agent_id: str, task_ids: Sequence[str]) -> None:
+        """Drop the copies of these tasks."""
+        if task_ids:
+            await self._ask("DEL", *(_key(agent_id, task_id) for task_id in task_ids))
+
+    async def answers(self) -> bool:
+        """Whether Redis answers now."""
+        return await self._ask("PING") is not None
+
+    async def _ask(self, command: str, *arguments: Any) -> Any:
+        redis = self._redis
+        return None if redis is None else await _or_none(lambda: _execute(redis, command, *arguments))
+
+    async def _script(
+        self, agent_id: str, task_id: str, entries: Sequence[WorkingEntry], ttl_seconds: int, *, make: str
+    ) -> bool:
+        if self._write is None or not entries or ttl_seconds < 1:
+            return False
+        script = self._write
+        pairs = [piece for entry in entries for piece in (entry.token_count, _dump(entry))]
+        done = await _or_none(
+            lambda: cast(
+                Awaitable[Any],
+                script(keys=[_key(agent_id, task_id)], args=[ttl_seconds, self.budget_tokens, make, *pairs]),
+            )
+        )
+        return bool(done)
+
+
+def _key(agent_id: str, task_id: str) -> str:
+    return f"memory:working:{encode_segment(agent_id)}:{encode_segment(task_id)}"
+
+
+def _dump(entry: WorkingEntry) -> str:
+    return json.dumps(
+        {**asdict(entry), "memory_id": str(entry.memory_id), "timestamp": entry.timestamp.isoformat()}
+    )
+
+
+def _load(stored: bytes) -> WorkingEntry:
+    values = json.loads(stored.partition(b"|")[2])
+    values["memory_id"] = UUID(values["memory_id"])
+    values["timestamp"] = datetime.fromisoformat(values["timestamp"])
+    return WorkingEntry(**values)
+
+
+def _execute(redis: Redis, command: str, *arguments: Any) -> Awaitable[Any]:
+    answer: Awaitable[Any] = redis.execute_command(command, *arguments)  # type: ignore[no-untyped-call]
+    return answer
+
+
+async def _or_none(call: Callable[[], Awaitable[Any]]) -> Any:
+    try:
+        return await call()
+    except (RedisError, OSError, TimeoutError):
+        return None

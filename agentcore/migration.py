@@ -1,0 +1,131 @@
+"""The schema's version: upgrade under a lock, and refuse a database newer than the code.
+
+Alembic is the only writer of the schema; its scripts run the SQL files beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+from alembic import command, op
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, create_engine
+from sqlalchemy.pool import NullPool
+
+from agentcore.errors import DependencyUnavailable, StartupError
+
+LOCK_KEY = 4_205_913_847_102_611_329
+LOCK_TIMEOUT_SECONDS = 60
+_PACKAGE = Path(__file__).resolve().parent
+_CHECKOUT = _PACKAGE.parent / "alembic"
+SCRIPTS = _CHECKOUT if (_CHECKOUT / "env.py").exists() else _PACKAGE / "_migrations" / "alembic"
+
+
+def run_sql(name: str) -> None:
+    """Run one SQL file of the migrations, within the running migration."""
+    connection = op.get_bind()
+    cursor = connection.connection.cursor()
+    cursor.execute((SCRIPTS / "sql" / name).read_text(encoding="utf-8"))
+
+
+def head_revision() -> str:
+    """The newest revision this code knows."""
+    head = ScriptDirectory(str(SCRIPTS)).get_current_head()
+    if head is None:
+        raise StartupError("The migrations are missing from this installation: install agentcore again.")
+    return head
+
+
+def current_revision(database_url: str) -> str | None:
+    """The database's revision; None before the first migration. Raises DependencyUnavailable."""
+    with _connected(database_url) as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def check_revision(database_url: str) -> None:
+    """Raise StartupError, with the mend, unless the database stands at exactly this code's revision."""
+    found, head = current_revision(database_url), head_revision()
+    if found == head:
+        return
+    if found is None or _is_known(found):
+        raise StartupError(
+            f"The database schema is at revision {found or 'none'}, this code needs {head}: "
+            "run `agentcore migrate` (or `agentcore serve --migrate`)."
+        )
+    raise StartupError(_newer(found, head))
+
+
+def upgrade(database_url: str) -> str:
+    """Bring the database to this code's revision, one process at a time; the new revision.
+
+    Raises StartupError for a database newer than the code, DependencyUnavailable if it does not answer.
+    """
+    with _connected(database_url) as connection:
+        _lock(connection)
+        found, head = MigrationContext.configure(connection).get_current_revision(), head_revision()
+        if found is not None and not _is_known(found):
+            raise StartupError(_newer(found, head))
+        connection.commit()
+        if found != head:
+            config = Config()
+            config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+            connection.commit()
+        return head
+
+
+def downgrade(database_url: str, revision: str) -> None:
+    """Take the schema back to `revision` ("base" for none), with the data its tables held."""
+    with _connected(database_url) as connection:
+        _lock(connection)
+        connection.commit()
+        config = Config()
+        config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
+        config.attributes["connection"] = connection
+        command.downgrade(config, revision)
+        connection.commit()
+
+
+def _is_known(revision: str) -> bool:
+    return any(script.revision == revision for script in ScriptDirectory(str(SCRIPTS)).walk_revisions())
+
+
+def _newer(found: str, head: str) -> str:
+    return (
+        f"The database schema is at revision {found}, which this code (revision {head}) does not know: "
+        "it was made by a newer agentcore. Nothing was changed; run that newer version."
+    )
+
+
+def _lock(connection: Connection) -> None:
+    """A session lock: it goes with the connection, also when the process is killed."""
+    cursor = connection.connection.cursor()
+    cursor.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'")
+    try:
+        cursor.execute("SELECT pg_advisory_lock(%s)", (LOCK_KEY,))
+    except psycopg.errors.LockNotAvailable as cause:
+        raise StartupError(
+            "Another process is migrating this database and did not end within "
+            f"{LOCK_TIMEOUT_SECONDS} s: wait for it, then start again."
+        ) from cause
+
+
+@contextmanager
+def _connected(database_url: str) -> Iterator[Connection]:
+    def connect() -> psycopg.Connection[tuple[object, ...]]:
+        return psycopg.connect(database_url, connect_timeout=10)
+
+    engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=NullPool)
+    try:
+        with engine.connect() as connection:
+            yield connection
+    except psycopg.OperationalError as cause:
+        raise DependencyUnavailable("PostgreSQL does not answer at DATABASE_URL.") from cause
+    finally:
+        engine.dispose()

@@ -1,0 +1,1 @@
+"""Optional implementations, one file each. The tables that name them are with their protocols."""

@@ -1,0 +1,67 @@
+"""The archive in S3, or any store that speaks its protocol. boto3 blocks, so each call runs in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from agentcore.errors import DependencyUnavailable, NotFound
+
+TIMEOUT_SECONDS = 10
+MAX_ATTEMPTS = 3
+
+
+class S3Archive:
+    """Objects below one bucket. Credentials and region come from the AWS environment, as boto3 reads it."""
+
+    name = "s3"
+
+    def __init__(self, bucket: str, endpoint_url: str | None = None) -> None:
+        self._bucket = bucket
+        self._client = boto3.client(
+            "s3",
+            endpoint_url=endpoint_url,
+            config=Config(
+                connect_timeout=TIMEOUT_SECONDS,
+                read_timeout=TIMEOUT_SECONDS,
+                retries={"max_attempts": MAX_ATTEMPTS, "mode": "standard"},
+            ),
+        )
+
+    async def write(self, key: str, data: bytes) -> None:
+        """Keep the bytes under the key."""
+        await self._call(
+            lambda: self._client.put_object(
+                Bucket=self._bucket,
+                Key=key,
+                Body=data,
+                ContentType="application/json",
+                ContentEncoding="gzip",
+            )
+        )
+
+    async def read(self, key: str) -> bytes:
+        """The bytes under the key."""
+        return bytes(
+            await self._call(lambda: self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read())
+        )
+
+    async def check(self) -> None:
+        """Raise DependencyUnavailable unless the bucket can be reached."""
+        await self._call(lambda: self._client.head_bucket(Bucket=self._bucket))
+
+    async def _call(self, work: Callable[[], Any]) -> Any:
+        try:
+            return await asyncio.to_thread(work)
+        except ClientError as cause:
+            code = cause.response.get("Error", {}).get("Code", "unknown")
+            if code == "NoSuchKey":
+                raise NotFound("The archive holds no such memory.") from cause
+            raise DependencyUnavailable(f"The S3 archive refused the call ({code}).") from cause
+        except BotoCoreError as cause:
+            raise DependencyUnavailable("The S3 archive does not answer.") from cause

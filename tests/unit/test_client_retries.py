@@ -1,0 +1,319 @@
+"""The client against a scripted transport: what it sends, what it tries again, and how it reads answers."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+import stamina
+
+from agentcore.client import MemoryClient, TokenSource
+from agentcore.errors import (
+    AgentCoreError,
+    AuthenticationFailed,
+    ConfigurationError,
+    Conflict,
+    DependencyUnavailable,
+    InvalidParams,
+    NotFound,
+    NotReady,
+    RateLimited,
+    TooLarge,
+)
+from agentcore.memory.api import METHODS, Method
+from agentcore.memory.params import (
+    CountParams,
+    DeleteParams,
+    GetParams,
+    PruneParams,
+    RetrieveParams,
+    StoreBatchParams,
+    StoreParams,
+    UpdateParams,
+    Updates,
+)
+
+TOKEN = "t.o.ken"
+MEMORY_ID = "0190b5a0-0000-7000-8000-000000000001"
+STORED = {"success": True, "memory_id": MEMORY_ID, "status": "stored"}
+COUNTED = {"count": 3, "receipt": {}}
+Answer = httpx.Response | Exception
+
+
+class Script(httpx.AsyncBaseTransport):
+    """Gives one prepared answer after another, and keeps every request it saw."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.requests: list[httpx.Request] = []
+        self.arrivals: list[float] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        self.arrivals.append(time.monotonic())
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def body(self, index: int = -1) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.requests[index].content)
+        return found
+
+    @property
+    def tokens(self) -> list[str]:
+        return [request.headers["Authorization"].removeprefix("Bearer ") for request in self.requests]
+
+
+def result(value: Any, status: int = 200) -> httpx.Response:
+    return httpx.Response(status, json={"jsonrpc": "2.0", "id": 1, "result": value})
+
+
+def error(code: int, message: str = "no", status: int = 200, data: Any = None,
+          headers: dict[str, str] | None = None) -> httpx.Response:
+    member = {"code": code, "message": message} | ({} if data is None else {"data": data})
+    return httpx.Response(status, json={"jsonrpc": "2.0", "id": 1, "error": member}, headers=headers)
+
+
+def client(script: Script, token: TokenSource = TOKEN, **options: Any) -> MemoryClient:
+    return MemoryClient("http://memory.test", token, transport=script, **options)
+
+
+async def test_a_call_sends_its_wire_name_the_given_fields_alone_and_the_token() -> None:
+    script = Script(result(STORED))
+    async with client(script) as memory:
+        stored = await memory.store(StoreParams(content="the sky is blue"))
+    assert stored.memory_id == UUID(MEMORY_ID)
+    assert str(script.requests[0].url) == "http://memory.test/api/v1/jsonrpc"
+    assert script.body()["method"] == "memory.store"
+    assert script.body()["params"] == {"content": "the sky is blue"}
+    assert script.tokens == [TOKEN]
+
+
+@pytest.mark.parametrize("url", ["http://memory.test/", "http://memory.test/api/v1/jsonrpc"])
+async def test_the_url_may_name_the_endpoint_or_end_in_a_slash(url: str) -> None:
+    script = Script(result(COUNTED))
+    async with MemoryClient(url, "token", transport=script) as memory:
+        await memory.count(CountParams())
+    assert str(script.requests[0].url) == "http://memory.test/api/v1/jsonrpc"
+
+
+@pytest.mark.parametrize("url", ["memory.test", "ftp://memory.test", "", "http://memory.test:port"])
+def test_what_is_no_url_is_refused_at_once(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="URL"):
+        MemoryClient(url, "token")
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+async def test_every_method_of_the_contract_is_called_by_its_wire_name(method: Method[Any, Any]) -> None:
+    params = method.params.model_construct(items=[KEYED], idempotency_key="a", dry_run=True)
+    script = Script(error(-32001))
+    async with client(script) as memory:
+        with pytest.raises(NotFound):
+            await getattr(memory, method.attribute)(params)
+    assert script.body()["method"] == method.name
+
+
+async def test_fields_of_a_newer_service_are_left_out() -> None:
+    script = Script(result({"count": 3, "receipt": {"searched": {}, "novelty": 1}, "also_new": True}))
+    async with client(script) as memory:
+        assert (await memory.count(CountParams())).count == 3
+
+
+async def test_a_result_without_a_promised_field_is_an_error() -> None:
+    async with client(Script(result({"receipt": {}}))) as memory:
+        with pytest.raises(AgentCoreError, match="cannot read"):
+            await memory.count(CountParams())
+
+
+@pytest.mark.parametrize(("answer", "expected"), [
+    (error(-32602, "k: too large", data={"field": "k"}), InvalidParams),
+    (error(-32001), NotFound),
+    (error(-32002), Conflict),
+    (error(-32003, status=413), TooLarge),
+    (error(-32103, status=401), AuthenticationFailed),
+    (error(-1), AgentCoreError),
+    (httpx.Response(401), AuthenticationFailed),
+    (httpx.Response(413, text="<html>"), TooLarge),
+    (httpx.Response(404, text="nothing here"), AgentCoreError),
+    (httpx.Response(200, text="hello"), AgentCoreError),
+    (httpx.Response(200, json=[1]), AgentCoreError),
+    (httpx.Response(200, json={"error": "odd"}), AgentCoreError),
+])
+async def test_an_error_answer_becomes_the_class_of_its_code(
+    answer: httpx.Response, expected: type[AgentCoreError]
+) -> None:
+    script = Script(answer)
+    async with client(script) as memory:
+        with pytest.raises(expected) as raised:
+            await memory.count(CountParams())
+    assert type(raised.value) is expected
+    assert len(script.requests) == 1
+
+
+async def test_an_error_keeps_its_message_and_data() -> None:
+    async with client(Script(error(-32602, "k: too large", data={"field": "k"}))) as memory:
+        with pytest.raises(InvalidParams) as raised:
+            await memory.count(CountParams())
+    assert (raised.value.message, raised.value.data) == ("k: too large", {"field": "k"})
+
+
+KEYED = StoreParams(content="once", idempotency_key="a")
+REPEATABLE: list[Callable[[MemoryClient], Awaitable[Any]]] = [
+    lambda memory: memory.count(CountParams()),
+    lambda memory: memory.store(KEYED),
+    lambda memory: memory.store_batch(StoreBatchParams(items=[KEYED])),
+    lambda memory: memory.prune(PruneParams.model_validate({"memory_layer": "episodic", "dry_run": True})),
+]
+WRITES: list[Callable[[MemoryClient], Awaitable[Any]]] = [
+    lambda memory: memory.store(StoreParams(content="once")),
+    lambda memory: memory.store_batch(StoreBatchParams(items=[KEYED, StoreParams(content="2")])),
+    lambda memory: memory.update(UpdateParams(memory_id=UUID(MEMORY_ID), updates=Updates(context="more"))),
+    lambda memory: memory.delete(DeleteParams(memory_ids=[UUID(MEMORY_ID)])),
+    lambda memory: memory.prune(PruneParams.model_validate({"memory_layer": "episodic"})),
+]
+
+
+@pytest.fixture
+def no_waits() -> Iterator[None]:
+    """Tries follow one another at once; how long a wait is has tests of its own."""
+    with stamina.set_testing(True, attempts=10, cap=True):
+        yield
+
+
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.parametrize("call", REPEATABLE)
+@pytest.mark.parametrize("failure", [
+    lambda: httpx.ReadTimeout("slow"), lambda: httpx.RemoteProtocolError("cut"), lambda: httpx.Response(502),
+    lambda: httpx.Response(503), lambda: error(-32005),
+])
+async def test_what_repeats_safely_is_tried_again(
+    call: Callable[[MemoryClient], Awaitable[Any]], failure: Callable[[], Answer]
+) -> None:
+    script = Script(failure(), failure(), error(-32002))
+    async with client(script) as memory:
+        with pytest.raises(Conflict):
+            await call(memory)
+    assert len(script.requests) == 3
+    assert script.body(0) == script.body(2)
+
+
+@pytest.mark.parametrize("call", WRITES)
+@pytest.mark.parametrize("failure", [
+    lambda: httpx.ReadTimeout("slow"), lambda: httpx.RemoteProtocolError("cut"), lambda: httpx.Response(503),
+    lambda: error(-32005),
+])
+async def test_what_might_happen_twice_is_not_tried_again(
+    call: Callable[[MemoryClient], Awaitable[Any]], failure: Callable[[], Answer]
+) -> None:
+    script = Script(failure())
+    async with client(script) as memory:
+        with pytest.raises(DependencyUnavailable):
+            await call(memory)
+    assert len(script.requests) == 1
+
+
+@pytest.mark.parametrize("failure", [
+    lambda: httpx.ConnectError("refused"), lambda: httpx.ConnectTimeout("slow"), lambda: error(-32006),
+    lambda: error(-32004, status=429), lambda: httpx.Response(429),
+])
+async def test_a_write_that_was_never_begun_is_tried_again(failure: Callable[[], Answer]) -> None:
+    script = Script(failure(), result(STORED))
+    async with client(script) as memory:
+        assert (await memory.store(StoreParams(content="once"))).success
+    assert len(script.requests) == 2
+
+
+@pytest.mark.parametrize(("failure", "expected"), [
+    (lambda: httpx.ConnectError("refused"), DependencyUnavailable),
+    (lambda: error(-32006), NotReady),
+    (lambda: httpx.Response(429), RateLimited),
+])
+async def test_after_the_last_attempt_the_error_is_raised(
+    failure: Callable[[], Answer], expected: type[AgentCoreError]
+) -> None:
+    script = Script(failure(), failure())
+    async with client(script, max_attempts=2) as memory:
+        with pytest.raises(expected):
+            await memory.retrieve(RetrieveParams(query="sky"))
+    assert script.answers == []
+
+
+@pytest.mark.parametrize("limited", [
+    error(-32004, status=429, headers={"Retry-After": "0.3"}),
+    error(-32004, data={"retry_after_seconds": 0.3}),
+    httpx.Response(429, headers={"Retry-After": "0.3"}),
+])
+async def test_a_rate_limit_is_waited_out_for_as_long_as_it_says(limited: httpx.Response) -> None:
+    script = Script(limited, result(COUNTED))
+    async with client(script) as memory:
+        await memory.count(CountParams())
+    assert script.arrivals[1] - script.arrivals[0] >= 0.3
+
+
+async def test_a_rate_limit_beyond_a_minute_is_the_callers_to_wait_out() -> None:
+    script = Script(error(-32004, status=429, headers={"Retry-After": "3600"}))
+    async with client(script) as memory:
+        with pytest.raises(RateLimited) as raised:
+            await memory.count(CountParams())
+    assert raised.value.data == {"retry_after_seconds": 3600.0}
+
+
+async def test_a_refused_token_is_renewed_once_and_kept() -> None:
+    minted = iter(["old", "new", "newer"])
+    script = Script(error(-32103, status=401), result(COUNTED), result(COUNTED))
+    async with client(script, token=lambda: next(minted)) as memory:
+        await memory.count(CountParams())
+        await memory.count(CountParams())
+    assert script.tokens == ["old", "new", "new"]
+
+
+async def test_a_token_may_come_from_a_coroutine() -> None:
+    async def fetch() -> str:
+        return "fetched"
+
+    script = Script(result(COUNTED))
+    async with client(script, token=fetch) as memory:
+        await memory.count(CountParams())
+    assert script.tokens == ["fetched"]
+
+
+async def test_a_token_refused_twice_is_the_answer() -> None:
+    script = Script(error(-32103, status=401), error(-32103, status=401))
+    async with client(script, token=lambda: "same") as memory:
+        with pytest.raises(AuthenticationFailed):
+            await memory.count(CountParams())
+    assert len(script.requests) == 2
+
+
+@pytest.mark.parametrize("token", ["", "  ", "two words", "new\nline", "ü.ü.ü"])
+async def test_what_cannot_be_a_token_is_not_sent(token: str) -> None:
+    script = Script()
+    async with client(script, token=token) as memory:
+        with pytest.raises(AuthenticationFailed, match="not a JWT"):
+            await memory.count(CountParams())
+    assert script.requests == []
+
+
+async def test_a_traced_view_sends_the_trace_and_the_conversation_with_each_call() -> None:
+    script = Script(result(COUNTED), result(COUNTED))
+    parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    async with client(script) as memory:
+        await memory.traced(traceparent=parent, a2a_context={"source_agent": "planner"}).count(CountParams())
+        await memory.count(CountParams())
+    assert script.requests[0].headers["traceparent"] == parent
+    assert script.body(0)["a2a_context"] == {"source_agent": "planner"}
+    assert "traceparent" not in script.requests[1].headers
+    assert "a2a_context" not in script.body(1)
+
+
+async def test_a_silent_connection_names_the_service_in_its_error() -> None:
+    script = Script(httpx.ConnectError("[Errno 111] Connection refused"))
+    async with client(script, max_attempts=1) as memory:
+        with pytest.raises(DependencyUnavailable, match=r"http://memory\.test.*refused"):
+            await memory.get(GetParams(memory_id=UUID(MEMORY_ID)))

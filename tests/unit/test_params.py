@@ -1,0 +1,78 @@
+"""Params refuse what they cannot mean, by the name of the field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from agentcore.memory.models import Strict
+from agentcore.memory.params import (
+    ContextParams,
+    DeleteParams,
+    ListParams,
+    PruneParams,
+    RetrieveParams,
+    StoreParams,
+    UpdateParams,
+)
+
+ID = "0190f7c0-0000-7000-8000-000000000001"
+
+
+@pytest.mark.parametrize(
+    ("params", "values", "field"),
+    [
+        (RetrieveParams, {"query": ""}, "query"),
+        (RetrieveParams, {"query": "   "}, "query"),
+        (RetrieveParams, {"query": "a\x00b"}, "query"),
+        (RetrieveParams, {"query": "\ud800"}, "query"),
+        (RetrieveParams, {"query": "x", "k": -1}, "k"),
+        (RetrieveParams, {"query": "x", "k": 10**9}, "k"),
+        (RetrieveParams, {"query": "x", "kk": 1}, "kk"),
+        (RetrieveParams, {"query": "x", "after": "the day before yesterday"}, "after"),
+        (RetrieveParams, {"query": "x", "after": 1e300}, "after"),
+        (RetrieveParams, {"query": "x", "after": "9999-12-31T23:59:59-12:00"}, "after"),
+        (RetrieveParams, {"query": "x", "after": "2026-02-02", "before": "2026-01-01"}, ""),
+        (RetrieveParams, {"query": "x", "min_score": float("nan")}, "min_score"),
+        (RetrieveParams, {"query": "x", "memory_types": ["sematic"]}, "memory_types"),
+        (RetrieveParams, {"query": "x", "session_id": "a\nb"}, "session_id"),
+        (ContextParams, {"query": "x", "max_tokens": 0}, "max_tokens"),
+        (StoreParams, {}, ""),
+        (StoreParams, {"content": "a", "interaction": {"query": "b"}}, ""),
+        (StoreParams, {"interaction": {}}, "interaction"),
+        (StoreParams, {"interaction": {"query": 7}}, "interaction"),
+        (StoreParams, {"interaction": {"query": "x", "metadata": {"a": "\x00"}}}, "interaction"),
+        (StoreParams, {"content": "x", "importance": 1.5}, "importance"),
+        (StoreParams, {"content": "x", "ttl_seconds": 0}, "ttl_seconds"),
+        (StoreParams, {"content": "x" * 300_000}, "content"),
+        (UpdateParams, {"memory_id": "not-a-uuid", "updates": {"pinned": True}}, "memory_id"),
+        (UpdateParams, {"memory_id": ID, "updates": {}}, "updates"),
+        (UpdateParams, {"memory_id": ID, "updates": {"contents": "x"}}, "updates"),
+        (UpdateParams, {"memory_id": ID, "updates": {"importance": 1, "relevance_score": 1}}, "updates"),
+        (PruneParams, {"memory_layer": "all"}, "memory_layer"),
+        (PruneParams, {"memory_layer": "episodic", "strategy": "random"}, "strategy"),
+        (PruneParams, {"memory_layer": "episodic", "target": 0}, "target"),
+        (PruneParams, {"memory_layer": "episodic", "target": 2.5}, ""),
+        (DeleteParams, {}, ""),
+        (DeleteParams, {"session_id": "s"}, ""),
+        (DeleteParams, {"memory_ids": [ID], "session_id": "s"}, ""),
+        (ListParams, {"order_by": "score"}, "order_by"),
+        (ListParams, {"limit": 0}, "limit"),
+    ],
+)
+def test_bad_values_are_refused_by_field(params: type[Strict], values: dict[str, Any], field: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        params.model_validate(values)
+    assert field in {str(error["loc"][0]) if error["loc"] else "" for error in refused.value.errors()}
+
+
+def test_a_time_without_a_zone_is_utc() -> None:
+    params = RetrieveParams.model_validate({"query": "x", "after": "2026-05-01T10:00:00"})
+    assert params.conditions()["after"] == "2026-05-01T10:00:00Z"
+
+
+def test_conditions_hold_the_filters_and_nothing_else() -> None:
+    params = RetrieveParams.model_validate({"query": "x", "k": 3, "entities": ["Anna"], "tags": ["Work"]})
+    assert params.conditions() == {"entities": ["anna"], "tags": ["Work"]}

@@ -1,0 +1,58 @@
+"""Pruning strategies: what goes first, how many, and what never goes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from agentcore.memory.pruning import STRATEGIES, Prunable, PruningPolicy, decide
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+def memory(
+    number: int, *, age_days: float = 1, importance: float = 0.5, pinned: bool = False, accesses: int = 0
+) -> Prunable:
+    used = NOW if accesses else None
+    return Prunable(UUID(int=number), 1, NOW - timedelta(days=age_days), importance, pinned, accesses, used)
+
+
+def going(memories: list[Prunable], **policy: object) -> list[int]:
+    return [each.memory_id.int for each in decide(memories, PruningPolicy(**policy), NOW)]  # type: ignore[arg-type]
+
+
+def test_least_relevant_takes_the_lowest_worth_first() -> None:
+    memories = [memory(1, importance=0.9), memory(2, importance=0.1), memory(3, importance=0.1, accesses=90)]
+    assert going(memories, target=3) == [2, 3, 1]
+
+
+def test_oldest_first_takes_the_earliest() -> None:
+    assert going([memory(1, age_days=1), memory(2, age_days=9)], strategy="oldest_first", target=1) == [2]
+
+
+def test_frequency_based_takes_the_least_used() -> None:
+    memories = [memory(1, accesses=5), memory(2, accesses=1), memory(3)]
+    assert going(memories, strategy="frequency_based", target=2) == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("policy", "count"),
+    [
+        ({}, 4),
+        ({"capacity": 15}, 5),
+        ({"capacity": 30}, 4),
+        ({"target": 3}, 3),
+        ({"target": 0.5}, 10),
+        ({"target": 99}, 20),
+    ],
+)
+def test_how_many_go(policy: dict[str, float], count: int) -> None:
+    assert len(going([memory(number) for number in range(20)], **policy)) == count
+
+
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+def test_a_pinned_memory_never_goes(strategy: str) -> None:
+    memories = [memory(1, pinned=True, importance=0, age_days=900), memory(2)]
+    assert going(memories, strategy=strategy, target=99) == [2]

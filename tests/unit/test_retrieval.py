@@ -1,0 +1,108 @@
+"""Ranking: order, explanation, what is left out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from agentcore.memory.retrieval import Candidate, Tie, rank
+from agentcore.memory.scoring import RetrievalWeights
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+def candidate(
+    number: int,
+    *,
+    similarity: float | None = 0.5,
+    words: float = 0.0,
+    age_days: float = 1.0,
+    importance: float = 0.5,
+    text: str | None = None,
+    accesses: int = 0,
+) -> Candidate:
+    return Candidate(
+        UUID(int=number),
+        NOW - timedelta(days=age_days),
+        importance,
+        similarity,
+        words,
+        accesses,
+        NOW if accesses else None,
+        (text or str(number)).encode(),
+    )
+
+
+def ranked_numbers(
+    candidates: list[Candidate], ties: list[Tie] | None = None, **options: object
+) -> list[int]:
+    values = {"now": NOW, "k": 10, "best_words": 10.0, **options}
+    ranking = rank(candidates, ties or [], RetrievalWeights(), **values)  # type: ignore[arg-type]
+    return [each.memory_id.int for each in ranking.ranked]
+
+
+def test_each_term_alone_decides_between_otherwise_equal_memories() -> None:
+    assert ranked_numbers([candidate(1), candidate(2, similarity=0.9)]) == [2, 1]
+    assert ranked_numbers([candidate(1), candidate(2, words=8.0)]) == [2, 1]
+    assert ranked_numbers([candidate(1, age_days=90), candidate(2, age_days=1)]) == [2, 1]
+    assert ranked_numbers([candidate(1), candidate(2, importance=0.9)]) == [2, 1]
+    assert ranked_numbers([candidate(1), candidate(2, accesses=50)]) == [2, 1]
+
+
+def test_a_memory_tied_to_a_match_rises_above_an_untied_one() -> None:
+    match, tied, untied = candidate(1, similarity=0.9, words=10.0), candidate(3), candidate(2)
+    assert ranked_numbers([match, untied, tied]) == [1, 2, 3]
+    assert ranked_numbers([match, untied, tied], [Tie(tied.memory_id, match.memory_id, 1.0)]) == [1, 3, 2]
+
+
+def test_the_terms_add_up_to_the_score() -> None:
+    ranking = rank(
+        [candidate(1, words=4.0, accesses=3)], [], RetrievalWeights(), now=NOW, k=1, best_words=10.0
+    )
+    [best] = ranking.ranked
+    assert best.score == pytest.approx(sum(term.contribution for term in best.terms.values()))
+    assert sum(term.weight for term in best.terms.values()) == pytest.approx(1.0)
+    assert set(best.terms) == {"similarity", "words", "recency", "frequency", "importance", "links"}
+
+
+def test_min_score_bounds_the_similarity_and_not_the_fused_score() -> None:
+    likely_words = candidate(1, similarity=0.2, words=10.0)
+    ranking = rank(
+        [likely_words, candidate(2, similarity=0.45)],
+        [],
+        RetrievalWeights(),
+        now=NOW,
+        k=5,
+        best_words=10.0,
+        min_score=0.4,
+    )
+    assert [each.memory_id.int for each in ranking.ranked] == [2]
+    assert [(each.reason, each.count) for each in ranking.dropped] == [("below_min_score", 1)]
+
+
+def test_of_equal_texts_the_newest_stays_and_the_receipt_says_so() -> None:
+    old, new = candidate(1, age_days=9, text="same"), candidate(2, age_days=1, text="same")
+    ranking = rank([new, old], [], RetrievalWeights(), now=NOW, k=5, best_words=1.0)
+    assert [each.memory_id.int for each in ranking.ranked] == [2]
+    assert [(each.reason, each.count) for each in ranking.dropped] == [("same_text_as_newer", 1)]
+
+
+def test_without_vectors_the_other_terms_carry_the_weight() -> None:
+    ranking = rank(
+        [candidate(1, similarity=None, words=10.0, importance=1.0, age_days=0, accesses=100)],
+        [],
+        RetrievalWeights(links=0.0),
+        now=NOW,
+        k=1,
+        best_words=10.0,
+        with_vectors=False,
+    )
+    assert ranking.ranked[0].score == pytest.approx(1.0)
+
+
+def test_what_is_beyond_k_is_counted() -> None:
+    ranking = rank([candidate(n) for n in range(1, 6)], [], RetrievalWeights(), now=NOW, k=2, best_words=1.0)
+    assert len(ranking.ranked) == 2
+    assert [(each.reason, each.count) for each in ranking.dropped] == [("beyond_k", 3)]
