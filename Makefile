@@ -33,9 +33,11 @@ test: setup
 	@exec $(BIN)/python -m pytest $(ARGS)
 
 check: setup
-	@$(BIN)/ruff check .
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-logo
+	@status=0; \
+	$(BIN)/ruff check . || status=1; \
+	$(BIN)/mypy || status=1; \
+	$(BIN)/lint-imports --no-logo || status=1; \
+	exit $$status
 
 demo: setup
 	@exec $(BIN)/python examples/demo.py $(ARGS)

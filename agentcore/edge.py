@@ -68,7 +68,7 @@ class Runtime(Protocol):
         """The caller's own memory."""
 
     async def readiness(self) -> dict[str, dict[str, Any]]:
-        """Each part by name, with `ok` and what else there is to say."""
+        """Each part by name: `ok`, `required` (true if absent), and what else there is to say."""
 
 
 class UnsupportedMediaType(InvalidRequest):

@@ -15,6 +15,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
 from agentcore.errors import DependencyUnavailable, StartupError
@@ -125,7 +126,7 @@ def _connected(database_url: str) -> Iterator[Connection]:
     try:
         with engine.connect() as connection:
             yield connection
-    except psycopg.OperationalError as cause:
+    except (psycopg.OperationalError, OperationalError) as cause:
         raise DependencyUnavailable("PostgreSQL does not answer at DATABASE_URL.") from cause
     finally:
         engine.dispose()

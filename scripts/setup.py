@@ -180,11 +180,15 @@ def bring_up_to_date(explicit: bool) -> None:
         write_state({**state, "project": project})
 
 
+def works(python: str) -> bool:
+    """False for a pyenv command that only says that this version is switched off."""
+    return subprocess.run([python, "-c", ""], stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
 def supported_python() -> str | None:
     """The newest supported Python on the PATH, for a machine whose python3 is too old or too new."""
     found = filter(None, (shutil.which(f"python{version}") for version in SUPPORTED))
-    # pyenv leaves commands on the PATH that only say that they are switched off.
-    return next((path for path in found if subprocess.run([path, "-c", ""], check=False).returncode == 0), None)
+    return next(filter(works, found), None)
 
 
 def main() -> None:

@@ -14,6 +14,8 @@ from rich.text import Text
 from agentcore import __version__
 from agentcore.errors import AgentCoreError, ConfigurationError
 
+SERVICE = "The service"
+MEMORIES = "Memories"
 FAILED = 1
 MISUSED = 2
 

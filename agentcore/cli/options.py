@@ -61,7 +61,7 @@ def amount(text: str) -> int | float:
 def given(context: typer.Context, model: type[ParamsT], **more: Any) -> ParamsT:
     """The model, filled from the options that were given; raises ValidationError by the options' names."""
     filled = {name: value for name, value in context.params.items()
-              if name in model.model_fields and value not in (None, [])}
+              if name in model.model_fields and value is not None and value != ()}
     return model.model_validate(filled | more)
 
 

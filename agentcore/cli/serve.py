@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 import uvloop
 
-from agentcore.cli.app import app, examples, say
+from agentcore.cli.app import SERVICE, app, examples, say
 from agentcore.config import Settings, load_settings
 from agentcore.embedded import default_home
 from agentcore.runtime import home_of, open_runtime
@@ -27,7 +27,7 @@ EXAMPLE_AGENT = "my-agent"
 EXAMPLE_CALL = '{"jsonrpc": "2.0", "id": 1, "method": "memory.store", "params": {"content": "Ada likes tea"}}'
 
 
-@app.command(epilog=examples(
+@app.command(rich_help_panel=SERVICE, epilog=examples(
     "agentcore serve",
     "agentcore serve --port 8123",
     "AGENTCORE_HOME=/data/memory agentcore serve --host 0.0.0.0",
@@ -62,7 +62,7 @@ def serve(
     _run_until_stopped(work)
 
 
-@app.command(epilog=examples(
+@app.command(rich_help_panel=SERVICE, epilog=examples(
     "agentcore worker",
     "MAINTENANCE_IN_SERVER=false agentcore serve      and beside it: agentcore worker",
 ))

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, app, err, examples, fail, say
+from agentcore.cli.app import FAILED, MEMORIES, app, err, examples, fail, say
 from agentcore.cli.connection import ask
 from agentcore.cli.lines import BadLine, NumberedLine, line_of, read_lines, store_params
 from agentcore.client import MemoryClient
@@ -128,7 +128,7 @@ class Import:
             say("more lines failed; only their number is told from here on")
 
 
-@app.command("import", epilog=examples(
+@app.command("import", rich_help_panel=MEMORIES, epilog=examples(
     "agentcore import conversation.jsonl",
     "agentcore export --namespace work | agentcore import - --agent another",
     "",
@@ -177,7 +177,7 @@ def import_lines(
         raise typer.Exit(FAILED)
 
 
-@app.command("export", epilog=examples(
+@app.command("export", rich_help_panel=MEMORIES, epilog=examples(
     "agentcore export memories.jsonl",
     "agentcore export --type semantic | wc -l",
 ))

@@ -51,6 +51,7 @@ _LABEL = re.compile(r"^(?:User|Agent|Action|Outcome): ")
 _ACTION = "Action: "
 _CONTRACTION = re.compile(r"'(?:s|re|ve|ll|d|m)$")
 _ENGLISH = frozenset({"the", "and", "of", "to", "with", "for", "that", "it", "on", "at", "by", "this"})
+_FULL_STOP = re.compile(r"[.!?\u2026\u3002\uff01\uff1f]\W?$")
 _CLAUSE_END = re.compile(r"[,;:\u2013\u2014\uff0c\u3001\uff1b](?=\s|[^\x00-\x7f])")
 
 _PREDICATE = """
@@ -260,14 +261,21 @@ def _summary(content: str, analysed: Sequence[_Sentence]) -> str:
     first = collapse(analysed[order[0]].text)
     if len(first) > max(budget, min(length - 1, _SENTENCE_CHARS)):
         return _cut(first, budget)
-    chosen = {order[0]: first}
-    used = len(first)
+    chosen = {first: order[0]}
+    room = budget - len(first)
     for index in order[1:]:
+        if weights[index] < _WORTH_ADDING * weights[order[0]]:
+            break
         text = collapse(analysed[index].text)
-        if weights[index] >= _WORTH_ADDING * weights[order[0]] and used + 1 + len(text) <= budget:
-            chosen[index] = text
-            used += 1 + len(text)
-    return " ".join(chosen[index] for index in sorted(chosen))
+        if text not in chosen and len(text) < room:
+            chosen[text] = index
+            room -= len(text) + 1
+    return _joined(sorted(chosen, key=lambda text: chosen[text]))
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """One after the other; what has no full stop, such as a list item, on a line of its own."""
+    return "".join(text + (" " if _FULL_STOP.search(text) else "\n") for text in texts).rstrip()
 
 
 def _summary_budget(length: int) -> int:

@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -58,11 +58,14 @@ class _Model:
 
     tokenizer: Tokenizer
     session: onnxruntime.InferenceSession
-    threads: ThreadPoolExecutor
+    threads: Mapping[EmbeddingKind, ThreadPoolExecutor]
 
 
 class MiniLmEmbedder:
-    """Embeds in threads of its own, one core each, a chunk at a time, so that calls take turns."""
+    """Embeds in threads of its own, one core each, a chunk at a time, so that calls take turns.
+
+    Queries have threads apart from documents': during an import they share the cores, but never wait in line.
+    """
 
     kind_matters = False
 
@@ -94,28 +97,29 @@ class MiniLmEmbedder:
     async def close(self) -> None:
         model, self._model = self._model, None
         if model is not None:
-            await asyncio.to_thread(model.threads.shutdown)
+            for threads in model.threads.values():
+                await asyncio.to_thread(threads.shutdown)
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
         if not texts:
             return np.empty((0, DIMENSIONS), np.float32)
-        batch = await self._run(_begin, texts)
+        batch = await self._run(kind, _begin, texts)
         waiting = iter(batch.chunks)
 
         async def work_off() -> None:
             for chunk in waiting:
-                await self._run(_infer, batch, chunk)
+                await self._run(kind, _infer, batch, chunk)
 
         await asyncio.gather(*(work_off() for _ in range(min(self.parallel_requests, len(batch.chunks)))))
         return batch.vectors
 
-    async def _run(self, work: Callable[Concatenate[_Model, Arguments], Result], *arguments: Arguments.args,
-                   **named: Arguments.kwargs) -> Result:
+    async def _run(self, kind: EmbeddingKind, work: Callable[Concatenate[_Model, Arguments], Result],
+                   *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
         model = self._model
         if model is None:
             raise DependencyUnavailable("The local embedding model is not loaded.")
         call = partial(work, model, *arguments, **named)
-        return await asyncio.get_running_loop().run_in_executor(model.threads, call)
+        return await asyncio.get_running_loop().run_in_executor(model.threads[kind], call)
 
 
 @dataclass(frozen=True)
@@ -189,7 +193,8 @@ def _load(options: EmbedderOptions, thread_count: int) -> _Model:
     return _Model(
         tokenizer=tokenizer,
         session=_session(_graph(directory / WEIGHTS, options.cache_directory), directory),
-        threads=ThreadPoolExecutor(thread_count, thread_name_prefix="embedder"),
+        threads={"document": ThreadPoolExecutor(thread_count, "embed-documents"),
+                 "query": ThreadPoolExecutor(thread_count, "embed-queries")},
     )
 
 
@@ -202,7 +207,7 @@ def _find(model_directory: Path | None) -> Path:
         if all((directory / name).is_file() for name in SHA256):
             return directory
     raise StartupError(f"The local embedding model {MODEL_NAME} is not installed: run "
-                       f"`agentcore model install`, or set EMBEDDING_MODEL to openai, cohere, hashing or none.")
+                       f"`agentcore model install`, or set EMBEDDING_MODEL=openai, cohere, hashing or none.")
 
 
 def _session(graph: bytes, directory: Path) -> onnxruntime.InferenceSession:

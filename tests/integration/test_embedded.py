@@ -142,9 +142,9 @@ async def hosted(home: Home) -> AsyncIterator[tuple[subprocess.Popen[str], Embed
 
 
 def start_host(home: Home) -> subprocess.Popen[str]:
-    root = Path(agentcore.__file__).parents[1]
+    places = os.pathsep.join([str(Path(agentcore.__file__).parents[1]), *sys.path])
     return subprocess.Popen([sys.executable, "-c", HOST, home.path], stdout=subprocess.PIPE, text=True,
-                            env={**os.environ, "PYTHONPATH": str(root)})
+                            env={**os.environ, "PYTHONPATH": places})
 
 
 async def test_a_row_and_a_key_with_its_time_to_live_survive_a_restart(home: Home) -> None:
@@ -311,9 +311,11 @@ async def test_orphans_are_ended_before_the_next_start(home: Home) -> None:
 
 async def test_an_interrupted_first_start_is_done_again(fresh_home: Home) -> None:
     host = await asyncio.to_thread(start_host, fresh_home)
-    await eventually(lambda: any(fresh_home.run.glob("initdb-*/data/base")))
-    host.kill()
-    await asyncio.to_thread(host.communicate)
+    try:
+        await eventually(lambda: any(fresh_home.run.glob("initdb-*/data/base")))
+    finally:
+        host.kill()
+        await asyncio.to_thread(host.communicate)
     assert not fresh_home.postgres_data.exists()
     async with running(fresh_home) as parts:
         assert list(fresh_home.run.glob("initdb-*")) == []

@@ -1,0 +1,153 @@
+"""Background work: late vectors, expiry, folding, one leader, the index keeper."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from agentcore.errors import DependencyUnavailable
+from agentcore.maintenance import index_keeper
+from agentcore.maintenance.leader import leadership
+from agentcore.maintenance.rounds import Maintenance
+from agentcore.memory.api import Caller
+from agentcore.memory.embeddings import Vectors
+from agentcore.memory.manager import MemoryManager
+from agentcore.memory.params import CountParams, StatsParams, StoreBatchParams, StoreParams
+from tests.fixtures.memory import Agent
+
+
+class Away:
+    """The hashing embedder while its host is gone."""
+
+    dimensions, kind_matters, batch_size, parallel_requests = 64, False, 8, 1
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def embed(self, texts: Sequence[str], kind: str) -> Vectors:
+        raise DependencyUnavailable("gone")
+
+
+async def test_what_could_not_be_embedded_is_stored_and_embedded_later(agent: Agent) -> None:
+    parts = agent.runtime.parts
+    assert parts.embedder is not None
+    without = MemoryManager(replace(parts, embedder=Away(parts.embedder.model)), Caller(agent.agent_id))
+    result = await without.store(StoreParams(content="The lighthouse keeper retired in May."))
+    assert result.success
+    assert result.receipt is not None
+    assert "embedded later" in result.receipt.degraded[0]
+    assert (await agent.memory.stats(StatsParams())).layers["episodic"].waiting_for_embedding == 1
+    done = await agent.runtime.maintenance.round()
+    assert done["embed"] >= 1
+    assert (await agent.memory.stats(StatsParams())).layers["episodic"].waiting_for_embedding == 0
+    assert result.memory_id is not None
+    assert (await agent.get(result.memory_id)).embedding_model == parts.embedder.model
+
+
+async def test_expired_memories_are_invisible_at_once_and_swept_later(agent: Agent) -> None:
+    memory_id = await agent.stored_id("The parking code is 4711.", ttl_seconds=100)
+    pinned = await agent.stored_id("The safe code is 1147.", ttl_seconds=100, pinned=True)
+    async with agent.runtime.database.owner_transaction() as connection:
+        await connection.execute(
+            "UPDATE memories SET expires_at = now() - interval '10 minutes' WHERE agent_id = %s",
+            (agent.agent_id,),
+        )
+    assert await agent.found("parking code") == ["The safe code is 1147."]
+    assert (await agent.memory.count(CountParams())).count == 1
+    await agent.runtime.maintenance.round()
+    async with agent.runtime.database.owner_transaction() as connection:
+        rows = await (
+            await connection.execute("SELECT memory_id FROM memories WHERE agent_id = %s", (agent.agent_id,))
+        ).fetchall()
+    assert [row["memory_id"] for row in rows] == [pinned]
+    assert memory_id != pinned
+
+
+async def test_folding_changes_no_figure(agent: Agent) -> None:
+    for number in range(3):
+        await agent.stored_id(f"The heron stood by pond {number}.")
+    keys = [7]
+    before = await agent.runtime.parts.vectors.statistics(agent.agent_id, keys)
+    await agent.runtime.maintenance.round()
+    after = await agent.runtime.parts.vectors.statistics(agent.agent_id, keys)
+    assert before == after
+    assert after.memory_count == 3
+    async with agent.runtime.database.owner_transaction() as connection:
+        left = await (
+            await connection.execute(
+                "SELECT count(*) AS count FROM lexical_deltas WHERE agent_id = %s", (agent.agent_id,)
+            )
+        ).fetchone()
+    assert left is not None
+    assert left["count"] == 0
+
+
+async def test_only_one_process_leads(agent: Agent) -> None:
+    async with leadership(agent.runtime.database) as first:
+        async with leadership(agent.runtime.database) as second:
+            assert (first, second) == (True, False)
+    async with leadership(agent.runtime.database) as again:
+        assert again is True
+
+
+async def test_a_stopped_maintenance_ends(agent: Agent) -> None:
+    maintenance = Maintenance(agent.runtime.database, agent.runtime.parts, 0.01)
+    running = asyncio.gather(maintenance.flush_accesses(), maintenance.lead())
+    maintenance.stop()
+    await asyncio.wait_for(running, 10)
+    assert running.done()
+
+
+async def test_a_partition_gets_its_index_once_it_has_rows_and_the_search_uses_it(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_keeper, "MIN_ROWS", 400)
+    items = [StoreParams(content=f"Reading {n} of sensor {n % 13} was {n * 31 % 977}.") for n in range(500)]
+    await agent.memory.store_batch(StoreBatchParams(items=items))
+    parts, database = agent.runtime.parts, agent.runtime.database
+    async with database.owner_transaction() as connection:
+        await connection.execute("ANALYZE memories")
+    assert await index_keeper.keep_indexes(database, parts.vector_model, 64) >= 1
+    assert await index_keeper.keep_indexes(database, parts.vector_model, 64) == 0
+    vectors = replace_limit(parts.vectors)
+    memory = MemoryManager(replace(parts, vectors=vectors), Caller(agent.agent_id))
+    indexed = await memory.retrieve_memories("Reading 77 of sensor 12", k=1)
+    exact = await agent.memory.retrieve_memories("Reading 77 of sensor 12", k=1)
+    assert indexed[0].memory_id == exact[0].memory_id
+
+
+def replace_limit(vectors: object) -> object:
+    """The same store, searching through the index from the first memory on."""
+    store = vectors.__class__.__new__(vectors.__class__)
+    store.__dict__.update(vectors.__dict__)
+    store._limits = replace(store._limits, exact_search_limit=0)
+    return store
+
+
+@pytest.mark.parametrize(
+    ("rows", "indexes", "lists", "dropped"),
+    [
+        (9_999, [], None, ()),
+        (10_000, [], 50, ()),
+        (15_000, [("ann_a", True, 10_000)], None, ()),
+        (20_000, [("ann_a", True, 10_000)], 100, ("ann_a",)),
+        (15_000, [("ann_a", True, 10_000), ("ann_b", False, None)], 0, ("ann_b",)),
+    ],
+)
+def test_a_plan_follows_from_size_and_what_is_there(
+    rows: int, indexes: list[tuple[str, bool, int | None]], lists: int | None, dropped: tuple[str, ...]
+) -> None:
+    described = [
+        {"name": name, "valid": valid, "comment": f'{{"model": "m", "rows": {built}}}' if built else None}
+        for name, valid, built in indexes
+    ]
+    plan = index_keeper.plan({"partition": "p", "rows": rows, "live_rows": 0, "indexes": described}, "m")
+    assert (plan.lists if plan else None) == lists
+    assert (plan.drop if plan else ()) == dropped

@@ -1,0 +1,84 @@
+"""Statements that must use an index do, also under row security."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from pgvector import HalfVector
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from agentcore.database import query, shaped_query
+from agentcore.memory.lexical import term_keys
+from agentcore.memory.params import StoreBatchParams, StoreParams
+from tests.fixtures.memory import Agent
+
+
+@pytest.fixture
+async def filled(agent: Agent) -> Agent:
+    for batch in range(4):
+        items = [
+            StoreParams(
+                content=f"Reading {batch * 1000 + n} of sensor {n % 13} was {n * 31 % 977}.",
+                task_id=f"task-{n % 100}",
+            )
+            for n in range(1_000)
+        ]
+        await agent.memory.store_batch(StoreBatchParams(items=items))
+    async with agent.runtime.database.owner_transaction() as connection:
+        await connection.execute("ANALYZE memories")
+    return agent
+
+
+async def plan(agent: Agent, statement: sql.Composable, **values: Any) -> str:
+    async with agent.runtime.database.transaction(agent.agent_id) as connection:
+        cursor = await connection.execute(
+            sql.SQL("EXPLAIN ") + statement, {"agent_id": agent.agent_id, **values}
+        )
+        return "\n".join(str(row["QUERY PLAN"]) for row in await cursor.fetchall())
+
+
+async def test_words_go_through_the_gin_index_inside_the_owners_function(filled: Agent) -> None:
+    [key] = term_keys(filled.agent_id, "977")[:1] or [0]
+    async with filled.runtime.database.owner_transaction() as connection:
+        cursor = await connection.execute(
+            "EXPLAIN SELECT memory_id FROM memories m WHERE m.agent_id = %s AND m.term_keys @> ARRAY[%s::bigint] "
+            "AND memory_matches(m, '{}')",
+            (filled.agent_id, key),
+        )
+        text = "\n".join(str(row["QUERY PLAN"]) for row in await cursor.fetchall())
+    assert "term_keys_idx" in text
+    assert text.count("memories_p") <= 3
+
+
+async def test_a_filter_by_task_goes_through_its_index(filled: Agent) -> None:
+    text = await plan(filled, query("count_memories"), filter=Jsonb({"task_id": "task-7"}))
+    assert "task_id" in text.split("Index Cond")[1]
+    assert "Seq Scan" not in text
+
+
+async def test_one_agent_means_one_partition(filled: Agent) -> None:
+    text = await plan(filled, query("count_memories"), filter=Jsonb({}))
+    assert "Append" not in text
+
+
+async def test_a_page_by_time_is_read_in_the_indexs_order(filled: Agent) -> None:
+    statement = shaped_query("list_by_timestamp", direction=sql.SQL("DESC"), beyond=sql.SQL("<"))
+    text = await plan(filled, statement, filter=Jsonb({}), place=None, after_id=None, limit=50)
+    assert "Sort" not in text
+    assert "timestamp" in text
+
+
+async def test_an_exact_search_reads_the_agents_rows_alone(filled: Agent) -> None:
+    vector = HalfVector(np.ones(64, dtype=np.float32))
+    text = await plan(
+        filled,
+        query("vector_arm_exact"),
+        model=filled.runtime.parts.vector_model,
+        limit=5,
+        filter=Jsonb({}),
+        vector=vector,
+    )
+    assert "Append" not in text

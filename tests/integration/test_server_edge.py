@@ -1,0 +1,422 @@
+"""The HTTP edge in front of a small method table: limits, statuses, headers, traces, logs, the other routes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import BaseModel
+
+from agentcore.auth import SharedSecret, TokenRules, TokenVerifier, mint_token
+from agentcore.config import Settings
+from agentcore.errors import DependencyUnavailable
+from agentcore.memory.api import Caller, MemoryApi
+from agentcore.memory.jsonrpc import MemoryCall, memory_methods
+from agentcore.rpc import RpcMethod
+from agentcore.server import ENDPOINT, create_app
+from agentcore.telemetry import Metrics
+from tests.fixtures.rpc_methods import Nothing, specification_methods
+
+SECRET = "an-hs256-secret-of-more-than-32-bytes"
+TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
+TRACEPARENT = f"00-{TRACE_ID}-b7ad6b7169203331-01"
+READY = {"postgresql": {"ok": True, "version": "18"}, "redis": {"ok": True, "required": False}}
+
+
+async def whoami(call: MemoryCall, params: BaseModel) -> dict[str, Any]:
+    caller = call.caller
+    return {"agent_id": caller.agent_id, "token_id": caller.token_id, "trace_id": caller.trace_id,
+            "a2a_context": caller.a2a_context}
+
+
+METHODS: list[RpcMethod[MemoryCall]] = [
+    *specification_methods(),
+    RpcMethod("whoami", Nothing, dict[str, Any], whoami, "Who calls."),
+    RpcMethod("guarded", Nothing, dict[str, Any], whoami, "Needs a scope.", scope="memory:write"),
+]
+
+
+class EmptyMemory:
+    """Stands where a memory would: the edge's own methods never ask it anything."""
+
+
+@dataclass
+class EdgeRuntime:
+    """What the edge needs of a runtime, without a database behind it."""
+
+    settings: Settings
+    verifier: TokenVerifier
+    metrics: Metrics = field(default_factory=Metrics)
+    parts: dict[str, dict[str, Any]] = field(default_factory=lambda: dict(READY))
+
+    def manager_for(self, caller: Caller) -> MemoryApi:
+        return EmptyMemory()  # type: ignore[return-value]
+
+    async def readiness(self) -> dict[str, dict[str, Any]]:
+        return self.parts
+
+
+@dataclass
+class Edge:
+    """A running application and a client that speaks to it in this process."""
+
+    runtime: EdgeRuntime
+    stopping: asyncio.Event
+    http: httpx.AsyncClient
+
+    async def post(self, body: object, *, agent: str | None = "ada", scopes: str = "memory:read",
+                   **headers: str) -> httpx.Response:
+        given = {"content-type": "application/json", **{name.replace("_", "-"): text for name, text in headers.items()}}
+        if agent is not None:
+            given["authorization"] = "Bearer " + mint_token(SECRET, agent, [scopes], 3_600)
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return await self.http.post(ENDPOINT, content=content, headers=given)
+
+
+@asynccontextmanager
+async def running(verifier: TokenVerifier | None = None, **settings: Any) -> AsyncIterator[Edge]:
+    runtime = EdgeRuntime(
+        Settings(_env_file=None, **settings),  # type: ignore[call-arg]
+        verifier or TokenVerifier(TokenRules("HS256"), SharedSecret(SECRET)))
+    stopping = asyncio.Event()
+    transport = httpx.ASGITransport(create_app(runtime, stopping=stopping, methods=METHODS), raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://edge") as http:
+        yield Edge(runtime, stopping, http)
+
+
+@pytest.fixture
+async def edge() -> AsyncIterator[Edge]:
+    async with running() as started:
+        yield started
+
+
+@pytest.fixture
+def calls_logged(caplog: pytest.LogCaptureFixture) -> Iterator[Any]:
+    """The fields of each line that was logged of a call."""
+    with caplog.at_level(logging.INFO, "agentcore.edge"):
+        yield lambda: [vars(record) for record in caplog.records if record.name == "agentcore.edge"]
+
+
+def request(method: str, params: object = None, **members: Any) -> dict[str, Any]:
+    given = {} if params is None else {"params": params}
+    return {"jsonrpc": "2.0", "method": method, "id": 1, **given, **members}
+
+
+# --- what is answered with which status --------------------------------------------------------------------
+
+
+async def test_an_answer_is_json_with_a_length(edge: Edge) -> None:
+    response = await edge.post(request("subtract", [42, 23]))
+    assert response.status_code == 200
+    assert response.json() == {"jsonrpc": "2.0", "result": 19, "id": 1}
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["content-length"] == str(len(response.content))
+
+
+@pytest.mark.parametrize("body", [
+    {"jsonrpc": "2.0", "method": "update", "params": [1, 2, 3, 4, 5]}, {"jsonrpc": "2.0", "method": "foobar"},
+    [{"jsonrpc": "2.0", "method": "notify_hello", "params": [7]}] * 2,
+])
+async def test_where_nothing_is_said_the_status_says_so(edge: Edge, body: object) -> None:
+    response = await edge.post(body)
+    assert (response.status_code, response.content) == (204, b"")
+    assert "content-type" not in response.headers
+
+
+@pytest.mark.parametrize(("body", "code"), [
+    (b"", -32700), (b"{", -32700), (b"[" * 1_000, -32700), ([], -32600), (request("foobar"), -32601),
+    (request("subtract", [1]), -32602), (request("guarded"), -32104),
+])
+async def test_a_jsonrpc_error_travels_with_200(edge: Edge, body: object, code: int) -> None:
+    response = await edge.post(body)
+    assert (response.status_code, response.json()["error"]["code"]) == (200, code)
+
+
+async def test_the_scope_comes_from_the_token(edge: Edge) -> None:
+    assert "result" in (await edge.post(request("guarded"), scopes="memory:write")).json()
+
+
+# --- tokens ------------------------------------------------------------------------------------------------
+
+
+async def test_without_a_token_the_scheme_is_told_and_no_error(edge: Edge) -> None:
+    response = await edge.post(request("whoami"), agent=None)
+    assert response.status_code == 401
+    assert response.headers["www-authenticate"] == 'Bearer realm="agentcore"'
+    assert response.json() == {"jsonrpc": "2.0", "id": None, "error": {
+        "code": -32103, "message": "No token: send Authorization: Bearer and a token."}}
+
+
+async def test_a_bad_token_is_told_its_one_reason(edge: Edge) -> None:
+    response = await edge.post(request("whoami"), agent=None, authorization="Bearer a.b.c")
+    assert response.status_code == 401
+    assert response.headers["www-authenticate"] == (
+        'Bearer realm="agentcore", error="invalid_token", error_description="The token is malformed."')
+    assert response.json()["error"] == {"code": -32103, "message": "The token is malformed."}
+
+
+async def test_two_different_authorization_headers_are_none(edge: Edge) -> None:
+    tokens = [("authorization", "Bearer " + mint_token(SECRET, name, [], 60)) for name in ("ada", "bob")]
+    response = await edge.http.post(ENDPOINT, content=json.dumps(request("whoami")), headers=tokens)
+    assert response.status_code == 401
+
+
+async def test_a_token_is_asked_for_before_anything_is_read(edge: Edge) -> None:
+    for headers in ({"content_type": "text/plain"}, {"content_length": "99999999"}, {}):
+        assert (await edge.post(b"{", agent=None, **headers)).status_code == 401
+
+
+async def test_keys_that_cannot_be_had_are_our_fault(edge: Edge) -> None:
+    class NoKeys:
+        async def key_for(self, key_id: str | None) -> bytes:
+            raise DependencyUnavailable("The server of the token keys does not answer.")
+
+    async with running(TokenVerifier(TokenRules("HS256"), NoKeys())) as without_keys:
+        response = await without_keys.post(request("whoami"))
+    assert response.status_code == 200
+    assert response.json()["error"] == {
+        "code": -32005, "message": "The server of the token keys does not answer.", "data": {"retryable": True}}
+
+
+# --- bodies ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("content_type", [
+    "application/json", "application/json; charset=utf-8", "Application/JSON", "application/json-rpc",
+    "application/jsonrequest", "application/vnd.api+json",
+])
+async def test_json_is_taken_under_each_of_its_names(edge: Edge, content_type: str) -> None:
+    assert (await edge.post(request("get_data"), content_type=content_type)).status_code == 200
+
+
+async def test_a_missing_content_type_is_taken_for_json(edge: Edge) -> None:
+    headers = {"authorization": "Bearer " + mint_token(SECRET, "ada", [], 60)}
+    response = await edge.http.post(ENDPOINT, content=json.dumps(request("get_data")).encode(), headers=headers)
+    assert response.json()["result"] == ["hello", 5]
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "application/jsonx", ""])
+async def test_another_content_type_is_refused(edge: Edge, content_type: str) -> None:
+    response = await edge.post(request("get_data"), content_type=content_type)
+    assert (response.status_code, response.json()["error"]) == (200 if not content_type else 415, {
+        "code": -32600, "message": "Invalid Request", "data": {"problem": "Content-Type is not application/json"},
+    }) if content_type else response.status_code == 200
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_a_body_past_the_limit_is_refused_and_one_at_the_limit_taken(chunked: bool) -> None:
+    async with running(max_body_bytes=2_048) as edge:
+        headers = {"authorization": "Bearer " + mint_token(SECRET, "ada", [], 60)}
+        for size, status in [(2_048, 200), (2_049, 413), (100_000, 413)]:
+            body = json.dumps(request("get_data")).encode().ljust(size)
+
+            async def chunks(body: bytes = body) -> AsyncIterator[bytes]:
+                for start in range(0, len(body), 500):
+                    yield body[start:start + 500]
+
+            response = await edge.http.post(ENDPOINT, content=chunks() if chunked else body, headers=headers)
+            assert response.status_code == status
+        assert response.json() == {"jsonrpc": "2.0", "id": None, "error": {
+            "code": -32003, "message": "The request is larger than 2048 bytes.", "data": {"max_body_bytes": 2_048}}}
+
+
+async def test_a_batch_past_the_limit_is_too_large() -> None:
+    async with running(max_batch_calls=2) as edge:
+        response = await edge.post([request("get_data")] * 3)
+    assert (response.status_code, response.json()["error"]["code"]) == (413, -32003)
+
+
+async def test_a_body_that_does_not_arrive_is_not_waited_for() -> None:
+    async with running(request_timeout_seconds=0.05) as edge:
+        never = asyncio.Event()
+
+        async def stalled() -> AsyncIterator[bytes]:
+            yield b'{"jsonrpc": '
+            await never.wait()
+
+        headers = {"authorization": "Bearer " + mint_token(SECRET, "ada", [], 60)}
+        response = await edge.http.post(ENDPOINT, content=stalled(), headers=headers)
+    assert response.json()["error"]["data"] == {"problem": "the body did not arrive in time"}
+
+
+async def test_a_client_that_goes_away_is_not_answered(edge: Edge) -> None:
+    app = create_app(edge.runtime, methods=METHODS)
+    messages = iter([{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}])
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return next(messages)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    token = mint_token(SECRET, "ada", [], 60).encode()
+    await app({"type": "http", "method": "POST", "path": ENDPOINT, "root_path": "", "query_string": b"",
+               "headers": [(b"authorization", b"Bearer " + token)]}, receive, send)
+    assert sent == []
+
+
+# --- rate limit --------------------------------------------------------------------------------------------
+
+
+async def test_an_agent_past_its_rate_waits_and_others_do_not() -> None:
+    async with running(rate_limit_per_minute=3) as edge:
+        for _ in range(3):
+            assert (await edge.post(request("get_data"))).status_code == 200
+        response = await edge.post(request("get_data", id="seven"))
+        assert (await edge.post(request("get_data"), agent="bob")).status_code == 200
+        metrics = (await edge.http.get("/metrics")).text
+    error = response.json()["error"]
+    assert (response.status_code, error["code"], response.json()["id"]) == (429, -32004, "seven")
+    assert 19 < error["data"]["retry_after_seconds"] <= 20
+    assert response.headers["retry-after"] == "20"
+    assert error["data"]["retryable"] is True
+    assert "agentcore_rate_limited_total 1.0" in metrics
+
+
+async def test_each_call_of_a_batch_counts() -> None:
+    async with running(rate_limit_per_minute=5) as edge:
+        assert (await edge.post([request("get_data")] * 4)).status_code == 200
+        response = await edge.post([request("get_data")] * 2)
+        assert (response.status_code, response.json()["id"]) == (429, None)
+        assert (await edge.post(request("get_data"))).status_code == 200
+        assert (await edge.post([request("get_data")] * 6)).status_code == 413
+
+
+# --- traces and logs ---------------------------------------------------------------------------------------
+
+
+async def test_a_traceparent_is_honoured_and_answered(edge: Edge) -> None:
+    response = await edge.post(request("whoami", a2a_context={"trace_id": "other"}), traceparent=TRACEPARENT)
+    assert response.json()["result"]["trace_id"] == TRACE_ID
+    version, trace_id, span_id, flags = response.headers["traceresponse"].split("-")
+    assert (version, trace_id, flags) == ("00", TRACE_ID, "01")
+    assert span_id != "b7ad6b7169203331"
+
+
+async def test_without_a_traceparent_the_a2a_context_names_the_trace(edge: Edge) -> None:
+    response = await edge.post(request("whoami", a2a_context={"trace_id": "theirs"}), traceparent="nonsense")
+    assert response.json()["result"]["trace_id"] == "theirs"
+    assert response.json()["a2a_context"] == {"trace_id": "theirs"}
+
+
+@pytest.mark.parametrize("trace_id", [None, 7, "", "a\nb", "x" * 256])
+async def test_without_a_usable_trace_one_is_made(edge: Edge, trace_id: object) -> None:
+    response = await edge.post(request("whoami", a2a_context={"trace_id": trace_id}))
+    made = response.json()["result"]["trace_id"]
+    assert made == response.headers["traceresponse"].split("-")[1]
+    assert len(made) == 32
+
+
+async def test_the_caller_is_the_tokens_subject_with_its_a2a_context(edge: Edge) -> None:
+    a2a = {"source_agent": "planner", "agent_id": "mallory"}
+    result = (await edge.post(request("whoami", a2a_context=a2a))).json()["result"]
+    assert (result["agent_id"], result["a2a_context"]) == ("ada", a2a)
+    assert result["token_id"]
+
+
+async def test_each_call_is_one_log_line(edge: Edge, calls_logged: Any) -> None:
+    response = await edge.post([
+        request("get_data", a2a_context={"source_agent": "planner", "target_agent": "memory", "trace_id": "t"}),
+        request("made up"), 7,
+    ])
+    first, second, third = calls_logged()
+    assert [line["method"] for line in (first, second, third)] == ["get_data", "unknown", "invalid"]
+    assert [line["outcome"] for line in (first, second, third)] == ["ok", "method_not_found", "invalid_request"]
+    assert {line["agent_id"] for line in (first, second, third)} == {"ada"}
+    assert {line["request_id"] for line in (first, second, third)} == {response.headers["x-request-id"]}
+    assert (first["source_agent"], first["target_agent"], first["trace_id"]) == ("planner", "memory", "t")
+    assert first["duration_ms"] >= 0
+    assert second["source_agent"] is None
+
+
+async def test_a_refused_body_is_one_log_line_too(edge: Edge, calls_logged: Any) -> None:
+    await edge.post(b"{")
+    await edge.post(b"{", agent=None)
+    first, second = calls_logged()
+    assert (first["method"], first["outcome"], first["agent_id"]) == ("none", "parse_error", "ada")
+    assert (second["method"], second["outcome"], second["agent_id"]) == ("none", "authentication_failed", None)
+
+
+# --- the other routes --------------------------------------------------------------------------------------
+
+
+async def test_the_face_says_where_to_go(edge: Edge) -> None:
+    face = (await edge.http.get("/")).json()
+    assert (face["name"], face["endpoint"]) == ("agentcore-memory", ENDPOINT)
+    assert (await edge.http.get(face["health"])).json() == {"status": "ok"}
+
+
+async def test_readiness_names_each_part(edge: Edge) -> None:
+    response = await edge.http.get("/readyz")
+    assert (response.status_code, response.json()) == (200, {"status": "ready", "parts": READY})
+    edge.runtime.parts["redis"] = {"ok": False, "required": False}
+    assert (await edge.http.get("/readyz")).status_code == 200
+    edge.runtime.parts["postgresql"] = {"ok": False, "problem": "gone"}
+    response = await edge.http.get("/readyz")
+    assert (response.status_code, response.json()["status"]) == (503, "not ready")
+    assert response.json()["parts"]["postgresql"] == {"ok": False, "problem": "gone"}
+
+
+async def test_a_stopping_service_takes_no_new_calls_but_lives(edge: Edge) -> None:
+    edge.stopping.set()
+    response = await edge.post(request("get_data"))
+    assert (response.status_code, response.json()["error"]["code"]) == (503, -32006)
+    assert response.json()["error"]["message"] == "The service is stopping."
+    assert (await edge.http.get("/readyz")).json()["status"] == "stopping"
+    assert (await edge.http.get("/healthz")).status_code == 200
+
+
+async def test_metrics_count_calls_under_bounded_names(edge: Edge) -> None:
+    await edge.post([request("get_data"), request("a"), request("b"), 1])
+    await edge.post(b"{")
+    response = await edge.http.get("/metrics")
+    assert response.headers["content-type"].startswith("text/plain")
+    for line in ('agentcore_requests_total{method="get_data",outcome="ok"} 1.0',
+                 'agentcore_requests_total{method="unknown",outcome="method_not_found"} 2.0',
+                 'agentcore_requests_total{method="invalid",outcome="invalid_request"} 1.0',
+                 'agentcore_requests_total{method="none",outcome="parse_error"} 1.0'):
+        assert line in response.text
+
+
+@pytest.mark.parametrize(("method", "path", "status"), [
+    ("GET", ENDPOINT, 405), ("PUT", ENDPOINT, 405), ("POST", "/healthz", 405), ("GET", "/nowhere", 404)])
+async def test_what_is_not_there_is_said_in_json(edge: Edge, method: str, path: str, status: int) -> None:
+    response = await edge.http.request(method, path)
+    assert response.status_code == status
+    assert set(response.json()) == {"error"}
+    assert ("allow" in response.headers) == (status == 405)
+
+
+async def test_a_failure_outside_any_call_is_opaque(edge: Edge, caplog: pytest.LogCaptureFixture) -> None:
+    edge.runtime.parts = {"postgresql": {"no such key": "the memory's own words"}}
+    response = await edge.http.get("/readyz")
+    assert response.status_code == 500
+    error = response.json()["error"]
+    assert error == {"code": -32603, "message": "Internal error", "data": {"reference": error["data"]["reference"]}}
+    line, = (vars(record) for record in caplog.records if record.name == "agentcore.server")
+    assert line["reference"] == error["data"]["reference"]
+    assert "KeyError" in line["failure"]
+
+
+# --- the memory methods' own table -------------------------------------------------------------------------
+
+
+async def test_the_services_own_methods_are_served_where_none_are_given(edge: Edge) -> None:
+    transport = httpx.ASGITransport(create_app(edge.runtime))
+    async with httpx.AsyncClient(transport=transport, base_url="http://edge") as http:
+        own = Edge(edge.runtime, edge.stopping, http)
+        document = (await own.post(request("rpc.discover"), scopes="none:at-all")).json()["result"]
+        refused = (await own.post(request("memory.store", {"content": "x"}), scopes="memory:read")).json()
+        anonymous = await own.post(request("rpc.discover"), agent=None)
+    assert [method["name"] for method in document["methods"]] == [
+        method.name for method in memory_methods() if method.name != "rpc.discover"]
+    assert refused["error"]["data"] == {"needs": "memory:write"}
+    assert anonymous.status_code == 401
