@@ -82,7 +82,7 @@ class Database:
             max_idle=600.0,
             reconnect_timeout=30.0,
             configure=configure,
-            check=None,
+            check=AsyncConnectionPool.check_connection,
             open=False,
             name=name,
         )

@@ -41,8 +41,8 @@ from agentcore.telemetry import Metrics, Trace, new_request_id
 
 MAX_TRACE_ID_CHARS = 255
 
-# Every other JSON-RPC error travels with 200.
-_STATUS = {
+# Where one error answers the whole request. Every other one, and the error of a single call, travels with 200.
+HTTP_STATUS = {
     JsonRpcErrorCode.AUTHENTICATION_FAILED: 401,
     JsonRpcErrorCode.TOO_LARGE: 413,
     JsonRpcErrorCode.RATE_LIMITED: 429,
@@ -211,7 +211,7 @@ class RpcEndpoint:
         """One error for the whole body; it carries the id where there is just one call."""
         only = frame.members[0] if frame is not None and not frame.is_batch else None
         answer = error_answer(error, only.id if isinstance(only, Call) else None)
-        status = 415 if isinstance(error, UnsupportedMediaType) else _STATUS.get(error.code, 200)
+        status = 415 if isinstance(error, UnsupportedMediaType) else HTTP_STATUS.get(error.code, 200)
         headers: list[Header] = []
         if isinstance(error, AuthenticationFailed):
             headers.append((b"www-authenticate", _challenge(exchange, error).encode()))

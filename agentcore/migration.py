@@ -126,7 +126,17 @@ def _connected(database_url: str) -> Iterator[Connection]:
     try:
         with engine.connect() as connection:
             yield connection
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.FeatureNotSupported) as cause:
+        raise StartupError(f"The migration is not possible here: {_explained(cause)}") from cause
     except (psycopg.OperationalError, OperationalError) as cause:
         raise DependencyUnavailable("PostgreSQL does not answer at DATABASE_URL.") from cause
     finally:
         engine.dispose()
+
+
+def _explained(error: psycopg.Error) -> str:
+    """What the server says is wrong, and its hint. A missing extension is the usual case."""
+    said = [error.diag.message_primary, error.diag.message_detail, error.diag.message_hint]
+    if "vector" in (error.diag.message_primary or ""):
+        said.append("Install pgvector on the server and, as an administrator, run: CREATE EXTENSION vector;")
+    return " ".join(sentence for sentence in said if sentence)

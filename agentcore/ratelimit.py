@@ -25,6 +25,10 @@ class RateLimit:
         self._older: dict[str, tuple[float, float]] = {}
         self._turned_at = clock()
 
+    def __len__(self) -> int:
+        """Agents that are remembered."""
+        return len(self._recent.keys() | self._older.keys())
+
     def admit(self, agent_id: str, calls: int) -> None:
         """Takes `calls` from the agent's bucket, all or none.
 

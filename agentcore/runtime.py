@@ -13,13 +13,15 @@ from typing import Any
 import platformdirs
 from pydantic import SecretStr
 from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 
 from agentcore import migration
 from agentcore.auth import JwksKeys, KeySource, SharedSecret, TokenRules, TokenVerifier
 from agentcore.config import Settings
 from agentcore.database import Database, query
 from agentcore.embedded import EmbeddedParts, EmbeddedUrls, Home, attach, default_home
-from agentcore.errors import AgentCoreError, ConfigurationError, StartupError
+from agentcore.errors import AgentCoreError, ConfigurationError, DependencyUnavailable, StartupError
 from agentcore.maintenance.rounds import Maintenance
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import ARCHIVES, Archive
@@ -150,7 +152,7 @@ async def open_runtime(
             settings, home, database, redis, parts, _verifier(settings, home), metrics, maintenance
         )
         _watch(runtime)
-        stack.push_async_callback(parts.accesses.flush, parts.storage)
+        stack.push_async_callback(_count_last_accesses, parts)
         await _run_in_background(stack, maintenance, settings)
         yield runtime
 
@@ -176,6 +178,13 @@ async def _cancelled(task: asyncio.Task[Any]) -> None:
         await task
 
 
+async def _count_last_accesses(parts: MemoryParts) -> None:
+    try:
+        await parts.accesses.flush(parts.storage)
+    except DependencyUnavailable:
+        logger.warning("the last accesses were not counted: PostgreSQL does not answer")
+
+
 async def _run_in_background(stack: AsyncExitStack, maintenance: Maintenance, settings: Settings) -> None:
     duties = [maintenance.flush_accesses()]
     if settings.maintenance_in_server:
@@ -183,8 +192,11 @@ async def _run_in_background(stack: AsyncExitStack, maintenance: Maintenance, se
     tasks = [asyncio.create_task(duty) for duty in duties]
 
     async def end() -> None:
+        """A duty may be long (an index): it is broken off after the grace time, and done again later."""
         maintenance.stop()
-        await asyncio.gather(*tasks)
+        _, late = await asyncio.wait(tasks, timeout=settings.shutdown_grace_seconds)
+        for task in late:
+            await _cancelled(task)
 
     stack.push_async_callback(end)
 
@@ -192,8 +204,10 @@ async def _run_in_background(stack: AsyncExitStack, maintenance: Maintenance, se
 def _redis(url: str | None, settings: Settings) -> Redis | None:
     if url is None:
         return None
+    # One quick second try mends a connection that went stale; waiting longer is worse than doing without.
     return Redis.from_url(
         url,
+        retry=Retry(NoBackoff(), 1),
         socket_timeout=settings.redis_timeout_seconds,
         socket_connect_timeout=settings.redis_timeout_seconds,
     )

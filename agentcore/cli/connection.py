@@ -12,17 +12,16 @@ import typer
 from agentcore.auth import mint_token
 from agentcore.client import MemoryClient, TokenSource
 from agentcore.config import Settings, load_settings
+from agentcore.embedded import Home, default_home
 from agentcore.errors import ConfigurationError
-from agentcore.memory.api import Scope
-from agentcore.runtime import home_of, signing_secret
 
 OWN_TOKEN_SECONDS = 600
-DEFAULT_SCOPES: tuple[Scope, ...] = ("memory:read", "memory:write")
+DEFAULT_SCOPES: Sequence[str] = ("memory:read", "memory:write")
 
 ResultT = TypeVar("ResultT")
 
 
-def token_for(settings: Settings, agent_id: str, scopes: Sequence[Scope], ttl_seconds: int, *,
+def token_for(settings: Settings, agent_id: str, scopes: Sequence[str], ttl_seconds: int, *,
               make_home: bool = False) -> str:
     """A fresh token for an agent; raises ConfigurationError where this machine holds no secret."""
     return mint_token(_secret(settings, make_home=make_home), agent_id, scopes, ttl_seconds,
@@ -34,14 +33,18 @@ def _secret(settings: Settings, *, make_home: bool) -> str:
         raise ConfigurationError([
             f"JWT_ALGORITHM={settings.jwt_algorithm}: tokens come from whoever holds the private key of "
             "JWT_JWKS_URL. Ask there for one, and set AGENTCORE_TOKEN."])
-    home = home_of(settings)
+    if settings.jwt_secret_key is not None:
+        return settings.jwt_secret_key.get_secret_value()
+    home = Home(settings.agentcore_home or default_home())
+    # A service on an external database has a secret of its own setting, never the home's.
+    makes_one = make_home and settings.database_url is None
     with home.explained():
         kept = (home.secrets / "jwt").exists()
-    if not make_home and settings.jwt_secret_key is None and not kept:
+    if not kept and not makes_one:
         raise ConfigurationError([
             f"No secret to make a token with: {home.path} holds none. Set AGENTCORE_TOKEN to a token of the "
             "service, JWT_SECRET_KEY to its secret, or AGENTCORE_HOME to its home on this machine."])
-    return signing_secret(settings, home)
+    return home.secret("jwt")
 
 
 def ask(context: typer.Context, question: Callable[[MemoryClient], Awaitable[ResultT]], *,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from datetime import datetime
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from pydantic import BaseModel
@@ -22,26 +21,12 @@ from agentcore.memory.params import (
     ListParams,
     ListResult,
     PruneParams,
+    PruningStrategyName,
     RetrieveParams,
     StoreParams,
 )
 
-
-class Order(StrEnum):
-    """How a list is ordered."""
-
-    TIMESTAMP = "timestamp"
-    IMPORTANCE = "importance"
-    ACCESS_COUNT = "access_count"
-
-
-class Strategy(StrEnum):
-    """Which memories go first."""
-
-    LEAST_RELEVANT = "least_relevant"
-    OLDEST_FIRST = "oldest_first"
-    FREQUENCY_BASED = "frequency_based"
-
+Order = Literal["timestamp", "importance", "access_count"]
 
 _VALUE = "What is known of it"
 
@@ -192,7 +177,7 @@ def get_context(
 ))
 def list_memories(
     context: typer.Context,
-    order_by: Annotated[Order, typer.Option(help="By what.")] = Order.TIMESTAMP,
+    order_by: Annotated[Order, typer.Option(help="By what.")] = "timestamp",
     descending: Annotated[bool, typer.Option(
         "--descending/--ascending", help="Which end comes first.")] = True,
     limit: Annotated[int, typer.Option(help="How many at most.")] = 50,
@@ -235,7 +220,7 @@ def list_memories(
 def prune(
     context: typer.Context,
     memory_layer: Annotated[MemoryType, typer.Argument(help="The layer that is cut back.")],
-    strategy: Annotated[Strategy | None, typer.Option(
+    strategy: Annotated[PruningStrategyName | None, typer.Option(
         help="Which memories go first. Absent: as the service is configured.")] = None,
     target: Annotated[float | None, typer.Option(
         parser=options.amount, metavar="AMOUNT",

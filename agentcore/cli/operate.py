@@ -1,60 +1,20 @@
-"""The commands an operator runs beside the service: token, migrate, doctor."""
+"""migrate and doctor: what an operator runs beside the service."""
 
 from __future__ import annotations
 
 import asyncio
-from enum import StrEnum
-from typing import Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from agentcore import migration
-from agentcore.cli import options
 from agentcore.cli.app import FAILED, SERVICE, app, examples, out, say
-from agentcore.cli.connection import DEFAULT_SCOPES, token_for
 from agentcore.config import load_settings
 from agentcore.doctor import Check, examine
-from agentcore.memory.api import Scope
 from agentcore.runtime import urls_of
 
-DAY_SECONDS = 86_400
 _SIGNS = {True: "ok", False: "WRONG", None: "-"}
-
-
-class ScopeName(StrEnum):
-    """What a token allows."""
-
-    READ = "memory:read"
-    WRITE = "memory:write"
-    ADMIN = "memory:admin"
-
-
-_SCOPES: dict[ScopeName, Scope] = {
-    ScopeName.READ: "memory:read", ScopeName.WRITE: "memory:write", ScopeName.ADMIN: "memory:admin"}
-
-
-@app.command(rich_help_panel=SERVICE, epilog=examples(
-    "agentcore token --agent my-agent",
-    "agentcore token --agent reader --scope memory:read --ttl 30d",
-    "export AGENTCORE_TOKEN=$(agentcore token --agent my-agent)",
-))
-def token(
-    agent: Annotated[str, typer.Option("--agent", metavar="ID", help="Whose memory it opens.")],
-    scopes: Annotated[list[ScopeName] | None, typer.Option(
-        "--scope", help="May be repeated. Absent: memory:read and memory:write.")] = None,
-    ttl: Annotated[int | None, typer.Option(
-        "--ttl", parser=options.seconds, metavar="TIME",
-        help="How long it holds: 3600, 15m, 24h (if absent), 30d.")] = None,
-) -> None:
-    """Print a token that opens one agent's memory; nothing else goes to stdout.
-
-    It is made with JWT_SECRET_KEY, else with the secret of the embedded
-    service's home, which is made if it is not there yet.
-    """
-    wanted = [_SCOPES[scope] for scope in scopes] if scopes else DEFAULT_SCOPES
-    typer.echo(token_for(load_settings(), agent, wanted, ttl or DAY_SECONDS, make_home=True))
 
 
 @app.command(rich_help_panel=SERVICE, epilog=examples(

@@ -27,6 +27,7 @@ from agentcore.errors import AgentCoreError, Conflict, InvalidParams, NotFound, 
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params import ListParams, StoreBatchParams, StoreParams, StoreResult
 
+STDIN = Path("-")
 BATCH_LINES = 250
 BATCH_CHARS = 1_000_000
 PAGE = 250
@@ -140,8 +141,7 @@ class Import:
 ))
 def import_lines(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A JSONL file; - reads stdin.", exists=True, dir_okay=False,
-                                         readable=True, allow_dash=True)],
+    file: Annotated[Path, typer.Argument(help="A JSONL file; - reads stdin.")],
     strict: Annotated[bool, typer.Option(
         "--strict", help="Stop at the first line that cannot be stored.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Store also what would be held back.")] = False,
@@ -154,6 +154,8 @@ def import_lines(
     After a break, run the same command again: it goes on where it stopped, and
     nothing is stored twice.
     """
+    if file != STDIN and (not file.exists() or file.is_dir()):
+        raise typer.BadParameter(f"{file} is no file", ctx=context)
     tally = Tally()
 
     async def run(memory: MemoryClient) -> None:
@@ -229,12 +231,14 @@ async def _all(memory: MemoryClient, params: ListParams) -> AsyncIterator[Memory
 
 @contextmanager
 def _source(file: Path) -> Iterator[tuple[BinaryIO, int | None]]:
-    if str(file) == "-":
+    if file == STDIN:
         yield sys.stdin.buffer, None
-    else:
+        return
+    try:
         with file.open("rb") as source:
-            status = os.fstat(source.fileno())
-            yield source, status.st_size or None
+            yield source, os.fstat(source.fileno()).st_size or None
+    except OSError as cause:
+        raise AgentCoreError(f"Cannot read {file}: {cause.strerror or cause}.") from cause
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from agentcore.errors import DependencyUnavailable
 from agentcore.maintenance.expiry import sweep_expired
 from agentcore.maintenance.folding import fold_deltas
 from agentcore.maintenance.index_keeper import keep_indexes
-from agentcore.maintenance.leader import leadership
+from agentcore.maintenance.leader import Lead, leadership
 from agentcore.maintenance.reembed import embed_waiting
 from agentcore.memory.parts import MemoryParts
 
@@ -45,20 +45,28 @@ class Maintenance:
             await self._pause(RETRY_LEAD_SECONDS)
 
     async def _lead_rounds(self) -> None:
-        async with leadership(self._database) as leads:
-            while leads and not self._stopping.is_set():
-                await self.round()
-                await self._pause(self._interval_seconds)
+        async with leadership(self._database) as lead:
+            if lead is None:
+                return
+            try:
+                async with asyncio.TaskGroup() as loops:
+                    loops.create_task(self._repeat(lead, self.round))
+                    loops.create_task(self._repeat(lead, self.keep_indexes))
+            except* DependencyUnavailable as lost:
+                raise DependencyUnavailable("The lead is lost.") from lost
+
+    async def _repeat(self, lead: Lead, duty: Callable[[], Awaitable[object]]) -> None:
+        while not self._stopping.is_set():
+            await lead.confirm()
+            await duty()
+            await self._pause(self._interval_seconds)
 
     async def round(self) -> dict[str, int]:
-        """Every duty once; how much each had to do (a failed one is missing)."""
+        """Every short duty once; how much each had to do (a failed one is missing)."""
         parts, done = self._parts, {}
         duties: dict[str, Callable[[], Awaitable[int]]] = {
             "fold": lambda: fold_deltas(self._database),
             "expire": lambda: sweep_expired(self._database, parts.storage, parts.working),
-            "index": lambda: keep_indexes(
-                self._database, parts.vector_model, parts.policy.embedding_dimensions
-            ),
         }
         if parts.embedder is not None:
             embedder = parts.embedder
@@ -68,6 +76,14 @@ class Maintenance:
             if count is not None:
                 done[name] = count
         return done
+
+    async def keep_indexes(self) -> None:
+        """The index keeper's round: it may take minutes, so it stands apart from the short duties."""
+        parts = self._parts
+        await self._attempt(
+            "index",
+            lambda: keep_indexes(self._database, parts.vector_model, parts.policy.embedding_dimensions),
+        )
 
     async def _attempt(self, name: str, duty: Callable[[], Awaitable[int | None]]) -> int | None:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ from agentcore.memory.models import Strict
 from agentcore.openrpc import openrpc_document
 from agentcore.rpc import RpcMethod
 
+DISCOVER = "rpc.discover"
 TITLE = "AgentCore Memory"
 # The version of the contract, not of the package: it grows when params or results do.
 CONTRACT_VERSION = "1.0.0"
@@ -67,14 +68,20 @@ def memory_methods() -> list[RpcMethod[MemoryCall]]:
         )
         for method in METHODS
     ]
-    document = openrpc_document(methods, ERRORS, title=TITLE, version=CONTRACT_VERSION)
+    document = service_document(methods)
 
     async def discover(call: MemoryCall, params: DiscoverParams) -> dict[str, Any]:
         return document
 
     return [*methods, RpcMethod(
-        name="rpc.discover", params=DiscoverParams, result=dict[str, Any], handler=discover,
+        name=DISCOVER, params=DiscoverParams, result=dict[str, Any], handler=discover,
         summary="The OpenRPC document of this service.")]
+
+
+def service_document(methods: Sequence[RpcMethod[MemoryCall]]) -> dict[str, Any]:
+    """The OpenRPC document of the memory methods; discovery itself is no part of it."""
+    return openrpc_document(
+        [method for method in methods if method.name != DISCOVER], ERRORS, title=TITLE, version=CONTRACT_VERSION)
 
 
 def _handler(attribute: str) -> Callable[[MemoryCall, Any], Awaitable[Any]]:

@@ -75,14 +75,17 @@ def rank(
     values = {each.memory_id: _values(each, weights, now, best_words) for each in unique}
     shares = _shares(weights, with_vectors)
     _add_links(values, ties, shares)
-    scored = [_scored(each, values[each.memory_id], shares) for each in unique]
-    moments = {each.memory_id: each.timestamp for each in unique}
-    scored.sort(key=lambda each: (-each.score, -moments[each.memory_id].timestamp(), each.memory_id))
-    if len(scored) > k:
-        dropped["beyond_k"] = len(scored) - k
-    return Ranking(
-        scored[:k], [Dropped(reason=reason, count=count) for reason, count in sorted(dropped.items())]
-    )
+    scored = {each.memory_id: _score(values[each.memory_id], shares) for each in unique}
+    unique.sort(key=lambda each: (-scored[each.memory_id], -each.timestamp.timestamp(), each.memory_id))
+    if len(unique) > k:
+        dropped["beyond_k"] = len(unique) - k
+    ranked = [
+        Ranked(
+            each.memory_id, scored[each.memory_id], each.similarity, _terms(values[each.memory_id], shares)
+        )
+        for each in unique[:k]
+    ]
+    return Ranking(ranked, [Dropped(reason=reason, count=count) for reason, count in sorted(dropped.items())])
 
 
 def _is_relevant(
@@ -149,10 +152,12 @@ def _add_links(
                 values[here]["links"] = max(values[here]["links"], tie.weight * matches[there])
 
 
-def _scored(candidate: Candidate, values: Mapping[str, float], shares: Mapping[str, float]) -> Ranked:
-    terms = {
+def _score(values: Mapping[str, float], shares: Mapping[str, float]) -> float:
+    return min(1.0, max(0.0, sum(value * shares[name] for name, value in values.items())))
+
+
+def _terms(values: Mapping[str, float], shares: Mapping[str, float]) -> dict[str, ScoreTerm]:
+    return {
         name: ScoreTerm(value=value, weight=shares[name], contribution=value * shares[name])
         for name, value in values.items()
     }
-    score = min(1.0, max(0.0, sum(term.contribution for term in terms.values())))
-    return Ranked(candidate.memory_id, score, candidate.similarity, terms)

@@ -170,9 +170,11 @@ def sentences(text: str) -> list[str]:
     Those without a letter or digit are left out. A fenced code block is one piece (`is_code`).
     """
     found: list[str] = []
-    for index, block in enumerate(text.split(_FENCE)):
+    blocks = text.split(_FENCE)
+    for index, block in enumerate(blocks):
         if index % 2:
-            found.append(f"{_FENCE}{block}{_FENCE}")
+            closing = _FENCE if index + 1 < len(blocks) else ""
+            found.append(f"{_FENCE}{block}{closing}")
         else:
             for paragraph in _paragraphs(block):
                 found += _split(paragraph)

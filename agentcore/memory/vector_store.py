@@ -129,6 +129,28 @@ class PgVectorStore:
             _mode(request, indexed),
         )
 
+    async def measured_recall(self, agent_id: str, vector: NDArray[Any], model: str, k: int) -> float:
+        """The share of the exact `k` nearest that the indexed search gives too; 1.0 for an agent with nothing."""
+        values = {
+            "agent_id": agent_id,
+            "filter": Jsonb({}),
+            "model": model,
+            "vector": HalfVector(vector),
+            "limit": k,
+        }
+        async with self._database.transaction(agent_id, read=True) as connection:
+            exact = await (await connection.execute(query("vector_arm_exact"), values)).fetchall()
+            await self._look_through_index(connection)
+            indexed = await (await connection.execute(self._indexed_arm, values)).fetchall()
+        wanted = {row["memory_id"] for row in exact}
+        return len(wanted & {row["memory_id"] for row in indexed}) / len(wanted) if wanted else 1.0
+
+    async def _look_through_index(self, connection: Connection) -> None:
+        await connection.execute(
+            query("search_settings"),
+            {"probes": str(self._limits.probes), "max_probes": str(self._limits.max_probes)},
+        )
+
     async def _arms(
         self, connection: Connection, values: Mapping[str, Any], request: SearchRequest, indexed: bool
     ) -> dict[str, list[UUID]]:
@@ -139,10 +161,7 @@ class PgVectorStore:
                 {**values, "term_keys": list(request.term_keys), "weights": list(request.term_weights)},
             )
         if request.vector is not None and indexed:
-            await connection.execute(
-                query("search_settings"),
-                {"probes": str(self._limits.probes), "max_probes": str(self._limits.max_probes)},
-            )
+            await self._look_through_index(connection)
             cursors["vector"] = await connection.execute(self._indexed_arm, values)
             await connection.execute("SELECT set_config('enable_sort', 'on', true)")
         elif request.vector is not None:

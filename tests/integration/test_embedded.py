@@ -337,7 +337,7 @@ async def test_locks_whose_process_id_a_stranger_has_by_now_are_no_hindrance(hom
     async with running(home):
         socket_lock = home.run / "sockets" / ".s.PGSQL.5432.lock"
         left = {place: place.read_text() for place in (home.postgres_data / "postmaster.pid", socket_lock)}
-    stranger = await asyncio.to_thread(subprocess.Popen, ["sleep", "60"])
+    stranger = await asyncio.to_thread(sleeper, *owner(home.postgres_data))
     try:
         for place, text in left.items():
             place.write_text("\n".join([str(stranger.pid), *text.splitlines()[1:]]) + "\n")
@@ -348,6 +348,12 @@ async def test_locks_whose_process_id_a_stranger_has_by_now_are_no_hindrance(hom
     finally:
         stranger.kill()
         stranger.wait()
+
+
+def sleeper(uid: int, gid: int) -> subprocess.Popen[bytes]:
+    """A process of the parts' own user: PostgreSQL takes another user's for no server of its own."""
+    as_other = {"user": uid, "group": gid, "extra_groups": []} if os.geteuid() == 0 else {}
+    return subprocess.Popen(["sleep", "60"], cwd="/", **as_other)  # type: ignore[call-overload,no-any-return]
 
 
 def exists(path: Path) -> bool:

@@ -1,0 +1,153 @@
+"""The text inventory: every place where a memory's text or vector may live, and how an agent's is found.
+
+Erase, expiry and the isolation tests go by this list; it reads and removes nothing itself. A table with an
+`agent_id` column that is missing here, or a column of one that is of no kind, fails a test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agentcore.memory.embeddings import CACHE_KEY_PREFIX
+from agentcore.memory.keys import encode_segment
+
+
+class FoundBy(StrEnum):
+    """What leads to one agent's share of a place."""
+
+    AGENT_COLUMN = "the column agent_id"
+    AGENT_SEGMENT = "the agent's id, encoded, in the key"
+    TEXT = "a digest of the text itself; equal texts of all agents share an entry"
+    NOTHING = "nothing: out of the service's reach, or never a text in it"
+
+
+@dataclass(frozen=True)
+class Place:
+    """One place. `derived`: the memories' own rows bring it back, so losing it loses time alone.
+
+    `cleared_by` says what takes a removed memory's share away.
+    """
+
+    name: str
+    found_by: FoundBy
+    derived: bool
+    cleared_by: str
+
+
+@dataclass(frozen=True)
+class OwnedTable(Place):
+    """A table of rows that belong to agents, under row security; `name` is the table's.
+
+    `text`: words of the memory, or given with it. `digests`: they confirm a text that is guessed and tell
+    none. `labels`: ids and names. Numbers, times and flags are of no kind.
+    """
+
+    text: tuple[str, ...] = ()
+    vectors: tuple[str, ...] = ()
+    digests: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RedisKeys(Place):
+    """The keys below a prefix."""
+
+    prefix: str
+
+    def pattern(self, agent_id: str) -> str:
+        """What SCAN matches: the agent's keys, or every key where they are not found by agent."""
+        if self.found_by is FoundBy.AGENT_SEGMENT:
+            return f"{self.prefix}{encode_segment(agent_id)}:*"
+        return f"{self.prefix}*"
+
+
+@dataclass(frozen=True)
+class ArchiveObjects(Place):
+    """The objects of the archive, in whichever store it is."""
+
+    def folder(self, agent_id: str) -> str:
+        """The beginning of all the agent's object keys, and of nobody else's."""
+        return f"{encode_segment(agent_id)}/"
+
+
+def _table(name: str, cleared_by: str, *, derived: bool = False, **columns: tuple[str, ...]) -> OwnedTable:
+    return OwnedTable(name, FoundBy.AGENT_COLUMN, derived, cleared_by, **columns)
+
+
+_WITH_ROW = "the memory's row, on whose deletion it cascades"
+
+TABLES: tuple[OwnedTable, ...] = (
+    _table(
+        "memories",
+        "its deletion; indexes on vectors and terms follow the row",
+        text=("content", "summary", "actions", "outcome", "entities", "facts", "keywords", "tags", "metadata",
+              "provenance"),
+        vectors=("embedding",),
+        digests=("content_hash", "term_keys"),
+        labels=("memory_id", "memory_type", "embedding_model", "interaction_id", "task_id", "session_id",
+                "user_id", "namespace", "speaker", "external_id", "superseded_by", "parent_memory_id"),
+    ),
+    _table("memory_usage", _WITH_ROW, labels=("memory_id",)),
+    _table("memory_links", _WITH_ROW, labels=("source_id", "target_id", "relation")),
+    _table(
+        "memory_history",
+        "the transaction that deletes the memory",
+        text=("before", "after"),
+        labels=("memory_id", "operation", "token_id", "trace_id"),
+    ),
+    _table(
+        "idempotency_keys",
+        "its own expiry: a retried store must not bring a deleted memory back",
+        digests=("request_digest",),
+        labels=("idempotency_key", "memory_id"),
+    ),
+    _table(
+        "archived_memories",
+        "erase: it tells where a pruned memory's copy is",
+        digests=("sha256",),
+        labels=("memory_id", "memory_type", "object_key", "reason"),
+    ),
+    _table("completed_tasks", "erase", labels=("task_id",)),
+    _table("lexical_terms", "the folding of what a deletion takes back", derived=True, digests=("term_key",)),
+    _table("lexical_totals", "the folding of what a deletion takes back", derived=True),
+    _table("lexical_deltas", "its folding", derived=True, digests=("term_keys",)),
+)
+
+WORKING_MEMORY = RedisKeys(
+    "working memory", FoundBy.AGENT_SEGMENT, True,
+    "a change or deletion of one of the task's memories, the task's end, MEMORY_WORKING_TTL",
+    prefix="memory:working:",
+)
+# Of queries alone: but a query may be a memory's text.
+SHARED_EMBEDDINGS = RedisKeys(
+    "embedding cache in Redis", FoundBy.TEXT, True, "CachingEmbedder.forget, or a day",
+    prefix=CACHE_KEY_PREFIX,
+)
+PROCESS_EMBEDDINGS = Place(
+    "embedding cache in the process", FoundBy.TEXT, True,
+    "CachingEmbedder.forget in its own process, newer entries, the end of the process",
+)
+ARCHIVE = ArchiveObjects(
+    "archive", FoundBy.AGENT_SEGMENT, False, "erase: it holds what pruning took from the tables"
+)
+EXPORTS = Place(
+    "exported files", FoundBy.NOTHING, False,
+    "their owner: `agentcore export` writes where it is told and keeps no note of it",
+)
+PROVIDERS = Place(
+    "the embedding provider, where one is remote", FoundBy.NOTHING, False,
+    "its own terms: EMBEDDING_MODEL openai or cohere sends it each text; the others send nothing",
+)
+LOGS = Place("logs", FoundBy.NOTHING, False, "nothing to clear: no text is ever logged")
+# What a removal leaves on the disk for a while, below every access the service gives.
+REMAINS = Place(
+    "dead rows, write-ahead log and column statistics of PostgreSQL, append-only file of Redis",
+    FoundBy.NOTHING, True,
+    "VACUUM and checkpoints, ANALYZE, the rewriting of the file; backups keep theirs",
+)
+
+INVENTORY: tuple[Place, ...] = (
+    *TABLES, WORKING_MEMORY, SHARED_EMBEDDINGS, PROCESS_EMBEDDINGS, ARCHIVE, EXPORTS, PROVIDERS, LOGS,
+    REMAINS,
+)

@@ -1,0 +1,190 @@
+"""Latency of memory.retrieve and memory.store with 100,000 memories of one agent, beside bare SQL + embedding.
+
+Fills through store_batch, waits for the index keeper, then measures in one process: memory.retrieve (k = 5, through
+the whole application from request bytes to response bytes, embedding included), the same SQL statements and
+embedding without anything around them, one store, 10 and 100 concurrent callers, and the size on disk. Each query
+is asked once, so no cache answers. NFR-1.1 to 1.4, AC-5, DESIGN section 7.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import resource
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.progress import Progress
+
+from agentcore.memory.api import Caller
+from agentcore.memory.lexical import idf, select_query_keys, term_keys
+from agentcore.memory.params import RetrieveParams
+from agentcore.memory.searching import MAX_POSTINGS
+from agentcore.memory.vector_store import SearchRequest
+from benchmarks.corpus import question, sentence
+from benchmarks.ledger import append, percentiles
+from benchmarks.service import Service, running_service
+
+AGENT = "bench-agent"
+BATCH = 500
+
+
+async def fill(service: Service, agent_id: str, count: int, seed: int) -> float:
+    """Store `count` memories; the seconds it took."""
+    chance = random.Random(seed)
+    there = (await service.call(agent_id, "memory.count", {}))["count"]
+    started = time.perf_counter()
+    with Progress() as progress:
+        task = progress.add_task("storing", total=count, completed=there)
+        for start in range(there, count, BATCH):
+            items = [{"content": sentence(chance)} for _ in range(min(BATCH, count - start))]
+            await service.call(agent_id, "memory.store_batch", {"items": items})
+            progress.advance(task, len(items))
+    return time.perf_counter() - started
+
+
+async def settle(service: Service) -> None:
+    """Fold the document frequencies, gather statistics, and let the index keeper do its work."""
+    for _ in range(50):
+        async with service.runtime.database.owner_transaction() as connection:
+            row = await (await connection.execute("SELECT count(*) AS waiting FROM lexical_deltas")).fetchone()
+        if row is not None and row["waiting"] == 0:
+            break
+        await service.runtime.maintenance.round()
+    async with service.runtime.database.owner_autocommit() as connection:
+        await connection.execute("VACUUM ANALYZE")
+    await service.runtime.maintenance.keep_indexes()
+
+
+async def bare(service: Service, agent_id: str, text: str) -> None:
+    """What retrieve asks of the model and of PostgreSQL, with nothing around it."""
+    parts = service.runtime.parts
+    keys = list(dict.fromkeys(term_keys(agent_id, text)))
+    vectors = await parts.embedder.embed([text], "query") if parts.embedder is not None else [None]
+    statistics = await parts.vectors.statistics(agent_id, keys)
+    chosen = select_query_keys(keys, statistics.document_frequency, MAX_POSTINGS)
+    weights = [idf(statistics.document_frequency.get(key, 0), statistics.memory_count) for key in chosen]
+    request = SearchRequest({"current": True}, vectors[0], parts.vector_model, chosen, weights, [], statistics)
+    found = await parts.vectors.search(agent_id, request)
+    await parts.storage.get(agent_id, [each.memory_id for each in found.candidates[:5]])
+
+
+async def one_by_one(service: Service, agent_id: str, count: int, chance: random.Random) -> dict[str, Any]:
+    """Retrieve and bare SQL + embedding in turn, so that the machine's moods meet both."""
+    retrieve_ms: list[float] = []
+    bare_ms: list[float] = []
+    for number in range(count + 20):
+        started = time.perf_counter()
+        await service.call(agent_id, "memory.retrieve", {"query": question(chance), "k": 5})
+        middle = time.perf_counter()
+        await bare(service, agent_id, question(chance))
+        if number >= 20:  # the first ones warm up connections and plans
+            retrieve_ms.append((middle - started) * 1_000)
+            bare_ms.append((time.perf_counter() - middle) * 1_000)
+    retrieve, plain = percentiles(retrieve_ms), percentiles(bare_ms)
+    return {"retrieve_ms": retrieve, "bare_ms": plain, "ratio_p50": round(retrieve["p50"] / plain["p50"], 2)}
+
+
+async def concurrent(service: Service, agent_id: str, callers: int, calls: int, seed: int) -> dict[str, Any]:
+    """Many callers at once: calls a second, and each call's latency."""
+    latencies: list[float] = []
+
+    async def caller(number: int) -> None:
+        chance = random.Random(seed * 1_000 + number)
+        for _ in range(calls // callers):
+            started = time.perf_counter()
+            await service.call(agent_id, "memory.retrieve", {"query": question(chance), "k": 5})
+            latencies.append((time.perf_counter() - started) * 1_000)
+
+    started = time.perf_counter()
+    await asyncio.gather(*(caller(number) for number in range(callers)))
+    return {**percentiles(latencies), "per_second": round(len(latencies) / (time.perf_counter() - started), 1)}
+
+
+async def steps(service: Service, agent_id: str, chance: random.Random) -> dict[str, float]:
+    """Where a retrieve's time goes: medians of its receipt's steps, in milliseconds."""
+    seen: dict[str, list[float]] = {}
+    memory = service.runtime.manager_for(Caller(agent_id))
+    for _ in range(100):
+        result = await memory.retrieve(RetrieveParams(query=question(chance), k=5))
+        for step, taken in result.receipt.timings_ms.items():
+            seen.setdefault(step, []).append(taken)
+    return {step: percentiles(values)["p50"] for step, values in seen.items()}
+
+
+async def stores(service: Service, agent_id: str, count: int, chance: random.Random) -> dict[str, float]:
+    """One interaction stored, embedding included."""
+    taken: list[float] = []
+    for _ in range(count):
+        interaction = {"query": question(chance), "response": sentence(chance)}
+        started = time.perf_counter()
+        await service.call(agent_id, "memory.store", {"interaction": interaction})
+        taken.append((time.perf_counter() - started) * 1_000)
+    return percentiles(taken)
+
+
+async def contexts(service: Service, agent_id: str, chance: random.Random) -> dict[str, float]:
+    """What building a context of 2,000 tokens adds to its search."""
+    taken: list[float] = []
+    for _ in range(50):
+        result = await service.call(agent_id, "memory.get_context", {"query": question(chance)})
+        taken.append(result["receipt"]["timings_ms"]["format"])
+    return percentiles(taken)
+
+
+async def disk_bytes(service: Service) -> int:
+    """The database with its indexes."""
+    async with service.runtime.database.owner_transaction() as connection:
+        row = await (await connection.execute("SELECT pg_database_size(current_database()) AS bytes")).fetchone()
+    return int(row["bytes"]) if row else 0
+
+
+async def recall_at_50(service: Service, agent_id: str, chance: random.Random, queries: int = 50) -> float:
+    """Share of the exact 50 nearest that the indexed search also gives, over real query vectors."""
+    parts = service.runtime.parts
+    if parts.embedder is None:
+        return 1.0
+    shares = []
+    for _ in range(queries):
+        [vector] = await parts.embedder.embed([question(chance)], "query")
+        shares.append(await parts.vectors.measured_recall(agent_id, vector, parts.vector_model, 50))  # type: ignore[attr-defined]
+    return round(sum(shares) / len(shares), 3)
+
+
+async def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Fill and measure; every figure."""
+    async with running_service(options.home, embedding_model=options.embedder, maintenance_in_server=False,
+                               exact_search_limit=options.exact_search_limit) as service:
+        chance = random.Random(options.seed)
+        fill_seconds = await fill(service, AGENT, options.memories, options.seed)
+        await settle(service)
+        figures: dict[str, Any] = {"fill_seconds": round(fill_seconds, 1),
+                                   "recall_at_50": await recall_at_50(service, AGENT, chance)}
+        figures |= await one_by_one(service, AGENT, options.queries, chance)
+        figures["steps_ms"] = await steps(service, AGENT, chance)
+        figures["store_ms"] = await stores(service, AGENT, options.queries // 2, chance)
+        figures["context_format_ms"] = await contexts(service, AGENT, chance)
+        for callers in (10, 100):
+            figures[f"callers_{callers}"] = await concurrent(service, AGENT, callers, options.queries * 2, callers)
+        figures["disk_mib"] = round(await disk_bytes(service) / 2**20, 1)
+        figures["resident_mib"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024, 1)
+        return figures
+
+
+def main() -> int:
+    """Parse, measure, print, note."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--memories", type=int, default=100_000)
+    parser.add_argument("--queries", type=int, default=300)
+    parser.add_argument("--embedder", default="local", help="local | hashing")
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--exact-search-limit", type=int, default=5_000)
+    parser.add_argument("--home", type=Path, help="keep the filled home here, and use it again")
+    options = parser.parse_args()
+    figures = asyncio.run(measure(options))
+    for name, value in figures.items():
+        print(f"{name:<20} {value}")
+    append("retrieval_latency", {name: value for name, value in vars(options).items() if name != "home"}, figures)
+    return 0

@@ -1,0 +1,72 @@
+"""The service as benchmarks run it: real parts in a home of their own, called through the ASGI application."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from agentcore.auth import mint_token
+from agentcore.config import Settings
+from agentcore.runtime import Runtime, open_runtime
+from agentcore.server import ENDPOINT, create_app
+
+SECRET = "a benchmark's secret, long enough for HS256"  # noqa: S105
+
+
+class Service:
+    """One running service and its callers."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self._app = create_app(runtime)
+        self._headers: dict[str, list[tuple[bytes, bytes]]] = {}
+
+    def _headers_of(self, agent_id: str) -> list[tuple[bytes, bytes]]:
+        if agent_id not in self._headers:
+            token = mint_token(SECRET, agent_id, ["memory:read", "memory:write"], 86_400, now=time.time())
+            self._headers[agent_id] = [(b"authorization", f"Bearer {token}".encode()),
+                                       (b"content-type", b"application/json")]
+        return self._headers[agent_id]
+
+    async def call(self, agent_id: str, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """One JSON-RPC call, from bytes to bytes through the whole application; raises on an error object."""
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+        scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST",
+                 "scheme": "http", "path": ENDPOINT, "raw_path": ENDPOINT.encode(), "query_string": b"",
+                 "root_path": "", "headers": self._headers_of(agent_id), "client": ("127.0.0.1", 1),
+                 "server": ("127.0.0.1", 80)}
+        sent: list[bytes] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.body":
+                sent.append(message.get("body", b""))
+
+        await self._app(scope, receive, send)
+        answer = json.loads(b"".join(sent))
+        if "error" in answer:
+            raise RuntimeError(f"{method}: {answer['error']}")
+        result: dict[str, Any] = answer["result"]
+        return result
+
+
+@asynccontextmanager
+async def running_service(home: Path | None, **overrides: Any) -> AsyncIterator[Service]:
+    """A service on real embedded parts; without `home`, in a directory that goes away again."""
+    place = home or Path(tempfile.gettempdir()) / f"agentcore-bench-{time.time_ns()}"
+    settings = Settings(_env_file=None, agentcore_home=place, jwt_secret_key=SECRET, rate_limit_per_minute=0,
+                        log_level="WARNING", **overrides)
+    try:
+        async with open_runtime(settings, log=print) as runtime:
+            yield Service(runtime)
+    finally:
+        if home is None:
+            shutil.rmtree(place, ignore_errors=True)

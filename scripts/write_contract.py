@@ -1,0 +1,55 @@
+"""Writes the committed contract to docs/reference: the OpenRPC document, the JSON Schemas, the error table.
+
+Usage: write_contract.py. A test compares the files with what this would write.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from agentcore.edge import HTTP_STATUS
+from agentcore.errors import AgentCoreError
+from agentcore.memory.jsonrpc import DISCOVER, ERRORS, TITLE, memory_methods, service_document
+from agentcore.openrpc import schema_document
+
+REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
+
+ERROR_TABLE = """\
+# Errors
+
+Every failure is a JSON-RPC error object with one of these codes. They are never renumbered. The message may be
+more precise than the one printed here; `data` names what is wrong where there is more to say, and holds
+`"retryable": true` where the same request may succeed later.
+
+The error of one call always travels with HTTP 200. The status below is that of a request whose whole answer is
+one such error: no token, a body that is too large, too many requests.
+
+| Code | Name | Class | Message | HTTP status | Retryable |
+|---|---|---|---|---|---|
+"""
+
+
+def contract_files() -> dict[str, str]:
+    """The text of each contract file by its name."""
+    methods = memory_methods()
+    schemas = schema_document([method for method in methods if method.name != DISCOVER], f"{TITLE}: params and results")
+    return {
+        "openrpc.json": json.dumps(service_document(methods), indent=2) + "\n",
+        "schemas.json": json.dumps(schemas, indent=2) + "\n",
+        "errors.md": ERROR_TABLE + "".join(_error_row(error) for error in ERRORS),
+    }
+
+
+def _error_row(error: type[AgentCoreError]) -> str:
+    status = HTTP_STATUS.get(error.code, 200)
+    retryable = "yes" if error.retryable else "no"
+    return (f"| {int(error.code)} | {error.code.name} | `{error.__name__}` | {error().message} | {status} "
+            f"| {retryable} |\n")
+
+
+if __name__ == "__main__":
+    REFERENCE.mkdir(parents=True, exist_ok=True)
+    for name, text in contract_files().items():
+        (REFERENCE / name).write_text(text, encoding="utf-8")
+        print(f"wrote {name}")

@@ -1,0 +1,233 @@
+"""Memories in and out as JSONL: nothing stored twice, nothing lost, bad lines told by number."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from agentcore.client import MemoryClient
+from agentcore.memory.models import Interaction, MemoryRecord, MemoryType
+from agentcore.memory.params import CountParams, ListParams, StoreBatchParams, StoreParams
+from tests.fixtures.serving import Done, Serving
+
+# What an import gives anew, and says so: ids, times of storing, how often it was read.
+OF_THE_STORE = {"memory_id", "created_at", "updated_at", "provenance", "access_count", "last_accessed",
+                "parent_memory_id", "expires_at"}
+MONDAY = "2026-03-02T09:{:02}:00Z"
+
+
+def day(number: int) -> datetime:
+    return datetime(2026, 1, number, 10, tzinfo=UTC)
+
+
+def conversation(count: int) -> list[dict[str, Any]]:
+    return [{"role": "user" if number % 2 else "assistant", "session": "monday",
+             "time": MONDAY.format(number % 60), "text": f"Note {number}: parcel {number * 7919} was sent."}
+            for number in range(count)]
+
+
+def write(file: Path, lines: Iterable[Any]) -> Path:
+    file.write_text("".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines))
+    return file
+
+
+def tally(done: Done) -> dict[str, int]:
+    """The summary line of an import."""
+    pairs = (pair.split(" ") for pair in done.stdout.splitlines()[0].split(", "))
+    return {name: int(count) for name, count in pairs if int(count)}
+
+
+@pytest.fixture
+def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
+    """Runs a command as this test's agent."""
+    return lambda *arguments, **more: serving.cli(*arguments, "--agent", agent_id, **more)
+
+
+async def everything(memory: MemoryClient) -> list[MemoryRecord]:
+    return (await memory.list(ListParams(limit=1_000, descending=False))).memories
+
+
+def as_carried(record: MemoryRecord) -> dict[str, Any]:
+    return record.model_dump(mode="json", exclude=OF_THE_STORE)
+
+
+async def test_a_conversation_becomes_memories_with_all_its_lines_say(
+    run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "talk.jsonl", [
+        {"role": "user", "text": "My sister Ada moved to Porto.", "time": "2026-03-02T09:30:00+01:00",
+         "session": 7, "tags": ["family"], "metadata": {"mood": "glad"}, "importance": 0.9},
+        {"speaker": "Bruno", "role": "assistant", "content": "Porto is a lovely city.",
+         "timestamp": "2026-03-02T08:31:00Z", "session_id": "7", "external_id": "m-2",
+         "memory_type": "semantic"},
+        "", {"text": "A line may be nothing but its text."}])
+    done = run("import", str(file))
+    assert (done.returncode, tally(done)) == (0, {"stored": 3})
+    first, second, third = sorted(await everything(memory), key=lambda record: record.timestamp)
+    # 09:30 at UTC+1 is a minute before 08:31 UTC.
+    assert (first.content, first.speaker, first.session_id) == ("My sister Ada moved to Porto.", "user", "7")
+    assert (first.tags, first.metadata, first.relevance_score) == (["family"], {"mood": "glad"}, 0.9)
+    assert (second.speaker, second.metadata, second.session_id) == ("Bruno", {"role": "assistant"}, "7")
+    assert (second.external_id, second.memory_type) == ("m-2", "semantic")
+    assert (third.speaker, third.session_id, third.memory_type) == (None, None, "episodic")
+
+
+async def test_a_second_import_stores_nothing_and_a_longer_file_only_what_is_new(
+    run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
+) -> None:
+    lines = conversation(40)
+    assert tally(run("import", str(write(tmp_path / "a.jsonl", lines[:25])))) == {"stored": 25}
+    assert tally(run("import", str(tmp_path / "a.jsonl"))) == {"existing": 25}
+    # The same lines in another file, written in another way.
+    spaced = [json.dumps(dict(reversed(line.items())), separators=(" , ", " : ")) for line in lines]
+    assert tally(run("import", str(write(tmp_path / "b.jsonl", spaced)))) == {"existing": 25, "stored": 15}
+    assert (await memory.count(CountParams())).count == 40
+
+
+async def test_an_import_that_was_broken_off_goes_on_where_it_stopped(
+    serving: Serving, run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
+) -> None:
+    lines = conversation(30)
+    file = write(tmp_path / "talk.jsonl", [*lines[:20], "not json", *lines[20:]])
+    stopped = run("import", str(file), "--strict")
+    assert stopped.returncode == 1
+    assert "line 21" in stopped.stderr
+    assert "Run the same command again" in stopped.stderr
+    done = run("import", str(write(file, lines)))
+    assert done.returncode == 0
+    assert sum(tally(done).values()) == 30
+    assert (await memory.count(CountParams())).count == 30
+
+
+async def test_equal_lines_of_one_file_are_asked_to_be_stored_each(
+    run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "twice.jsonl", [{"text": "Ada rang the bell.", "force": True}] * 3)
+    assert tally(run("import", str(file))) == {"stored": 3}
+    assert tally(run("import", str(file))) == {"existing": 3}
+    assert (await memory.count(CountParams())).count == 3
+
+
+@pytest.mark.parametrize(("bad", "reason"), [
+    ("{", "is not JSON"),
+    ("[1, 2]", "is not a JSON object"),
+    ('{"text": NaN}', "NaN is no number"),
+    ('{"role": "user"}', "text: Field required"),
+    ('{"text": ""}', "text: String should have at least 1 character"),
+    ('{"text": "nul \\u0000 byte"}', "NUL"),
+    ('{"text": "a", "time": "yesterday"}', "time: Input should be a valid datetime"),
+    ('{"text": "a", "colour": "blue"}', "unknown field 'colour'"),
+    ('{"text": "a", "importance": 7}', "importance"),
+    ('{"text": "a", "memory_type": "iconic"}', "memory_type"),
+    ('{"text": "a", "expires_at": "2001-01-01T00:00:00Z"}', "expired at 2001-01-01"),
+    ('{"text": "a", "metadata": ' + '{"a": ' * 5_000 + "1" + "}" * 5_000 + "}", "nested too deeply"),
+], ids=lambda value: str(value)[:24])
+def test_a_bad_line_is_told_by_number_and_reason_and_the_rest_is_stored(
+    run: Callable[..., Done], bad: str, reason: str
+) -> None:
+    good = conversation(2)
+    done = run("import", "-", said=f"{json.dumps(good[0])}\n{bad}\n{json.dumps(good[1])}\n")
+    assert (done.returncode, tally(done)) == (1, {"stored": 2, "failed": 1})
+    assert "line 2: " in done.stderr
+    assert reason in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_what_is_not_worth_storing_is_counted_by_reason_and_can_be_forced(run: Callable[..., Done]) -> None:
+    said = "".join(json.dumps({"text": text}) + "\n" for text in ("hi", "Good morning!", "Ada paints boats."))
+    done = run("import", "-", said=said)
+    assert (done.returncode, tally(done)) == (0, {"stored": 1, "rejected": 2})
+    assert "rejected 2: greeting" in done.stdout
+    assert tally(run("import", "-", "--force", said=said)) == {"existing": 1, "stored": 2}
+
+
+async def test_export_and_import_into_another_memory_give_equal_memories(
+    serving: Serving, memory: MemoryClient, tmp_path: Path, agent_id: str
+) -> None:
+    await memory.store_batch(StoreBatchParams(items=[
+        StoreParams(content="Ada prefers tea.", speaker="Ada", session_id="s", task_id="t", user_id="u",
+                    namespace="n", tags=["drinks", "ünïcode"], importance=0.7, external_id="x-1",
+                    metadata={"nested": {"list": [1, 2.5, None, "three"]}}, timestamp=day(1)),
+        StoreParams(content="Pinned: the code is 4711.\nSecond line.", pinned=True, memory_type=MemoryType.SEMANTIC,
+                    timestamp=day(2), importance=0.0),
+        StoreParams(interaction=Interaction(query="Deploy it", response="Done.", interaction_id="i-1",
+                                            actions=["make build", {"tool": "deploy", "result": "ok"}],
+                                            outcome={"success": True}),
+                    memory_type=MemoryType.PROCEDURAL, timestamp=day(3)),
+        StoreParams(interaction=Interaction(actions=["restart"], outcome=False), force=True,
+                    timestamp=day(4)),
+        StoreParams(content="hello", force=True, timestamp=day(5)),
+        StoreParams(content="hello", force=True, timestamp=day(5)),
+        StoreParams(content="Soon forgotten.", ttl_seconds=86_400, timestamp=day(6)),
+    ]))
+    before = await everything(memory)
+    file = tmp_path / "out.jsonl"
+    exported = serving.cli("export", str(file), "--agent", agent_id)
+    assert exported.returncode == 0
+    assert "exported 7 memories" in exported.stderr
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    other = f"agent-{uuid4()}"
+    done = serving.cli("import", str(file), "--agent", other)
+    assert (done.returncode, tally(done)) == (0, {"stored": 7})
+    async with serving.client(other) as copy:
+        after = await everything(copy)
+    assert [as_carried(record) for record in after] == [as_carried(record) for record in before]
+    [ends_before], [ends_after] = ([each.expires_at for each in records if each.expires_at]
+                                   for records in (before, after))
+    assert abs((ends_after - ends_before).total_seconds()) < 5
+    assert tally(serving.cli("import", str(file), "--agent", other)) == {"existing": 7}
+
+
+async def test_a_parent_is_found_again_under_its_new_id(
+    serving: Serving, memory: MemoryClient, agent_id: str
+) -> None:
+    parent = await memory.store(StoreParams(content="Ada talked about boats.", timestamp=day(1)))
+    await memory.store(StoreParams(content="Ada owns a boat.", parent_memory_id=parent.memory_id,
+                                   timestamp=day(2)))
+    exported = serving.cli("export", "--agent", agent_id)
+    other = f"agent-{uuid4()}"
+    assert tally(serving.cli("import", "-", "--agent", other, said=exported.stdout)) == {"stored": 2}
+    async with serving.client(other) as copy:
+        older, younger = await everything(copy)
+    assert older.memory_id != parent.memory_id
+    assert younger.parent_memory_id == older.memory_id
+
+
+async def test_more_memories_than_a_page_come_out_oldest_first_and_filtered(
+    serving: Serving, memory: MemoryClient, agent_id: str
+) -> None:
+    await memory.store_batch(StoreBatchParams(items=[
+        StoreParams(content=f"Reading {number}", timestamp=day(1) + timedelta(minutes=number),
+                    namespace="odd" if number % 2 else "even") for number in range(600)]))
+    lines = serving.cli("export", "--agent", agent_id).stdout.splitlines()
+    assert [json.loads(line)["text"] for line in lines] == [f"Reading {number}" for number in range(600)]
+    assert len(serving.cli("export", "--agent", agent_id, "--namespace", "odd").stdout.splitlines()) == 300
+
+
+def test_an_export_that_fails_leaves_no_half_file(serving: Serving, agent_id: str, tmp_path: Path) -> None:
+    (tmp_path / "kept.jsonl").write_text("before\n")
+    done = serving.cli("export", str(tmp_path / "kept.jsonl"), "--token", "no.real.token")
+    assert done.returncode == 1
+    assert (tmp_path / "kept.jsonl").read_text() == "before\n"
+    assert list(tmp_path.iterdir()) == [tmp_path / "kept.jsonl"]
+
+
+def test_an_import_without_a_service_says_so_once(serving: Serving, agent_id: str) -> None:
+    nowhere = ("--url", "http://127.0.0.1:9")
+    done = serving.cli("import", "-", "--agent", agent_id, *nowhere, said='{"text": "a"}\n')
+    assert done.returncode == 1
+    assert "No service answers at http://127.0.0.1:9" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_file_that_is_not_there_is_a_usage_error(run: Callable[..., Done]) -> None:
+    done = run("import", "missing.jsonl")
+    assert done.returncode == 2
+    assert "missing.jsonl" in done.stderr

@@ -1,0 +1,172 @@
+"""The service on a real socket: where it listens, large bodies, and a stop that finishes what it took."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from agentcore.auth import mint_token
+from agentcore.errors import StartupError
+from agentcore.server import ENDPOINT, create_app, serve, stop_on_signals
+from tests.fixtures.edge import METHODS, SECRET, edge_runtime, request
+from tests.fixtures.rpc_methods import Gate
+
+HEADERS = {"authorization": "Bearer " + mint_token(SECRET, "ada", [], 36_000)}
+
+
+@dataclass
+class Served:
+    url: str
+    stopping: asyncio.Event
+    ended: asyncio.Task[None]
+    gate: Gate
+
+    async def post(self, body: object, http: httpx.AsyncClient) -> httpx.Response:
+        return await http.post(self.url + ENDPOINT, json=body, headers=HEADERS)
+
+
+@asynccontextmanager
+async def served(grace_seconds: float = 5.0, host: str = "127.0.0.1") -> AsyncIterator[Served]:
+    stopping, gate = asyncio.Event(), Gate()
+    listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    app = create_app(edge_runtime(max_body_bytes=1_000_000), stopping=stopping, methods=[*METHODS, gate.method()])
+    ended = asyncio.create_task(serve(
+        app, host=host, port=0, stopping=stopping, grace_seconds=grace_seconds, on_listening=listening.set_result))
+    await asyncio.wait({listening, ended}, return_when=asyncio.FIRST_COMPLETED)
+    try:
+        yield Served(listening.result(), stopping, ended, gate)
+    finally:
+        stopping.set()
+        gate.go.set()
+        await ended
+
+
+async def test_it_says_where_it_listens_and_answers_there() -> None:
+    async with served() as service, httpx.AsyncClient() as http:
+        response = await service.post(request("subtract", [42, 23]), http)
+        silence = await service.post({"jsonrpc": "2.0", "method": "notify_hello", "params": [1]}, http)
+    assert service.url.startswith("http://127.0.0.1:")
+    assert not service.url.endswith(":0")
+    assert (response.status_code, response.json()["result"]) == (200, 19)
+    assert (silence.status_code, silence.content) == (204, b"")
+    assert "server" not in response.headers
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
+async def test_it_listens_on_ipv6_too() -> None:
+    async with served(host="::1") as service, httpx.AsyncClient() as http:
+        assert service.url.startswith("http://[::1]:")
+        assert (await service.post(request("get_data"), http)).status_code == 200
+
+
+async def test_a_port_that_is_taken_stops_the_start_with_a_sentence() -> None:
+    async with served() as service:
+        port = int(service.url.rpartition(":")[2])
+        with pytest.raises(StartupError, match=rf"Cannot listen on 127.0.0.1:{port} .*choose another HOST or PORT"):
+            await serve(create_app(edge_runtime()), host="127.0.0.1", port=port, stopping=asyncio.Event(),
+                        grace_seconds=1, on_listening=lambda url: None)
+
+
+async def test_an_address_that_is_not_ours_stops_the_start() -> None:
+    with pytest.raises(StartupError, match="Cannot listen on no.such.host.invalid:0"):
+        await serve(create_app(edge_runtime()), host="no.such.host.invalid", port=0, stopping=asyncio.Event(),
+                    grace_seconds=1, on_listening=lambda url: None)
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_ten_megabytes_are_refused_and_the_connection_stays_good(chunked: bool) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(100):
+            yield b"x" * 100_000
+
+    async with served() as service, httpx.AsyncClient() as http:
+        for _ in range(2):
+            response = await http.post(
+                service.url + ENDPOINT, content=chunks() if chunked else b"x" * 10_000_000, headers=HEADERS)
+            assert (response.status_code, response.json()["error"]["code"]) == (413, -32003)
+        assert (await service.post(request("get_data"), http)).status_code == 200
+
+
+async def test_a_large_body_without_a_token_is_told_so() -> None:
+    async with served() as service, httpx.AsyncClient() as http:
+        response = await http.post(service.url + ENDPOINT, content=b"x" * 10_000_000)
+        assert response.status_code == 401
+
+
+async def test_a_stop_finishes_the_calls_it_took() -> None:
+    async with served() as service, httpx.AsyncClient() as http, httpx.AsyncClient() as other:
+        assert (await service.post(request("get_data"), other)).status_code == 200
+        taken = asyncio.create_task(service.post([request("wait"), request("get_data")], http))
+        await service.gate.entered.acquire()
+        service.stopping.set()
+        assert not service.ended.done()
+        service.gate.go.set()
+        response = await taken
+        assert response.status_code == 200
+        assert [answer.get("result") for answer in response.json()] == [None, ["hello", 5]]
+        await service.ended
+        with pytest.raises(httpx.ConnectError):
+            await service.post(request("get_data"), other)
+
+
+async def test_a_stop_does_not_wait_for_ever() -> None:
+    async with served(grace_seconds=0.1) as service, httpx.AsyncClient() as http:
+        taken = asyncio.create_task(service.post(request("wait"), http))
+        await service.gate.entered.acquire()
+        service.stopping.set()
+        async with asyncio.timeout(10):
+            await service.ended
+        assert not service.gate.go.is_set()
+        with contextlib.suppress(httpx.HTTPError):
+            await taken
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_asks_for_the_stop(sent: signal.Signals) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    stopping = asyncio.Event()
+    with stop_on_signals(stopping):
+        os.kill(os.getpid(), sent)
+        async with asyncio.timeout(10):
+            await stopping.wait()
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+async def exchange(url: str, raw: bytes) -> bytes:
+    """What a server says to bytes on a socket, until it has answered once."""
+    host, port = url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        writer.write(raw)
+        head = await reader.readuntil(b"\r\n\r\n")
+        return head
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_expect_100_is_answered_with_the_refusal_itself() -> None:
+    async with served() as service:
+        head = (f"POST {ENDPOINT} HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\nExpect: 100-continue\r\n"
+                f"Authorization: {HEADERS['authorization']}\r\n\r\n")
+        assert (await exchange(service.url, head.encode())).startswith(b"HTTP/1.1 413 ")
+
+
+async def test_pipelined_requests_are_answered_in_order() -> None:
+    body = json.dumps(request("get_data")).encode()
+    one: dict[str, Any] = {"host": "x", "content-length": len(body), **HEADERS}
+    raw = f"POST {ENDPOINT} HTTP/1.1\r\n".encode() + "".join(
+        f"{name}: {value}\r\n" for name, value in one.items()).encode() + b"\r\n" + body
+    async with served() as service:
+        assert (await exchange(service.url, raw * 3)).startswith(b"HTTP/1.1 200 ")

@@ -1,0 +1,91 @@
+"""One agent's calls a minute: a bucket that refills evenly, and is forgotten when it is full again."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentcore.errors import RateLimited, TooLarge
+from agentcore.ratelimit import RateLimit
+
+
+class Clock:
+    now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def wait_of(limit: RateLimit, agent_id: str, calls: int) -> float:
+    with pytest.raises(RateLimited) as caught:
+        limit.admit(agent_id, calls)
+    return float(caught.value.data["retry_after_seconds"])
+
+
+def test_a_minutes_calls_may_come_at_once_and_then_one_waits_as_long_as_it_says() -> None:
+    clock = Clock()
+    limit = RateLimit(60, clock)
+    limit.admit("ada", 60)
+    assert wait_of(limit, "ada", 1) == 1.0
+    assert wait_of(limit, "ada", 30) == 30.0
+    clock.now += 29.5
+    assert wait_of(limit, "ada", 30) == 0.5
+    clock.now += 0.5
+    limit.admit("ada", 30)
+    assert wait_of(limit, "ada", 1) == 1.0
+
+
+def test_what_is_refused_takes_nothing() -> None:
+    limit = RateLimit(10, Clock())
+    limit.admit("ada", 9)
+    for _ in range(5):
+        wait_of(limit, "ada", 2)
+    limit.admit("ada", 1)
+
+
+def test_agents_do_not_share_a_bucket() -> None:
+    limit = RateLimit(1, Clock())
+    for agent_id in ("a", "b", "a:b", ""):
+        limit.admit(agent_id, 1)
+    assert wait_of(limit, "a", 1) == 60.0
+
+
+@pytest.mark.parametrize("pause", [60.0, 90.0, 120.0, 100_000.0])
+def test_a_bucket_is_full_again_after_a_minute_and_never_fuller(pause: float) -> None:
+    clock = Clock()
+    limit = RateLimit(10, clock)
+    limit.admit("ada", 10)
+    clock.now += pause
+    limit.admit("ada", 10)
+    wait_of(limit, "ada", 1)
+
+
+def test_an_empty_bucket_is_not_forgotten_before_it_is_full() -> None:
+    clock = Clock()
+    limit = RateLimit(60, clock)
+    clock.now += 59
+    limit.admit("ada", 60)
+    clock.now += 2  # the generation turns
+    limit.admit("bob", 1)
+    assert wait_of(limit, "ada", 10) == 8.0
+
+
+def test_agents_that_left_take_no_memory() -> None:
+    clock = Clock()
+    limit = RateLimit(10, clock)
+    for number in range(1_000):
+        limit.admit(f"agent {number}", 1)
+    for _ in range(3):
+        clock.now += 61
+        limit.admit("ada", 1)
+    assert len(limit) == 1
+
+
+def test_more_calls_than_a_minute_allows_are_never_admitted() -> None:
+    with pytest.raises(TooLarge, match="A batch of 11 calls is more than an agent may make in a minute"):
+        RateLimit(10).admit("ada", 11)
+
+
+def test_zero_means_unlimited() -> None:
+    limit = RateLimit(0)
+    limit.admit("ada", 1_000_000)
+    assert len(limit) == 0
