@@ -41,7 +41,7 @@ from agentcore.telemetry import Metrics, Trace, new_request_id
 
 MAX_TRACE_ID_CHARS = 255
 
-# Where one error answers the whole request. Every other one, and the error of a single call, travels with 200.
+# Where one error answers the whole request; every other, and the error of one call, travels with 200.
 HTTP_STATUS = {
     JsonRpcErrorCode.AUTHENTICATION_FAILED: 401,
     JsonRpcErrorCode.TOO_LARGE: 413,

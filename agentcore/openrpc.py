@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from pydantic import BaseModel, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
 
 from agentcore.errors import AgentCoreError
 
@@ -30,6 +31,13 @@ class Described(Protocol):
     def positional(self) -> tuple[str, ...]: ...
 
 
+class _WithoutFieldTitles(GenerateJsonSchema):
+    """A title made from a field's name says nothing that the name does not."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
 def json_schemas(methods: Iterable[Described], ref_template: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Schemas by `<method>.params` and `<method>.result`, and the definitions they refer to."""
     listed = list(methods)
@@ -37,7 +45,8 @@ def json_schemas(methods: Iterable[Described], ref_template: str) -> tuple[dict[
         (f"{method.name}.params", "validation", TypeAdapter(method.params)) for method in listed]
     results: list[tuple[str, Any, TypeAdapter[Any]]] = [
         (f"{method.name}.result", "serialization", TypeAdapter(method.result)) for method in listed]
-    found, shared = TypeAdapter.json_schemas([*params, *results], ref_template=ref_template)
+    found, shared = TypeAdapter.json_schemas(
+        [*params, *results], ref_template=ref_template, schema_generator=_WithoutFieldTitles)
     return {name: schema for (name, _), schema in found.items()}, shared.get("$defs", {})
 
 

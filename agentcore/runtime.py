@@ -26,6 +26,7 @@ from agentcore.maintenance.rounds import Maintenance
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import ARCHIVES, Archive
 from agentcore.memory.embeddings import (
+    DEFAULT_MODEL_NAMES,
     EMBEDDERS,
     BatchingEmbedder,
     CachingEmbedder,
@@ -147,6 +148,7 @@ async def open_runtime(
         embedder = await _embedder(settings, redis, metrics, stack)
         await _check_dimensions(database, embedder, settings)
         parts = _parts(settings, home, database, redis, embedder, metrics)
+        await asyncio.to_thread(parts.count_tokens, "the first count loads the tables")
         maintenance = Maintenance(database, parts, settings.maintenance_interval_seconds)
         runtime = Runtime(
             settings, home, database, redis, parts, _verifier(settings, home), metrics, maintenance
@@ -220,7 +222,7 @@ async def _embedder(
         return None
     keys = {"openai": settings.openai_api_key, "cohere": settings.cohere_api_key}
     options = EmbedderOptions(
-        model_name=settings.embedding_model_name or "",
+        model_name=settings.embedding_model_name or DEFAULT_MODEL_NAMES.get(settings.embedding_model, ""),
         dimensions=settings.embedding_dimensions,
         cache_directory=cache_of(settings),
         api_key=_revealed(keys.get(settings.embedding_model)),
@@ -288,6 +290,7 @@ def _parts(
         accesses=AccessQueue(),
         policy=MemoryPolicy(
             capacities={"episodic": settings.memory_episodic_capacity},
+            pruning_strategy=settings.memory_pruning_strategy,
             idempotency_ttl_seconds=settings.idempotency_ttl,
             embedding_dimensions=settings.embedding_dimensions,
             limits=limits,

@@ -46,7 +46,8 @@ def _operator_routes(runtime: Runtime, stopping: asyncio.Event) -> list[Route]:
 
     async def readyz(request: Request) -> Response:
         parts = await runtime.readiness()
-        ready = not stopping.is_set() and all(part["ok"] or not part.get("required", True) for part in parts.values())
+        complete = all(part["ok"] or not part.get("required", True) for part in parts.values())
+        ready = complete and not stopping.is_set()
         status = "stopping" if stopping.is_set() else "ready" if ready else "not ready"
         return JSONResponse({"status": status, "parts": parts}, 200 if ready else 503)
 

@@ -18,12 +18,12 @@ REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 ERROR_TABLE = """\
 # Errors
 
-Every failure is a JSON-RPC error object with one of these codes. They are never renumbered. The message may be
-more precise than the one printed here; `data` names what is wrong where there is more to say, and holds
+Every failure is a JSON-RPC error object with one of these codes. They are never renumbered. The message may
+be more precise than the one printed here; `data` names what is wrong where there is more to say, and holds
 `"retryable": true` where the same request may succeed later.
 
-The error of one call always travels with HTTP 200. The status below is that of a request whose whole answer is
-one such error: no token, a body that is too large, too many requests.
+The error of one call always travels with HTTP 200. The status below is that of a request whose whole answer
+is one such error: no token, a body that is too large, too many requests.
 
 | Code | Name | Class | Message | HTTP status | Retryable |
 |---|---|---|---|---|---|
@@ -33,7 +33,8 @@ one such error: no token, a body that is too large, too many requests.
 def contract_files() -> dict[str, str]:
     """The text of each contract file by its name."""
     methods = memory_methods()
-    schemas = schema_document([method for method in methods if method.name != DISCOVER], f"{TITLE}: params and results")
+    described = [method for method in methods if method.name != DISCOVER]
+    schemas = schema_document(described, f"{TITLE}: params and results")
     return {
         "openrpc.json": json.dumps(service_document(methods), indent=2) + "\n",
         "schemas.json": json.dumps(schemas, indent=2) + "\n",

@@ -79,14 +79,14 @@ class Import:
         """Take one line; a full batch is stored."""
         line = numbered.line
         if line is None:
-            self._fail(numbered.number, numbered.problem or "is no line")
+            await self._refuse(numbered.number, numbered.problem or "is no line")
             return
         if line.parent_memory_id is not None and line.parent_memory_id not in self._ids:
             await self.flush()  # its parent may be waiting, without an id yet
         try:
             params = store_params(line, numbered.key, now=datetime.now(UTC), ids=self._ids)
         except (BadLine, ValidationError) as problem:
-            self._fail(numbered.number, str(problem))
+            await self._refuse(numbered.number, str(problem))
             return
         if self._forced:
             params = params.model_copy(update={"force": True})
@@ -108,7 +108,7 @@ class Import:
         except _OF_ONE_LINE as error:
             # A batch is one transaction: halve it until the lines at fault stand alone.
             if len(waiting) == 1:
-                self._fail(waiting[0][0].number, error.message)
+                await self._refuse(waiting[0][0].number, error.message)
                 return
             middle = len(waiting) // 2
             await self._store(waiting[:middle])
@@ -119,9 +119,10 @@ class Import:
             if numbered.line and numbered.line.memory_id and result.memory_id:
                 self._ids[numbered.line.memory_id] = result.memory_id
 
-    def _fail(self, number: int, problem: str) -> None:
+    async def _refuse(self, number: int, problem: str) -> None:
         self._tally.outcomes["failed"] += 1
         if self._strict:
+            await self.flush()
             raise InvalidParams(f"line {number}: {problem}")
         if self._tally.outcomes["failed"] <= REPORTED_LINES:
             say(f"line {number}: {problem}")

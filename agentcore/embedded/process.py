@@ -100,8 +100,12 @@ class Child:
 def processes_in(directory: Path, names: Collection[str]) -> list[int]:
     """Processes of those programs that work in `directory`: a mark that outlives every file."""
     place = str(directory.resolve())
-    return [each.pid for each in psutil.process_iter(["name", "cwd"])
-            if each.info["name"] in names and each.info["cwd"] == place]
+    found = []
+    for each in psutil.process_iter(["cwd"]):
+        with suppress(psutil.Error):
+            if each.info["cwd"] == place and each.name() in names:
+                found.append(each.pid)
+    return found
 
 
 async def end_processes(find: Callable[[], list[int]], steps: Steps) -> None:

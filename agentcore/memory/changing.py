@@ -164,13 +164,15 @@ async def prune(parts: MemoryParts, caller: Caller, params: PruneParams) -> list
     """
     layer = params.memory_layer.value
     rows = await parts.storage.prunable(caller.agent_id, layer)
-    policy = PruningPolicy(params.strategy, parts.policy.capacities.get(layer, 0), params.target)
+    named = "strategy" in params.model_fields_set
+    strategy = params.strategy if named else parts.policy.pruning_strategy
+    policy = PruningPolicy(strategy, parts.policy.capacities.get(layer, 0), params.target)
     going = decide([Prunable(**row) for row in rows], policy, parts.clock())
     if params.dry_run:
         return [each.memory_id for each in going]
     gone: list[UUID] = []
     for start in range(0, len(going), PRUNE_CHUNK):
-        gone += await _prune_chunk(parts, caller, going[start : start + PRUNE_CHUNK], params.strategy)
+        gone += await _prune_chunk(parts, caller, going[start : start + PRUNE_CHUNK], strategy)
     return gone
 
 

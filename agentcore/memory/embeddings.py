@@ -45,6 +45,13 @@ EMBEDDERS: Mapping[str, str] = {
     "cohere": "agentcore.providers.cohere_embedder:CohereEmbedder",
 }
 
+# The model of a provider where `EMBEDDING_MODEL_NAME` names none.
+DEFAULT_MODEL_NAMES: Mapping[str, str] = {
+    "local": "all-MiniLM-L6-v2",
+    "openai": "text-embedding-3-small",
+    "cohere": "embed-english-v3.0",
+}
+
 CACHE_KEY_PREFIX = "memory:embedding:"
 MAX_CACHE_BYTES = 64 * 1024 * 1024
 CACHE_ENTRY_OVERHEAD_BYTES = 320

@@ -80,8 +80,8 @@ def memory_methods() -> list[RpcMethod[MemoryCall]]:
 
 def service_document(methods: Sequence[RpcMethod[MemoryCall]]) -> dict[str, Any]:
     """The OpenRPC document of the memory methods; discovery itself is no part of it."""
-    return openrpc_document(
-        [method for method in methods if method.name != DISCOVER], ERRORS, title=TITLE, version=CONTRACT_VERSION)
+    described = [method for method in methods if method.name != DISCOVER]
+    return openrpc_document(described, ERRORS, title=TITLE, version=CONTRACT_VERSION)
 
 
 def _handler(attribute: str) -> Callable[[MemoryCall, Any], Awaitable[Any]]:

@@ -24,6 +24,7 @@ class MemoryPolicy:
     """The figures of one service: capacities in memories, times in seconds."""
 
     capacities: Mapping[str, int] = field(default_factory=dict)
+    pruning_strategy: str = "least_relevant"
     idempotency_ttl_seconds: int = 7 * 86_400
     embedding_dimensions: int = 384
     weights: RetrievalWeights = field(default_factory=RetrievalWeights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import stat
 from collections.abc import Callable, Iterable
@@ -91,18 +92,34 @@ async def test_a_second_import_stores_nothing_and_a_longer_file_only_what_is_new
     assert (await memory.count(CountParams())).count == 40
 
 
-async def test_an_import_that_was_broken_off_goes_on_where_it_stopped(
-    serving: Serving, run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
+async def test_an_import_that_was_killed_goes_on_where_it_stopped(
+    serving: Serving, memory: MemoryClient, tmp_path: Path, agent_id: str
+) -> None:
+    lines = conversation(400)
+    killed = serving.open_cli("import", "-", "--agent", agent_id)
+    assert killed.stdin is not None
+    killed.stdin.write("".join(f"{json.dumps(line)}\n" for line in lines[:300]))
+    killed.stdin.flush()
+    async with asyncio.timeout(60):
+        # It waits for more lines: what makes no full batch is not stored yet.
+        while (stored := (await memory.count(CountParams())).count) < 250:
+            pass
+    killed.kill()
+    killed.communicate()
+    assert stored == 250
+    done = serving.cli("import", str(write(tmp_path / "talk.jsonl", lines)), "--agent", agent_id)
+    assert (done.returncode, tally(done)) == (0, {"existing": 250, "stored": 150})
+    assert (await memory.count(CountParams())).count == 400
+
+
+async def test_a_strict_import_stores_what_stands_before_the_bad_line(
+    run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
 ) -> None:
     lines = conversation(30)
-    file = write(tmp_path / "talk.jsonl", [*lines[:20], "not json", *lines[20:]])
-    stopped = run("import", str(file), "--strict")
-    assert stopped.returncode == 1
-    assert "line 21" in stopped.stderr
-    assert "Run the same command again" in stopped.stderr
-    done = run("import", str(write(file, lines)))
-    assert done.returncode == 0
-    assert sum(tally(done).values()) == 30
+    stopped = run("import", str(write(tmp_path / "a.jsonl", [*lines[:20], "not json", *lines[20:]])), "--strict")
+    assert (stopped.returncode, tally(stopped)) == (1, {"stored": 20, "failed": 1})
+    assert "stopped after line 20: line 21: is not JSON" in stopped.stderr
+    assert tally(run("import", str(write(tmp_path / "a.jsonl", lines)))) == {"existing": 20, "stored": 10}
     assert (await memory.count(CountParams())).count == 30
 
 
@@ -155,8 +172,8 @@ async def test_export_and_import_into_another_memory_give_equal_memories(
         StoreParams(content="Ada prefers tea.", speaker="Ada", session_id="s", task_id="t", user_id="u",
                     namespace="n", tags=["drinks", "ünïcode"], importance=0.7, external_id="x-1",
                     metadata={"nested": {"list": [1, 2.5, None, "three"]}}, timestamp=day(1)),
-        StoreParams(content="Pinned: the code is 4711.\nSecond line.", pinned=True, memory_type=MemoryType.SEMANTIC,
-                    timestamp=day(2), importance=0.0),
+        StoreParams(content="Pinned: the code is 4711.\nSecond line.", pinned=True, importance=0.0,
+                    memory_type=MemoryType.SEMANTIC, timestamp=day(2)),
         StoreParams(interaction=Interaction(query="Deploy it", response="Done.", interaction_id="i-1",
                                             actions=["make build", {"tool": "deploy", "result": "ok"}],
                                             outcome={"success": True}),

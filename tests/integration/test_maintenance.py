@@ -90,11 +90,10 @@ async def test_folding_changes_no_figure(agent: Agent) -> None:
 
 
 async def test_only_one_process_leads(agent: Agent) -> None:
-    async with leadership(agent.runtime.database) as first:
-        async with leadership(agent.runtime.database) as second:
-            assert first is not None
-            await first.confirm()
-            assert second is None
+    async with leadership(agent.runtime.database) as first, leadership(agent.runtime.database) as second:
+        assert first is not None
+        await first.confirm()
+        assert second is None
     async with leadership(agent.runtime.database) as again:
         assert again is not None
 

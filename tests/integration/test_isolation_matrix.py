@@ -1,0 +1,439 @@
+"""The isolation matrix: every method x every place of the text inventory, called by one agent with all that is another's.
+
+A method without a row here fails, and so does a table, a column or a Redis key that the inventory does not know.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import secrets
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from agentcore.auth import mint_token
+from agentcore.client import MemoryClient
+from agentcore.database import Connection, Database
+from agentcore.errors import AgentCoreError
+from agentcore.maintenance.folding import fold_deltas
+from agentcore.memory import params as ask
+from agentcore.memory.api import METHODS, Caller, MemoryApi, Method
+from agentcore.memory.inventory import ARCHIVE, TABLES, RedisKeys
+from agentcore.memory.inventory import INVENTORY as PLACES
+from agentcore.memory.manager import MemoryManager
+from agentcore.memory.models import Link, MemoryType, Strict
+from agentcore.memory.params import PruneParams, RetrieveParams, StoreBatchParams, StoreParams, UpdateParams
+from agentcore.memory.storage import MemoryStorage
+from agentcore.memory.vector_store import PgVectorStore
+from agentcore.runtime import Runtime
+from agentcore.server import create_app
+from tests.fixtures.memory import Agent
+from tests.fixtures.places import holdings
+from tests.fixtures.services import Services
+
+MOMENT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LATER = MOMENT + timedelta(days=30)
+SHARED: dict[str, Any] = {
+    "task_id": "trip", "session_id": "s-1", "user_id": "u-1", "namespace": "n-1", "speaker": "Ada",
+    "tags": ["keys"], "metadata": {"room": "hall"},
+}
+TEXTS = {
+    "episodic": "{} keeps the spare key under the blue flower pot.",
+    "semantic": "The alarm code of {} is 4711 and changes in May.",
+    "procedural": "To open the shed of {}, lift the door and turn the key twice.",
+    "working": "Right now {} is looking for the spare key.",
+}
+FILTERS: list[dict[str, Any]] = [
+    {}, {"task_id": "trip"}, {"session_id": "s-1"}, {"user_id": "u-1"}, {"namespace": "n-1"}, {"tags": ["keys"]},
+    {"entities": ["Ada"]}, {"keywords": ["key"]}, {"memory_types": ["episodic", "working"]},
+    {"min_importance": 0.0}, {"after": MOMENT, "before": LATER}, {"task_id": "only-theirs"},
+]
+UUID_FORM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+VOLATILE = {"timings_ms", "created_at", "updated_at", "expires_at"}
+
+
+# --- what an agent owns ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Estate:
+    """An agent with something in every place. Equal words give equal estates, but for the ids."""
+
+    agent: Agent
+    word: str
+    ids: tuple[UUID, ...]
+    cursor: str
+
+
+async def _begin(agent: Agent, word: str) -> list[UUID]:
+    items = [
+        StoreParams.model_validate({
+            **SHARED, "content": text.format(word), "memory_type": layer, "external_id": f"x-{number}",
+            "idempotency_key": f"k-{number}", "timestamp": MOMENT + timedelta(minutes=number)})
+        for number, (layer, text) in enumerate(TEXTS.items())
+    ]
+    stored = await agent.memory.store_batch(StoreBatchParams(items=items))
+    ids = [each.memory_id for each in stored.results if each.memory_id is not None]
+    ids.append(await agent.stored_id(
+        f"The neighbour of {word} has a second key.", timestamp=MOMENT + timedelta(hours=1),
+        links=[Link(target_id=ids[0], relation="beside")], parent_memory_id=ids[0]))
+    await agent.memory.update(UpdateParams.model_validate(
+        {"memory_id": ids[1], "updates": {"content": f"The alarm code of {word} is 1174.", "tags": ["codes"]}}))
+    ids.append(await agent.stored_id(
+        f"{word} once owned a canoe.", memory_type="procedural", timestamp=MOMENT - timedelta(days=900)))
+    pruned = await agent.memory.prune(
+        PruneParams(memory_layer=MemoryType.PROCEDURAL, strategy="oldest_first", target=1))
+    assert pruned.memory_ids == ids[-1:]
+    await agent.memory.complete_task(ask.CompleteTaskParams(task_id="done"))
+    return ids
+
+
+async def _finish(agent: Agent, word: str, ids: list[UUID]) -> Estate:
+    ids.append(await agent.stored_id(
+        f"Only {word} knows the way to the cellar.", timestamp=MOMENT + timedelta(hours=2),
+        task_id=f"only-{word}", idempotency_key=f"only-{word}"))
+    parts = agent.runtime.parts
+    parts.accesses.note(agent.agent_id, [ids[0], ids[0], ids[2]], MOMENT)
+    await parts.accesses.flush(parts.storage)
+    context = await agent.memory.get_context(ask.ContextParams(query=f"{word}'s spare key?", task_id="trip"))
+    assert word in context.context
+    page = await agent.memory.list(ask.ListParams(limit=1))
+    assert page.next_cursor is not None
+    return Estate(agent, word, tuple(ids), page.next_cursor)
+
+
+async def _settle(runtime: Runtime, agents: dict[Agent, str]) -> list[Estate]:
+    """An estate each, side by side: a part of it is folded, a part not yet."""
+    begun = [await _begin(agent, word) for agent, word in agents.items()]
+    await runtime.parts.accesses.flush(runtime.parts.storage)
+    await fold_deltas(runtime.database)
+    estates = [await _finish(agent, word, ids) for (agent, word), ids in zip(agents.items(), begun, strict=True)]
+    assert runtime.redis is not None
+    async for key in runtime.redis.scan_iter(match="memory:working:*"):
+        await runtime.redis.expire(key, 1_000)  # so that a time that starts anew is seen
+    return estates
+
+
+@dataclass(frozen=True)
+class Strange:
+    """What belongs to somebody else; or, for the twin, to nobody at all."""
+
+    ids: tuple[UUID, ...]
+    cursor: str
+    word: str
+    own_name: str
+
+    @classmethod
+    def of(cls, owner: Estate) -> Strange:
+        return cls(owner.ids, owner.cursor, owner.word, owner.word)
+
+    def made_up(self) -> Strange:
+        """The same, but nobody's. Ids keep their time, and so their place in an order."""
+        ids = tuple(_made_up(each) for each in self.ids)
+        order_by, descending, place, memory_id = json.loads(base64.urlsafe_b64decode(self.cursor))
+        packed = json.dumps([order_by, descending, place, str(_made_up(UUID(memory_id)))])
+        cursor = base64.urlsafe_b64encode(packed.encode()).decode()
+        return replace(self, ids=ids, cursor=cursor, own_name=secrets.token_hex(8))
+
+
+def _made_up(memory_id: UUID) -> UUID:
+    return UUID(int=memory_id.int ^ secrets.randbits(60))
+
+
+# --- the matrix --------------------------------------------------------------------------------------------
+
+
+def _stores(strange: Strange, own: Estate) -> list[StoreParams]:
+    text = TEXTS["episodic"].format(strange.word)
+    shared = {**SHARED, "content": text, "external_id": "x-0"}
+    variants: list[dict[str, Any]] = [
+        shared,  # the other's words, in the session of the same name
+        {**shared, "timestamp": MOMENT, "idempotency_key": "k-0"},  # their request to the letter; the key is ours too
+        {**shared, "idempotency_key": f"only-{strange.own_name}"},
+        {"content": f"Only {strange.word} knows the way to the cellar.", "task_id": f"only-{strange.own_name}",
+         "idempotency_key": f"only-{strange.own_name}", "timestamp": MOMENT + timedelta(hours=2)},
+    ]
+    for each in strange.ids:
+        variants.append({"content": "A child of theirs.", "parent_memory_id": each})
+        variants.append({"content": "A neighbour of theirs.", "links": [{"target_id": each}]})
+        variants.append({"content": "A neighbour of both.",
+                         "links": [{"target_id": own.ids[0]}, {"target_id": each}]})
+    return [StoreParams.model_validate(each) for each in variants]
+
+
+def _batches(strange: Strange, own: Estate) -> list[StoreBatchParams]:
+    stores = _stores(strange, own)
+    harmless, tied = stores[:4], stores[4:]
+    return [StoreBatchParams(items=[*harmless, each]) for each in tied] + [StoreBatchParams(items=harmless)]
+
+
+def _queries(strange: Strange) -> list[dict[str, Any]]:
+    text = TEXTS["episodic"].format(strange.word)
+    plain: list[dict[str, Any]] = [{"query": text, **filters} for filters in FILTERS]
+    return [
+        *({**each, "asked_at": LATER, "explain": True} for each in plain),
+        {"query": text, "as_of": LATER},
+        {"query": "and the other one?", "history": [{"content": text}], "asked_at": LATER},
+        {"query": text, "query_vector": [1.0] * 64, "asked_at": LATER},
+    ]
+
+
+def _updates(strange: Strange, own: Estate) -> list[UpdateParams]:
+    changes: list[dict[str, Any]] = [
+        {"content": "Overwritten."}, {"context": "Extended."}, {"importance": 0.0}, {"tags": []}, {"pinned": True},
+        {"ttl_seconds": 1}, {"metadata": {"room": None}}, {"links": [{"target_id": str(own.ids[0])}]},
+        {"unlink": [str(each) for each in own.ids]}, {"importance": 0.9, "if_version": 7},
+    ]
+    foreign = [(each, change) for each in strange.ids for change in changes]
+    mine = [(own.ids[0], {"links": [{"target_id": str(each)}]}) for each in strange.ids]
+    mine.append((own.ids[0], {"unlink": [str(each) for each in strange.ids]}))
+    return [UpdateParams.model_validate({"memory_id": memory_id, "updates": change})
+            for memory_id, change in [*foreign, *mine]]
+
+
+def _prunes(strange: Strange, own: Estate) -> list[PruneParams]:
+    return [
+        PruneParams.model_validate(
+            {"memory_layer": layer, "strategy": strategy, "target": 1_000, "dry_run": dry_run})
+        for dry_run in (True, False)
+        for layer in MemoryType
+        for strategy in ("least_relevant", "oldest_first", "frequency_based")
+    ]
+
+
+def _lists(strange: Strange, own: Estate) -> list[ask.ListParams]:
+    orders: list[dict[str, Any]] = [
+        {**filters, "order_by": order_by} for filters in FILTERS
+        for order_by in ("timestamp", "importance", "access_count")]
+    pages: list[dict[str, Any]] = [{"cursor": strange.cursor}, {"cursor": strange.cursor, "limit": 2}]
+    return [ask.ListParams.model_validate(each) for each in [*orders, *pages]]
+
+
+def _deletes(strange: Strange, own: Estate) -> list[ask.DeleteParams]:
+    named: list[dict[str, Any]] = [{"memory_ids": list(strange.ids)}, {"memory_ids": [*strange.ids, own.ids[3]]}]
+    matching = [{**filters, "confirm": True} for filters in reversed(FILTERS)]
+    return [ask.DeleteParams.model_validate(each) for each in [*named, *matching]]
+
+
+Row = Callable[[Strange, Estate], Sequence[Strict]]
+MATRIX: dict[str, Row] = {
+    "memory.store": _stores,
+    "memory.store_batch": _batches,
+    "memory.retrieve": lambda strange, own: [
+        RetrieveParams.model_validate({"k": 200, **each}) for each in _queries(strange)],
+    "memory.get_context": lambda strange, own: [
+        ask.ContextParams.model_validate({"max_tokens": 5_000, **each})
+        for each in [*_queries(strange), {"query": "the cellar", "task_id": f"only-{strange.own_name}"}]],
+    "memory.update": _updates,
+    "memory.prune": _prunes,
+    "memory.get": lambda strange, own: [
+        ask.GetParams(memory_id=each) for each in (*strange.ids, *own.ids)],
+    "memory.list": _lists,
+    "memory.count": lambda strange, own: [ask.CountParams.model_validate(each) for each in FILTERS],
+    "memory.delete": _deletes,
+    "memory.stats": lambda strange, own: [ask.StatsParams()],
+    "memory.capabilities": lambda strange, own: [ask.CapabilitiesParams()],
+    "memory.complete_task": lambda strange, own: [
+        ask.CompleteTaskParams(task_id=task_id) for task_id in ("trip", "done", f"only-{strange.own_name}")],
+}
+
+
+async def _outcome(memory: MemoryApi, attribute: str, params: Strict, names: dict[str, str]) -> Any:
+    """What the caller sees, with ids by their role and without what differs from call to call anyway."""
+    try:
+        seen = (await getattr(memory, attribute)(params)).model_dump(mode="json")
+    except AgentCoreError as error:
+        seen = {"error": type(error).__name__, "code": int(error.code), "message": error.message,
+                "retryable": error.retryable, "data": error.data}
+    return _plain(seen, names)
+
+
+def _plain(value: Any, names: dict[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {key: each is not None if key == "next_cursor" else _plain(each, names)
+                for key, each in value.items() if key not in VOLATILE}
+    if isinstance(value, list):
+        return [_plain(each, names) for each in value]
+    if isinstance(value, str):
+        return UUID_FORM.sub(lambda found: names.get(found[0], "new"), value)
+    return value
+
+
+async def _outcomes(memory: MemoryApi, method: Method[Any, Any], strange: Strange, own: Estate) -> list[Any]:
+    names = {str(each): f"strange-{number}" for number, each in enumerate(strange.ids)}
+    names |= {str(each): f"own-{number}" for number, each in enumerate(own.ids)}
+    names[strange.own_name] = "their name"
+    return [await _outcome(memory, method.attribute, params, names)
+            for params in MATRIX[method.name](strange, own)]
+
+
+# --- the ways in -------------------------------------------------------------------------------------------
+
+
+class OwnersDatabase(Database):
+    """Pools under the owner's role, whom no row policy binds: what is left is the statements' own care."""
+
+    async def _configure_service(self, connection: Connection) -> None:
+        await self._configure_owner(connection)
+
+
+Way = Callable[[Agent], MemoryApi]
+
+
+@pytest.fixture
+async def over_http(runtime: Runtime) -> AsyncIterator[Way]:
+    """Through the whole service: a token, bytes, both walls."""
+    transport = httpx.ASGITransport(create_app(runtime))
+    secret = runtime.settings.jwt_secret_key
+    assert secret is not None
+
+    def way(agent: Agent) -> MemoryApi:
+        token = mint_token(secret.get_secret_value(), agent.agent_id, ["memory:read", "memory:write"], 600)
+        return MemoryClient("http://service", token, transport=transport, max_attempts=1)
+
+    yield way
+    await transport.aclose()
+
+
+@pytest.fixture
+async def past_the_second_wall(runtime: Runtime, services: Services) -> AsyncIterator[Way]:
+    """In the process, and without row security: the first wall holds alone."""
+    database = OwnersDatabase(services.database_url)
+    await database.open()
+    vectors = PgVectorStore(
+        database, runtime.parts.policy.embedding_dimensions, runtime.parts.policy.limits)
+    parts = replace(runtime.parts, storage=MemoryStorage(database), vectors=vectors)
+    yield lambda agent: MemoryManager(parts, Caller(agent.agent_id))
+    await database.close()
+
+
+@pytest.fixture(params=["over_http", "past_the_second_wall"])
+def way(request: pytest.FixtureRequest) -> Way:
+    """Each way to call a method."""
+    found: Way = request.getfixturevalue(request.param)
+    return found
+
+
+def _logged(services: Services, captured: str) -> str:
+    files = Path(services.home / "log").glob("*.log*")
+    return captured + "".join(path.read_text(errors="replace") for path in files)
+
+
+# --- the tests ---------------------------------------------------------------------------------------------
+
+
+def test_the_matrix_has_a_row_for_each_method_and_no_other() -> None:
+    assert set(MATRIX) == {method.name for method in METHODS}
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: str(method.name))
+async def test_another_agents_things_are_as_if_they_did_not_exist_and_stay_as_they_are(
+    runtime: Runtime, services: Services, new_agent: Callable[..., Agent], way: Way, method: Method[Any, Any],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("DEBUG", "agentcore")
+    theirs, ours = f"zebra{secrets.token_hex(8)}", f"heron{secrets.token_hex(8)}"
+    owner, caller, twin = await _settle(runtime, {new_agent(): theirs, new_agent(): ours, new_agent(): ours})
+    before = await holdings(runtime, owner.agent.agent_id)
+    assert before.empty_places() == set()
+
+    strange = Strange.of(owner)
+    seen = await _outcomes(way(caller.agent), method, strange, caller)
+    expected = await _outcomes(way(twin.agent), method, strange.made_up(), twin)
+    await runtime.parts.accesses.flush(runtime.parts.storage)
+
+    import pprint, difflib; print("DIFF", *difflib.unified_diff(pprint.pformat(seen,sort_dicts=False).split("\n"), pprint.pformat(expected,sort_dicts=False).split("\n"),n=3), sep="\n")
+    assert seen == expected
+    assert any("error" not in each for each in seen)
+    assert theirs not in json.dumps(seen)
+    before.assert_untouched(await holdings(runtime, owner.agent.agent_id))
+    assert theirs not in _logged(services, caplog.text)
+
+
+async def test_every_table_with_an_agent_stands_in_the_inventory(runtime: Runtime) -> None:
+    async with runtime.database.owner_transaction() as connection:
+        cursor = await connection.execute(
+            "SELECT DISTINCT c.table_name AS name FROM information_schema.columns c "
+            "JOIN pg_class k ON k.oid = format('%I.%I', c.table_schema, c.table_name)::regclass "
+            "WHERE c.table_schema = current_schema() AND c.column_name = 'agent_id' AND NOT k.relispartition")
+        found = {row["name"] for row in await cursor.fetchall()}
+    assert found == {table.name for table in TABLES}
+
+
+async def test_every_column_that_could_hold_text_is_of_a_kind(runtime: Runtime) -> None:
+    async with runtime.database.owner_transaction() as connection:
+        cursor = await connection.execute(
+            "SELECT table_name, column_name, data_type, udt_name FROM information_schema.columns "
+            "WHERE table_schema = current_schema() AND table_name = ANY (%s) AND column_name <> 'agent_id'",
+            ([table.name for table in TABLES],))
+        rows = await cursor.fetchall()
+    numbers = {"integer", "bigint", "real", "boolean", "timestamp with time zone"}
+    for table in TABLES:
+        columns = {row["column_name"]: row for row in rows if row["table_name"] == table.name}
+        known = {*table.text, *table.vectors, *table.digests, *table.labels}
+        assert known <= set(columns), table.name
+        unknown = {name for name, row in columns.items() if row["data_type"] not in numbers} - known
+        assert unknown <= {"term_memories"}, table.name  # counts, in an array
+        assert {name for name, row in columns.items() if row["udt_name"] in ("halfvec", "vector")} == set(
+            table.vectors), table.name
+
+
+async def test_every_key_in_redis_belongs_to_a_place(runtime: Runtime, agent: Agent) -> None:
+    await _settle(runtime, {agent: "otter"})
+    assert runtime.redis is not None
+    prefixes = tuple(place.prefix for place in PLACES if isinstance(place, RedisKeys))
+    keys = [key.decode() async for key in runtime.redis.scan_iter(count=1_000)]
+    assert {prefix for prefix in prefixes for key in keys if key.startswith(prefix)} == set(prefixes)
+    assert [key for key in keys if not key.startswith(prefixes)] == []
+
+
+@pytest.mark.parametrize(("first", "second"), [
+    pytest.param(("a:b", "c"), ("a", "b:c"), id="separator"),
+    pytest.param(("a%3Ad", "c"), ("a:d", "c"), id="already encoded"),
+    pytest.param(("../x", "t"), ("x", "../t"), id="parent directory"),
+    pytest.param((".", "."), ("..", ".."), id="dots"),
+    pytest.param(("/etc", "/t"), ("\\etc", "\\t"), id="slashes"),
+    pytest.param(("*", "*"), ("?", "?"), id="wildcards of Redis"),
+    pytest.param(("%", "%"), ("_", "_"), id="wildcards of SQL"),
+    pytest.param(("'; DROP TABLE memories; --", "'"), ('"', '"'), id="quotes"),
+    pytest.param(("Zoe\u0308", "t"), ("Zo\u00eb", "t"), id="two forms of one letter"),
+    pytest.param(("ada-l", "t"), ("Ada-L", "t"), id="case"),
+    pytest.param(("👩‍🚀🜁", "任务"), ("👩‍🚀🜂", "任务"), id="unicode"),
+    pytest.param(("x" * 255, "y" * 255), ("x" * 254 + "z", "y" * 255), id="255 characters"),
+])
+async def test_hostile_ids_meet_nobody(
+    runtime: Runtime, new_agent: Callable[..., Agent], over_http: Way, first: tuple[str, str],
+    second: tuple[str, str],
+) -> None:
+    agents = [new_agent(agent_id) for agent_id, _ in (first, second)]
+    words = ["zebra", "heron"]
+    for agent, (_, task_id), word in zip(agents, (first, second), words, strict=True):
+        memory = over_http(agent)
+        items = [StoreParams(content=f"{word} has note {number} of two.", task_id=task_id,
+                             idempotency_key=f"{task_id[:9]}-{number}") for number in range(2)]
+        assert (await memory.store_batch(StoreBatchParams(items=items))).success
+        await memory.store(StoreParams(content=f"{word} can be pruned.", memory_type=MemoryType.SEMANTIC))
+        assert (await memory.prune(PruneParams(memory_layer=MemoryType.SEMANTIC, target=1))).pruned_count == 1
+        context = await memory.get_context(ask.ContextParams(query="note", task_id=task_id))
+        assert [other for other in words if other in context.context] == [word]
+    before = await holdings(runtime, agents[0].agent_id)
+    assert {"memories", "working memory", "archive"} & before.empty_places() == set()
+    root = runtime.home.archive.resolve()
+    assert (root / ARCHIVE.folder(agents[0].agent_id)).resolve().parent == root
+
+    intruder = over_http(agents[1])
+    for task_id in (first[1], second[1]):
+        await intruder.get_context(ask.ContextParams(query="note", task_id=task_id))
+        await intruder.complete_task(ask.CompleteTaskParams(task_id=task_id))
+    assert (await intruder.delete(ask.DeleteParams(confirm=True))).deleted_count == 2
+    before.assert_untouched(await holdings(runtime, agents[0].agent_id))
+    again = await over_http(agents[0]).get_context(ask.ContextParams(query="note", task_id=first[1]))
+    assert again.context.count("zebra") >= 2
