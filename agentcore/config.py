@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -124,28 +125,30 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _holds_together(self) -> Settings:
-        problems: list[str] = []
-        secret = self.jwt_secret_key
-        if secret is not None and len(secret.get_secret_value().encode()) < MIN_SECRET_BYTES:
-            problems.append("JWT_SECRET_KEY is shorter than 32 bytes: make one with `openssl rand -hex 32`.")
-        if self.jwt_algorithm == "HS256" and self.jwt_jwks_url is not None:
-            problems.append(
-                "JWT_JWKS_URL holds public keys, JWT_ALGORITHM=HS256 needs a secret: "
-                "set JWT_ALGORITHM to RS256, ES256 or EdDSA, or unset JWT_JWKS_URL."
-            )
-        if self.jwt_algorithm != "HS256" and self.jwt_jwks_url is None:
-            problems.append(f"JWT_ALGORITHM={self.jwt_algorithm} needs JWT_JWKS_URL.")
-        if self.jwt_algorithm != "HS256" and secret is not None:
-            problems.append("JWT_SECRET_KEY is for HS256 alone: one algorithm family at a time. Unset one.")
-        if self.embedding_model == "openai" and self.openai_api_key is None and self.openai_base_url is None:
-            problems.append(
-                "EMBEDDING_MODEL=openai needs OPENAI_API_KEY (or OPENAI_BASE_URL of a keyless endpoint)."
-            )
-        if self.embedding_model == "cohere" and self.cohere_api_key is None:
-            problems.append("EMBEDDING_MODEL=cohere needs COHERE_API_KEY.")
+        problems = [*self._token_problems(), *self._embedding_problems()]
         if problems:
             raise ConfigurationError(problems)
         return self
+
+    def _token_problems(self) -> Iterator[str]:
+        secret, shared = self.jwt_secret_key, self.jwt_algorithm == "HS256"
+        if secret is not None and len(secret.get_secret_value().encode()) < MIN_SECRET_BYTES:
+            yield "JWT_SECRET_KEY is shorter than 32 bytes: make one with `openssl rand -hex 32`."
+        if shared and self.jwt_jwks_url is not None:
+            yield (
+                "JWT_JWKS_URL holds public keys, JWT_ALGORITHM=HS256 needs a secret: "
+                "set JWT_ALGORITHM to RS256, ES256 or EdDSA, or unset JWT_JWKS_URL."
+            )
+        if not shared and self.jwt_jwks_url is None:
+            yield f"JWT_ALGORITHM={self.jwt_algorithm} needs JWT_JWKS_URL."
+        if not shared and secret is not None:
+            yield "JWT_SECRET_KEY is for HS256 alone: one algorithm family at a time. Unset one."
+
+    def _embedding_problems(self) -> Iterator[str]:
+        if self.embedding_model == "openai" and not (self.openai_api_key or self.openai_base_url):
+            yield "EMBEDDING_MODEL=openai needs OPENAI_API_KEY (or OPENAI_BASE_URL of a keyless endpoint)."
+        if self.embedding_model == "cohere" and self.cohere_api_key is None:
+            yield "EMBEDDING_MODEL=cohere needs COHERE_API_KEY."
 
 
 def load_settings(**overrides: Any) -> Settings:
@@ -161,5 +164,11 @@ def load_settings(**overrides: Any) -> Settings:
 
 
 def _mend(error: Any) -> str:
-    name = "_".join(str(part) for part in error["loc"][:1]).upper() or "settings"
-    return f"{name}: {error['msg']} (got {error.get('input')!r})"
+    field = str(error["loc"][0]) if error["loc"] else "settings"
+    secret = (
+        "SecretStr" in str(Settings.model_fields[field].annotation)
+        if field in Settings.model_fields
+        else True
+    )
+    given = "" if secret else f" (got {error.get('input')!r})"
+    return f"{field.upper()}: {error['msg']}{given}"

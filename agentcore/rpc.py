@@ -14,6 +14,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from itertools import accumulate
 from typing import Any, Generic, NoReturn, TypeVar, cast
 from uuid import uuid4
@@ -312,6 +313,7 @@ def _bind(method: RpcMethod[ContextT], timeout_seconds: float) -> Callable[..., 
         except Exception as cause:  # the RPC boundary: whatever happens, a caller gets a legal answer
             return Error(**error_member(_opaque(cause, method.name)))
 
+    vars(bound)["__signature__"] = signature(bound)  # the dispatcher asks for it at every call
     return bound
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 
 from agentcore.cli.app import run
@@ -19,11 +20,11 @@ MODULES = {
 }
 
 
-def main() -> None:
-    """Run the command line; ends the process."""
-    typed = sys.argv[1] if len(sys.argv) > 1 else ""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command line, by default the one typed; ends the process."""
+    given = sys.argv[1:] if arguments is None else arguments
     # The service's own modules take a second to load: commands that only speak to it need not wait for them.
-    named = [module for module, commands in MODULES.items() if typed in commands]
+    named = [module for module, commands in MODULES.items() if given and given[0] in commands]
     for module in named or MODULES:
         import_module(module)
-    run()
+    run(given)

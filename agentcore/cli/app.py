@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Never
 
 import typer
@@ -79,10 +80,10 @@ def printable(text: str) -> str:
     return "".join(char if char in "\n\t" or char.isprintable() else "\ufffd" for char in text)
 
 
-def run() -> None:
+def run(arguments: Sequence[str]) -> None:
     """Run the command that was typed; ends the process."""
     try:
-        app()
+        app(list(arguments), prog_name="agentcore")
     except AgentCoreError as error:
         fail(_sentence(error))
     except ValidationError as error:

@@ -19,7 +19,7 @@ from agentcore.memory.storage import DELETE_CHUNK, Change, MemoryTransaction, Ro
 PRUNE_CHUNK = 100
 ARCHIVE_CONCURRENCY = 8
 UPDATE_ATTEMPTS = 5
-_TRACKED = ("content", "relevance_score", "tags", "metadata", "pinned", "ttl_seconds")
+_TRACKED = ("content", "relevance_score", "tags", "metadata", "pinned")
 _KEPT = (
     "content",
     "summary",
@@ -144,17 +144,13 @@ def _plain_columns(updates: Updates, row: Row) -> dict[str, Any]:
 def _difference(
     row: Row, columns: Mapping[str, Any], updates: Updates
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    changed = [name for name in _TRACKED if name in row and row[name] != columns[name]]
-    before = {name: row[name] for name in changed}
-    after = {name: columns[name] for name in changed}
+    changed = [name for name in _TRACKED if row[name] != columns[name]]
+    before: dict[str, Any] = {name: row[name] for name in changed}
+    after: dict[str, Any] = {name: columns[name] for name in changed}
     if updates.ttl_seconds is not None:
-        before["expires_at"] = None if row["expires_at"] is None else row["expires_at"].isoformat()
-        after["ttl_seconds"] = updates.ttl_seconds
-    if updates.links:
-        after["links"] = [link.model_dump(mode="json") for link in updates.links]
-    if updates.unlink:
-        after["unlink"] = [str(each) for each in updates.unlink]
-    return before, after
+        before["expires_at"] = row["expires_at"] and row["expires_at"].isoformat()
+    asked = updates.model_dump(mode="json", include={"ttl_seconds", "links", "unlink"}, exclude_defaults=True)
+    return before, after | asked
 
 
 async def prune(parts: MemoryParts, caller: Caller, params: PruneParams) -> list[UUID]:

@@ -55,26 +55,27 @@ def build_context(entries: Sequence[ContextEntry], max_tokens: int, count: Count
 
     Half of the budget at most goes to the current task before anything else has had its turn.
     """
-    working = [entry for entry in entries if entry.section == TASK]
-    found = [entry for entry in entries if entry.section != TASK]
-    room = max_tokens - count(PREAMBLE) - sum(count(_heading(name)) for name in {e.section for e in entries})
-    first = compress_memory_sequence(working, int(room * WORKING_SHARE), count)
-    second = compress_memory_sequence(found, room - _size(first, count), count)
-    taken = {line.entry.memory_id for line in first}
-    rest = [entry for entry in working if entry.memory_id not in taken]
-    third = compress_memory_sequence(rest, room - _size([*first, *second], count), count)
-    lines = [*first, *third, *second]
+    sections = {entry.section for entry in entries}
+    room = max_tokens - count(PREAMBLE) - sum(count(_heading(section)) for section in sections)
+    lines = _chosen(entries, room, count)
     text = _render(lines)
     while lines and count(text) > max_tokens:
         lines.pop()
         text = _render(lines)
-    return Context(
-        text,
-        count(text) if text else 0,
-        _in_order(lines),
-        sum(line.shortened for line in lines),
-        len(entries) - len(lines),
-    )
+    shortened = sum(line.shortened for line in lines)
+    tokens = count(text) if text else 0
+    return Context(text, tokens, _in_order(lines), shortened, len(entries) - len(lines))
+
+
+def _chosen(entries: Sequence[ContextEntry], room: int, count: CountTokens) -> list[ContextLine]:
+    """The lines for this many tokens: half for the task, then what was found, then the rest of the task."""
+    working = [entry for entry in entries if entry.section == TASK]
+    found = [entry for entry in entries if entry.section != TASK]
+    first = compress_memory_sequence(working, int(room * WORKING_SHARE), count)
+    second = compress_memory_sequence(found, room - _size(first, count), count)
+    rest = [entry for entry in working if entry not in [line.entry for line in first]]
+    third = compress_memory_sequence(rest, room - _size([*first, *second], count), count)
+    return [*first, *third, *second]
 
 
 def compress_memory_sequence(

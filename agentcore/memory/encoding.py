@@ -61,7 +61,9 @@ there's must should like likes love loves hate hates prefer prefers need needs w
 lives work works cost costs take takes start starts end ends go goes went bought got took made met left
 gave sold paid chose kept told said found became began know knows think thinks believe plan plans hope
 hopes speak speaks own owns play plays eat eats drink drinks run runs mean means requires require belongs
-belong contains contain returns return
+belong contains contain returns return ran wrote drove flew fell felt lost won read slept spent built
+broke cut taught thought brought caught hurt grew drew wore spoke stood sat sent saw heard understood
+forgot rang held put set let ate drank swam sang
 """
 _PREDICATES = frozenset(_PREDICATE.split())
 _SUBJECT = """

@@ -61,9 +61,10 @@ _POSSESSIVE = re.compile("['\u2019]s?$")
 _FOLLOWING = re.compile(r"(,? )([a-z]{2,12})\b")
 
 _NEVER = """
-i i'm i've i'll i'd monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs
-fri sat sun january february march april may june july august september october november december jan feb
-mar apr jun jul aug sep sept oct nov dec ok okay am pm fyi asap lol btw imo tbh faq todo tldr pto eta
+i i'm i've i'll i'd monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur
+thurs fri sat sun january february march april may june july august september october november december
+jan feb mar apr jun jul aug sep sept oct nov dec ok okay am pm fyi asap lol btw imo tbh faq todo tldr pto
+eta mondays tuesdays wednesdays thursdays fridays saturdays sundays
 """
 _NEVER_NAMES = frozenset(_NEVER.split())
 _OPENING = """
@@ -84,7 +85,8 @@ _OPENERS = frozenset(_OPENING.split())
 _ABSTRACT_ENDINGS = ("ing", "tion", "sion", "ment", "ness", "ity", "ance", "ence", "ship", "ism")
 _DEEDS = """
 said says told tells asked asks wants wanted likes liked loves loved hates hated prefers preferred lives
-lived works worked moved called calls thinks thought knows knew is was has had will and wrote sent got gave
+lived works worked moved called calls thinks thought knows knew is was has had will and wrote sent starts
+started comes came goes went takes writes drives drove speaks
 """
 _PERSONAL_VERBS = frozenset(_DEEDS.split())
 _RELATIONS = frozenset({"my", "our", "his", "her", "who"})

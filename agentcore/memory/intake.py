@@ -49,37 +49,21 @@ def draft(
     """Everything of a memory that follows from the params alone."""
     interaction = params.interaction
     content = (params.content or "") if interaction is None else _said(interaction)
-    speaker = _first(params.speaker, interaction and interaction.speaker)
-    derived, terms = text_columns(source.agent_id, content, speaker, count_tokens)
-    memory_type = params.memory_type or MemoryType.EPISODIC
-    ttl = params.ttl_seconds
-    if ttl is None and memory_type is MemoryType.WORKING and not params.pinned:
-        ttl = working_ttl_seconds
+    scope = _scope(params, interaction)
+    derived, embedding_text = text_columns(source.agent_id, content, scope["speaker"], count_tokens)
     columns = {
         **derived,
-        **_scope(params, interaction),
-        "memory_type": memory_type.value,
+        **scope,
         "content": content,
-        "speaker": speaker,
-        "tags": list(params.tags),
-        "pinned": params.pinned,
-        "ttl_seconds": ttl,
-        "timestamp": _first(params.timestamp, interaction and interaction.timestamp) or now,
+        "timestamp": scope["timestamp"] or now,
+        "ttl_seconds": _ttl_seconds(params, working_ttl_seconds),
+        "memory_type": (params.memory_type or MemoryType.EPISODIC).value,
         "relevance_score": DEFAULT_IMPORTANCE if params.importance is None else params.importance,
-        "external_id": params.external_id,
-        "parent_memory_id": params.parent_memory_id,
-        "metadata": {**(interaction.metadata if interaction else {}), **params.metadata},
         "provenance": _provenance(source, "content" if interaction is None else "interaction"),
-        "embedding": params.embedding,
     }
+    reason = None if params.force else rejection(content)
     request = params.model_dump_json(exclude={"idempotency_key"})
-    return Draft(
-        params,
-        columns,
-        terms,
-        None if params.force else rejection(content),
-        hashlib.sha256(request.encode()).digest(),
-    )
+    return Draft(params, columns, embedding_text, reason, hashlib.sha256(request.encode()).digest())
 
 
 def text_columns(
@@ -118,17 +102,25 @@ def _said(interaction: Interaction) -> str:
 
 
 def _scope(params: StoreParams, interaction: Interaction | None) -> dict[str, Any]:
-    names = ("task_id", "session_id", "user_id")
-    scope: dict[str, Any] = {
-        name: _first(getattr(params, name), interaction and getattr(interaction, name)) for name in names
-    }
+    """What the caller says beside the text; what stands beside the interaction goes before what is in it."""
+    said: Interaction | StoreParams = interaction or params
+    names = ("task_id", "session_id", "user_id", "speaker", "timestamp")
+    own = ("namespace", "pinned", "external_id", "parent_memory_id", "embedding")
     return {
-        **scope,
-        "namespace": params.namespace,
+        **{name: _first(getattr(params, name), getattr(said, name)) for name in names},
+        **{name: getattr(params, name) for name in own},
+        "tags": list(params.tags),
+        "metadata": {**said.metadata, **params.metadata},
         "interaction_id": interaction.interaction_id if interaction else None,
         "actions": interaction.actions if interaction else [],
         "outcome": interaction.outcome if interaction else None,
     }
+
+
+def _ttl_seconds(params: StoreParams, working_ttl_seconds: int) -> int | None:
+    if params.ttl_seconds is None and params.memory_type is MemoryType.WORKING and not params.pinned:
+        return working_ttl_seconds
+    return params.ttl_seconds
 
 
 def _provenance(source: Source, form: str) -> dict[str, Any]:

@@ -96,9 +96,7 @@ class PgVectorStore:
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
         """Candidates of every arm, each with all that ranking must know of it."""
-        indexed = (
-            request.vector is not None and request.statistics.memory_count > self._limits.exact_search_limit
-        )
+        mode = self._mode(request)
         values: dict[str, Any] = {
             "agent_id": agent_id,
             "filter": Jsonb(request.conditions),
@@ -108,29 +106,28 @@ class PgVectorStore:
             "link_limit": self._limits.link_candidates,
         }
         async with self._database.transaction(agent_id, read=True) as connection:
-            arms = await self._arms(connection, values, request, indexed)
-            leading = [each for ids in arms.values() for each in ids[: self._limits.leading_candidates]]
-            values |= {
-                "memory_ids": list({each for ids in arms.values() for each in ids}),
-                "leading_ids": leading,
-            }
+            arms = await self._arms(connection, values, request, mode)
+            ids = {each for found in arms.values() for each in found}
+            leading = [each for found in arms.values() for each in found[: self._limits.leading_candidates]]
+            values |= {"memory_ids": list(ids), "leading_ids": leading}
             features = await connection.execute(query("candidate_features"), values)
             ties = await connection.execute(
                 query("link_arm"), {**values, "limit": 4 * self._limits.arm_candidates}
             )
-            rows = cast(list[Row], await features.fetchall())
-            tie_rows = cast(list[Row], await ties.fetchall())
-        counts = {name: len(ids) for name, ids in arms.items()}
-        counts["links"] = max(0, len({row["memory_id"] for row in rows} - set(values["memory_ids"])))
-        return Found(
-            [_candidate(row, request) for row in rows],
-            [Tie(**row) for row in tie_rows],
-            counts,
-            _mode(request, indexed),
-        )
+            candidates = [_candidate(row, request) for row in await features.fetchall()]
+            tied = [Tie(**row) for row in await ties.fetchall()]
+        counts = {name: len(found) for name, found in arms.items()}
+        counts["links"] = sum(each.memory_id not in ids for each in candidates)
+        return Found(candidates, tied, counts, mode)
+
+    def _mode(self, request: SearchRequest) -> str:
+        if request.vector is None:
+            return "words"
+        large = request.statistics.memory_count > self._limits.exact_search_limit
+        return "indexed" if large else "exact"
 
     async def measured_recall(self, agent_id: str, vector: NDArray[Any], model: str, k: int) -> float:
-        """The share of the exact `k` nearest that the indexed search gives too; 1.0 for an agent with nothing."""
+        """The share of the exact `k` nearest that the indexed search finds too; 1.0 with nothing stored."""
         values = {
             "agent_id": agent_id,
             "filter": Jsonb({}),
@@ -152,7 +149,7 @@ class PgVectorStore:
         )
 
     async def _arms(
-        self, connection: Connection, values: Mapping[str, Any], request: SearchRequest, indexed: bool
+        self, connection: Connection, values: Mapping[str, Any], request: SearchRequest, mode: str
     ) -> dict[str, list[UUID]]:
         cursors = {}
         if request.term_keys:
@@ -160,21 +157,15 @@ class PgVectorStore:
                 query("lexical_arm"),
                 {**values, "term_keys": list(request.term_keys), "weights": list(request.term_weights)},
             )
-        if request.vector is not None and indexed:
+        if mode == "indexed":
             await self._look_through_index(connection)
             cursors["vector"] = await connection.execute(self._indexed_arm, values)
             await connection.execute("SELECT set_config('enable_sort', 'on', true)")
-        elif request.vector is not None:
+        elif mode == "exact":
             cursors["vector"] = await connection.execute(query("vector_arm_exact"), values)
         return {
             name: [row["memory_id"] for row in await cursor.fetchall()] for name, cursor in cursors.items()
         }
-
-
-def _mode(request: SearchRequest, indexed: bool) -> str:
-    if request.vector is None:
-        return "words"
-    return "indexed" if indexed else "exact"
 
 
 def _candidate(row: Row, request: SearchRequest) -> Candidate:

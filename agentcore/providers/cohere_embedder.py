@@ -71,9 +71,9 @@ class CohereEmbedder(RemoteEmbedder):
             raise self._unanswered() from cause
         except httpx.HTTPError as cause:
             raise self._unreachable() from cause
-        except ParsingError as cause:
+        except (ParsingError, ValueError, TypeError, AttributeError) as cause:
+            # The SDK does not check an answer: what is no embedding list fails wherever it is first used.
             raise self._unreadable() from cause
-        # The SDK does not check an answer.
         rows: list[list[float]] | None = getattr(getattr(answer, "embeddings", None), "float_", None)
         if not rows:
             raise self._unreadable()

@@ -46,7 +46,7 @@ class RemoteEmbedder(ABC):
     parallel_requests = PARALLEL_REQUESTS
 
     def __init__(self, options: EmbedderOptions, *, sizes: Sequence[int], sizable: bool) -> None:
-        """`sizes`: dimensions the model can make, none where that is unknown. `sizable`: they can be chosen."""
+        """`sizes`: dimensions the model can make, none if that is unknown. `sizable`: they can be chosen."""
         if sizes and options.dimensions not in sizes:
             every = isinstance(sizes, range)
             made = f"{sizes[0]} to {sizes[-1]}" if every else " or ".join(map(str, sizes))

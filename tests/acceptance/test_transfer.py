@@ -116,10 +116,11 @@ async def test_a_strict_import_stores_what_stands_before_the_bad_line(
     run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
 ) -> None:
     lines = conversation(30)
-    stopped = run("import", str(write(tmp_path / "a.jsonl", [*lines[:20], "not json", *lines[20:]])), "--strict")
+    file = write(tmp_path / "a.jsonl", [*lines[:20], "not json", *lines[20:]])
+    stopped = run("import", str(file), "--strict")
     assert (stopped.returncode, tally(stopped)) == (1, {"stored": 20, "failed": 1})
     assert "stopped after line 20: line 21: is not JSON" in stopped.stderr
-    assert tally(run("import", str(write(tmp_path / "a.jsonl", lines)))) == {"existing": 20, "stored": 10}
+    assert tally(run("import", str(write(file, lines)))) == {"existing": 20, "stored": 10}
     assert (await memory.count(CountParams())).count == 30
 
 

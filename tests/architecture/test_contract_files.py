@@ -83,11 +83,12 @@ def test_the_committed_file_is_what_the_code_says(name: str) -> None:
 
 
 def test_no_other_contract_file_is_left_behind() -> None:
-    assert {path.name for path in REFERENCE.glob("*.json")} == {name for name in WRITTEN if name.endswith(".json")}
+    expected = {name for name in WRITTEN if name.endswith(".json")}
+    assert {path.name for path in REFERENCE.glob("*.json")} == expected
 
 
 def test_the_openrpc_document_is_valid() -> None:
-    Draft202012Validator(OPENRPC).validate(DOCUMENT)
+    assert list(Draft202012Validator(OPENRPC).iter_errors(DOCUMENT)) == []
 
 
 @pytest.mark.parametrize("broken", [

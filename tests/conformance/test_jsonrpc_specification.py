@@ -93,4 +93,5 @@ async def test_members_come_in_the_order_the_specification_prints_them() -> None
     done = await service.answer(b'{"jsonrpc": "2.0", "method": "subtract", "params": [42, 23], "id": 1}')
     failed = await service.answer(b'{"jsonrpc": "2.0", "method": "foobar", "id": "1"}')
     assert done == b'{"jsonrpc": "2.0", "result": 19, "id": 1}'
-    assert failed == b'{"jsonrpc": "2.0", "error": {"code": -32601, "message": "Method not found"}, "id": "1"}'
+    assert failed == (
+        b'{"jsonrpc": "2.0", "error": {"code": -32601, "message": "Method not found"}, "id": "1"}')

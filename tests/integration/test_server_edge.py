@@ -1,4 +1,4 @@
-"""The HTTP edge in front of a small method table: limits, statuses, headers, traces, logs, the other routes."""
+"""The HTTP edge in front of a small method table: limits, statuses, headers, traces, logs, other routes."""
 
 from __future__ import annotations
 
@@ -107,7 +107,8 @@ async def test_keys_that_cannot_be_had_are_our_fault(edge: Edge) -> None:
         response = await without_keys.post(request("whoami"))
     assert response.status_code == 200
     assert response.json()["error"] == {
-        "code": -32005, "message": "The server of the token keys does not answer.", "data": {"retryable": True}}
+        "code": -32005, "message": "The server of the token keys does not answer.",
+        "data": {"retryable": True}}
 
 
 # --- bodies ------------------------------------------------------------------------------------------------
@@ -123,11 +124,12 @@ async def test_json_is_taken_under_each_of_its_names(edge: Edge, content_type: s
 
 async def test_a_missing_content_type_is_taken_for_json(edge: Edge) -> None:
     headers = {"authorization": "Bearer " + mint_token(SECRET, "ada", [], 60)}
-    response = await edge.http.post(ENDPOINT, content=json.dumps(request("get_data")).encode(), headers=headers)
+    response = await edge.http.post(ENDPOINT, content=json.dumps(request("get_data")), headers=headers)
     assert response.json()["result"] == ["hello", 5]
 
 
-@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "application/jsonx"])
+@pytest.mark.parametrize(
+    "content_type", ["text/plain", "application/x-www-form-urlencoded", "application/jsonx"])
 async def test_another_content_type_is_refused(edge: Edge, content_type: str) -> None:
     response = await edge.post(request("get_data"), content_type=content_type)
     assert response.status_code == 415
@@ -149,7 +151,8 @@ async def test_a_body_past_the_limit_is_refused_and_one_at_the_limit_taken(chunk
             response = await edge.http.post(ENDPOINT, content=chunks() if chunked else body, headers=headers)
             assert response.status_code == status
         assert response.json() == {"jsonrpc": "2.0", "id": None, "error": {
-            "code": -32003, "message": "The request is larger than 2048 bytes.", "data": {"max_body_bytes": 2_048}}}
+            "code": -32003, "message": "The request is larger than 2048 bytes.",
+            "data": {"max_body_bytes": 2_048}}}
 
 
 async def test_a_batch_past_the_limit_is_too_large() -> None:
@@ -248,10 +251,8 @@ async def test_the_caller_is_the_tokens_subject_with_its_a2a_context(edge: Edge)
 
 
 async def test_each_call_is_one_log_line(edge: Edge, calls_logged: Any) -> None:
-    response = await edge.post([
-        request("get_data", a2a_context={"source_agent": "planner", "target_agent": "memory", "trace_id": "t"}),
-        request("made up"), 7,
-    ])
+    a2a = {"source_agent": "planner", "target_agent": "memory", "trace_id": "t"}
+    response = await edge.post([request("get_data", a2a_context=a2a), request("made up"), 7])
     lines = {line["method"]: line for line in calls_logged()}
     assert {method: line["outcome"] for method, line in lines.items()} == {
         "get_data": "ok", "unknown": "method_not_found", "invalid": "invalid_request"}
@@ -267,8 +268,9 @@ async def test_a_refused_body_is_one_log_line_too(edge: Edge, calls_logged: Any)
     await edge.post(b"{")
     await edge.post(b"{", agent=None)
     first, second = calls_logged()
-    assert (first["method"], first["outcome"], first["agent_id"]) == ("none", "parse_error", "ada")
-    assert (second["method"], second["outcome"], second["agent_id"]) == ("none", "authentication_failed", None)
+    assert {first["method"], second["method"]} == {"none"}
+    assert (first["outcome"], first["agent_id"]) == ("parse_error", "ada")
+    assert (second["outcome"], second["agent_id"]) == ("authentication_failed", None)
 
 
 # --- the other routes --------------------------------------------------------------------------------------
@@ -326,9 +328,8 @@ async def test_a_failure_outside_any_call_is_opaque(edge: Edge, caplog: pytest.L
     response = await edge.http.get("/readyz")
     assert response.status_code == 500
     error = response.json()["error"]
-    assert error == {"code": -32603, "message": "Internal error", "data": {"reference": error["data"]["reference"]}}
     line, = (vars(record) for record in caplog.records if record.name == "agentcore.server")
-    assert line["reference"] == error["data"]["reference"]
+    assert error == {"code": -32603, "message": "Internal error", "data": {"reference": line["reference"]}}
     assert "KeyError" in line["failure"]
 
 

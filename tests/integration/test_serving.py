@@ -11,7 +11,6 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import httpx
 import pytest
@@ -40,16 +39,24 @@ class Served:
 async def served(grace_seconds: float = 5.0, host: str = "127.0.0.1") -> AsyncIterator[Served]:
     stopping, gate = asyncio.Event(), Gate()
     listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    app = create_app(edge_runtime(max_body_bytes=1_000_000), stopping=stopping, methods=[*METHODS, gate.method()])
+    runtime = edge_runtime(max_body_bytes=1_000_000)
+    app = create_app(runtime, stopping=stopping, methods=[*METHODS, gate.method()])
     ended = asyncio.create_task(serve(
-        app, host=host, port=0, stopping=stopping, grace_seconds=grace_seconds, on_listening=listening.set_result))
-    await asyncio.wait({listening, ended}, return_when=asyncio.FIRST_COMPLETED)
+        app, host=host, port=0, stopping=stopping, grace_seconds=grace_seconds,
+        on_listening=listening.set_result))
     try:
-        yield Served(listening.result(), stopping, ended, gate)
+        async with asyncio.timeout(10):
+            url = await listening
+        yield Served(url, stopping, ended, gate)
     finally:
         stopping.set()
         gate.go.set()
         await ended
+
+
+async def serve_at(host: str, port: int) -> None:
+    await serve(create_app(edge_runtime()), host=host, port=port, stopping=asyncio.Event(), grace_seconds=1,
+                on_listening=lambda url: None)
 
 
 async def test_it_says_where_it_listens_and_answers_there() -> None:
@@ -73,15 +80,14 @@ async def test_it_listens_on_ipv6_too() -> None:
 async def test_a_port_that_is_taken_stops_the_start_with_a_sentence() -> None:
     async with served() as service:
         port = int(service.url.rpartition(":")[2])
-        with pytest.raises(StartupError, match=rf"Cannot listen on 127.0.0.1:{port} .*choose another HOST or PORT"):
-            await serve(create_app(edge_runtime()), host="127.0.0.1", port=port, stopping=asyncio.Event(),
-                        grace_seconds=1, on_listening=lambda url: None)
+        told = rf"Cannot listen on 127\.0\.0\.1:{port} .*choose another HOST or PORT"
+        with pytest.raises(StartupError, match=told):
+            await serve_at("127.0.0.1", port)
 
 
 async def test_an_address_that_is_not_ours_stops_the_start() -> None:
-    with pytest.raises(StartupError, match="Cannot listen on no.such.host.invalid:0"):
-        await serve(create_app(edge_runtime()), host="no.such.host.invalid", port=0, stopping=asyncio.Event(),
-                    grace_seconds=1, on_listening=lambda url: None)
+    with pytest.raises(StartupError, match=r"Cannot listen on no\.such\.host\.invalid:0"):
+        await serve_at("no.such.host.invalid", 0)
 
 
 @pytest.mark.parametrize("chunked", [False, True])
@@ -143,14 +149,14 @@ async def test_a_signal_asks_for_the_stop(sent: signal.Signals) -> None:
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-async def exchange(url: str, raw: bytes) -> bytes:
-    """What a server says to bytes on a socket, until it has answered once."""
+async def exchange(url: str, raw: bytes, until: bytes) -> bytes:
+    """What a server says to bytes on a socket, up to and with `until`."""
     host, port = url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
         writer.write(raw)
-        head = await reader.readuntil(b"\r\n\r\n")
-        return head
+        async with asyncio.timeout(10):
+            return await reader.readuntil(until)
     finally:
         writer.close()
         await writer.wait_closed()
@@ -160,13 +166,16 @@ async def test_expect_100_is_answered_with_the_refusal_itself() -> None:
     async with served() as service:
         head = (f"POST {ENDPOINT} HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\nExpect: 100-continue\r\n"
                 f"Authorization: {HEADERS['authorization']}\r\n\r\n")
-        assert (await exchange(service.url, head.encode())).startswith(b"HTTP/1.1 413 ")
+        assert (await exchange(service.url, head.encode(), b"\r\n\r\n")).startswith(b"HTTP/1.1 413 ")
 
 
 async def test_pipelined_requests_are_answered_in_order() -> None:
-    body = json.dumps(request("get_data")).encode()
-    one: dict[str, Any] = {"host": "x", "content-length": len(body), **HEADERS}
-    raw = f"POST {ENDPOINT} HTTP/1.1\r\n".encode() + "".join(
-        f"{name}: {value}\r\n" for name, value in one.items()).encode() + b"\r\n" + body
+    raw = b""
+    for number in (1, 2, 3):
+        body = json.dumps(request("get_data", id=number))
+        raw += (f"POST {ENDPOINT} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+                f"Authorization: {HEADERS['authorization']}\r\n\r\n{body}").encode()
     async with served() as service:
-        assert (await exchange(service.url, raw * 3)).startswith(b"HTTP/1.1 200 ")
+        said = await exchange(service.url, raw, b'"id": 3}')
+    assert said.count(b"HTTP/1.1 200 ") == 3
+    assert said.index(b'"id": 1}') < said.index(b'"id": 2}') < said.index(b'"id": 3}')

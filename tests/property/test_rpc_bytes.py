@@ -27,7 +27,7 @@ CODES = {int(code) for code in JsonRpcErrorCode}
 def application() -> Starlette:
     """The specification's methods, and every memory method up to the point where it would act."""
     memory: list[RpcMethod[Any]] = [
-        RpcMethod(method.name, method.params, None, nothing, method.summary, method.scope) for method in METHODS]
+        RpcMethod(each.name, each.params, None, nothing, each.summary, each.scope) for each in METHODS]
     runtime = edge_runtime(rate_limit_per_minute=0, max_batch_calls=20, max_body_bytes=10_000)
     return create_app(runtime, methods=[*specification_methods(), *memory])
 
@@ -53,7 +53,7 @@ def refuse_constant(name: str) -> None:
     raise AssertionError(f"{name} is not JSON")
 
 
-def check_response(response: Any) -> None:
+def assert_legal_response(response: Any) -> None:
     """A response object as section 5 of the specification has it, with our one extension."""
     assert set(response) - {"a2a_context"} in ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"})
     assert response["jsonrpc"] == "2.0"
@@ -65,7 +65,7 @@ def check_response(response: Any) -> None:
         assert isinstance(error["message"], str)
 
 
-async def check_answer(body: bytes) -> Any:
+async def assert_legal_answer(body: bytes) -> Any:
     """The endpoint's answer to a body, after it was found legal; None for silence."""
     status, answer = await send_bytes(body)
     if status == 204:
@@ -76,27 +76,35 @@ async def check_answer(body: bytes) -> Any:
     if isinstance(said, list):
         assert said
         for response in said:
-            check_response(response)
+            assert_legal_response(response)
     else:
-        check_response(said)
+        assert_legal_response(said)
     return said
 
 
-scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None), max_size=20)
+def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+
+
+texts = st.text(st.characters(codec=None), max_size=20)
 values = st.recursive(
-    scalars,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4), max_leaves=12)
-known = [method.name for method in METHODS] + ["subtract", "sum", "update", "notify_hello", "get_data", "rpc.discover"]
+    st.none() | st.booleans() | st.integers() | st.floats() | texts, nested, max_leaves=12)
+known = [
+    *(method.name for method in METHODS),
+    "subtract", "sum", "update", "notify_hello", "get_data", "rpc.discover",
+]
 fields = st.sampled_from(sorted({field for method in METHODS for field in method.params.model_fields}))
-params = st.lists(values, max_size=4) | st.dictionaries(fields | st.text(max_size=5), values, max_size=5) | values
+named = st.dictionaries(fields | st.text(max_size=5), values, max_size=5)
+params = st.lists(values, max_size=4) | named | values
 requests = st.fixed_dictionaries(
     {"jsonrpc": st.just("2.0") | values, "method": st.sampled_from(known) | values},
-    optional={"params": params, "id": values, "a2a_context": values | st.dictionaries(st.text(), values, max_size=3)})
+    optional={"params": params, "id": values, "a2a_context": values | named})
 bodies = requests | st.lists(requests | values, max_size=25)
 valid = st.sampled_from([
     b'{"jsonrpc": "2.0", "method": "subtract", "params": [42, 23], "id": 1}',
     b'{"jsonrpc": "2.0", "method": "memory.store", "params": {"content": "\\u00e9"}, "id": "\\ud83d\\ude00"}',
-    b'[{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": 1e3}, {"jsonrpc": "2.0", "method": "update"}]',
+    b'[{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": 1e3},'
+    b' {"jsonrpc": "2.0", "method": "update"}]',
     b'{"jsonrpc": "2.0", "method": "memory.retrieve", "params": {"query": "a", "k": 5}, "id": 1,'
     b' "a2a_context": {"source_agent": "a"}}',
 ])
@@ -116,26 +124,26 @@ def mutated(draw: st.DrawFn) -> bytes:
 @settings(deadline=None)
 @given(st.binary(max_size=200))
 async def test_random_bytes(body: bytes) -> None:
-    await check_answer(body)
+    await assert_legal_answer(body)
 
 
 @settings(deadline=None)
 @given(st.text(alphabet='{}[]",:\\u0129aAeE.+-ntrulfs ', max_size=120))
 async def test_random_text_of_jsons_own_characters(text: str) -> None:
-    await check_answer(text.encode())
+    await assert_legal_answer(text.encode())
 
 
 @settings(deadline=None)
 @given(mutated())
 async def test_valid_requests_with_damage(body: bytes) -> None:
-    await check_answer(body)
+    await assert_legal_answer(body)
 
 
 @settings(deadline=None)
 @given(bodies, st.booleans())
 async def test_random_json(body: Any, ascii_only: bool) -> None:
     text = json.dumps(body, ensure_ascii=ascii_only)
-    said = await check_answer(text.encode(errors="surrogatepass"))
+    said = await assert_legal_answer(text.encode(errors="surrogatepass"))
     if isinstance(said, list):
         assert isinstance(body, list)
         assert len(said) <= len(body)
@@ -143,10 +151,12 @@ async def test_random_json(body: Any, ascii_only: bool) -> None:
 
 @settings(deadline=None)
 @given(st.sampled_from(known), params, st.integers() | st.text(max_size=20) | st.none())
-async def test_a_wellformed_call_is_answered_under_its_id(method: str, given_params: Any, identity: Any) -> None:
+async def test_a_wellformed_call_is_answered_under_its_id(
+    method: str, given_params: Any, identity: Any
+) -> None:
     given_params = given_params if isinstance(given_params, list | dict) else {}
     call = {"jsonrpc": "2.0", "method": method, "params": given_params, "id": identity}
-    said = await check_answer(json.dumps(call).encode())
+    said = await assert_legal_answer(json.dumps(call).encode())
     if said["id"] != identity:
         assert said["error"]["message"] == "Parse error"
         with pytest.raises(ValueError, match="not JSON compliant"):
@@ -157,4 +167,4 @@ async def test_a_wellformed_call_is_answered_under_its_id(method: str, given_par
 @given(st.integers(0, 4_000), st.sampled_from([("[", "]"), ('{"a":', "}"), ('[{"a":', "}]")]))
 async def test_nesting_of_any_depth(depth: int, pair: tuple[str, str]) -> None:
     for body in (pair[0] * depth + "1" + pair[1] * depth, pair[0] * depth):
-        await check_answer(body.encode()[:10_000])
+        await assert_legal_answer(body.encode()[:10_000])

@@ -236,6 +236,19 @@ async def test_a_request_nobody_waits_for_any_more_is_not_embedded() -> None:
     assert inner.asked == [["held"], ["stays"]]
 
 
+async def test_where_nobody_waits_any_more_nothing_is_embedded() -> None:
+    inner = GatedEmbedder()
+    batching = BatchingEmbedder(inner)
+    first = await held(inner, batching)
+    (gone,) = await queued(batching, ["gone"])
+    gone.cancel()
+    await asyncio.wait([gone])
+    inner.gate.set()
+    await first
+    await batching.close()
+    assert inner.asked == [["held"]]
+
+
 async def test_a_request_given_up_under_way_harms_no_other() -> None:
     inner = GatedEmbedder()
     batching = BatchingEmbedder(inner)

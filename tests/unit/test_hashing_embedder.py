@@ -34,6 +34,11 @@ async def test_any_number_of_dimensions_will_do(dimensions: int) -> None:
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
 
 
+async def test_a_text_whose_features_cancel_out_still_has_a_direction() -> None:
+    vectors = await embedder(1).embed([f"word{number}" for number in range(200)], "document")
+    assert set(vectors.ravel().tolist()) == {-1.0, 1.0}
+
+
 async def test_shared_words_make_texts_similar() -> None:
     asked = "When did Alice deploy the Postgres cluster?"
     assert await similarity(asked, "Alice deployed the Postgres cluster on Friday") > 0.5

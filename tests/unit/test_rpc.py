@@ -60,8 +60,11 @@ async def test_what_is_not_json_is_a_parse_error_and_nothing_more(body: bytes) -
     ("NaN", "NaN is not JSON"), ("Infinity", "Infinity is not JSON"), ("-Infinity", "-Infinity is not JSON"),
     ("1e400", "a number is out of range"), ("-1e400", "a number is out of range"),
 ])
-@pytest.mark.parametrize("member", ['"id": {}', '"id": 1, "params": [{}]', '"id": 1, "a2a_context": {{"a": {}}}'])
-async def test_a_number_that_json_does_not_have_is_a_parse_error(member: str, number: str, problem: str) -> None:
+@pytest.mark.parametrize(
+    "member", ['"id": {}', '"id": 1, "params": [{}]', '"id": 1, "a2a_context": {{"a": {}}}'])
+async def test_a_number_that_json_does_not_have_is_a_parse_error(
+    member: str, number: str, problem: str
+) -> None:
     body = '{"jsonrpc": "2.0", "method": "echo", ' + member.format(number) + "}"
     answer = await Service([echoing()]).ask(body.encode())
     assert answer["error"] == {"code": -32700, "message": "Parse error", "data": {"problem": problem}}
@@ -97,8 +100,10 @@ async def test_many_brackets_side_by_side_are_not_nesting() -> None:
 # --- what is no request ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("body", [1, "text", None, True, {}, {"foo": "boo"}, {"jsonrpc": "2.0"},
-                                  {"jsonrpc": "2.0", "method": None}, {"jsonrpc": "2.0", "method": 1, "id": 7}])
+@pytest.mark.parametrize("body", [
+    1, "text", None, True, {}, {"foo": "boo"}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "method": None},
+    {"jsonrpc": "2.0", "method": 1, "id": 7},
+])
 async def test_a_value_without_a_method_is_an_invalid_request(body: object) -> None:
     assert await Service().ask(body) == {
         "jsonrpc": "2.0", "error": {"code": -32600, "message": "Invalid Request"}, "id": None}
@@ -136,8 +141,10 @@ async def test_unknown_members_of_a_request_are_ignored() -> None:
 # --- ids ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("identity", ["1", '"1"', '""', "null", "0", "-7", "1.5", "123456789012345678901234567890",
-                                      '"\\ud800"', '"\\u0000"', '"\\u00e9\\n"', "1e+100"])
+@pytest.mark.parametrize("identity", [
+    "1", '"1"', '""', "null", "0", "-7", "1.5", "1e+100", "123456789012345678901234567890",
+    '"\\ud800"', '"\\u0000"', '"\\u00e9\\n"',
+])
 @pytest.mark.parametrize("method", ["get_data", "foobar"])
 async def test_an_id_comes_back_as_it_was(method: str, identity: str) -> None:
     body = f'{{"jsonrpc": "2.0", "method": "{method}", "id": {identity}}}'
@@ -196,7 +203,8 @@ async def test_a_models_own_rule_is_told_without_its_value() -> None:
         def model_post_init(self, context: object) -> None:
             raise ValueError("text is not allowed here")
 
-    answer = await Service([RpcMethod("ruled", Ruled, None, echoing().handler, "")]).call("ruled", {"text": SECRET})
+    ruled = RpcMethod("ruled", Ruled, None, echoing().handler, "")
+    answer = await Service([ruled]).call("ruled", {"text": SECRET})
     assert answer["error"]["data"] == {"errors": [{"field": "params", "problem": "text is not allowed here"}]}
     assert SECRET not in json.dumps(answer)
 
@@ -223,8 +231,8 @@ async def test_a_method_without_positions_takes_no_values_by_position() -> None:
 
 
 async def test_our_errors_keep_their_code_message_and_data() -> None:
-    answer = await Service([failing(Conflict("Version 3 is current.", data={"version": 3, "id": UUID(int=1)}))]
-                           ).call("fail")
+    error = Conflict("Version 3 is current.", data={"version": 3, "id": UUID(int=1)})
+    answer = await Service([failing(error)]).call("fail")
     assert answer["error"] == {"code": -32002, "message": "Version 3 is current.",
                                "data": {"version": 3, "id": str(UUID(int=1))}}
 
@@ -251,7 +259,9 @@ async def test_an_unexpected_error_is_a_reference_and_nothing_more(
     assert service.reports[0].outcome == "internal_error"
 
 
-async def test_the_log_of_an_unexpected_error_shows_where_but_not_what(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_log_of_an_unexpected_error_shows_where_but_not_what(
+    caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.ERROR, "agentcore.rpc"):
         await Service([failing(RuntimeError(SECRET))]).call("fail")
     logged = str(vars(caplog.records[0]))
@@ -339,8 +349,10 @@ async def test_one_failing_call_leaves_the_rest_of_its_batch_alone() -> None:
 
 
 @pytest.mark.parametrize("a2a_context", [
-    {}, None, {"source_agent": "a", "target_agent": "b", "trace_id": "t", "timestamp": "2026-01-01T00:00:00Z"},
-    {"conversation_id": "c", "session_id": None, "more": {"nested": [1, 2.5, True]}, "é": "\\u0000 \U0001f600"},
+    {}, None,
+    {"source_agent": "a", "target_agent": "b", "trace_id": "t", "timestamp": "2026-01-01T00:00:00Z"},
+    {"conversation_id": "c", "session_id": None, "more": {"nested": [1, 2.5, True]}},
+    {"é": "\\u0000 \U0001f600"},
 ])
 @pytest.mark.parametrize("method", ["echo", "foobar"])
 async def test_the_a2a_context_comes_back_unchanged(method: str, a2a_context: dict[str, Any] | None) -> None:
@@ -356,7 +368,8 @@ async def test_without_an_a2a_context_none_comes_back() -> None:
 
 async def test_each_call_of_a_batch_gets_its_own_a2a_context() -> None:
     answers = await Service([echoing()]).ask([
-        {"jsonrpc": "2.0", "method": "echo", "id": name, "a2a_context": {"source_agent": name}} for name in "ab"])
+        {"jsonrpc": "2.0", "method": "echo", "id": name, "a2a_context": {"source_agent": name}}
+        for name in "ab"])
     assert [answer["a2a_context"]["source_agent"] for answer in answers] == ["a", "b"]
     assert [answer["result"]["a2a_context"]["source_agent"] for answer in answers] == ["a", "b"]
 

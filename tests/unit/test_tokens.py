@@ -162,6 +162,13 @@ def test_a_cut_is_as_long_as_its_limit_allows(counter: TokenCounter) -> None:
     assert counter.count(f"{cut} {following} {text[len(cut):].split()[1]}") > 300
 
 
+def test_a_cut_that_splits_into_more_tokens_than_the_whole_is_cut_further(counter: TokenCounter) -> None:
+    # At two tokens the cut ends in "I'm"; without its "m", the rest are three.
+    cut = counter.truncate("''I'mx'sWER''  'EEEIRxs'dvWdlex t''", 2)
+    assert cut
+    assert counter.count(cut) <= 2
+
+
 @pytest.mark.parametrize("limit", [0, -1])
 def test_nothing_fits_no_tokens(counter: TokenCounter, limit: int) -> None:
     assert counter.truncate(SENTENCE, limit) == ""

@@ -1,0 +1,247 @@
+"""Writes what is derived for readers: docs/reference/methods.md and .env.example.
+
+Usage: write_reference.py. A test compares the files with what this would write.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from agentcore.config import Settings
+from agentcore.memory.jsonrpc import DISCOVER, memory_methods
+from agentcore.memory.params import Filters
+from agentcore.openrpc import json_schemas
+from agentcore.rpc import RpcMethod
+
+ROOT = Path(__file__).resolve().parents[1]
+Schema = dict[str, Any]
+
+METHODS_HEAD = """\
+# Methods
+
+All methods are JSON-RPC 2.0 calls to `POST /api/v1/jsonrpc` with `Authorization: Bearer <JWT>`. The token's
+subject is the agent: no parameter names whose memory is meant. Params go by name; where a method says so, an
+array gives the first ones in order. Unknown fields are refused by name. Failures are those of
+[errors.md](errors.md); the machine-readable forms are [openrpc.json](openrpc.json) (also the answer of
+`rpc.discover`, which needs a token but no scope) and [schemas.json](schemas.json).
+
+This page is written by `scripts/write_reference.py`.
+
+"""
+FILTERS_HEAD = """\
+## Filters
+
+Shared by several methods. Every filter given must hold; a list matches any of its values. Entities and
+keywords are compared without regard to case.
+
+"""
+OBJECTS_HEAD = "## Objects\n"
+
+ENV_HEAD = """\
+# Every setting of AgentCore Memory: what it means, its unit, its default. Written by scripts/write_reference.py.
+# Copy this file to `.env` beside where the service is started, and take the `#` off the lines you change;
+# variables of the environment go first. A setting without a default after its `=` is unset.
+# The archive in S3 also needs what boto3 reads for itself, from the environment and never from this file:
+# AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_DEFAULT_REGION and the like.
+"""
+# The end of a name that says what is counted, and the unit of it.
+UNITS = {
+    "_seconds": "seconds", "_ttl": "seconds", "_bytes": "bytes", "_tokens": "tokens", "_threads": "threads",
+    "_dimensions": "numbers", "_attempts": "tries", "_batch_size": "texts", "_pool_size": "connections",
+    "_entries": "vectors", "_capacity": "memories", "_search_limit": "memories", "_per_minute": "calls a minute",
+    "_calls": "calls", "_concurrency": "calls",
+}
+_SECTION = re.compile(r"^    # (?P<title>.+)$|^    (?P<field>[a-z_0-9]+): ", re.MULTILINE)
+
+
+def reference_files() -> dict[str, str]:
+    """The text of each file by its path below the checkout."""
+    return {"docs/reference/methods.md": methods_page(), ".env.example": env_example()}
+
+
+# --- methods -----------------------------------------------------------------------------------------------
+
+
+def methods_page() -> str:
+    """Every method with its params and results, and the objects they are made of."""
+    page = _Page()
+    parts = [METHODS_HEAD, *map(page.method, page.methods), FILTERS_HEAD, page.table(page.filters, given=True)]
+    parts += [OBJECTS_HEAD, *(page.object(name) for name in sorted(page.objects) if name not in page.bodies)]
+    return "\n".join(part.strip("\n") + "\n" for part in parts)
+
+
+class _Page:
+    """The schemas a page is made of."""
+
+    def __init__(self) -> None:
+        self.methods = [method for method in memory_methods() if method.name != DISCOVER]
+        self.schemas, self.objects = json_schemas(self.methods, "#/{model}")
+        self.filters: Schema = Filters.model_json_schema(ref_template="#/{model}")["properties"]
+        # A method's whole params or result stand under the method, not among the objects.
+        self.bodies = {_name(schema): key for key, schema in self.schemas.items() if "$ref" in schema}
+        params = [schema for key, schema in self.schemas.items() if key.endswith(".params")]
+        self.given = set(self._reached(params))
+
+    def _reached(self, value: Any) -> Iterator[str]:
+        """Names of the objects that a schema refers to, directly or through others."""
+        pending, seen = [value], set[str]()
+        while pending:
+            current = pending.pop()
+            if isinstance(current, dict) and "$ref" in current and (name := _name(current)) not in seen:
+                seen.add(name)
+                pending.append(self.objects[name])
+                yield name
+            pending += current.values() if isinstance(current, dict) else current if isinstance(current, list) else []
+
+    def method(self, method: RpcMethod[Any]) -> str:
+        """A method's section."""
+        params, result = (self._body(f"{method.name}.{part}") for part in ("params", "result"))
+        fields = params.get("properties", {})
+        shared = self._filters_of(method, fields)
+        own = {name: fields[name] for name in dict.fromkeys([*method.positional, *fields]) if name not in shared}
+        order = f" By position: {', '.join(f'`{name}`' for name in method.positional)}." * bool(method.positional)
+        lines = [f"## {method.name}", "", method.summary, "", f"Scope `{method.scope}`.{order}", ""]
+        lines += ["Params:", "", self.table(own, given=True, required=params.get("required", []))] if own else []
+        if shared:
+            lines += [f"{'And the' if own else 'Params: the'} [filters](#filters).", ""]
+        lines += [] if fields else ["Params: none.", ""]
+        return "\n".join([*lines, "Result:", "", self.table(result["properties"])])
+
+    def _body(self, key: str) -> Schema:
+        schema: Schema = self.schemas[key]
+        return self.objects[_name(schema)] if "$ref" in schema else schema
+
+    def _filters_of(self, method: RpcMethod[Any], fields: Schema) -> set[str]:
+        """The params that say nothing of their own: they are the shared filters."""
+        if not issubclass(method.params, Filters):
+            return set()
+        return {name for name, schema in self.filters.items() if fields[name] == schema}
+
+    def object(self, name: str) -> str:
+        """An object's section; one that callers give says which fields they must."""
+        schema = self.objects[name]
+        head = f"### {name}\n\n{schema.get('description', '')}".strip() + "\n\n"
+        if "enum" in schema:
+            return f"{head}One of {_values(schema)}."
+        return head + self.table(schema["properties"], given=name in self.given, required=schema.get("required", []))
+
+    def table(self, fields: Schema, *, given: bool = False, required: Sequence[str] = ()) -> str:
+        """A row a field; fields that are given have defaults."""
+        head = ["Field", "Type", *["Default"] * given, "Meaning"]
+        rows = [head, ["---"] * len(head)]
+        for name, schema in fields.items():
+            default = ["required" if name in required else _default(schema)] * given
+            rows.append([f"`{name}`", self._type(schema), *default, schema.get("description", "")])
+        return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
+
+    def _type(self, schema: Schema) -> str:
+        if "$ref" in schema:
+            return self._link(_name(schema))
+        if "anyOf" in schema:
+            return " or ".join(dict.fromkeys(self._type(each) for each in schema["anyOf"]))
+        if schema.get("type") == "array":
+            return f"list of {self._type(schema.get('items', {}))}{_limits(schema, 'Items')}"
+        if schema.get("type") == "object":
+            of = schema.get("additionalProperties")
+            return f"object of {self._type(of)}" if isinstance(of, dict) else "object"
+        return _values(schema) if "enum" in schema else _plain_type(schema)
+
+    def _link(self, name: str) -> str:
+        if name not in self.bodies:
+            return f"[{name}](#{name.lower()})"
+        method, _, part = self.bodies[name].rpartition(".")
+        return f"[{part} of {method}](#{method.replace('.', '')})"
+
+
+def _name(schema: Schema) -> str:
+    return str(schema["$ref"]).rpartition("/")[2]
+
+
+def _values(schema: Schema) -> str:
+    return ", ".join(f"`{value}`" for value in schema["enum"])
+
+
+def _default(schema: Schema) -> str:
+    default = schema.get("default", "")
+    return "empty" if default == "" else "null" if default is None else f"`{json.dumps(default).strip(chr(34))}`"
+
+
+def _plain_type(schema: Schema) -> str:
+    match schema.get("type"):
+        case "string":
+            kind = {"uuid": "UUID", "date-time": "time (ISO 8601)"}.get(schema.get("format", ""), "text")
+            return kind + _limits(schema, "Length", " characters")
+        case "integer" | "number" as kind:
+            word = "whole number" if kind == "integer" else "number"
+            above = f" above {schema['exclusiveMinimum']}" if "exclusiveMinimum" in schema else ""
+            return word + above + _limits(schema, "imum")
+        case "boolean" | "null" as kind:
+            return str(kind)
+        case _:
+            return "any JSON"
+
+
+def _limits(schema: Schema, of: str, unit: str = "") -> str:
+    least, most = schema.get(f"min{of}"), schema.get(f"max{of}")
+    if most is None:
+        return "" if least is None else f" (at least {least:,g}{unit})"
+    span = f"at most {int(most):,}" if least is None else f"{least:,g} to {int(most):,}"
+    return f" ({span}{unit})"
+
+
+# --- settings ----------------------------------------------------------------------------------------------
+
+
+def env_example() -> str:
+    """Every setting, in the order and under the headings of `config.py`."""
+    lines = [ENV_HEAD]
+    for title, name in sections():
+        lines += [f"\n# --- {title} ---\n"] if name is None else [_setting(name, Settings.model_fields[name])]
+    return "\n".join(lines)
+
+
+def sections() -> Iterator[tuple[str, str | None]]:
+    """The headings (with no name) and settings of the class, as its source has them."""
+    title = ""
+    for found in _SECTION.finditer(inspect.getsource(Settings)):
+        if found["title"]:
+            title = found["title"]
+            yield title, None
+        elif found["field"] in Settings.model_fields:
+            yield title, found["field"]
+
+
+def _setting(name: str, field: FieldInfo) -> str:
+    unit = unit_of(name)
+    measured = "" if unit is None else f" Unit: {unit}."
+    return f"# {field.description}{measured}\n#{name.upper()}={default_text(field)}\n"
+
+
+def unit_of(name: str) -> str | None:
+    """What a setting counts; None for one that counts nothing."""
+    return next((unit for end, unit in UNITS.items() if name.endswith(end)), None)
+
+
+def default_text(field: FieldInfo) -> str:
+    """The default as it would be written in the environment; empty where there is none."""
+    default = field.default
+    if default is None or default is PydanticUndefined or isinstance(default, SecretStr):
+        return ""
+    if isinstance(default, bool):
+        return str(default).lower()
+    return f"{default:g}" if isinstance(default, float) else str(default)
+
+
+if __name__ == "__main__":
+    for path, text in reference_files().items():
+        (ROOT / path).write_text(text, encoding="utf-8")
+        print(f"wrote {path}")

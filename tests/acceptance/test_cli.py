@@ -1,0 +1,267 @@
+"""The command line as its users meet it: what it prints, where, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentcore.client import MemoryClient
+from agentcore.memory.params import CountParams, ListParams
+from tests.fixtures.serving import Done, Serving
+
+JWT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+\n")
+
+
+@pytest.fixture
+def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
+    """Runs a command as this test's agent."""
+    return lambda *arguments, **more: serving.cli(*arguments, "--agent", agent_id, **more)
+
+
+@pytest.fixture
+def stopped(new_serving: Callable[..., Serving]) -> Serving:
+    """A service that was never started, its home not made."""
+    return new_serving()
+
+
+# --- tokens ------------------------------------------------------------------------------------------------
+
+
+def test_a_token_made_before_the_first_start_opens_the_service_afterwards(
+    new_serving: Callable[..., Serving],
+) -> None:
+    serving = new_serving()
+    made = serving.cli("token", "--agent", "early")
+    assert (made.returncode, made.stderr) == (0, "")
+    assert JWT.fullmatch(made.stdout)
+    secret = serving.home / "secrets" / "jwt"
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    serving.start()
+    serving.await_listening()
+    assert serving.cli("list", AGENTCORE_TOKEN=made.stdout.strip()).returncode == 0
+    assert serving.stop() == 0
+
+
+def test_a_token_allows_what_its_scopes_say(serving: Serving, agent_id: str) -> None:
+    asked = serving.cli("token", "--agent", agent_id, "--scope", "memory:read", "--ttl", "15m")
+    reader = asked.stdout.strip()
+    assert serving.cli("list", "--token", reader).returncode == 0
+    refused = serving.cli("store", "Ada likes tea", "--token", reader)
+    assert refused.returncode == 1
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_tokens_of_a_service_with_public_keys_come_from_elsewhere(stopped: Serving) -> None:
+    done = stopped.cli("token", "--agent", "a", JWT_ALGORITHM="RS256", JWT_JWKS_URL="http://127.0.0.1:9/keys")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "JWT_JWKS_URL" in done.stderr
+
+
+def test_the_secret_of_the_settings_makes_the_token(stopped: Serving) -> None:
+    done = stopped.cli("token", "--agent", "a", JWT_SECRET_KEY="s" * 32)
+    assert JWT.fullmatch(done.stdout)
+    assert not stopped.home.exists()
+
+
+@pytest.mark.parametrize("agent", ["", "a" * 256, "line\nbreak"], ids=["empty", "long", "control"])
+def test_an_id_no_token_may_carry_is_refused(stopped: Serving, agent: str) -> None:
+    done = stopped.cli("token", "--agent", agent, JWT_SECRET_KEY="s" * 32)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "1 to 255 characters" in done.stderr
+
+
+# --- memories ----------------------------------------------------------------------------------------------
+
+
+async def test_a_stored_text_is_found_listed_and_put_into_context(
+    run: Callable[..., Done], memory: MemoryClient
+) -> None:
+    told = ("--tag", "drinks", "--speaker", "Ada", "--importance", "0.8", "--session", "monday", "--ttl", "30d")
+    stored = run("store", "Ada prefers tea over coffee", *told, "--metadata", '{"mood": "glad"}')
+    assert stored.returncode == 0
+    [record] = (await memory.list(ListParams())).memories
+    assert stored.stdout.strip() == str(record.memory_id)
+    assert (record.tags, record.speaker, record.session_id) == (["drinks"], "Ada", "monday")
+    assert (record.metadata, record.relevance_score) == ({"mood": "glad"}, 0.8)
+    assert record.expires_at is not None
+    found = run("retrieve", "what does Ada drink?", "--explain")
+    assert "Ada prefers tea" in found.stdout
+    assert "similarity" in found.stdout
+    listed = run("list")
+    assert str(record.memory_id) in listed.stdout
+    built = run("context", "breakfast for Ada", "--max-tokens", "300")
+    assert "Ada prefers tea" in built.stdout
+    assert re.search(r"\d+ tokens of 300, from 1 memories", built.stderr)
+
+
+async def test_a_filter_given_is_a_filter_applied(run: Callable[..., Done], memory: MemoryClient) -> None:
+    for text, tag in (("The red kite flies", "red"), ("The blue kite flies", "blue")):
+        assert run("store", text, "--tag", tag, "--time", "2026-03-02T10:00:00Z").returncode == 0
+    assert "blue" not in run("retrieve", "kite", "--tag", "red").stdout
+    assert "red" in run("list", "--tag", "red", "--tag", "other", "--after", "2026-03-01").stdout
+    assert run("list", "--before", "2026-03-01").stdout == ""
+
+
+def test_an_interaction_and_stdin_are_stored(run: Callable[..., Done]) -> None:
+    asked = run("store", "-", "--response", "Under the mat.", "--json", said="Where is the key?")
+    assert json.loads(asked.stdout)["status"] == "stored"
+    assert "Under the mat." in run("retrieve", "key").stdout
+
+
+def test_what_is_held_back_ends_with_1_and_force_stores_it(run: Callable[..., Done]) -> None:
+    held = run("store", "hi")
+    assert (held.returncode, held.stdout) == (1, "")
+    assert "rejected: greeting" in held.stderr
+    assert run("store", "hi", "--force").returncode == 0
+
+
+@pytest.mark.parametrize(("arguments", "member"), [
+    (["store", "Ada rides the blue bicycle"], "memory_id"),
+    (["retrieve", "bicycle"], "memories"),
+    (["context", "bicycle"], "token_count"),
+    (["list"], "next_cursor"),
+    (["prune", "episodic", "--dry-run"], "pruned_count"),
+])
+def test_json_is_the_whole_result(run: Callable[..., Done], arguments: list[str], member: str) -> None:
+    done = run(*arguments, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert member in json.loads(done.stdout)
+
+
+async def test_prune_says_what_would_go_then_takes_it(run: Callable[..., Done], memory: MemoryClient) -> None:
+    for number in range(4):
+        run("store", f"Reading number {number} of the meter")
+    dry = run("prune", "episodic", "--target", "50%", "--dry-run").stdout.splitlines()
+    assert dry[0] == "would go: 2"
+    assert len(dry) == 3
+    assert (await memory.count(CountParams())).count == 4
+    assert run("prune", "episodic", "--target", "50%").stdout == "archived and removed: 2\n"
+    assert (await memory.count(CountParams())).count == 2
+
+
+def test_a_page_tells_how_to_go_on(run: Callable[..., Done]) -> None:
+    for number in range(3):
+        run("store", f"Reading number {number} of the meter")
+    first = run("list", "--limit", "2")
+    cursor = re.search(r"--cursor (\S+)", first.stderr)
+    assert cursor is not None
+    rest = run("list", "--limit", "2", "--cursor", cursor[1])
+    assert "Reading number 0" in rest.stdout
+    assert "--cursor" not in rest.stderr
+
+
+def test_a_text_cannot_steer_the_terminal(run: Callable[..., Done]) -> None:
+    run("store", "Ada said \x1b[31mred\x1b]0;title\x07 [bold]loud[/bold]")
+    for done in (run("retrieve", "Ada"), run("list")):
+        assert "\x1b" not in done.stdout
+        assert "\x07" not in done.stdout
+    assert "[bold]loud[/bold]" in run("retrieve", "Ada").stdout
+
+
+# --- serve and its neighbours ------------------------------------------------------------------------------
+
+
+def test_serve_says_where_it_listens_and_what_it_prints_works(new_serving: Callable[..., Serving]) -> None:
+    serving = new_serving()
+    serving.start()
+    serving.until(re.compile("Ctrl-C stops it"))
+    welcome = "".join(serving.welcome)
+    [block] = re.findall(r"\n\n(  export .*?)\n\n", welcome, re.DOTALL)
+    assert shutil.which("curl")
+    done = subprocess.run(["/bin/sh", "-c", block], cwd=serving.home.parent, env=serving.environment,
+                          text=True, capture_output=True, check=False, timeout=60)
+    assert json.loads(done.stdout)["result"]["status"] == "stored", done.stderr
+    assert serving.stop(by=signal.SIGINT) == 0
+    assert serving.left_over() == []
+
+
+def test_a_second_server_on_the_home_is_refused_with_a_sentence(serving: Serving) -> None:
+    done = serving.cli("serve", "--port", "0")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"already serves {serving.home}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_that_is_taken_is_named(serving: Serving, new_serving: Callable[..., Serving]) -> None:
+    port = serving.url.rpartition(":")[2]
+    other = new_serving()
+    done = other.cli("serve", "--port", port)
+    assert done.returncode == 1
+    assert f"Cannot listen on 127.0.0.1:{port}" in done.stderr
+    assert other.left_over() == []
+
+
+def test_ctrl_c_while_it_starts_ends_it_and_leaves_nothing(new_serving: Callable[..., Serving]) -> None:
+    serving = new_serving()
+    serving.start()
+    serving.until(re.compile("Making the database"))
+    assert serving.stop(by=signal.SIGINT) == 0
+    assert serving.left_over() == []
+
+
+def test_doctor_finds_a_running_service_well(serving: Serving) -> None:
+    done = serving.cli("doctor")
+    assert done.returncode == 0, done.stdout
+    for part in ("PostgreSQL", "pgvector", "schema", "row security", "clock", "Redis", "archive", "secrets"):
+        assert re.search(rf"^ok +{part} ", done.stdout, re.MULTILINE), part
+
+
+def test_doctor_starts_nothing_and_says_what_does_not_run(stopped: Serving) -> None:
+    done = stopped.cli("doctor")
+    assert done.returncode == 0, done.stdout
+    assert "No agentcore server runs on" in done.stdout
+    assert not stopped.home.exists()
+
+
+def test_doctor_tells_how_to_mend_what_is_wrong(serving: Serving, run: Callable[..., Done]) -> None:
+    assert run("store", "A memory with a vector").returncode == 0
+    secret = serving.home / "secrets" / "jwt"
+    secret.chmod(0o644)
+    try:
+        done = serving.cli("doctor", EMBEDDING_DIMENSIONS="7")
+    finally:
+        secret.chmod(0o600)
+    assert done.returncode == 1
+    assert re.search(r"^WRONG +secrets ", done.stdout, re.MULTILINE)
+    assert "chmod go-rwx" in done.stdout
+    assert re.search(r"^WRONG +embeddings ", done.stdout, re.MULTILINE)
+    assert "Set EMBEDDING_DIMENSIONS=384" in done.stdout
+
+
+def test_doctor_reports_a_database_that_does_not_answer(stopped: Serving) -> None:
+    done = stopped.cli("doctor", DATABASE_URL="postgresql://nobody@127.0.0.1:9/none", REDIS_URL="redis://127.0.0.1:9")
+    assert done.returncode == 1
+    for part in ("PostgreSQL", "Redis"):
+        assert re.search(rf"^WRONG +{part} ", done.stdout, re.MULTILINE), part
+    assert "Traceback" not in done.stderr
+
+
+def test_migrate_beside_a_running_service_finds_nothing_to_do(serving: Serving) -> None:
+    done = serving.cli("migrate")
+    assert done.returncode == 0
+    assert re.fullmatch(r"the schema is at revision \w+\n", done.stdout)
+
+
+def test_worker_attaches_to_the_service_and_ends_when_asked(serving: Serving) -> None:
+    worker = serving.open_cli("worker")
+    assert worker.stderr is not None
+    lines = iter(worker.stderr.readline, "")
+    assert any("background work runs" in line for line in lines)
+    worker.send_signal(signal.SIGTERM)
+    rest = worker.communicate(timeout=60)[1]
+    assert (worker.returncode, rest.strip().splitlines()[-1]) == (0, "stopped")
+
+
+def test_an_installed_model_is_not_installed_again(stopped: Serving) -> None:
+    done = stopped.cli("model", "install")
+    assert done.returncode == 0
+    assert (Path(done.stdout.strip().removeprefix("the model is in ")) / "model.safetensors").is_file()
+    assert done.stderr == ""

@@ -1,0 +1,138 @@
+"""Vectors of queries in a real Redis: shared between processes, and never the reason for an error."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from agentcore.errors import DependencyUnavailable
+from agentcore.memory.embeddings import CachingEmbedder, EmbedderOptions, EmbeddingKind, Vectors
+from agentcore.providers.hashing import HashingEmbedder
+from tests.fixtures.scripted_http import dead_address
+from tests.fixtures.services import Services
+
+
+class CountingEmbedder(HashingEmbedder):
+    """The hashing embedder under a model name of its own, which counts what it is asked."""
+
+    def __init__(self, model: str, dimensions: int = 8) -> None:
+        super().__init__(EmbedderOptions("counting", dimensions, Path("unused")))
+        self.model = model
+        self.asked = 0
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
+        self.asked += len(texts)
+        return await super().embed(texts, kind)
+
+
+class Observer:
+    """Adds up what a cache says of its lookups."""
+
+    def __init__(self) -> None:
+        self.lookups: list[tuple[str, int, int]] = []
+
+    def embeddings_cached(self, place: Literal["process", "redis"], *, hits: int, misses: int) -> None:
+        self.lookups.append((place, hits, misses))
+
+
+@pytest.fixture
+async def redis(services: Services) -> AsyncIterator[Redis]:
+    async with Redis.from_url(services.redis_url) as client:
+        yield client
+
+
+@pytest.fixture
+def model() -> str:
+    """A model nobody else has: tests share one Redis."""
+    return f"model-{uuid.uuid4()}"
+
+
+async def keys(redis: Redis) -> set[bytes]:
+    return {key async for key in redis.scan_iter("memory:embedding:*")}
+
+
+async def test_another_process_finds_a_querys_vector(redis: Redis, model: str) -> None:
+    first, second = CountingEmbedder(model), CountingEmbedder(model)
+    made = await CachingEmbedder(first, redis).embed(["one", "two"], "query")
+    observer = Observer()
+    other = CachingEmbedder(second, redis, observer=observer)
+    found = await other.embed(["two", "three", "one"], "query")
+    np.testing.assert_array_equal(found[[2, 0]], made)
+    assert second.asked == 1
+    assert (other.statistics.redis_hits, other.statistics.redis_misses) == (2, 1)
+    assert observer.lookups == [("process", 0, 3), ("redis", 2, 1)]
+    await other.embed(["two"], "query")
+    assert observer.lookups[2:] == [("process", 1, 0)]
+
+
+async def test_documents_stay_out_of_redis(redis: Redis, model: str) -> None:
+    before = await keys(redis)
+    await CachingEmbedder(CountingEmbedder(model), redis).embed(["one"], "document")
+    assert await keys(redis) == before
+
+
+async def test_a_key_tells_no_text_and_runs_out(redis: Redis, model: str) -> None:
+    before = await keys(redis)
+    await CachingEmbedder(CountingEmbedder(model), redis, ttl_seconds=100).embed(["private words"], "query")
+    (key,) = await keys(redis) - before
+    assert b"private" not in key
+    assert 0 < await redis.ttl(key) <= 100
+
+
+@pytest.mark.parametrize("other", ["model", "dimensions"])
+async def test_another_model_or_length_has_its_own_vectors(redis: Redis, model: str, other: str) -> None:
+    await CachingEmbedder(CountingEmbedder(model), redis).embed(["one"], "query")
+    changed = CountingEmbedder(f"{model}x") if other == "model" else CountingEmbedder(model, dimensions=9)
+    await CachingEmbedder(changed, redis).embed(["one"], "query")
+    assert changed.asked == 1
+
+
+async def test_a_value_that_is_no_vector_is_a_miss(redis: Redis, model: str) -> None:
+    before = await keys(redis)
+    expected = await CachingEmbedder(CountingEmbedder(model), redis).embed(["one"], "query")
+    (key,) = await keys(redis) - before
+    await redis.set(key, b"damaged")
+    again = CountingEmbedder(model)
+    np.testing.assert_array_equal(await CachingEmbedder(again, redis).embed(["one"], "query"), expected)
+    assert again.asked == 1
+
+
+async def test_a_forgotten_text_is_gone_from_redis_too(redis: Redis, model: str) -> None:
+    before = await keys(redis)
+    cache = CachingEmbedder(CountingEmbedder(model), redis)
+    await cache.embed(["one", "two"], "query")
+    await cache.forget(["one"])
+    await cache.forget([])
+    assert len(await keys(redis) - before) == 1
+
+
+async def test_redis_away_is_a_miss_and_then_left_in_peace(model: str) -> None:
+    inner = CountingEmbedder(model)
+    async with dead_address() as url, Redis.from_url(
+        url.replace("http", "redis"), retry=Retry(NoBackoff(), 0)
+    ) as away:
+        cache = CachingEmbedder(inner, away)
+        assert (await cache.embed(["one"], "query")).shape == (1, 8)
+        assert (await cache.embed(["two"], "query")).shape == (1, 8)
+        assert (await cache.embed(["one"], "query")).shape == (1, 8)
+        assert cache.statistics.redis_failures == 1
+        assert inner.asked == 2
+        with pytest.raises(DependencyUnavailable, match="may remain"):
+            await cache.forget(["one"])
+        assert len(cache) == 1
+
+
+async def test_redis_that_refuses_to_write_is_no_error(redis: Redis, model: str) -> None:
+    inner = CountingEmbedder(model)
+    # A lifetime that Redis does not take: reading goes well, writing does not.
+    cache = CachingEmbedder(inner, redis, ttl_seconds=-1)
+    assert (await cache.embed(["one"], "query")).shape == (1, 8)
+    assert cache.statistics.redis_failures == 1
