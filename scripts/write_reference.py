@@ -47,7 +47,7 @@ keywords are compared without regard to case.
 OBJECTS_HEAD = "## Objects\n"
 
 ENV_HEAD = """\
-# Every setting of AgentCore Memory: what it means, its unit, its default. Written by scripts/write_reference.py.
+# Every setting of AgentCore Memory: what it means, its unit, its default. scripts/write_reference.py wrote it.
 # Copy this file to `.env` beside where the service is started, and take the `#` off the lines you change;
 # variables of the environment go first. A setting without a default after its `=` is unset.
 # The archive in S3 also needs what boto3 reads for itself, from the environment and never from this file:
@@ -57,8 +57,8 @@ ENV_HEAD = """\
 UNITS = {
     "_seconds": "seconds", "_ttl": "seconds", "_bytes": "bytes", "_tokens": "tokens", "_threads": "threads",
     "_dimensions": "numbers", "_attempts": "tries", "_batch_size": "texts", "_pool_size": "connections",
-    "_entries": "vectors", "_capacity": "memories", "_search_limit": "memories", "_per_minute": "calls a minute",
-    "_calls": "calls", "_concurrency": "calls",
+    "_entries": "vectors", "_capacity": "memories", "_search_limit": "memories", "_calls": "calls",
+    "_per_minute": "calls a minute", "_concurrency": "calls",
 }
 _SECTION = re.compile(r"^    # (?P<title>.+)$|^    (?P<field>[a-z_0-9]+): ", re.MULTILINE)
 
@@ -74,8 +74,9 @@ def reference_files() -> dict[str, str]:
 def methods_page() -> str:
     """Every method with its params and results, and the objects they are made of."""
     page = _Page()
-    parts = [METHODS_HEAD, *map(page.method, page.methods), FILTERS_HEAD, page.table(page.filters, given=True)]
-    parts += [OBJECTS_HEAD, *(page.object(name) for name in sorted(page.objects) if name not in page.bodies)]
+    parts = [METHODS_HEAD, *map(page.method, page.methods)]
+    parts += [FILTERS_HEAD, page.table(page.filters, given=True), OBJECTS_HEAD]
+    parts += [page.object(name) for name in sorted(page.objects) if name not in page.bodies]
     return "\n".join(part.strip("\n") + "\n" for part in parts)
 
 
@@ -91,40 +92,51 @@ class _Page:
         params = [schema for key, schema in self.schemas.items() if key.endswith(".params")]
         self.given = set(self._reached(params))
 
-    def _reached(self, value: Any) -> Iterator[str]:
-        """Names of the objects that a schema refers to, directly or through others."""
-        pending, seen = [value], set[str]()
+    def _reached(self, schemas: Any) -> Iterator[str]:
+        """Names of the objects that schemas refer to, directly or through others."""
+        pending, seen = [schemas], set[str]()
         while pending:
             current = pending.pop()
-            if isinstance(current, dict) and "$ref" in current and (name := _name(current)) not in seen:
-                seen.add(name)
-                pending.append(self.objects[name])
-                yield name
-            pending += current.values() if isinstance(current, dict) else current if isinstance(current, list) else []
+            if isinstance(current, list):
+                pending += current
+            elif isinstance(current, dict):
+                pending += current.values()
+                if "$ref" in current and (name := _name(current)) not in seen:
+                    seen.add(name)
+                    pending.append(self.objects[name])
+                    yield name
 
     def method(self, method: RpcMethod[Any]) -> str:
         """A method's section."""
         params, result = (self._body(f"{method.name}.{part}") for part in ("params", "result"))
-        fields = params.get("properties", {})
+        fields: Schema = params.get("properties", {})
         shared = self._filters_of(method, fields)
-        own = {name: fields[name] for name in dict.fromkeys([*method.positional, *fields]) if name not in shared}
-        order = f" By position: {', '.join(f'`{name}`' for name in method.positional)}." * bool(method.positional)
-        lines = [f"## {method.name}", "", method.summary, "", f"Scope `{method.scope}`.{order}", ""]
-        lines += ["Params:", "", self.table(own, given=True, required=params.get("required", []))] if own else []
+        inherited = set(shared)
+        names = [name for name in dict.fromkeys([*method.positional, *fields]) if name not in inherited]
+        lines = [f"## {method.name}", "", method.summary, "", f"Scope `{method.scope}`."]
+        if method.positional:
+            lines[-1] += f" By position: {', '.join(f'`{name}`' for name in method.positional)}."
+        lines += ["", "Params: none." if not fields else "Params:" if names else "Params: the filters.", ""]
+        if names:
+            own = {name: fields[name] for name in names}
+            lines += [self.table(own, given=True, required=params.get("required", []))]
         if shared:
-            lines += [f"{'And the' if own else 'Params: the'} [filters](#filters).", ""]
-        lines += [] if fields else ["Params: none.", ""]
+            lines += [f"[Filters](#filters): {', '.join(f'`{name}`' for name in shared)}.", ""]
         return "\n".join([*lines, "Result:", "", self.table(result["properties"])])
 
     def _body(self, key: str) -> Schema:
         schema: Schema = self.schemas[key]
         return self.objects[_name(schema)] if "$ref" in schema else schema
 
-    def _filters_of(self, method: RpcMethod[Any], fields: Schema) -> set[str]:
-        """The params that say nothing of their own: they are the shared filters."""
+    def _filters_of(self, method: RpcMethod[Any], fields: Schema) -> list[str]:
+        """The params that say nothing of their own, and are not told by position: the shared filters."""
         if not issubclass(method.params, Filters):
-            return set()
-        return {name for name, schema in self.filters.items() if fields[name] == schema}
+            return []
+        return [name for name, schema in self.filters.items()
+                if name not in method.positional and self._cells(fields[name]) == self._cells(schema)]
+
+    def _cells(self, schema: Schema) -> tuple[str, str]:
+        return self._type(schema), schema.get("description", "")
 
     def object(self, name: str) -> str:
         """An object's section; one that callers give says which fields they must."""
@@ -132,15 +144,17 @@ class _Page:
         head = f"### {name}\n\n{schema.get('description', '')}".strip() + "\n\n"
         if "enum" in schema:
             return f"{head}One of {_values(schema)}."
-        return head + self.table(schema["properties"], given=name in self.given, required=schema.get("required", []))
+        required = schema.get("required", [])
+        return head + self.table(schema["properties"], given=name in self.given, required=required)
 
     def table(self, fields: Schema, *, given: bool = False, required: Sequence[str] = ()) -> str:
         """A row a field; fields that are given have defaults."""
         head = ["Field", "Type", *["Default"] * given, "Meaning"]
         rows = [head, ["---"] * len(head)]
         for name, schema in fields.items():
+            kind, meaning = self._cells(schema)
             default = ["required" if name in required else _default(schema)] * given
-            rows.append([f"`{name}`", self._type(schema), *default, schema.get("description", "")])
+            rows.append([f"`{name}`", kind, *default, meaning])
         return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
 
     def _type(self, schema: Schema) -> str:
@@ -149,7 +163,7 @@ class _Page:
         if "anyOf" in schema:
             return " or ".join(dict.fromkeys(self._type(each) for each in schema["anyOf"]))
         if schema.get("type") == "array":
-            return f"list of {self._type(schema.get('items', {}))}{_limits(schema, 'Items')}"
+            return f"list{_limits(schema, 'Items')} of {self._type(schema.get('items', {}))}"
         if schema.get("type") == "object":
             of = schema.get("additionalProperties")
             return f"object of {self._type(of)}" if isinstance(of, dict) else "object"
@@ -172,7 +186,9 @@ def _values(schema: Schema) -> str:
 
 def _default(schema: Schema) -> str:
     default = schema.get("default", "")
-    return "empty" if default == "" else "null" if default is None else f"`{json.dumps(default).strip(chr(34))}`"
+    if default == "":
+        return "empty"
+    return f"`{default}`" if isinstance(default, str) else f"`{json.dumps(default)}`"
 
 
 def _plain_type(schema: Schema) -> str:

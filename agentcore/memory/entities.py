@@ -171,24 +171,29 @@ def _names_in_run(match: re.Match[str], sentence: str, ordinary_words: Collectio
     """The names of a run of capitalised words, cut at words that are none and behind a possessive."""
     before = sentence[max(0, match.start() - _OPENING_CHARS) : match.start()]
     opening = not any(char.isalnum() for char in before.rpartition(": ")[2])
-    at = start = match.start()
-    group: list[str] = []
+    at = match.start()
+    start, group = at, list[str]()
     for word in match.group().split(" "):
-        plain = word.casefold().replace("\u2019", "'")
-        first = opening and not group
-        ordinary = first and (plain in _OPENERS or plain.replace("'", "") in ordinary_words)
-        owning = bool(group or not ordinary) and _POSSESSIVE.search(word) is not None
-        if plain in _NEVER_NAMES or ordinary:
-            yield from _named(group, start, at, opening and start == match.start(), sentence)
-            group = []
-        else:
+        owning = _POSSESSIVE.search(word) is not None
+        if not _is_no_name(word, ordinary_words if opening and not group else ()):
             start = start if group else at
             group.append(word)
+        elif group:
+            yield from _named(group, start, at, opening and start == match.start(), sentence)
+            group = []
         at += len(word) + 1
-        if owning:
+        if owning and group:
             yield from _named(group, start, at, False, sentence)
             group = []
     yield from _named(group, start, at, opening and start == match.start(), sentence)
+
+
+def _is_no_name(word: str, ordinary_words: Collection[str]) -> bool:
+    """Whether the word is never a name or, where a sentence opens, an ordinary one."""
+    plain = word.casefold().replace("\u2019", "'")
+    if plain in _NEVER_NAMES:
+        return True
+    return bool(ordinary_words) and (plain in _OPENERS or plain.replace("'", "") in ordinary_words)
 
 
 def _named(group: list[str], start: int, end: int, opening: bool, sentence: str) -> Iterator[_Named]:

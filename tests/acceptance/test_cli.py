@@ -84,8 +84,9 @@ def test_an_id_no_token_may_carry_is_refused(stopped: Serving, agent: str) -> No
 async def test_a_stored_text_is_found_listed_and_put_into_context(
     run: Callable[..., Done], memory: MemoryClient
 ) -> None:
-    told = ("--tag", "drinks", "--speaker", "Ada", "--importance", "0.8", "--session", "monday", "--ttl", "30d")
-    stored = run("store", "Ada prefers tea over coffee", *told, "--metadata", '{"mood": "glad"}')
+    told = ("--tag", "drinks", "--speaker", "Ada", "--importance", "0.8", "--session", "monday")
+    stored = run("store", "Ada prefers tea over coffee", *told, "--ttl", "30d",
+                 "--metadata", '{"mood": "glad"}')
     assert stored.returncode == 0
     [record] = (await memory.list(ListParams())).memories
     assert stored.stdout.strip() == str(record.memory_id)

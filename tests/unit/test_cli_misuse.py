@@ -97,7 +97,9 @@ def test_misuse_ends_with_2_and_says_what_is_wrong(typed: Typed, misuse: list[st
     (["worker"], "No agentcore server runs on"),
     (["migrate"], "No agentcore server runs on"),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
-def test_a_failure_is_one_clear_sentence(typed: Typed, tmp_path: Path, arguments: list[str], sentence: str) -> None:
+def test_a_failure_is_one_clear_sentence(
+    typed: Typed, tmp_path: Path, arguments: list[str], sentence: str
+) -> None:
     done = typed(*arguments)
     assert (done.code, done.out) == (1, "")
     assert sentence in done.err

@@ -38,7 +38,7 @@ def test_what_is_refused_takes_nothing() -> None:
     limit = RateLimit(10, Clock())
     limit.admit("ada", 9)
     for _ in range(5):
-        wait_of(limit, "ada", 2)
+        assert wait_of(limit, "ada", 2) == 6.0
     limit.admit("ada", 1)
 
 
@@ -56,7 +56,7 @@ def test_a_bucket_is_full_again_after_a_minute_and_never_fuller(pause: float) ->
     limit.admit("ada", 10)
     clock.now += pause
     limit.admit("ada", 10)
-    wait_of(limit, "ada", 1)
+    assert wait_of(limit, "ada", 1) == 6.0
 
 
 def test_an_empty_bucket_is_not_forgotten_before_it_is_full() -> None:
