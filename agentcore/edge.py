@@ -46,9 +46,7 @@ HTTP_STATUS = {
     JsonRpcErrorCode.AUTHENTICATION_FAILED: 401,
     JsonRpcErrorCode.TOO_LARGE: 413,
     JsonRpcErrorCode.RATE_LIMITED: 429,
-    JsonRpcErrorCode.NOT_READY: 503,
 }
-_JSON_TYPES = ("application/json", "application/json-rpc", "application/jsonrequest")
 
 Header = tuple[bytes, bytes]
 logger = logging.getLogger(__name__)
@@ -69,10 +67,6 @@ class Runtime(Protocol):
 
     async def readiness(self) -> dict[str, dict[str, Any]]:
         """Each part by name: `ok`, `required` (true if absent), and what else there is to say."""
-
-
-class UnsupportedMediaType(InvalidRequest):
-    """Invalid Request"""
 
 
 @dataclass(frozen=True)
@@ -144,8 +138,6 @@ class RpcEndpoint:
 
     async def _read(self, exchange: _Exchange, receive: Receive) -> bytes | None:
         """The body; None if the client went away. Raises TooLarge as soon as it is known."""
-        if not _is_json(exchange.header(b"content-type")):
-            raise UnsupportedMediaType(data={"problem": "Content-Type is not application/json"})
         announced = exchange.header(b"content-length") or "0"
         if announced.isdecimal() and int(announced) > self._max_body_bytes:
             raise self._too_large()
@@ -211,7 +203,7 @@ class RpcEndpoint:
         """One error for the whole body; it carries the id where there is just one call."""
         only = frame.members[0] if frame is not None and not frame.is_batch else None
         answer = error_answer(error, only.id if isinstance(only, Call) else None)
-        status = 415 if isinstance(error, UnsupportedMediaType) else HTTP_STATUS.get(error.code, 200)
+        status = HTTP_STATUS.get(error.code, 200)
         headers: list[Header] = []
         if isinstance(error, AuthenticationFailed):
             headers.append((b"www-authenticate", _challenge(exchange, error).encode()))
@@ -219,11 +211,6 @@ class RpcEndpoint:
             seconds = math.ceil(error.data["retry_after_seconds"])
             headers.append((b"retry-after", str(max(1, seconds)).encode()))
         await _send(exchange, send, status, answer, headers)
-
-
-def _is_json(content_type: str | None) -> bool:
-    kind = (content_type or "application/json").partition(";")[0].strip().lower()
-    return kind in _JSON_TYPES or (kind.startswith("application/") and kind.endswith("+json"))
 
 
 def _challenge(exchange: _Exchange, error: AuthenticationFailed) -> str:

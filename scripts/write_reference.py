@@ -47,7 +47,7 @@ keywords are compared without regard to case.
 OBJECTS_HEAD = "## Objects\n"
 
 ENV_HEAD = """\
-# Every setting of AgentCore Memory: what it means, its unit, its default. scripts/write_reference.py wrote it.
+# Every setting of AgentCore Memory: its meaning, its unit, its default. scripts/write_reference.py wrote it.
 # Copy this file to `.env` beside where the service is started, and take the `#` off the lines you change;
 # variables of the environment go first. A setting without a default after its `=` is unset.
 # The archive in S3 also needs what boto3 reads for itself, from the environment and never from this file:
@@ -116,7 +116,7 @@ class _Page:
         lines = [f"## {method.name}", "", method.summary, "", f"Scope `{method.scope}`."]
         if method.positional:
             lines[-1] += f" By position: {', '.join(f'`{name}`' for name in method.positional)}."
-        lines += ["", "Params: none." if not fields else "Params:" if names else "Params: the filters.", ""]
+        lines += ["", "Params: none." if not fields else "Params:" if names else "Params: the filters alone.", ""]
         if names:
             own = {name: fields[name] for name in names}
             lines += [self.table(own, given=True, required=params.get("required", []))]

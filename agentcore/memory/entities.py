@@ -168,24 +168,29 @@ def _capitals_say_nothing(sentence: str) -> bool:
 
 
 def _names_in_run(match: re.Match[str], sentence: str, ordinary_words: Collection[str]) -> Iterator[_Named]:
-    """The names of a run of capitalised words, cut at words that are none and behind a possessive."""
     before = sentence[max(0, match.start() - _OPENING_CHARS) : match.start()]
     opening = not any(char.isalnum() for char in before.rpartition(": ")[2])
-    at = match.start()
-    start, group = at, list[str]()
+    for start, end, group in _groups(match, ordinary_words if opening else ()):
+        yield from _named(group, start, end, opening and start == match.start(), sentence)
+
+
+def _groups(match: re.Match[str], ordinary_words: Collection[str]) -> Iterator[tuple[int, int, list[str]]]:
+    """A run of capitalised words, cut at words that are no names and behind a possessive."""
+    at = start = match.start()
+    group: list[str] = []
     for word in match.group().split(" "):
-        owning = _POSSESSIVE.search(word) is not None
-        if not _is_no_name(word, ordinary_words if opening and not group else ()):
+        end = at + len(word)
+        if _is_no_name(word, () if group else ordinary_words):
+            yield start, at - 1, group
+            group = []
+        else:
             start = start if group else at
             group.append(word)
-        elif group:
-            yield from _named(group, start, at, opening and start == match.start(), sentence)
+        if group and _POSSESSIVE.search(word):
+            yield start, end, group
             group = []
-        at += len(word) + 1
-        if owning and group:
-            yield from _named(group, start, at, False, sentence)
-            group = []
-    yield from _named(group, start, at, opening and start == match.start(), sentence)
+        at = end + 1
+    yield start, match.end(), group
 
 
 def _is_no_name(word: str, ordinary_words: Collection[str]) -> bool:
@@ -201,11 +206,12 @@ def _named(group: list[str], start: int, end: int, opening: bool, sentence: str)
         group = group[:-1]
     while group and group[0][0].islower():
         group = group[1:]
-    text = _POSSESSIVE.sub("", " ".join(group))
+    written = " ".join(group)
+    text = _POSSESSIVE.sub("", written)
     if len(text) < 2 or text.endswith("."):  # a title alone, or a letter
         return
-    certain = not opening or len(group) > 1 or _written_like_name(text)
-    yield _Named(start, text, certain or _does_what_people_do(text, sentence, end - 1))
+    certain = not opening or len(group) > 1 or text != written or _written_like_name(text)
+    yield _Named(start, text, certain or _does_what_people_do(text, sentence, end))
 
 
 def _written_like_name(word: str) -> bool:

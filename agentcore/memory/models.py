@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 MAX_TEXT_CHARS = 262_144
 MAX_ID_CHARS = 255
@@ -42,6 +42,12 @@ def _not_blank(text: str) -> str:
     if not text.strip():
         raise ValueError("is empty")
     return text
+
+
+def _not_a_number(moment: Any) -> Any:
+    if isinstance(moment, bool | int | float):
+        raise ValueError("is a number; give a date and time, such as 2026-05-01T10:00:00Z")
+    return moment
 
 
 def _in_utc(moment: datetime) -> datetime:
@@ -91,15 +97,16 @@ Label = Annotated[
     AfterValidator(_not_blank),
 ]
 Labels = Annotated[list[Label], Field(max_length=MAX_LABELS)]
-Moment = Annotated[datetime, AfterValidator(_in_utc)]
-Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+Moment = Annotated[datetime, BeforeValidator(_not_a_number), AfterValidator(_in_utc)]
+Flag = Annotated[bool, Field(strict=True)]
+Share = Annotated[float, Field(strict=True, ge=0.0, le=1.0, allow_inf_nan=False)]
 JsonValue = Annotated[Any, AfterValidator(_storable_json)]
 Metadata = Annotated[dict[str, Any], AfterValidator(_storable_json)]
 Vector = Annotated[
-    list[Annotated[float, Field(allow_inf_nan=False)]],
+    list[Annotated[float, Field(strict=True, allow_inf_nan=False)]],
     Field(min_length=1, max_length=MAX_EMBEDDING_DIMENSIONS),
 ]
-TtlSeconds = Annotated[int, Field(ge=1, le=100 * 366 * 86_400)]
+TtlSeconds = Annotated[int, Field(strict=True, ge=1, le=100 * 366 * 86_400)]
 
 
 class Strict(BaseModel):

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from agentcore.memory.models import (
     FilledText,
+    Flag,
     Identifier,
     Interaction,
     Labels,
@@ -83,7 +84,7 @@ class StoreParams(Strict):
     speaker: Identifier | None = None
     timestamp: Moment | None = Field(None, description="When it happened; now if absent.")
     ttl_seconds: TtlSeconds | None = Field(None, description="Seconds until it expires.")
-    pinned: bool = Field(False, description="Never pruned, never expired.")
+    pinned: Flag = Field(False, description="Never pruned, never expired.")
     external_id: Identifier | None = Field(None, description="The caller's own id, given back as it is.")
     idempotency_key: Identifier | None = Field(
         None, description="The same key gives the same memory_id and stores nothing twice."
@@ -91,7 +92,7 @@ class StoreParams(Strict):
     embedding: Vector | None = Field(None, description="A vector of the caller's, instead of the embedder's.")
     parent_memory_id: UUID | None = None
     links: Annotated[list[Link], Field(max_length=64)] = Field(default_factory=list)
-    force: bool = Field(False, description="Store what the gate or the duplicate check would hold back.")
+    force: Flag = Field(False, description="Store what the gate or the duplicate check would hold back.")
     metadata: Metadata = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -131,7 +132,7 @@ class RetrieveParams(Filters):
     """What is asked, and which memories may answer."""
 
     query: FilledText
-    k: Annotated[int, Field(ge=1, le=MAX_K)] = Field(5, description="How many memories at most.")
+    k: Annotated[int, Field(strict=True, ge=1, le=MAX_K)] = Field(5, description="How many memories at most.")
     min_score: Share | None = Field(None, description="The least similarity (cosine) of a memory.")
     asked_at: Moment | None = Field(None, description="The time 'now' of the question.")
     history: Annotated[list[Turn], Field(max_length=64)] = Field(
@@ -141,7 +142,7 @@ class RetrieveParams(Filters):
     query_vector: Vector | None = Field(
         None, description="A vector of the caller's, instead of the embedder's."
     )
-    explain: bool = Field(False, description="Say where each score came from.")
+    explain: Flag = Field(False, description="Say where each score came from.")
 
 
 class RetrieveResult(Strict):
@@ -154,13 +155,13 @@ class ContextParams(Filters):
 
     query: FilledText
     task_id: Identifier | None = Field(None, description="The task whose working memory comes first.")
-    max_tokens: Annotated[int, Field(ge=1, le=MAX_CONTEXT_TOKENS)] = 2_000
+    max_tokens: Annotated[int, Field(strict=True, ge=1, le=MAX_CONTEXT_TOKENS)] = 2_000
     min_score: Share | None = None
     asked_at: Moment | None = None
     history: Annotated[list[Turn], Field(max_length=64)] = Field(default_factory=list)
     as_of: Moment | None = None
     query_vector: Vector | None = None
-    explain: bool = False
+    explain: Flag = False
 
 
 class ContextResult(Strict):
@@ -179,7 +180,7 @@ class Updates(Strict):
     importance: Share | None = Field(None, description="The same as relevance_score.")
     tags: Labels | None = None
     metadata: Metadata | None = Field(None, description="Merged into the metadata; null removes a key.")
-    pinned: bool | None = None
+    pinned: Flag | None = None
     ttl_seconds: TtlSeconds | None = Field(None, description="Seconds from now until it expires.")
     links: Annotated[list[Link], Field(max_length=64)] = Field(
         default_factory=list, description="Links to add."
@@ -187,7 +188,9 @@ class Updates(Strict):
     unlink: Annotated[list[UUID], Field(max_length=64)] = Field(
         default_factory=list, description="Targets whose links go."
     )
-    if_version: int | None = Field(None, ge=1, description="Change only this version; else a conflict.")
+    if_version: Annotated[int, Field(strict=True, ge=1)] | None = Field(
+        None, description="Change only this version; else a conflict."
+    )
 
     @model_validator(mode="after")
     def _changes_something(self) -> Updates:
@@ -218,13 +221,12 @@ class PruneParams(Strict):
 
     memory_layer: MemoryType
     strategy: PruningStrategyName = "least_relevant"
-    target: int | float | None = Field(
+    target: Annotated[int | float, Field(strict=True, gt=0)] | None = Field(
         None,
         description="How many: a whole number is a count, a fraction below 1 a share of the layer. "
         "Absent: down to capacity where exceeded, else the lowest 20 %.",
-        gt=0,
     )
-    dry_run: bool = Field(False, description="Name what would go, and take nothing.")
+    dry_run: Flag = Field(False, description="Name what would go, and take nothing.")
 
     @model_validator(mode="after")
     def _target_is_count_or_share(self) -> PruneParams:
@@ -253,8 +255,8 @@ class ListParams(Filters):
     """Which memories, in which order, how many a page."""
 
     order_by: Literal["timestamp", "importance", "access_count"] = "timestamp"
-    descending: bool = True
-    limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 50
+    descending: Flag = True
+    limit: Annotated[int, Field(strict=True, ge=1, le=MAX_PAGE)] = 50
     cursor: Annotated[str, Field(max_length=512)] | None = Field(
         None, description="`next_cursor` of the page before."
     )
@@ -279,7 +281,7 @@ class DeleteParams(Filters):
     """Ids, or a filter with `confirm`."""
 
     memory_ids: Annotated[list[UUID], Field(min_length=1, max_length=MAX_IDS)] | None = None
-    confirm: bool = Field(False, description="Needed when a filter, or nothing, says what goes.")
+    confirm: Flag = Field(False, description="Needed when a filter, or nothing, says what goes.")
 
     @model_validator(mode="after")
     def _says_what(self) -> DeleteParams:
