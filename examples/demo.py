@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -54,8 +55,7 @@ def service(home: Path, environment: Mapping[str, str]) -> Iterator[str]:
     process = subprocess.Popen([*AGENTCORE, "serve", "--port", "0"], cwd=home, env=environment, text=True,
                                stdout=subprocess.PIPE)
     try:
-        assert process.stdout is not None
-        for line in process.stdout:
+        for line in process.stdout or ():
             if match := re.search(r"listens on (\S+)", line):
                 yield match[1]
                 break
@@ -107,17 +107,24 @@ async def converse(url: str, token: str) -> None:
     questions = json.loads((HERE / "questions.json").read_text(encoding="utf-8"))
     async with MemoryClient(url, token) as memory:
         answered = [await ask(memory, asked) for asked in questions]
-        last = questions[-1]
+        first = questions[0]
         built = await memory.get_context(ContextParams(
-            query=last["question"], max_tokens=CONTEXT_TOKENS, asked_at=last["asked_at"]))
+            query=first["question"], max_tokens=CONTEXT_TOKENS, asked_at=first["asked_at"]))
     console.print()
-    console.print(Panel(Text(built.context), title="the context of the last question, as a prompt gets it",
+    console.print(Panel(Text(built.context), title="the context of the first question, as a prompt gets it",
                         subtitle=f"{built.token_count} tokens"))
     console.print(f"\n{sum(answered)} of {len(answered)} questions: every expected word is among the "
                   f"{FOUND} memories found.")
 
 
+def end(number: int, frame: object) -> None:
+    """Leave by the way that stops the service and removes the home."""
+    sys.exit(128 + number)
+
+
 def main() -> None:
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGHUP, end)
     home = Path(tempfile.mkdtemp(prefix="agentcore-demo-"))
     environment = environment_of(home)
     try:
@@ -130,7 +137,9 @@ def main() -> None:
                                    check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
             asyncio.run(converse(url, token))
     except KeyboardInterrupt:
-        console.print("broken off")
+        sys.exit("demo: broken off")
+    except subprocess.CalledProcessError as failed:
+        sys.exit(failed.returncode)  # it has said what is wrong
     finally:
         shutil.rmtree(home, ignore_errors=True)
 

@@ -21,9 +21,9 @@ from agentcore.embedded.sockets import close_socket_directory, open_socket_direc
 from agentcore.errors import StartupError
 
 FIRST_PAUSE_SECONDS = 0.1
-LONGEST_PAUSE_SECONDS = 30.0
+LONGEST_PAUSE_SECONDS = 5.0
 # A part that ran this long was well: its next end starts the pauses anew.
-WELL_SECONDS = 60.0
+WELL_SECONDS = 1.0
 TRIM_SECONDS = 60.0
 
 Part = PostgresPart | RedisPart

@@ -333,7 +333,7 @@ class _Lane:
         room = self._inner.batch_size
         while self._waiting:
             request = self._waiting[0]
-            if batch and ( len(request.texts) > room):
+            if batch and (request.alone or batch[0].alone or len(request.texts) > room):
                 break
             self._waiting.popleft()
             if not request.answer.done():

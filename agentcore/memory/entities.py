@@ -210,15 +210,14 @@ def _named(group: list[str], start: int, end: int, opening: bool, sentence: str)
     text = _POSSESSIVE.sub("", written)
     if len(text) < 2 or text.endswith("."):  # a title alone, or a letter
         return
-    certain = not opening or len(group) > 1 or text != written or _written_like_name(text)
-    yield _Named(start, text, certain or _does_what_people_do(text, sentence, end))
+    certain = not opening or len(group) > 1 or text != written
+    yield _Named(start, text, certain or _is_like_a_name(text, sentence, end))
 
 
-def _written_like_name(word: str) -> bool:
-    return any(char.isupper() or char.isdigit() for char in word[1:])
-
-
-def _does_what_people_do(word: str, sentence: str, end: int) -> bool:
+def _is_like_a_name(word: str, sentence: str, end: int) -> bool:
+    """Whether it is written like a name, or does what people do."""
+    if any(char.isupper() or char.isdigit() for char in word[1:]):
+        return True
     following = _FOLLOWING.match(sentence, end)
     if following is None or word.endswith(_ABSTRACT_ENDINGS):
         return False

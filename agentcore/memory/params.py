@@ -36,6 +36,8 @@ MAX_IDS = 10_000
 MAX_CONTEXT_TOKENS = 1_000_000
 
 MemoryTypes = Annotated[list[MemoryType], Field(min_length=1, max_length=len(MemoryType))]
+Count = Annotated[int, Field(strict=True, gt=0)]
+Ratio = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 PruningStrategyName = Literal["least_relevant", "oldest_first", "frequency_based"]
 
 
@@ -221,7 +223,7 @@ class PruneParams(Strict):
 
     memory_layer: MemoryType
     strategy: PruningStrategyName = "least_relevant"
-    target: Annotated[int | float, Field(strict=True, gt=0)] | None = Field(
+    target: Count | Ratio | None = Field(
         None,
         description="How many: a whole number is a count, a fraction below 1 a share of the layer. "
         "Absent: down to capacity where exceeded, else the lowest 20 %.",

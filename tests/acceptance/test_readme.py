@@ -1,0 +1,175 @@
+"""The README's commands and examples run as printed, and what the guides say of a running service is so."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+from uuid import uuid4
+
+import httpx
+import psycopg
+import pytest
+
+from tests.fixtures.services import Services
+from tests.fixtures.serving import ROOT, Done, Serving
+
+README = (ROOT / "README.md").read_text()
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PRINTED_URL = "http://127.0.0.1:8080"
+COMMAND = f"{shlex.quote(sys.executable)} -m agentcore"
+HOME_DATA_TABLE = re.compile(r"^\| `(\w+)/` \|", re.MULTILINE)
+
+
+def blocks(text: str, language: str, containing: str) -> list[str]:
+    """The fenced blocks of a language that hold a word."""
+    return [body for kind, body in FENCE.findall(text) if kind == language and containing in body]
+
+
+def run_as_printed(script: str, serving: Serving, agent_id: str, directory: Path) -> Done:
+    """Run shell lines against the service of the test, as its agent; nothing else in them is changed."""
+    lines = script.replace(PRINTED_URL, serving.url).replace(".venv/bin/agentcore", COMMAND).replace(
+        "--agent my-agent", f"--agent {agent_id}").replace("another-agent", f"another-{agent_id}")
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", lines], cwd=directory, text=True, capture_output=True, timeout=120,
+        env={**serving.environment, "AGENTCORE_URL": serving.url, "COLUMNS": "200"}, check=False)
+
+
+@pytest.fixture
+def shell() -> None:
+    if shutil.which("curl") is None or shutil.which("bash") is None:
+        pytest.skip("the examples are for bash and curl")
+
+
+def test_each_call_by_curl_is_answered_with_a_result(
+    shell: None, serving: Serving, agent_id: str, tmp_path: Path
+) -> None:
+    first, five = blocks(README, "sh", "curl")
+    done = run_as_printed(first + five, serving, agent_id, tmp_path)
+    assert done.returncode == 0, done.stderr
+    stored, interaction, found, context, updated, pruned = (
+        json.loads(line)["result"] for line in done.stdout.splitlines())
+    assert stored["status"] == interaction["status"] == "stored"
+    assert "tea" in found["memories"][0]["content"]
+    assert found["memories"][0]["terms"]
+    assert "On Friday." in context["context"]
+    assert 0 < context["token_count"] <= 500
+    assert (updated["success"], updated["version"]) == (True, 2)
+    assert (pruned["dry_run"], pruned["pruned_count"], len(pruned["memory_ids"])) == (True, 0, 1)
+
+
+def test_the_answer_printed_has_the_fields_of_the_real_one(
+    shell: None, serving: Serving, agent_id: str, tmp_path: Path
+) -> None:
+    [printed] = re.findall(r'`(\{"jsonrpc".*?\})`', README, re.DOTALL)
+    shape = json.loads(" ".join(printed.split()).replace(", ...", ""))
+    done = run_as_printed(blocks(README, "sh", "curl")[0], serving, agent_id, tmp_path)
+    answer = json.loads(done.stdout)
+    assert list(shape) == list(answer)
+    assert shape["result"].items() - {("memory_id", "...")} <= {
+        (name, value) for name, value in answer["result"].items() if not isinstance(value, dict)}
+
+
+def test_the_python_example_runs(serving: Serving, agent_id: str, tmp_path: Path) -> None:
+    [example] = blocks(README, "python", "MemoryClient")
+    (tmp_path / "example.py").write_text(example.replace(PRINTED_URL, serving.url))
+    done = subprocess.run(
+        [sys.executable, "example.py"], cwd=tmp_path, text=True, capture_output=True, timeout=120, check=False,
+        env={**serving.environment, "AGENTCORE_TOKEN": serving.token(agent_id)})
+    assert done.returncode == 0, done.stderr
+    assert "In the blue tin." in done.stdout.splitlines()[0] + done.stdout.splitlines()[1]
+    assert "## Current Task Context" in done.stdout
+
+
+def test_the_commands_run(shell: None, serving: Serving, agent_id: str, tmp_path: Path) -> None:
+    [commands] = blocks(README, "sh", "agentcore store")
+    done = run_as_printed(commands, serving, agent_id, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("The key rotates on Mondays") == 2
+    assert json.loads((tmp_path / "memories.jsonl").read_text())["tags"] == ["ops"]
+    assert "stored 1, " in done.stdout
+
+
+def test_every_target_of_make_that_is_named_exists() -> None:
+    guides = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    named = {target for guide in guides for target in re.findall(r"\bmake ([a-z]+)\b(?=[ `\n])", guide.read_text())
+             if f"`make {target}" in guide.read_text() or f"\nmake {target}" in guide.read_text()}
+    assert {"serve", "test", "check", "bench"} <= named
+    there = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert named - there == set()
+
+
+# --- docs/operations.md ------------------------------------------------------------------------------------
+
+
+async def test_every_metric_of_the_operators_guide_is_exposed_and_every_one_exposed_is_in_the_guide(
+    serving: Serving, agent_id: str
+) -> None:
+    async with serving.client(agent_id) as memory:
+        await memory.retrieve_memories("tea")
+    async with httpx.AsyncClient(trust_env=False) as http:
+        exposed = (await http.get(f"{serving.url}/metrics")).text
+    families = set(re.findall(r"^# TYPE (agentcore_\w+?)(?:_created)? ", exposed, re.MULTILINE))
+    assert set(re.findall(r"^\| `(agentcore_\w+)` \|", OPERATIONS, re.MULTILINE)) == families
+
+
+async def test_every_part_of_readiness_is_in_the_operators_guide(serving: Serving) -> None:
+    async with httpx.AsyncClient(trust_env=False) as http:
+        parts = (await http.get(f"{serving.url}/readyz")).json()["parts"]
+    assert {name for name in parts if f"`{name}`" not in OPERATIONS} == set()
+
+
+def test_what_lies_in_the_home_is_in_the_operators_guide(serving: Serving) -> None:
+    told = set(HOME_DATA_TABLE.findall(OPERATIONS))
+    assert told
+    assert {path.name for path in serving.home.iterdir()} - told == set()
+
+
+@pytest.fixture
+def database(services: Services) -> object:
+    """What the guide names, under names of this test's own; gone afterwards."""
+    names = {"agentcore_owner": f"owner_{uuid4().hex}", "memory": f"memory_{uuid4().hex}"}
+    yield names
+    with psycopg.connect(services.superuser_url(), autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {names['memory']}")
+        connection.execute(f"DROP ROLE IF EXISTS {names['agentcore_owner']}")
+
+
+def test_a_database_set_up_as_the_guide_says_is_migrated_and_served(
+    services: Services, database: dict[str, str], serving: Serving
+) -> None:
+    [before, after] = blocks(OPERATIONS, "sql", "agentcore_owner")[0].split("\\connect memory\n")
+    owner, name, password = database["agentcore_owner"], database["memory"], "a-password"
+    statements = [before.replace("agentcore_owner", owner).replace("DATABASE memory", f"DATABASE {name}")
+                  .replace("'...'", f"'{password}'"), after]
+    urls = [services.superuser_url(), services.superuser_url().replace("/postgres?", f"/{name}?")]
+    for text, url in zip(statements, urls, strict=True):
+        with psycopg.connect(url, autocommit=True) as connection:
+            for statement in filter(None, (piece.strip() for piece in text.split(";"))):
+                try:
+                    connection.execute(statement.encode())
+                except psycopg.errors.DuplicateObject:
+                    assert statement.startswith("CREATE ROLE agentcore_service")
+    query = urlsplit(services.database_url).query
+    external = {"DATABASE_URL": f"postgresql://{owner}:{quote(password)}@/{name}?{query}",
+                "REDIS_URL": services.redis_url, "JWT_SECRET_KEY": "0" * 64,
+                "AGENTCORE_HOME": os.devnull, "MEMORY_ARCHIVAL_ENABLED": "false"}
+    migrated = serving.cli("migrate", **external)
+    assert migrated.returncode == 0, migrated.stderr
+    outside = Serving(serving.home, {**serving.environment, **external})
+    outside.start()
+    outside.await_listening()
+    try:
+        stored = outside.cli("store", "Ada keeps bees", "--agent", "beekeeper", **external)
+        found = outside.cli("retrieve", "who keeps bees?", "--agent", "beekeeper", **external)
+        assert (stored.returncode, found.returncode) == (0, 0), stored.stderr + found.stderr
+        assert "Ada keeps bees" in found.stdout
+    finally:
+        assert outside.stop() == 0
