@@ -231,7 +231,8 @@ class MemoryClient(MemoryApi):
                 f"The service at {self.url} did not answer within {self._timeout_seconds:g} s.") from cause
         except httpx.RequestError as cause:
             reason = str(cause) or type(cause).__name__
-            raise DependencyUnavailable(f"No service answers at {self.url}: {reason}.") from cause
+            raise DependencyUnavailable(
+                f"No service answers at {self.url} ({reason}): does `agentcore serve` run there?") from cause
         return _result_of(response, self.url)
 
 

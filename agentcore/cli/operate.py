@@ -11,7 +11,8 @@ from rich.text import Text
 from agentcore import migration
 from agentcore.cli.app import FAILED, SERVICE, app, examples, out, say
 from agentcore.config import load_settings
-from agentcore.doctor import Check, examine
+from agentcore.doctor.examination import examine
+from agentcore.doctor.verdicts import Check
 from agentcore.runtime import urls_of
 
 _SIGNS = {True: "ok", False: "WRONG", None: "-"}

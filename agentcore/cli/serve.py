@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,13 +52,13 @@ def serve(
     settings = load_settings(**{name: value for name, value in given.items() if value is not None})
     configure_logging(settings.log_level, settings.log_format)
 
-    async def work(stopping: asyncio.Event, started: Callable[[], None]) -> None:
+    async def work(stop: Stop) -> None:
         async with open_runtime(settings, migrate=migrate) as runtime:
-            started()
-            await answer(create_app(runtime, stopping=stopping), host=settings.host, port=settings.port,
-                         stopping=stopping, grace_seconds=settings.shutdown_grace_seconds,
-                         on_listening=lambda url: typer.echo(_welcome(settings, url)))
-        say("stopped")
+            stop.started.set()
+            await stop.unless_forced(answer(
+                create_app(runtime, stopping=stop.asked), host=settings.host, port=settings.port,
+                stopping=stop.asked, grace_seconds=settings.shutdown_grace_seconds,
+                on_listening=lambda url: typer.echo(_welcome(settings, url))))
 
     _run_until_stopped(work)
 
@@ -75,54 +76,66 @@ def worker() -> None:
     settings = load_settings(maintenance_in_server=True)
     configure_logging(settings.log_level, settings.log_format)
 
-    async def work(stopping: asyncio.Event, started: Callable[[], None]) -> None:
+    async def work(stop: Stop) -> None:
         async with open_runtime(settings, attach_only=True):
-            started()
+            stop.started.set()
             say("background work runs; Ctrl-C ends it")
-            await stopping.wait()
-        say("stopped")
+            await stop.asked.wait()
 
     _run_until_stopped(work)
 
 
-Work = Callable[[asyncio.Event, Callable[[], None]], Coroutine[Any, Any, None]]
+class Stop:
+    """What SIGINT and SIGTERM ask for: the first time to end, the second time to end without waiting."""
+
+    def __init__(self) -> None:
+        self.started = asyncio.Event()
+        self.asked = asyncio.Event()
+        self.forced = asyncio.Event()
+
+    async def run(self, work: Work) -> None:
+        """Run the work. Asked to stop before it has started, it is cancelled and closes what it opened."""
+        with stop_on_signals(self.asked):
+            running = asyncio.create_task(work(self))
+            watching = asyncio.create_task(self._watch(running))
+            try:
+                await running
+            except asyncio.CancelledError:
+                if not self.asked.is_set():
+                    raise
+            finally:
+                watching.cancel()
+
+    async def _watch(self, running: asyncio.Task[None]) -> None:
+        await self.asked.wait()
+        loop = asyncio.get_running_loop()
+        for each in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(each, self.forced.set)
+        if not self.started.is_set():
+            running.cancel()
+
+    async def unless_forced(self, waited_for: Coroutine[Any, Any, None]) -> None:
+        """Wait for it, or break it off when forced; what was opened around it is closed in either case."""
+        task = asyncio.create_task(waited_for)
+        forcing = asyncio.create_task(self.forced.wait())
+        await asyncio.wait({task, forcing}, return_when=asyncio.FIRST_COMPLETED)
+        forcing.cancel()
+        if self.forced.is_set():
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+Work = Callable[[Stop], Coroutine[Any, Any, None]]
 
 
 def _run_until_stopped(work: Work) -> None:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        forced = runner.run(_until_stopped(work))
-    if forced:
+        stop = Stop()
+        runner.run(stop.run(work))
+    say("stopped")
+    if stop.forced.is_set():
         raise typer.Exit(FORCED)
-
-
-async def _until_stopped(work: Work) -> bool:
-    """Run `work`; whether it was forced to end. The first signal asks it to end, the second breaks it off."""
-    stopping = asyncio.Event()
-    started = asyncio.Event()
-    forced = asyncio.Event()
-    with stop_on_signals(stopping):
-        running = asyncio.create_task(work(stopping, started.set))
-        breaking = asyncio.create_task(_break_off(running, stopping, started, forced))
-        try:
-            await running
-        except asyncio.CancelledError:
-            if not stopping.is_set():
-                raise
-        finally:
-            breaking.cancel()
-    return forced.is_set()
-
-
-async def _break_off(running: asyncio.Task[None], stopping: asyncio.Event, started: asyncio.Event,
-                     forced: asyncio.Event) -> None:
-    await stopping.wait()
-    loop = asyncio.get_running_loop()
-    for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, forced.set)
-    if not started.is_set():
-        running.cancel()
-    await forced.wait()
-    running.cancel()
 
 
 def _welcome(settings: Settings, url: str) -> str:

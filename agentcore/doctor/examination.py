@@ -51,7 +51,7 @@ SELECT c.relname AS name, c.relrowsecurity AS guarded, pg_get_userbyid(c.relowne
  ORDER BY 1"""
 VECTORS = """
 SELECT DISTINCT embedding_model AS model, vector_dims(embedding) AS dimensions
-  FROM (SELECT embedding_model, embedding FROM memories WHERE embedding IS NOT NULL LIMIT 20000) AS looked_at"""
+  FROM (SELECT embedding_model, embedding FROM memories WHERE embedding IS NOT NULL LIMIT 20000) AS seen"""
 
 
 async def examine(settings: Settings) -> list[Check]:

@@ -41,7 +41,8 @@ class LogFile:
             # A full disk has no room for the copy; then above all the log must not grow on.
             with suppress(OSError):
                 shutil.copy2(self.path, self.path.with_suffix(".log.1"))
-            os.truncate(self.path, 0)
+            with suppress(FileNotFoundError):
+                os.truncate(self.path, 0)
             self._start = 0
 
     def tail(self) -> str:

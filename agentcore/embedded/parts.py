@@ -123,8 +123,8 @@ class EmbeddedParts:
             try:
                 await part.launch()
                 well = True
-            except StartupError as error:
-                self._log(error.message)
+            except (StartupError, OSError) as error:
+                self._log(f"{part.name} does not start: {error}")
                 well = False
 
 

@@ -26,6 +26,7 @@ from agentcore.embedded.provision import DATABASE, OWNER, SUPERUSER, provision
 from agentcore.errors import StartupError
 
 PORT = 5432
+NOBODY = -1
 PROGRAMS = ("postgres", "initdb")
 FIRST_START_BYTES = 256 * 2**20
 LATER_START_BYTES = 32 * 2**20
@@ -204,8 +205,10 @@ class PostgresPart:
             await end_processes(lambda: [server] if server in self._processes() else [], FAST_THEN_FORCED)
         await end_processes(self._processes, ORPHANED_CHILDREN)
         for lock in (self._data / "postmaster.pid", self._sockets / f".s.PGSQL.{PORT}.lock"):
-            # PostgreSQL clears a dead server's lock itself, but not where a stranger has its process id now.
-            if psutil.pid_exists(_status(lock)[0]):
+            # PostgreSQL clears a dead server's lock itself, but not an empty one, nor where a stranger has its
+            # process id now.
+            holder = _status(lock)[0]
+            if holder == NOBODY or psutil.pid_exists(holder):
                 lock.unlink(missing_ok=True)
 
     def _processes(self) -> list[int]:
@@ -213,11 +216,12 @@ class PostgresPart:
 
 
 def _status(lock: Path) -> tuple[int, str]:
-    """Process id (-1: none) and state, from the first and eighth line of PostgreSQL's own lock file."""
-    with suppress(OSError, ValueError):
+    """Process id (or NOBODY) and state, from the first and eighth line of PostgreSQL's own lock file."""
+    # PostgreSQL makes the file first and fills it then: it may be empty for a moment, or for good after a crash.
+    with suppress(OSError, ValueError, IndexError):
         lines = lock.read_text().splitlines()
         return int(lines[0]), lines[7].strip() if len(lines) > 7 else ""
-    return -1, ""
+    return NOBODY, ""
 
 
 def _clear(draft: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from agentcore.memory.encoding import encode, interaction_text
+from agentcore.memory.encoding import action_outcomes, encode, interaction_text
 from agentcore.memory.lexical import term_keys
 from agentcore.memory.models import Interaction, MemoryType
 from agentcore.memory.params import StoreParams
@@ -114,6 +114,7 @@ def _scope(params: StoreParams, interaction: Interaction | None) -> dict[str, An
         "interaction_id": interaction.interaction_id if interaction else None,
         "actions": interaction.actions if interaction else [],
         "outcome": interaction.outcome if interaction else None,
+        "action_outcomes": action_outcomes(interaction.actions, interaction.outcome) if interaction else [],
     }
 
 

@@ -81,12 +81,35 @@ TABLES: tuple[OwnedTable, ...] = (
     _table(
         "memories",
         "its deletion; indexes on vectors and terms follow the row",
-        text=("content", "summary", "actions", "outcome", "entities", "facts", "keywords", "tags", "metadata",
-              "provenance"),
+        text=(
+            "content",
+            "summary",
+            "actions",
+            "outcome",
+            "action_outcomes",
+            "entities",
+            "facts",
+            "keywords",
+            "tags",
+            "metadata",
+            "provenance",
+        ),
         vectors=("embedding",),
         digests=("content_hash", "term_keys"),
-        labels=("memory_id", "memory_type", "embedding_model", "interaction_id", "task_id", "session_id",
-                "user_id", "namespace", "speaker", "external_id", "superseded_by", "parent_memory_id"),
+        labels=(
+            "memory_id",
+            "memory_type",
+            "embedding_model",
+            "interaction_id",
+            "task_id",
+            "session_id",
+            "user_id",
+            "namespace",
+            "speaker",
+            "external_id",
+            "superseded_by",
+            "parent_memory_id",
+        ),
     ),
     _table("memory_usage", _WITH_ROW, labels=("memory_id",)),
     _table("memory_links", _WITH_ROW, labels=("source_id", "target_id", "relation")),
@@ -115,39 +138,58 @@ TABLES: tuple[OwnedTable, ...] = (
 )
 
 WORKING_MEMORY = RedisKeys(
-    "working memory", FoundBy.AGENT_SEGMENT, True,
+    "working memory",
+    FoundBy.AGENT_SEGMENT,
+    True,
     "a change or deletion of one of the task's memories, the task's end, MEMORY_WORKING_TTL",
     prefix="memory:working:",
 )
 # Of queries alone: but a query may be a memory's text.
 SHARED_EMBEDDINGS = RedisKeys(
-    "embedding cache in Redis", FoundBy.TEXT, True, "CachingEmbedder.forget, or a day",
+    "embedding cache in Redis",
+    FoundBy.TEXT,
+    True,
+    "CachingEmbedder.forget, or a day",
     prefix=CACHE_KEY_PREFIX,
 )
 PROCESS_EMBEDDINGS = Place(
-    "embedding cache in the process", FoundBy.TEXT, True,
+    "embedding cache in the process",
+    FoundBy.TEXT,
+    True,
     "CachingEmbedder.forget in its own process, newer entries, the end of the process",
 )
 ARCHIVE = ArchiveObjects(
     "archive", FoundBy.AGENT_SEGMENT, False, "erase: it holds what pruning took from the tables"
 )
 EXPORTS = Place(
-    "exported files", FoundBy.NOTHING, False,
+    "exported files",
+    FoundBy.NOTHING,
+    False,
     "their owner: `agentcore export` writes where it is told and keeps no note of it",
 )
 PROVIDERS = Place(
-    "the embedding provider, where one is remote", FoundBy.NOTHING, False,
+    "the embedding provider, where one is remote",
+    FoundBy.NOTHING,
+    False,
     "its own terms: EMBEDDING_MODEL openai or cohere sends it each text; the others send nothing",
 )
 LOGS = Place("logs", FoundBy.NOTHING, False, "nothing to clear: no text is ever logged")
 # What a removal leaves on the disk for a while, below every access the service gives.
 REMAINS = Place(
     "dead rows, write-ahead log and column statistics of PostgreSQL, append-only file of Redis",
-    FoundBy.NOTHING, True,
+    FoundBy.NOTHING,
+    True,
     "VACUUM and checkpoints, ANALYZE, the rewriting of the file; backups keep theirs",
 )
 
 INVENTORY: tuple[Place, ...] = (
-    *TABLES, WORKING_MEMORY, SHARED_EMBEDDINGS, PROCESS_EMBEDDINGS, ARCHIVE, EXPORTS, PROVIDERS, LOGS,
+    *TABLES,
+    WORKING_MEMORY,
+    SHARED_EMBEDDINGS,
+    PROCESS_EMBEDDINGS,
+    ARCHIVE,
+    EXPORTS,
+    PROVIDERS,
+    LOGS,
     REMAINS,
 )

@@ -71,7 +71,11 @@ FEATURES = (
     "explain",
     "receipts",
 )
-_PLACES: dict[str, Callable[[Any], Any]] = {"timestamp": datetime.fromisoformat, "importance": float, "access_count": int}
+_PLACES: dict[str, Callable[[Any], Any]] = {
+    "timestamp": datetime.fromisoformat,
+    "importance": float,
+    "access_count": int,
+}
 
 
 class MemoryManager(MemoryApi):

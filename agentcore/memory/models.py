@@ -147,6 +147,13 @@ class Link(Strict):
     weight: Share = 1.0
 
 
+class ActionOutcome(Strict):
+    """What was done, and how it ended."""
+
+    action: str
+    outcome: str
+
+
 class MemoryRecord(Strict):
     """One memory, whole: what was said, what was derived from it, and its life so far."""
 
@@ -164,6 +171,7 @@ class MemoryRecord(Strict):
     external_id: str | None = None
     actions: list[Any] = Field(default_factory=list)
     outcome: Any = None
+    action_outcomes: list[ActionOutcome] = Field(default_factory=list)
     entities: list[str] = Field(default_factory=list)
     facts: list[str] = Field(default_factory=list)
     keywords: list[str] = Field(default_factory=list)

@@ -20,7 +20,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from agentcore.database import Connection, Database, query, shaped_query
-from agentcore.memory.models import Link, MemoryRecord, MemoryType
+from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemoryType
 
 Row = Mapping[str, Any]
 _RECORD_FIELDS = set(MemoryRecord.model_fields)
@@ -130,7 +130,7 @@ class MemoryTransaction:
         columns = {**memory.columns, "agent_id": self._agent_id, "memory_id": memory.memory_id}
         columns["embedding"] = _vector(columns["embedding"])
         columns["embedding_model"] = columns["embedding_model"] if columns["embedding"] is not None else None
-        for name in ("actions", "outcome"):
+        for name in ("actions", "outcome", "action_outcomes"):
             columns[name] = Jsonb(columns[name]) if columns[name] not in (None, []) else None
         for name in ("metadata", "provenance"):
             columns[name] = Jsonb(columns[name])
@@ -318,6 +318,7 @@ def as_record(row: Row) -> MemoryRecord:
     values = {name: value for name, value in row.items() if name in _RECORD_FIELDS}
     values["memory_type"] = MemoryType(row["memory_type"])
     values["actions"] = row["actions"] or []
+    values["action_outcomes"] = [ActionOutcome(**pair) for pair in row["action_outcomes"] or []]
     values["content_hash"] = bytes(row["content_hash"]).hex()
     return MemoryRecord.model_construct(**values)
 

@@ -15,7 +15,7 @@ from agentcore.memory.parts import MemoryParts
 from agentcore.memory.storage import MemoryTransaction, NewMemory, Row, mint_memory_id
 from agentcore.memory.working import WorkingEntry
 
-THREAD_ABOVE_ITEMS = 4
+THREAD_ABOVE_ITEMS, THREAD_ABOVE_CHARS = 4, 20_000
 NOT_EMBEDDED = "embedding: the embedder does not answer; the memory is kept and embedded later"
 
 
@@ -68,7 +68,17 @@ class Storing:
 
         for item in self._items:
             self._check_vector(item)
-        return make() if len(self._items) <= THREAD_ABOVE_ITEMS else await asyncio.to_thread(make)
+        return await asyncio.to_thread(make) if self._is_long_work() else make()
+
+    def _is_long_work(self) -> bool:
+        """Whether deriving the fields would hold up the event loop."""
+        chars = sum(len(item.content or "") for item in self._items)
+        chars += sum(
+            len(item.interaction.query or "") + len(item.interaction.response or "")
+            for item in self._items
+            if item.interaction is not None
+        )
+        return len(self._items) > THREAD_ABOVE_ITEMS or chars > THREAD_ABOVE_CHARS
 
     def _check_vector(self, item: StoreParams) -> None:
         dimensions = self._parts.policy.embedding_dimensions

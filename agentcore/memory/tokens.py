@@ -24,7 +24,7 @@ DEFAULT_ENCODING = "o200k_base"
 CARRIER = "bpe_openai"
 
 # Tiktoken's regular expressions overflow on a run of white space somewhere above 300,000 characters.
-MAX_WHITE_RUN = 10_000_000
+MAX_WHITE_RUN = 100_000
 # How many characters of a text are first looked at for each token it may keep; a token has 4 to 5 on average.
 CHARACTERS_PER_TOKEN = 8
 # How far back a cut looks for the start of the word it falls into.

@@ -38,6 +38,7 @@ CREATE TABLE memories (
     external_id       text,
     actions           jsonb,
     outcome           jsonb,
+    action_outcomes   jsonb,
     entities          text[]      NOT NULL DEFAULT '{}',
     facts             text[]      NOT NULL DEFAULT '{}',
     keywords          text[]      NOT NULL DEFAULT '{}',
@@ -214,7 +215,6 @@ CREATE FUNCTION memory_matches(m memories, filter jsonb) RETURNS boolean
 CREATE FUNCTION lexical_arm(p_agent_id text, p_keys bigint[], p_weights real[], p_filter jsonb, p_limit integer)
     RETURNS TABLE (memory_id uuid, weight real)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
-    SET search_path FROM CURRENT
     SET plan_cache_mode = force_custom_plan
     AS $$
 BEGIN
@@ -235,6 +235,12 @@ BEGIN
          GROUP BY posting.memory_id
          ORDER BY sum(posting.weight) DESC, max(posting.timestamp) DESC
          LIMIT p_limit;
+END
+$$;
+-- Temporary objects last: unnamed they come first, and a caller's own `memories` would be read in the place of ours.
+DO $$
+BEGIN
+    EXECUTE format('ALTER FUNCTION lexical_arm SET search_path = %I, pg_temp', current_schema());
 END
 $$;
 REVOKE ALL ON FUNCTION lexical_arm FROM PUBLIC;

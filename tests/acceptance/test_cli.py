@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 from collections.abc import Callable
@@ -205,6 +206,23 @@ def test_ctrl_c_while_it_starts_ends_it_and_leaves_nothing(new_serving: Callable
     serving.start()
     serving.until(re.compile("Making the database"))
     assert serving.stop(by=signal.SIGINT) == 0
+    assert serving.left_over() == []
+
+
+def test_a_second_ctrl_c_does_not_wait_for_a_running_call(new_serving: Callable[..., Serving]) -> None:
+    serving = new_serving(SHUTDOWN_GRACE_SECONDS="600", REQUEST_TIMEOUT_SECONDS="600")
+    serving.start()
+    serving.await_listening()
+    host, port = serving.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as caller:
+        # Half a request: the call runs until its other half comes, which it never does.
+        head = f"POST /api/v1/jsonrpc HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {serving.token('a')}"
+        caller.sendall(f"{head}\r\nContent-Length: 50\r\nExpect: 100-continue\r\n\r\nhalf".encode())
+        assert caller.recv(64).startswith(b"HTTP/1.1 100 ")
+        serving.process.send_signal(signal.SIGINT)
+        serving.until_refused()
+        assert serving.process.poll() is None
+        assert serving.stop(by=signal.SIGINT) == 130
     assert serving.left_over() == []
 
 

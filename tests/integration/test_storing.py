@@ -38,6 +38,7 @@ async def test_an_interaction_becomes_one_record_with_its_derived_fields(agent: 
     assert (record.task_id, record.session_id, record.timestamp) == ("trip", "s1", MOMENT)
     assert record.actions == interaction.actions
     assert record.outcome == "answered"
+    assert [pair.outcome for pair in record.action_outcomes] == ["answered", "answered"]
     assert record.relevance_score == pytest.approx(0.8)
     assert record.metadata == {"channel": "chat"}
     assert record.embedding_model is not None

@@ -94,7 +94,8 @@ def test_a_role_beside_a_speaker_is_kept_in_the_metadata() -> None:
 @pytest.mark.parametrize("values", [
     {}, {"content": "Two\nlines", "relevance_score": 0.0, "pinned": True},
     {"speaker": "Mira", "session_id": "s", "task_id": "t", "user_id": "u", "namespace": "n",
-     "external_id": "x", "tags": ["a"], "metadata": {"role": "user", "none": None}, "memory_type": MemoryType.SEMANTIC},
+     "external_id": "x", "tags": ["a"], "metadata": {"role": "user", "none": None},
+     "memory_type": MemoryType.SEMANTIC},
 ])
 def test_what_export_writes_import_reads_back(values: dict[str, Any]) -> None:
     before = record(**values)

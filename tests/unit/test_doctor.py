@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentcore.doctor import Check, verdicts
+from agentcore.doctor import verdicts
+from agentcore.doctor.verdicts import Check
 
 ROLE = {"superuser": False, "bypasses": False, "granted": True}
 

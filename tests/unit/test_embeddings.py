@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,6 +38,7 @@ class GatedEmbedder(HashingEmbedder):
         self.gate.set()
         self.entered = asyncio.Event()
         self.closed = False
+        self.answer: weakref.ref[Vectors] | None = None
 
     async def close(self) -> None:
         self.closed = True
@@ -49,7 +52,9 @@ class GatedEmbedder(HashingEmbedder):
             raise self.failure
         if self.refuses.intersection(texts):
             raise DependencyUnavailable("refused", data={"refused": True})
-        return await super().embed(texts, kind)
+        answer = await super().embed(texts, kind)
+        self.answer = weakref.ref(answer)
+        return answer
 
 
 # --- answers -----------------------------------------------------------------------------------------------
@@ -102,6 +107,15 @@ async def test_changing_an_answer_does_not_change_the_cache() -> None:
     kept = first.copy()
     first[:] = 0
     np.testing.assert_array_equal(await cache.embed(["one"], "query"), kept)
+
+
+async def test_a_remembered_row_does_not_keep_its_whole_batch() -> None:
+    inner = GatedEmbedder()
+    cache = CachingEmbedder(inner, max_entries=1)
+    await cache.embed(["one", "two", "three"], "query")
+    gc.collect()
+    assert inner.answer is not None
+    assert inner.answer() is None
 
 
 @pytest.mark.parametrize(("kind_matters", "times"), [(False, 1), (True, 2)])

@@ -32,11 +32,11 @@ SELECT memory_id, content_hash, session_id, user_id, namespace, speaker, memory_
 -- One new memory.
 INSERT INTO memories (agent_id, memory_id, memory_type, content, summary, embedding, embedding_model, timestamp,
                       interaction_id, task_id, session_id, user_id, namespace, speaker, external_id, actions,
-                      outcome, entities, facts, keywords, tags, metadata, relevance_score, pinned, expires_at,
+                      outcome, action_outcomes, entities, facts, keywords, tags, metadata, relevance_score, pinned, expires_at,
                       valid_from, parent_memory_id, provenance, content_hash, term_keys, token_count)
 VALUES (%(agent_id)s, %(memory_id)s, %(memory_type)s, %(content)s, %(summary)s, %(embedding)s, %(embedding_model)s,
         %(timestamp)s, %(interaction_id)s, %(task_id)s, %(session_id)s, %(user_id)s, %(namespace)s, %(speaker)s,
-        %(external_id)s, %(actions)s, %(outcome)s, %(entities)s, %(facts)s, %(keywords)s, %(tags)s, %(metadata)s,
+        %(external_id)s, %(actions)s, %(outcome)s, %(action_outcomes)s, %(entities)s, %(facts)s, %(keywords)s, %(tags)s, %(metadata)s,
         %(relevance_score)s, %(pinned)s,
         CASE WHEN %(ttl_seconds)s::bigint IS NULL THEN NULL
              ELSE now() + make_interval(secs => %(ttl_seconds)s::bigint) END,

@@ -1,0 +1,291 @@
+"""The second wall: whatever a statement forgets, the service's role reaches its own agent's rows alone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors, sql
+
+from agentcore.database import SERVICE_ROLE, Connection
+from agentcore.memory.inventory import TABLES, OwnedTable
+from agentcore.runtime import Runtime
+from tests.fixtures.estates import settle
+from tests.fixtures.memory import Agent
+from tests.fixtures.places import Holdings, holdings
+from tests.fixtures.services import Services
+
+REFUSED = "row-level security policy"
+DENIED = "permission denied"
+tables = pytest.mark.parametrize("table", TABLES, ids=lambda table: str(table.name))
+
+
+def on(statement: str, table: OwnedTable | str, **parts: sql.Composable) -> sql.Composed:
+    """The statement about a table."""
+    name = table if isinstance(table, str) else table.name
+    return sql.SQL(statement).format(table=sql.Identifier(name), **parts)
+
+
+@dataclass(frozen=True)
+class Walled:
+    """Two agents with equal estates, and sessions as the service has them."""
+
+    services: Services
+    runtime: Runtime
+    own: str
+    other: str
+    others_holdings: Holdings
+
+    @asynccontextmanager
+    async def session(self, agent_id: str | None) -> AsyncIterator[psycopg.AsyncConnection]:
+        """A transaction under the service's role with the setting of an agent; what it does is taken back."""
+        async with await psycopg.AsyncConnection.connect(self.services.database_url) as connection:
+            await connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(SERVICE_ROLE)))
+            if agent_id is not None:
+                await connection.execute("SELECT set_config('agentcore.agent_id', %s, true)", (agent_id,))
+            yield connection
+            await connection.rollback()
+
+    @asynccontextmanager
+    async def lasting(self, agent_id: str) -> AsyncIterator[Connection]:
+        """A transaction of the service's own pool, which is kept."""
+        async with self.runtime.database.transaction(agent_id) as connection:
+            yield connection
+
+    async def rows(self, table: OwnedTable) -> int:
+        """How many rows the own agent has, asked of the owner."""
+        async with self.runtime.database.owner_transaction() as connection:
+            cursor = await connection.execute(
+                on("SELECT count(*) AS count FROM {table} WHERE agent_id = %s", table), (self.own,))
+            return int((await cursor.fetchone() or {})["count"])
+
+    async def assert_other_untouched(self) -> None:
+        self.others_holdings.assert_untouched(await holdings(self.runtime, self.other))
+
+
+@pytest.fixture
+async def walled(services: Services, runtime: Runtime, new_agent: Callable[..., Agent]) -> Walled:
+    own, other = await settle(runtime, {new_agent(): "heron", new_agent(): "zebra"})
+    before = await holdings(runtime, other.agent.agent_id)
+    return Walled(services, runtime, own.agent.agent_id, other.agent.agent_id, before)
+
+
+async def values(connection: Any, statement: Any, arguments: Any = ()) -> list[Any]:
+    """The first column of every row."""
+    return [next(iter(row.values())) if isinstance(row, dict) else row[0]
+            for row in await (await connection.execute(statement, arguments)).fetchall()]
+
+
+async def test_selecting_without_a_condition_gives_the_own_rows_alone(walled: Walled) -> None:
+    for table in TABLES:
+        async with walled.session(walled.own) as connection:
+            agents = await values(connection, on("SELECT agent_id FROM {table}", table))
+            asked = await values(
+                connection, on("SELECT agent_id FROM {table} WHERE agent_id = %s", table), (walled.other,))
+        assert len(agents) == await walled.rows(table) > 0
+        assert set(agents) == {walled.own}
+        assert asked == []
+
+
+async def test_a_condition_is_never_asked_of_a_foreign_row(walled: Walled) -> None:
+    for table in TABLES:
+        async with walled.session(walled.own) as connection:
+            # It fails on the first row that is not the caller's.
+            statement = on("SELECT 1 FROM {table} WHERE 1 / (agent_id = %s)::integer = 1", table)
+            assert set(await values(connection, statement, (walled.own,))) == {1}
+
+
+@tables
+async def test_updating_everything_changes_the_own_rows_alone(walled: Walled, table: OwnedTable) -> None:
+    async with walled.lasting(walled.own) as connection:
+        cursor = await connection.execute(on("UPDATE {table} SET agent_id = agent_id", table))
+        aimed = await connection.execute(
+            on("UPDATE {table} SET agent_id = agent_id WHERE agent_id = %s", table), (walled.other,))
+    assert (cursor.rowcount, aimed.rowcount) == (await walled.rows(table), 0)
+    await walled.assert_other_untouched()
+
+
+@tables
+async def test_deleting_everything_removes_the_own_rows_alone(walled: Walled, table: OwnedTable) -> None:
+    expected = await walled.rows(table)
+    async with walled.lasting(walled.own) as connection:
+        aimed = await connection.execute(
+            on("DELETE FROM {table} WHERE agent_id = %s", table), (walled.other,))
+        cursor = await connection.execute(on("DELETE FROM {table}", table))
+    assert (aimed.rowcount, cursor.rowcount) == (0, expected)
+    assert await walled.rows(table) == 0
+    await walled.assert_other_untouched()
+
+
+@tables
+async def test_a_row_cannot_be_given_to_another_agent(walled: Walled, table: OwnedTable) -> None:
+    async with walled.session(walled.own) as connection:
+        with pytest.raises(errors.InsufficientPrivilege, match=REFUSED):
+            await connection.execute(on("UPDATE {table} SET agent_id = %s", table), (walled.other,))
+    await walled.assert_other_untouched()
+
+
+async def columns_of(connection: Any, table: OwnedTable) -> sql.Composable:
+    """The columns a row is made of, but for the agent and what the table counts itself."""
+    names = await values(
+        connection,
+        "SELECT attname::text FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 "
+        "AND NOT attisdropped AND attidentity = '' AND attname <> 'agent_id'", (table.name,))
+    return sql.SQL("").join(sql.SQL(", ") + sql.Identifier(name) for name in names)
+
+
+@tables
+async def test_a_row_cannot_be_made_for_another_agent(walled: Walled, table: OwnedTable) -> None:
+    for clash in (sql.SQL(""), sql.SQL("ON CONFLICT DO NOTHING")):
+        async with walled.session(walled.own) as connection:
+            statement = on(
+                "INSERT INTO {table} (agent_id{others}) SELECT %s{others} FROM {table} LIMIT 1 {clash}",
+                table, others=await columns_of(connection, table), clash=clash)
+            with pytest.raises(errors.InsufficientPrivilege, match=REFUSED):
+                await connection.execute(statement, (walled.other,))
+    await walled.assert_other_untouched()
+
+
+async def test_a_clash_with_another_agents_key_neither_overwrites_nor_tells(walled: Walled) -> None:
+    async with walled.session(walled.own) as connection:
+        with pytest.raises(errors.InsufficientPrivilege, match=REFUSED):
+            await connection.execute(
+                "INSERT INTO completed_tasks (agent_id, task_id, completed_at) "
+                "SELECT %s, task_id, completed_at FROM completed_tasks "
+                "ON CONFLICT (agent_id, task_id) DO UPDATE SET completed_at = now()", (walled.other,))
+    await walled.assert_other_untouched()
+
+
+@pytest.mark.parametrize("setting", [None, ""])
+async def test_without_an_agent_there_is_nothing(walled: Walled, setting: str | None) -> None:
+    for table in TABLES:
+        async with walled.session(setting) as connection:
+            assert await values(connection, on("SELECT count(*) FROM {table}", table)) == [0]
+            assert (await connection.execute(on("DELETE FROM {table}", table))).rowcount == 0
+    async with walled.session(setting) as connection:
+        with pytest.raises(errors.InsufficientPrivilege, match=REFUSED):
+            await connection.execute(
+                "INSERT INTO completed_tasks (agent_id, task_id, completed_at) VALUES (%s, 't', now())",
+                (walled.own,))
+    await walled.assert_other_untouched()
+
+
+async def test_the_setting_ends_with_its_transaction_also_when_that_fails(walled: Walled) -> None:
+    pool = walled.runtime.database.write
+    for agent_id in (walled.own, walled.other) * 8:
+        with pytest.raises(errors.DivisionByZero):
+            async with walled.lasting(agent_id) as connection:
+                await connection.execute("SELECT 1 / 0")
+        async with pool.connection() as connection:
+            assert await values(connection, "SELECT count(*) FROM memories") == [0]
+            assert await values(connection, "SELECT current_user::text") == [SERVICE_ROLE]
+
+
+async def test_partitions_are_closed_to_the_service(walled: Walled) -> None:
+    async with walled.session(walled.own) as connection:
+        leaves = await values(
+            connection, "SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'memories'::regclass")
+    assert len(leaves) == 32
+    statements = ("SELECT * FROM {table}", "UPDATE {table} SET agent_id = agent_id", "DELETE FROM {table}",
+                  "INSERT INTO {table} (agent_id) VALUES ('x')", "TRUNCATE {table}", "COPY {table} TO STDOUT")
+    for leaf in leaves:
+        async with walled.session(walled.own) as connection:
+            for statement in statements:
+                with pytest.raises(errors.InsufficientPrivilege, match=DENIED):
+                    async with connection.transaction():
+                        await connection.execute(on(statement, leaf))
+
+
+@tables
+async def test_the_service_may_neither_empty_nor_change_a_table(walled: Walled, table: OwnedTable) -> None:
+    statements = ("TRUNCATE {table}", "ALTER TABLE {table} DISABLE ROW LEVEL SECURITY", "DROP TABLE {table}",
+                  "DROP POLICY own_agent ON {table}", "CREATE INDEX ON {table} (agent_id)",
+                  "CREATE TRIGGER t AFTER INSERT ON {table} EXECUTE FUNCTION tsvector_update_trigger()")
+    async with walled.session(walled.own) as connection:
+        for statement in statements:
+            with pytest.raises(errors.InsufficientPrivilege, match=f"{DENIED}|must be owner"):
+                async with connection.transaction():
+                    await connection.execute(on(statement, table))
+
+
+async def test_the_services_role_is_bound_and_owns_nothing(walled: Walled) -> None:
+    async with walled.session(walled.own) as connection:
+        assert await values(
+            connection, "SELECT rolsuper OR rolbypassrls OR rolcanlogin OR rolcreaterole FROM pg_roles "
+            "WHERE rolname = %s", (SERVICE_ROLE,)) == [False]
+        assert await values(
+            connection, "SELECT relname FROM pg_class WHERE relowner = %s::regrole", (SERVICE_ROLE,)) == []
+        assert await values(
+            connection, "SELECT rolname FROM pg_auth_members JOIN pg_roles r ON r.oid = roleid "
+            "WHERE member = %s::regrole", (SERVICE_ROLE,)) == []
+        reachable = await values(
+            connection, "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace "
+            "AND relkind IN ('r', 'p', 'v', 'm') "
+            "AND has_table_privilege(oid, 'SELECT, INSERT, UPDATE, DELETE')")
+    assert set(reachable) == {table.name for table in TABLES}
+
+
+async def test_row_security_is_on_wherever_an_agent_owns_rows(walled: Walled) -> None:
+    async with walled.session(walled.own) as connection:
+        secured = await values(
+            connection, "SELECT relname FROM pg_class WHERE relrowsecurity AND row_security_active(oid)")
+        policies = await values(connection, "SELECT tablename FROM pg_policies WHERE %s = ANY (roles)",
+                                (SERVICE_ROLE,))
+    assert set(secured) == set(policies) == {table.name for table in TABLES}
+    assert len(policies) == len(TABLES)
+
+
+async def test_the_planners_statistics_tell_no_foreign_words(walled: Walled) -> None:
+    async with walled.runtime.database.owner_transaction() as connection:
+        await connection.execute("ANALYZE")
+        seen = set(await values(connection, "SELECT tablename FROM pg_stats WHERE attname = 'agent_id'"))
+    assert {table.name for table in TABLES} <= seen
+    async with walled.session(walled.own) as connection:
+        assert await values(
+            connection, "SELECT tablename FROM pg_stats WHERE tablename = ANY (%s)", (list(seen),)) == []
+
+
+LEXICAL_ARM = "SELECT memory_id FROM lexical_arm(%s, %s::bigint[], %s::real[], '{}', 100)"
+
+
+async def term_keys_of(walled: Walled, agent_id: str) -> list[int]:
+    async with walled.runtime.database.owner_transaction() as connection:
+        return await values(
+            connection, "SELECT DISTINCT unnest(term_keys) FROM memories WHERE agent_id = %s", (agent_id,))
+
+
+async def test_the_lexical_arm_serves_the_agent_of_the_transaction_alone(walled: Walled) -> None:
+    own, foreign = await term_keys_of(walled, walled.own), await term_keys_of(walled, walled.other)
+    async with walled.session(walled.own) as connection:
+        assert await values(connection, LEXICAL_ARM, (walled.own, own, [1.0] * len(own))) != []
+        assert await values(connection, LEXICAL_ARM, (walled.own, foreign, [1.0] * len(foreign))) == []
+        for stranger in (walled.other, None, ""):
+            with pytest.raises(errors.InsufficientPrivilege, match="agent of the transaction alone"):
+                async with connection.transaction():
+                    await connection.execute(LEXICAL_ARM, (stranger, foreign, [1.0] * len(foreign)))
+
+
+@pytest.mark.parametrize("setting", [None, ""])
+async def test_the_lexical_arm_finds_nothing_without_an_agent(walled: Walled, setting: str | None) -> None:
+    keys = await term_keys_of(walled, walled.other)
+    async with walled.session(setting) as connection:
+        with pytest.raises(errors.InsufficientPrivilege, match="agent of the transaction alone"):
+            async with connection.transaction():
+                await connection.execute(LEXICAL_ARM, (walled.other, keys, [1.0] * len(keys)))
+        assert await values(connection, LEXICAL_ARM, (setting, keys, [1.0] * len(keys))) == []
+
+
+async def test_the_lexical_arm_reads_no_table_that_the_caller_puts_in_front(walled: Walled) -> None:
+    """It runs with its owner's rights, and a session's temporary objects are looked up first by default."""
+    keys = await term_keys_of(walled, walled.own)
+    async with walled.session(walled.own) as connection:
+        # As any database grants it that was not made by our set-up.
+        await connection.execute("RESET ROLE")
+        await connection.execute("GRANT TEMPORARY ON DATABASE agentcore TO agentcore_service")
+        await connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(SERVICE_ROLE)))
+        await connection.execute("CREATE TEMPORARY TABLE memories (agent_id text)")
+        assert await values(connection, LEXICAL_ARM, (walled.own, keys, [1.0] * len(keys))) != []
