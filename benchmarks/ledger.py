@@ -15,10 +15,17 @@ LEDGER = Path(__file__).parent / "results" / "ledger.jsonl"
 
 def machine() -> dict[str, Any]:
     """What the figures were seen on."""
-    model = next((line.partition(":")[2].strip() for line in _cpu_lines() if line.startswith("model name")), "")
+    model = next(
+        (line.partition(":")[2].strip() for line in _cpu_lines() if line.startswith("model name")), ""
+    )
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return {"cpu": model or platform.machine(), "cores": os.cpu_count(), "memory_gib": round(memory_gib, 1),
-            "python": platform.python_version(), "system": platform.system()}
+    return {
+        "cpu": model or platform.machine(),
+        "cores": os.cpu_count(),
+        "memory_gib": round(memory_gib, 1),
+        "python": platform.python_version(),
+        "system": platform.system(),
+    }
 
 
 def _cpu_lines() -> list[str]:
@@ -28,9 +35,15 @@ def _cpu_lines() -> list[str]:
 
 def commit() -> str:
     """The commit that ran, marked where files differ from it."""
+
     def git(*arguments: str) -> str:
-        done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False,  # noqa: S607
-                              cwd=Path(__file__).parent)
+        done = subprocess.run(
+            ["git", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,  # noqa: S607
+            cwd=Path(__file__).parent,
+        )
         return done.stdout.strip()
 
     changed = git("status", "--porcelain", "--untracked-files=no", "--", "agentcore", "benchmarks/*.py")
@@ -39,8 +52,14 @@ def commit() -> str:
 
 def append(benchmark: str, options: dict[str, Any], figures: dict[str, Any]) -> None:
     """Add one run, a line of JSON."""
-    entry = {"benchmark": benchmark, "at": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit(),
-             "machine": machine(), "options": options, "figures": figures}
+    entry = {
+        "benchmark": benchmark,
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit(),
+        "machine": machine(),
+        "options": options,
+        "figures": figures,
+    }
     LEDGER.parent.mkdir(exist_ok=True)
     with LEDGER.open("a", encoding="utf-8") as file:
         file.write(json.dumps(entry) + "\n")

@@ -1,7 +1,7 @@
-"""Latency of memory.retrieve and memory.store with 100,000 memories of one agent, beside bare SQL + embedding.
+"""Latency of memory.retrieve and memory.store with 100,000 memories of one agent.
 
-Fills through store_batch, waits for the index keeper, then measures in one process: memory.retrieve (k = 5, through
-the whole application from request bytes to response bytes, embedding included), the same SQL statements and
+Fills through store_batch, lets the index keeper work, then measures in one process: memory.retrieve (k = 5, through
+the whole application from request bytes to response bytes, embedding included) in turn with the same SQL and
 embedding without anything around them, one store, 10 and 100 concurrent callers, and the size on disk. Each query
 is asked once, so no cache answers. NFR-1.1 to 1.4, AC-5, DESIGN section 7.
 """
@@ -36,7 +36,7 @@ async def fill(service: Service, agent_id: str, count: int, seed: int) -> float:
     chance = random.Random(seed)
     there = (await service.call(agent_id, "memory.count", {}))["count"]
     started = time.perf_counter()
-    with Progress() as progress:
+    with Progress(disable=count < 10 * BATCH) as progress:
         task = progress.add_task("storing", total=count, completed=there)
         for start in range(there, count, BATCH):
             items = [{"content": sentence(chance)} for _ in range(min(BATCH, count - start))]
@@ -49,7 +49,9 @@ async def settle(service: Service) -> None:
     """Fold the document frequencies, gather statistics, and let the index keeper do its work."""
     for _ in range(50):
         async with service.runtime.database.owner_transaction() as connection:
-            row = await (await connection.execute("SELECT count(*) AS waiting FROM lexical_deltas")).fetchone()
+            row = await (
+                await connection.execute("SELECT count(*) AS waiting FROM lexical_deltas")
+            ).fetchone()
         if row is not None and row["waiting"] == 0:
             break
         await service.runtime.maintenance.round()
@@ -66,7 +68,9 @@ async def bare(service: Service, agent_id: str, text: str) -> None:
     statistics = await parts.vectors.statistics(agent_id, keys)
     chosen = select_query_keys(keys, statistics.document_frequency, MAX_POSTINGS)
     weights = [idf(statistics.document_frequency.get(key, 0), statistics.memory_count) for key in chosen]
-    request = SearchRequest({"current": True}, vectors[0], parts.vector_model, chosen, weights, [], statistics)
+    request = SearchRequest(
+        {"current": True}, vectors[0], parts.vector_model, chosen, weights, [], statistics
+    )
     found = await parts.vectors.search(agent_id, request)
     await parts.storage.get(agent_id, [each.memory_id for each in found.candidates[:5]])
 
@@ -100,7 +104,10 @@ async def concurrent(service: Service, agent_id: str, callers: int, calls: int, 
 
     started = time.perf_counter()
     await asyncio.gather(*(caller(number) for number in range(callers)))
-    return {**percentiles(latencies), "per_second": round(len(latencies) / (time.perf_counter() - started), 1)}
+    return {
+        **percentiles(latencies),
+        "per_second": round(len(latencies) / (time.perf_counter() - started), 1),
+    }
 
 
 async def steps(service: Service, agent_id: str, chance: random.Random) -> dict[str, float]:
@@ -137,7 +144,9 @@ async def contexts(service: Service, agent_id: str, chance: random.Random) -> di
 async def disk_bytes(service: Service) -> int:
     """The database with its indexes."""
     async with service.runtime.database.owner_transaction() as connection:
-        row = await (await connection.execute("SELECT pg_database_size(current_database()) AS bytes")).fetchone()
+        row = await (
+            await connection.execute("SELECT pg_database_size(current_database()) AS bytes")
+        ).fetchone()
     return int(row["bytes"]) if row else 0
 
 
@@ -155,19 +164,27 @@ async def recall_at_50(service: Service, agent_id: str, chance: random.Random, q
 
 async def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Fill and measure; every figure."""
-    async with running_service(options.home, embedding_model=options.embedder, maintenance_in_server=False,
-                               exact_search_limit=options.exact_search_limit) as service:
+    async with running_service(
+        options.home,
+        embedding_model=options.embedder,
+        maintenance_in_server=False,
+        exact_search_limit=options.exact_search_limit,
+    ) as service:
         chance = random.Random(options.seed)
         fill_seconds = await fill(service, AGENT, options.memories, options.seed)
         await settle(service)
-        figures: dict[str, Any] = {"fill_seconds": round(fill_seconds, 1),
-                                   "recall_at_50": await recall_at_50(service, AGENT, chance)}
+        figures: dict[str, Any] = {
+            "fill_seconds": round(fill_seconds, 1),
+            "recall_at_50": await recall_at_50(service, AGENT, chance),
+        }
         figures |= await one_by_one(service, AGENT, options.queries, chance)
         figures["steps_ms"] = await steps(service, AGENT, chance)
         figures["store_ms"] = await stores(service, AGENT, options.queries // 2, chance)
         figures["context_format_ms"] = await contexts(service, AGENT, chance)
         for callers in (10, 100):
-            figures[f"callers_{callers}"] = await concurrent(service, AGENT, callers, options.queries * 2, callers)
+            figures[f"callers_{callers}"] = await concurrent(
+                service, AGENT, callers, options.queries * 2, callers
+            )
         figures["disk_mib"] = round(await disk_bytes(service) / 2**20, 1)
         figures["resident_mib"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024, 1)
         return figures
@@ -175,7 +192,9 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> int:
     """Parse, measure, print, note."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--memories", type=int, default=100_000)
     parser.add_argument("--queries", type=int, default=300)
     parser.add_argument("--embedder", default="local", help="local | hashing")
@@ -186,5 +205,7 @@ def main() -> int:
     figures = asyncio.run(measure(options))
     for name, value in figures.items():
         print(f"{name:<20} {value}")
-    append("retrieval_latency", {name: value for name, value in vars(options).items() if name != "home"}, figures)
+    append(
+        "retrieval_latency", {name: value for name, value in vars(options).items() if name != "home"}, figures
+    )
     return 0

@@ -1,4 +1,4 @@
-"""The service as benchmarks run it: real parts in a home of their own, called through the ASGI application."""
+"""The service as benchmarks run it: real parts in a home of their own, called through the ASGI app."""
 
 from __future__ import annotations
 
@@ -30,17 +30,29 @@ class Service:
     def _headers_of(self, agent_id: str) -> list[tuple[bytes, bytes]]:
         if agent_id not in self._headers:
             token = mint_token(SECRET, agent_id, ["memory:read", "memory:write"], 86_400, now=time.time())
-            self._headers[agent_id] = [(b"authorization", f"Bearer {token}".encode()),
-                                       (b"content-type", b"application/json")]
+            self._headers[agent_id] = [
+                (b"authorization", f"Bearer {token}".encode()),
+                (b"content-type", b"application/json"),
+            ]
         return self._headers[agent_id]
 
     async def call(self, agent_id: str, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """One JSON-RPC call, from bytes to bytes through the whole application; raises on an error object."""
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
-        scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST",
-                 "scheme": "http", "path": ENDPOINT, "raw_path": ENDPOINT.encode(), "query_string": b"",
-                 "root_path": "", "headers": self._headers_of(agent_id), "client": ("127.0.0.1", 1),
-                 "server": ("127.0.0.1", 80)}
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": "POST",
+            "scheme": "http",
+            "path": ENDPOINT,
+            "raw_path": ENDPOINT.encode(),
+            "query_string": b"",
+            "root_path": "",
+            "headers": self._headers_of(agent_id),
+            "client": ("127.0.0.1", 1),
+            "server": ("127.0.0.1", 80),
+        }
         sent: list[bytes] = []
 
         async def receive() -> dict[str, Any]:
@@ -62,8 +74,14 @@ class Service:
 async def running_service(home: Path | None, **overrides: Any) -> AsyncIterator[Service]:
     """A service on real embedded parts; without `home`, in a directory that goes away again."""
     place = home or Path(tempfile.gettempdir()) / f"agentcore-bench-{time.time_ns()}"
-    settings = Settings(_env_file=None, agentcore_home=place, jwt_secret_key=SECRET, rate_limit_per_minute=0,
-                        log_level="WARNING", **overrides)
+    settings = Settings(
+        _env_file=None,
+        agentcore_home=place,
+        jwt_secret_key=SECRET,
+        rate_limit_per_minute=0,
+        log_level="WARNING",
+        **overrides,
+    )
     try:
         async with open_runtime(settings, log=print) as runtime:
             yield Service(runtime)
