@@ -41,7 +41,7 @@ def commit() -> str:
             ["git", *arguments],
             capture_output=True,
             text=True,
-            check=False,  # noqa: S607
+            check=False,
             cwd=Path(__file__).parent,
         )
         return done.stdout.strip()

@@ -1,7 +1,7 @@
 """One agent of 100,000 memories beside 600 agents of 100: what a retrieve of each takes.
 
-All share the same tables, and some of the small agents the big one's partition. Small agents are searched exactly
-by their key, the big one through the vector index: neither may pay for the other (DESIGN, section 6, point 7).
+All share the same tables, and some of the small agents the big one's partition. Small agents are searched
+exactly by their key, the big one through the vector index: neither may pay for the other (DESIGN, section 6).
 """
 
 from __future__ import annotations
