@@ -2,7 +2,7 @@
 
 Fills through store_batch, lets the index keeper work, then measures in one process: memory.retrieve (k = 5,
 through the whole application from request bytes to response bytes, embedding included) in turn with the same
-SQL and embedding without anything around them, one store, 10 and 100 concurrent callers, and the size on disk.
+SQL and embedding without anything around them, one store, 10 and 100 callers at once, and the size on disk.
 Each query is asked once, so no cache answers. NFR-1.1 to 1.4, AC-5, DESIGN section 7.
 """
 

@@ -116,7 +116,7 @@ class _Page:
         lines = [f"## {method.name}", "", method.summary, "", f"Scope `{method.scope}`."]
         if method.positional:
             lines[-1] += f" By position: {', '.join(f'`{name}`' for name in method.positional)}."
-        lines += ["", "Params: none." if not fields else "Params:" if names else "Params: the filters alone.", ""]
+        lines += ["", "Params:" if names else "Params: the filters alone." if fields else "Params: none.", ""]
         if names:
             own = {name: fields[name] for name in names}
             lines += [self.table(own, given=True, required=params.get("required", []))]

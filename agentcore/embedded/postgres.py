@@ -205,8 +205,8 @@ class PostgresPart:
             await end_processes(lambda: [server] if server in self._processes() else [], FAST_THEN_FORCED)
         await end_processes(self._processes, ORPHANED_CHILDREN)
         for lock in (self._data / "postmaster.pid", self._sockets / f".s.PGSQL.{PORT}.lock"):
-            # PostgreSQL clears a dead server's lock itself, but not an empty one, nor where a stranger has its
-            # process id now.
+            # PostgreSQL clears a dead server's lock itself, but no empty one, nor one whose process id is a
+            # stranger's by now.
             holder = _status(lock)[0]
             if holder == NOBODY or psutil.pid_exists(holder):
                 lock.unlink(missing_ok=True)
@@ -217,7 +217,7 @@ class PostgresPart:
 
 def _status(lock: Path) -> tuple[int, str]:
     """Process id (or NOBODY) and state, from the first and eighth line of PostgreSQL's own lock file."""
-    # PostgreSQL makes the file first and fills it then: it may be empty for a moment, or for good after a crash.
+    # PostgreSQL makes the file first and fills it then: it may be empty a moment, or for good after a crash.
     with suppress(OSError, ValueError, IndexError):
         lines = lock.read_text().splitlines()
         return int(lines[0]), lines[7].strip() if len(lines) > 7 else ""

@@ -238,7 +238,7 @@ class PruneParams(Strict):
 
 
 class PruneResult(Strict):
-    pruned_count: int
+    pruned_count: int = Field(description="How many went; 0 in a dry run.")
     memory_ids: list[UUID] = Field(default_factory=list, description="What went, or would go in a dry run.")
     dry_run: bool = False
 

@@ -17,6 +17,7 @@ import pytest
 from agentcore.embedded import EmbeddedParts, Home, attach
 from agentcore.errors import StartupError
 from tests.fixtures.embedded_parts import (
+    PATIENCE_SECONDS,
     answers,
     ask,
     assert_nothing_left,
@@ -72,7 +73,7 @@ async def test_a_killed_postgresql_with_a_busy_session_comes_back(home: Home) ->
         await eventually(lambda: any("DO" in " ".join(each.cmdline()) for each in processes_of(home)))
         the_process(home, "postgres").kill()
         with pytest.raises(psycopg.OperationalError):
-            await busy
+            await asyncio.wait_for(busy, PATIENCE_SECONDS)
         await eventually(lambda: answers(parts.urls))
 
 
@@ -101,6 +102,7 @@ async def test_a_part_that_cannot_come_back_yet_is_tried_again(home: Home) -> No
         await eventually(lambda: any("has gone" in line for line in told))
         aside.rename(home.postgres_data)
         await eventually(lambda: answers(parts.urls))
+        assert await ask(parts.urls, "SELECT 1") == [(1,)]
 
 
 async def test_parts_of_a_killed_server_end_and_the_next_one_finds_every_row(home: Home) -> None:
@@ -156,6 +158,16 @@ async def test_a_cancelled_start_leaves_nothing_running(home: Home) -> None:
     with pytest.raises(asyncio.CancelledError):
         await starting
     assert processes_of(home) == []
+    async with running(home) as parts:
+        assert await ask(parts.urls, "SELECT 1") == [(1,)]
+
+
+async def test_locks_left_empty_by_a_crash_of_the_machine_are_no_hindrance(home: Home) -> None:
+    async with running(home):
+        pass
+    for lock in (home.postgres_data / "postmaster.pid", home.run / "sockets" / ".s.PGSQL.5432.lock"):
+        lock.touch()
+        shutil.chown(lock, *owner(home.postgres_data))
     async with running(home) as parts:
         assert await ask(parts.urls, "SELECT 1") == [(1,)]
 

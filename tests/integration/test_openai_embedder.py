@@ -182,7 +182,8 @@ async def test_an_answer_of_another_shape_is_refused(server: ScriptedServer, row
     server.script.extend([Reply({"object": "list", "model": "m", "data": [
         {"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(rows)]})] * 3)
     async with connected(server.url, max_attempts=1) as embedder:
-        await failure(embedder)
+        error = await failure(embedder)
+    assert "answered with" in error.message
 
 
 async def test_one_failed_request_of_many_fails_the_call(server: ScriptedServer) -> None:

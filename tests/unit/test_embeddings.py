@@ -193,7 +193,7 @@ async def held(inner: GatedEmbedder, batching: BatchingEmbedder) -> asyncio.Task
 async def queued(batching: BatchingEmbedder, *requests: Sequence[str]) -> list[asyncio.Task[Vectors]]:
     """Requests that wait for the one under way."""
     tasks = [asyncio.create_task(batching.embed(texts, "document")) for texts in requests]
-    await asyncio.sleep(0)
+    await asyncio.wait(tasks, timeout=0)
     return tasks
 
 

@@ -1,0 +1,136 @@
+"""The documents say what is there: every method and error, no command, setting or file that is not."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentcore.cli import MODULES
+from agentcore.config import Settings
+from agentcore.errors import AgentCoreError, JsonRpcErrorCode
+from agentcore.memory.api import METHODS, Method
+from agentcore.memory.jsonrpc import ERRORS
+from agentcore.memory.models import MemoryType
+from agentcore.memory.pruning import STRATEGIES
+from agentcore.memory.scoring import RetrievalWeights
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in DOCUMENTS}
+METHODS_PAGE = (REFERENCE / "methods.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", METHODS_PAGE, re.MULTILINE | re.DOTALL))
+# What the documents name in capitals beside our settings: variables of make and of boto3, constants.
+OTHER_NAMES = {
+    "ARGS", "PYTHON", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "EMBEDDERS",
+    "METHODS", "VECTOR_STORES", "SIGTERM", "BYPASSRLS", "MAIN", "BLAKE2B",
+}
+COMMANDS = {command for commands in MODULES.values() for command in commands}
+
+
+def anchors(text: str) -> set[str]:
+    """The targets of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+def without_fences(text: str) -> str:
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def test_the_method_reference_is_what_the_code_says() -> None:
+    written = runpy.run_path(str(ROOT / "scripts" / "write_reference.py"))["methods_page"]()
+    assert written == METHODS_PAGE, "the contract changed: look at it, then run scripts/write_reference.py"
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_every_method_stands_in_the_reference_with_each_param_and_result(method: Method[Any, Any]) -> None:
+    section = SECTIONS[method.name]
+    fields = [*method.params.model_fields, *method.result.model_fields]
+    assert {field for field in fields if f"`{field}`" not in section} == set()
+    assert f"`{method.scope}`" in section
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.__name__)
+def test_every_error_stands_in_the_reference_with_its_code(error: type[AgentCoreError]) -> None:
+    rows = TEXTS["docs/reference/errors.md"].splitlines()
+    row = next(each for each in rows if f"`{error.__name__}`" in each)
+    assert f"| {int(error.code)} |" in row
+
+
+def test_no_code_is_documented_that_does_not_exist() -> None:
+    known = {int(code) for code in JsonRpcErrorCode}
+    told = {int(code) for text in TEXTS.values() for code in re.findall(r"-32\d{3}\b", text)}
+    assert known <= told
+    assert told - known == set()
+
+
+def test_scopes_are_told_as_they_are() -> None:
+    for scope in ("memory:read", "memory:write"):
+        [row] = re.findall(rf"^\| `{scope}` \| (.+) \|$", TEXTS["docs/security.md"], re.MULTILINE)
+        assert set(row.split(", ")) == {method.attribute for method in METHODS if method.scope == scope}
+
+
+def test_weights_layers_and_strategies_are_told_as_they_are() -> None:
+    concepts, weights = TEXTS["docs/concepts.md"], RetrievalWeights()
+    terms = re.findall(r"^\| `(\w+)` \| .+ \| (0\.\d\d) \|$", concepts, re.MULTILINE)
+    assert {name: float(weight) for name, weight in terms} == {
+        name: getattr(weights, name) for name in
+        ("similarity", "words", "recency", "frequency", "importance", "links")}
+    assert {layer for layer in MemoryType if f"| `{layer.value}` |" not in concepts} == set()
+    assert {name for name in STRATEGIES if f"`{name}`" not in concepts} == set()
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_link_leads_somewhere(name: str) -> None:
+    here = ROOT / name
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_fences(TEXTS[name])):
+        if target.startswith("https://"):
+            continue
+        file, _, anchor = target.partition("#")
+        there = (here.parent / file).resolve() if file else here
+        assert there.exists(), target
+        if anchor:
+            assert anchor in anchors(there.read_text(encoding="utf-8")), target
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_command_setting_and_file_that_is_named_exists(name: str) -> None:
+    text = TEXTS[name]
+    commands = set(re.findall(r"(?:`|^|bin/|\$\()agentcore ([a-z]+)\b", text, re.MULTILINE))
+    assert commands - COMMANDS == set()
+    known = {setting.upper() for setting in Settings.model_fields} | OTHER_NAMES
+    named = set(re.findall(r"`([A-Z][A-Z0-9_]{3,})(?==|`)", text)) | set(
+        re.findall(r"^export ([A-Z_0-9]+)=", text, re.MULTILINE))
+    assert named - known - {error.name for error in JsonRpcErrorCode} == set()
+    files = re.findall(r"`((?:agentcore|alembic|benchmarks|docs|scripts|tests)/[\w./-]+)`", text)
+    assert {file for file in files if not (ROOT / file).exists()} == set()
+
+
+def test_decisions_are_numbered_without_a_gap_and_all_have_their_parts() -> None:
+    assert [int(path.name[:4]) for path in DECISIONS] == list(range(1, len(DECISIONS) + 1))
+    for path in DECISIONS:
+        text = path.read_text(encoding="utf-8")
+        assert text.startswith(f"# {int(path.name[:4])}. "), path.name
+        assert re.search(r"^Status: \w+", text, re.MULTILINE), path.name
+        positions = [text.find(f"\n## {part}\n") for part in ("Context", "Decision")]
+        assert 0 < positions[0] < positions[1], path.name
+
+
+def test_the_changelog_has_its_form() -> None:
+    changelog = TEXTS["CHANGELOG.md"]
+    assert changelog.startswith("# Changelog\n")
+    first, *_ = re.findall(r"^## \[(.+)\]", changelog, re.MULTILINE)
+    assert first == "Unreleased"
+    kinds = set(re.findall(r"^### (\w+)$", changelog, re.MULTILINE))
+    assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert kinds
+
+
+def test_the_readme_stays_short() -> None:
+    assert len(TEXTS["README.md"].splitlines()) <= 200
