@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 from typing import TypeVar
 
 import stamina.instrumentation
@@ -23,9 +26,20 @@ ResultT = TypeVar("ResultT")
 
 def token_for(settings: Settings, agent_id: str, scopes: Sequence[str], ttl_seconds: int, *,
               make_home: bool = False) -> str:
-    """A fresh token for an agent; raises ConfigurationError where this machine holds no secret."""
-    return mint_token(_secret(settings, make_home=make_home), agent_id, scopes, ttl_seconds,
-                      issuer=settings.jwt_issuer, audience=settings.jwt_audience)
+    """A fresh token for an agent, noted in the home; raises ConfigurationError where there is no secret."""
+    token = mint_token(_secret(settings, make_home=make_home), agent_id, scopes, ttl_seconds,
+                       issuer=settings.jwt_issuer, audience=settings.jwt_audience)
+    _note_minting(Home(settings.agentcore_home or default_home()), agent_id, scopes, ttl_seconds)
+    return token
+
+
+def _note_minting(home: Home, agent_id: str, scopes: Sequence[str], ttl_seconds: int) -> None:
+    """Whoever mints a token acts for its agent: who did, for whom and how long stands in log/tokens.jsonl."""
+    if not home.path.is_dir():
+        return
+    note = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "user_id": os.geteuid(),
+            "agent_id": agent_id, "scopes": list(scopes), "ttl_seconds": ttl_seconds}
+    home.append(home.directory(home.log) / "tokens.jsonl", json.dumps(note))
 
 
 def _secret(settings: Settings, *, make_home: bool) -> str:

@@ -100,6 +100,14 @@ class Home:
             finally:
                 draft.unlink(missing_ok=True)
 
+    def append(self, path: Path, line: str) -> None:
+        """Add a line to a file that is readable by its owner alone."""
+        with self.explained():
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(f"{line}\n")
+                self.hand_over(descriptor)
+
     def _write_new(self, path: Path, text: str) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "w") as file:

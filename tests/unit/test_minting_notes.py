@@ -1,0 +1,23 @@
+"""Whoever mints a token acts for its agent, so each minting is noted in the home."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+from agentcore.cli.connection import token_for
+from agentcore.config import Settings
+
+
+def test_each_minted_token_leaves_a_line_that_says_for_whom_and_how_long(tmp_path: Path) -> None:
+    settings = Settings(_env_file=None, agentcore_home=tmp_path / "home")
+    tokens = [token_for(settings, agent, ["memory:read"], 60, make_home=True) for agent in ("ada", "bob")]
+    kept = tmp_path / "home" / "log" / "tokens.jsonl"
+    notes = [json.loads(line) for line in kept.read_text().splitlines()]
+    assert [(note["agent_id"], note["scopes"], note["ttl_seconds"]) for note in notes] == [
+        ("ada", ["memory:read"], 60),
+        ("bob", ["memory:read"], 60),
+    ]
+    assert not any(token in kept.read_text() for token in tokens)
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
