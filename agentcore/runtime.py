@@ -257,15 +257,22 @@ async def _check_dimensions(database: Database, embedder: Embedder | None, setti
         )
     async with database.owner_transaction() as connection:
         rows = await (await connection.execute(query("stored_embedding_models"))).fetchall()
-    model = None if embedder is None else embedder.model
     problems = [
-        f"The database holds vectors of {row['embedding_model']} with {row['dimensions']} dimensions, "
-        f"EMBEDDING_DIMENSIONS is {wanted}: set it back to {row['dimensions']}."
+        f"The database holds vectors of {row['embedding_model']}, {row['dimensions']} dimensions each, and "
+        f"EMBEDDING_DIMENSIONS is {wanted}: set EMBEDDING_MODEL and EMBEDDING_DIMENSIONS back, "
+        "or use another database."
         for row in rows
-        if row["embedding_model"] == model and row["dimensions"] != wanted
+        if row["dimensions"] != wanted
     ]
     if problems:
         raise ConfigurationError(problems)
+    for row in rows:
+        if embedder is not None and row["embedding_model"] != embedder.model:
+            logger.warning(
+                "some memories have vectors of %s, not of %s: they are found by words alone",
+                row["embedding_model"],
+                embedder.model,
+            )
 
 
 def _parts(

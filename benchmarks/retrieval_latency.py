@@ -132,6 +132,27 @@ async def stores(service: Service, agent_id: str, count: int, chance: random.Ran
     return percentiles(taken)
 
 
+async def batches(service: Service, count: int, chance: random.Random) -> dict[str, float]:
+    """store_batch beside the embedder alone, in turn, on texts neither has seen: memories a second."""
+    embedder = service.runtime.parts.embedder
+    stored = embedded = 0.0
+    for _ in range(count // BATCH):
+        items = [{"content": sentence(chance)} for _ in range(BATCH)]
+        texts = [sentence(chance) for _ in range(BATCH)]
+        started = time.perf_counter()
+        await service.call("bench-batches", "memory.store_batch", {"items": items})
+        middle = time.perf_counter()
+        if embedder is not None:
+            await embedder.embed(texts, "document")
+        stored += middle - started
+        embedded += time.perf_counter() - middle
+    return {
+        "store_batch_per_second": round(count / stored, 1),
+        "embedder_alone_per_second": round(count / embedded, 1),
+        "share": round(embedded / stored, 2),
+    }
+
+
 async def contexts(service: Service, agent_id: str, chance: random.Random) -> dict[str, float]:
     """What building a context of 2,000 tokens adds to its search."""
     taken: list[float] = []
@@ -181,6 +202,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
         figures["steps_ms"] = await steps(service, AGENT, chance)
         figures["store_ms"] = await stores(service, AGENT, options.queries // 2, chance)
         figures["context_format_ms"] = await contexts(service, AGENT, chance)
+        figures["batches"] = await batches(service, 2_000, chance)
         for callers in (10, 100):
             figures[f"callers_{callers}"] = await concurrent(
                 service, AGENT, callers, options.queries * 2, callers

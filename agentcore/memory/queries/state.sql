@@ -5,10 +5,12 @@ SELECT current_setting('server_version') AS postgresql,
        clock_timestamp() AS now;
 
 -- name: stored_embedding_models
--- Which models' vectors are stored, and of which length: one row each, from a sample of every partition.
+-- Which models' vectors are stored, and of which length: from the first rows and a sample of the others.
 SELECT embedding_model, vector_dims(embedding) AS dimensions
-  FROM memories TABLESAMPLE SYSTEM (1)
- WHERE embedding IS NOT NULL
+  FROM ((SELECT embedding_model, embedding FROM memories WHERE embedding IS NOT NULL LIMIT 200)
+        UNION ALL
+        (SELECT embedding_model, embedding FROM memories TABLESAMPLE SYSTEM (0.1)
+          WHERE embedding IS NOT NULL LIMIT 1000)) AS seen
  GROUP BY 1, 2;
 
 -- name: service_session
