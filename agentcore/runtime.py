@@ -346,7 +346,7 @@ def _watch(runtime: Runtime) -> None:
     """Figures that are read when the metrics are."""
     metrics, parts = runtime.metrics, runtime.parts
     metrics.watch(
-        "agentcore_pool",
+        "pool",
         "Connection pools, by counter.",
         "counter",
         lambda: {
@@ -356,7 +356,7 @@ def _watch(runtime: Runtime) -> None:
         },
     )
     metrics.watch(
-        "agentcore_queue_length",
+        "queue_length",
         "Work that waits in this process, by queue.",
         "queue",
         lambda: {"accesses": float(len(parts.accesses))},

@@ -9,7 +9,6 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
 from typing import cast
 
 import uvicorn
@@ -20,6 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from agentcore import __version__
 from agentcore.edge import RpcEndpoint, Runtime
 from agentcore.errors import InternalError, StartupError
 from agentcore.memory.jsonrpc import MemoryCall, memory_methods
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 def _operator_routes(runtime: Runtime, stopping: asyncio.Event) -> list[Route]:
     async def face(request: Request) -> Response:
         return JSONResponse({
-            "name": "agentcore-memory", "version": version("agentcore-memory"), "endpoint": ENDPOINT,
+            "name": "agentcore-memory", "version": __version__, "endpoint": ENDPOINT,
             "discover": "rpc.discover", "health": "/healthz", "ready": "/readyz", "metrics": "/metrics",
         })
 

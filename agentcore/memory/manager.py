@@ -17,7 +17,7 @@ from agentcore import __version__
 from agentcore.errors import InvalidParams, NotFound
 from agentcore.memory import changing, recalling
 from agentcore.memory.api import Caller, MemoryApi
-from agentcore.memory.models import MemoryRecord, MemorySummary, MemoryType, Receipt
+from agentcore.memory.models import MemoryType, Receipt
 from agentcore.memory.params import (
     MAX_BATCH_ITEMS,
     MAX_CONTEXT_TOKENS,
@@ -54,8 +54,7 @@ from agentcore.memory.params import (
 )
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import STRATEGIES
-from agentcore.memory.retrieval import Ranked
-from agentcore.memory.searching import Search
+from agentcore.memory.searching import Search, summarised
 from agentcore.memory.storing import Storing
 from agentcore.telemetry import Steps
 
@@ -101,7 +100,7 @@ class MemoryManager(MemoryApi):
     async def retrieve(self, params: RetrieveParams) -> RetrieveResult:
         steps = self._parts.steps()
         found = await Search(self._parts, self._caller, params, params.conditions(), steps).run(params.k)
-        memories = [_summary(record, ranked, params.explain) for ranked, record in found.ranked]
+        memories = [summarised(ranked, record, explain=params.explain) for ranked, record in found.ranked]
         return RetrieveResult(memories=memories, receipt=found.receipt)
 
     async def get_context(self, params: ContextParams) -> ContextResult:
@@ -197,20 +196,6 @@ class MemoryManager(MemoryApi):
     async def complete_task(self, params: CompleteTaskParams) -> CompleteTaskResult:
         cleared = await changing.complete_task(self._parts, self._caller, params.task_id)
         return CompleteTaskResult(success=True, cleared_count=cleared)
-
-
-def _summary(record: MemoryRecord, ranked: Ranked, explain: bool) -> MemorySummary:
-    shared = {
-        name: getattr(record, name)
-        for name in MemorySummary.model_fields
-        if name in MemoryRecord.model_fields
-    }
-    return MemorySummary.model_construct(
-        **shared,
-        score=ranked.score,
-        similarity=ranked.similarity,
-        terms=dict(ranked.terms) if explain else None,
-    )
 
 
 def _layer(row: Mapping[str, Any] | None, capacity: int) -> dict[str, Any]:

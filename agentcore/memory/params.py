@@ -163,13 +163,16 @@ class ContextParams(Filters):
     history: Annotated[list[Turn], Field(max_length=64)] = Field(default_factory=list)
     as_of: Moment | None = None
     query_vector: Vector | None = None
-    explain: Flag = False
+    explain: Flag = Field(False, description="Give back what was found with its score terms, too.")
 
 
 class ContextResult(Strict):
     context: str
     token_count: int
     memory_ids: list[UUID] = Field(description="The memories in the context, in its order.")
+    memories: list[MemorySummary] | None = Field(
+        None, description="With `explain`: those of them that the search found, with their score terms."
+    )
     receipt: Receipt
 
 

@@ -7,7 +7,7 @@ from agentcore.memory.compression import KNOWLEDGE, PAST, TASK, ContextEntry, bu
 from agentcore.memory.models import Dropped, MemoryRecord, MemoryType
 from agentcore.memory.params import ContextParams, ContextResult
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.searching import Search
+from agentcore.memory.searching import Search, summarised
 from agentcore.memory.working import WorkingEntry
 
 TOKENS_A_MEMORY = 25
@@ -86,10 +86,14 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
     entries += [_found_entry(record) for ranked, record in found.ranked if ranked.memory_id not in held]
     with steps("format"):
         built = build_context(entries, params.max_tokens, parts.count_tokens)
+    used = [line.entry.memory_id for line in built.lines]
     return ContextResult(
         context=built.text,
         token_count=built.token_count,
-        memory_ids=[line.entry.memory_id for line in built.lines],
+        memory_ids=used,
+        memories=[summarised(*each, explain=True) for each in found.ranked if each[0].memory_id in used]
+        if params.explain
+        else None,
         receipt=found.receipt.model_copy(
             update={
                 "candidates": {**found.receipt.candidates, "working": len(working)},

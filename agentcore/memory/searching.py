@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from agentcore.errors import DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.memory.lexical import LexicalStatistics, bm25, idf, select_query_keys, term_keys
-from agentcore.memory.models import Dropped, MemoryRecord, Receipt
+from agentcore.memory.models import Dropped, MemoryRecord, MemorySummary, Receipt
 from agentcore.memory.params import ContextParams, RetrieveParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query import complete
@@ -142,3 +142,14 @@ def _full_match(keys: list[int], found: Found, statistics: LexicalStatistics) ->
     made of the query alone would have, so that one common word in common is no match."""
     best = max((candidate.words for candidate in found.candidates), default=0.0)
     return max(best, 0.5 * bm25(keys, keys, statistics))
+
+
+def summarised(ranked: Ranked, record: MemoryRecord, *, explain: bool) -> MemorySummary:
+    """A found memory as it is given back; with `explain`, with the terms of its score."""
+    names = set(MemorySummary.model_fields) & set(MemoryRecord.model_fields)
+    return MemorySummary.model_construct(
+        **{name: getattr(record, name) for name in names},
+        score=ranked.score,
+        similarity=ranked.similarity,
+        terms=dict(ranked.terms) if explain else None,
+    )

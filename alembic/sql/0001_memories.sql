@@ -9,12 +9,18 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'agentcore_service') THEN
         CREATE ROLE agentcore_service NOLOGIN NOSUPERUSER NOBYPASSRLS;
     END IF;
-    IF NOT pg_has_role(current_user, 'agentcore_service', 'MEMBER') THEN
+    BEGIN
+        -- Who creates a role may administer it, which since PostgreSQL 16 does not mean SET ROLE.
         EXECUTE format('GRANT agentcore_service TO %I', current_user);
-    END IF;
+    EXCEPTION WHEN insufficient_privilege THEN
+        IF NOT pg_has_role(current_user, 'agentcore_service', 'MEMBER') THEN
+            RAISE;
+        END IF;
+    END;
 EXCEPTION WHEN insufficient_privilege THEN
     RAISE EXCEPTION 'the migrating role may not create or grant the role agentcore_service'
-        USING HINT = format('As an administrator run: CREATE ROLE agentcore_service NOLOGIN; '
+        USING ERRCODE = 'insufficient_privilege',
+              HINT = format('As an administrator run: CREATE ROLE agentcore_service NOLOGIN; '
                             'GRANT agentcore_service TO %I;', current_user);
 END
 $$;

@@ -115,7 +115,7 @@ def test_nothing_of_ours_is_mocked() -> None:
 def test_no_test_waits_by_the_clock() -> None:
     def sleeps(path: Path) -> Iterator[str]:
         for node in (node for node in ast.walk(tree(path)) if isinstance(node, ast.Call)):
-            # To let others run, sleep(0), is not to wait.
+            # A pause of 0, to let others run, is no waiting.
             if re.fullmatch(r"(?:\w+\.)*sleep\((?!0\)).*\)", ast.unparse(node)):
                 yield f"{name_of(path)}:{node.lineno}"
 

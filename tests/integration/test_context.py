@@ -137,6 +137,17 @@ async def test_filters_narrow_the_search_and_not_the_task(agent: Agent) -> None:
     assert "sold out" not in result.context
 
 
+async def test_explain_gives_the_score_terms_of_what_is_used(agent: Agent) -> None:
+    memory_id = await agent.stored_id("The offsite budget is 12,000 euros.")
+    plain, explained = await context(agent, "offsite"), await context(agent, "offsite", explain=True)
+    assert plain.memories is None
+    assert explained.memories is not None
+    [found] = explained.memories
+    assert found.memory_id == memory_id
+    assert found.terms is not None
+    assert found.terms["words"].contribution > 0
+
+
 async def test_no_memory_gives_an_empty_context(agent: Agent) -> None:
     result = await context(agent, task_id="nothing")
     assert (result.context, result.token_count, result.memory_ids) == ("", 0, [])

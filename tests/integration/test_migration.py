@@ -71,6 +71,24 @@ def test_a_database_newer_than_the_code_is_refused_and_not_damaged(empty_databas
     assert shape(empty_database) == before
 
 
+def test_a_role_that_may_not_grant_is_told_what_an_administrator_must_run(
+    services: Services, empty_database: str
+) -> None:
+    stranger = f"stranger_{uuid4().hex}"
+    database = empty_database.rsplit("/", 1)[1].split("?")[0]
+    superuser_url = services.superuser_url().replace("/postgres?", f"/{database}?")
+    with psycopg.connect(superuser_url, autocommit=True) as connection:
+        name = sql.Identifier(stranger)
+        connection.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'p'").format(name))
+        connection.execute(sql.SQL("GRANT ALL ON SCHEMA public TO {}").format(name))
+    url = f"postgresql://{stranger}:p@/{database}?{empty_database.split('?')[1]}"
+    with pytest.raises(StartupError, match="GRANT agentcore_service TO"):
+        migration.upgrade(url)
+    assert migration.current_revision(empty_database) is None
+    with psycopg.connect(superuser_url, autocommit=True) as connection:
+        connection.execute(sql.SQL("DROP OWNED BY {name}; DROP ROLE {name}").format(name=name))
+
+
 def test_a_server_that_does_not_answer_is_a_dependency() -> None:
     with pytest.raises(DependencyUnavailable):
         migration.upgrade("postgresql://nobody@/none?host=/nonexistent")

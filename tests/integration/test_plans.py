@@ -44,8 +44,8 @@ async def test_words_go_through_the_gin_index_inside_the_owners_function(filled:
     [key] = term_keys(filled.agent_id, "977")[:1] or [0]
     async with filled.runtime.database.owner_transaction() as connection:
         cursor = await connection.execute(
-            "EXPLAIN SELECT memory_id FROM memories m WHERE m.agent_id = %s AND m.term_keys @> ARRAY[%s::bigint] "
-            "AND memory_matches(m, '{}')",
+            "EXPLAIN SELECT memory_id FROM memories m WHERE m.agent_id = %s "
+            "AND m.term_keys @> ARRAY[%s::bigint] AND memory_matches(m, '{}')",
             (filled.agent_id, key),
         )
         text = "\n".join(str(row["QUERY PLAN"]) for row in await cursor.fetchall())
