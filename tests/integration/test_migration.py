@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg
@@ -75,7 +76,7 @@ def test_a_role_that_may_not_grant_is_told_what_an_administrator_must_run(
     services: Services, empty_database: str
 ) -> None:
     stranger = f"stranger_{uuid4().hex}"
-    database = empty_database.rsplit("/", 1)[1].split("?")[0]
+    database = urlsplit(empty_database).path[1:]
     superuser_url = services.superuser_url().replace("/postgres?", f"/{database}?")
     with psycopg.connect(superuser_url, autocommit=True) as connection:
         name = sql.Identifier(stranger)
