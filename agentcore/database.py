@@ -25,6 +25,8 @@ Connection = AsyncConnection[DictRow]
 Pool = AsyncConnectionPool[Connection]
 SERVICE_ROLE = "agentcore_service"
 OPEN_TIMEOUT_SECONDS = 15.0
+# SQLSTATE classes: connection exception, insufficient resources, operator intervention.
+_SERVER_TROUBLES = ("08", "53", "57P")
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 
@@ -167,5 +169,16 @@ class translated_errors:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, psycopg.errors.QueryCanceled):
             raise DependencyUnavailable("PostgreSQL took too long for this call.") from error
-        if isinstance(error, PoolTimeout | psycopg.OperationalError | psycopg.InterfaceError):
+        if isinstance(error, psycopg.errors.SerializationFailure | psycopg.errors.DeadlockDetected):
+            raise DependencyUnavailable("Another change was in the way of this one.") from error
+        if isinstance(error, PoolTimeout) or (
+            isinstance(error, psycopg.Error) and _is_about_the_server(error)
+        ):
             raise DependencyUnavailable("PostgreSQL does not answer.") from error
+
+
+def _is_about_the_server(error: psycopg.Error) -> bool:
+    """Whether the connection or the server is the trouble, not the statement."""
+    if error.sqlstate is None:
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return error.sqlstate.startswith(_SERVER_TROUBLES)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,11 +17,10 @@ from typing import Any
 from psycopg import sql
 
 from agentcore.database import Database, query, shaped_query
+from agentcore.memory.vector_store import lists_for
 
 MIN_ROWS = 10_000
 GROWTH = 2.0
-ROWS_A_LIST = 200
-MIN_LISTS, MAX_LISTS = 32, 8_000
 MAX_INDEXED_DIMENSIONS = 4_000
 
 
@@ -43,8 +41,7 @@ def plan(row: Mapping[str, Any], model: str) -> IndexPlan | None:
     current = [each for each in row["indexes"] if each["valid"] and _built_on(each).get("model") == model]
     trained_on = max((_built_on(each)["rows"] for each in current), default=0)
     if rows >= MIN_ROWS and rows >= GROWTH * trained_on:
-        lists = min(MAX_LISTS, max(MIN_LISTS, math.ceil(rows / ROWS_A_LIST)))
-        return IndexPlan(row["partition"], lists, rows, (*invalid, *(each["name"] for each in current)))
+        return IndexPlan(row["partition"], lists_for(rows), rows, (*invalid, *(each["name"] for each in current)))
     return IndexPlan(row["partition"], 0, rows, invalid) if invalid else None
 
 

@@ -34,6 +34,7 @@ MAX_K = 200
 MAX_PAGE = 1_000
 MAX_IDS = 10_000
 MAX_CONTEXT_TOKENS = 1_000_000
+MAX_QUERY_CHARS = 32_768
 
 MemoryTypes = Annotated[list[MemoryType], Field(min_length=1, max_length=len(MemoryType))]
 Count = Annotated[int, Field(strict=True, gt=0)]
@@ -123,17 +124,20 @@ class StoreBatchResult(Strict):
     results: list[StoreResult] = Field(description="One for each item, in order.")
 
 
+Query = Annotated[FilledText, Field(max_length=MAX_QUERY_CHARS)]
+
+
 class Turn(Strict):
     """One earlier turn of the conversation that a query belongs to."""
 
     role: Identifier = "user"
-    content: Text
+    content: Annotated[Text, Field(max_length=MAX_QUERY_CHARS)]
 
 
 class RetrieveParams(Filters):
     """What is asked, and which memories may answer."""
 
-    query: FilledText
+    query: Query
     k: Annotated[int, Field(strict=True, ge=1, le=MAX_K)] = Field(5, description="How many memories at most.")
     min_score: Share | None = Field(None, description="The least similarity (cosine) of a memory.")
     asked_at: Moment | None = Field(None, description="The time 'now' of the question.")
@@ -155,7 +159,7 @@ class RetrieveResult(Strict):
 class ContextParams(Filters):
     """What the prompt is about, and how many tokens the context may take."""
 
-    query: FilledText
+    query: Query
     task_id: Identifier | None = Field(None, description="The task whose working memory comes first.")
     max_tokens: Annotated[int, Field(strict=True, ge=1, le=MAX_CONTEXT_TOKENS)] = 2_000
     min_score: Share | None = None

@@ -5,6 +5,7 @@ Two round trips: the arms, then what ranking must know of everything they found.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
@@ -24,6 +25,25 @@ Row = Mapping[str, Any]
 VECTOR_STORES: Mapping[str, str] = {"pgvector": "agentcore.memory.vector_store:PgVectorStore"}
 
 
+ROWS_A_LIST = 100
+MIN_LISTS, MAX_LISTS = 32, 1_000
+# Of the lists of an index, the share that is searched: measured, docs/decisions/0014.
+PROBED_SHARE = 0.09
+
+
+def lists_for(rows: int) -> int:
+    """Into how many lists an ivfflat index on so many rows divides them: small ones, for recall at a low price.
+
+    More than MAX_LISTS would need over 256 MB to train (it grows with their square).
+    """
+    return min(MAX_LISTS, max(MIN_LISTS, math.ceil(rows / ROWS_A_LIST)))
+
+
+def probes_for(rows: int) -> int:
+    """How many of those lists a search looks into."""
+    return math.ceil(PROBED_SHARE * lists_for(rows))
+
+
 @dataclass(frozen=True)
 class SearchLimits:
     """How far a search looks."""
@@ -32,8 +52,7 @@ class SearchLimits:
     arm_candidates: int = 60
     leading_candidates: int = 20
     link_candidates: int = 20
-    probes: int = 12
-    max_probes: int = 200
+    max_probes: int = 400
 
 
 @dataclass(frozen=True)
@@ -136,16 +155,17 @@ class PgVectorStore:
             "limit": k,
         }
         async with self._database.transaction(agent_id, read=True) as connection:
+            counted = await (await connection.execute(query("lexical_totals"), values)).fetchone()
             exact = await (await connection.execute(query("vector_arm_exact"), values)).fetchall()
-            await self._look_through_index(connection)
+            await self._look_through_index(connection, int(counted["memory_count"]) if counted else 0)
             indexed = await (await connection.execute(self._indexed_arm, values)).fetchall()
         wanted = {row["memory_id"] for row in exact}
         return len(wanted & {row["memory_id"] for row in indexed}) / len(wanted) if wanted else 1.0
 
-    async def _look_through_index(self, connection: Connection) -> None:
+    async def _look_through_index(self, connection: Connection, rows: int) -> None:
         await connection.execute(
             query("search_settings"),
-            {"probes": str(self._limits.probes), "max_probes": str(self._limits.max_probes)},
+            {"probes": str(probes_for(rows)), "max_probes": str(self._limits.max_probes)},
         )
 
     async def _arms(
@@ -158,7 +178,7 @@ class PgVectorStore:
                 {**values, "term_keys": list(request.term_keys), "weights": list(request.term_weights)},
             )
         if mode == "indexed":
-            await self._look_through_index(connection)
+            await self._look_through_index(connection, request.statistics.memory_count)
             cursors["vector"] = await connection.execute(self._indexed_arm, values)
             await connection.execute("SELECT set_config('enable_sort', 'on', true)")
         elif mode == "exact":
