@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic import Field, ModelWrapValidatorHandler, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentcore.errors import ConfigurationError
@@ -15,6 +15,8 @@ __all__ = ["Settings", "load_settings"]
 
 JwtAlgorithm = Literal["HS256", "RS256", "ES256", "EdDSA"]
 MIN_SECRET_BYTES = 32
+POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
+REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
 class Settings(BaseSettings):
@@ -123,32 +125,73 @@ class Settings(BaseSettings):
         5.0, gt=0, description="Pause between rounds of background work."
     )
 
-    @model_validator(mode="after")
-    def _holds_together(self) -> Settings:
-        problems = [*self._token_problems(), *self._embedding_problems()]
+    @model_validator(mode="wrap")
+    @classmethod
+    def _every_problem_at_once(cls, values: Any, handler: ModelWrapValidatorHandler[Settings]) -> Settings:
+        """Raises ConfigurationError; what a wrong field has to do with others is not looked at."""
+        problems: list[str] = []
+        wrong: set[str] = set()
+        try:
+            settings = handler(values)
+        except ValidationError as cause:
+            errors = cause.errors()
+            wrong = {str(error["loc"][0]) for error in errors if error["loc"]}
+            problems = list(dict.fromkeys(map(_mend, errors)))
+            settings = handler(_without(values, wrong))
+        found = (*_token_problems(settings), *_embedding_problems(settings), *_url_problems(settings))
+        problems += [problem for fields, problem in found if wrong.isdisjoint(fields)]
         if problems:
             raise ConfigurationError(problems)
-        return self
+        return settings
 
-    def _token_problems(self) -> Iterator[str]:
-        secret, shared = self.jwt_secret_key, self.jwt_algorithm == "HS256"
-        if secret is not None and len(secret.get_secret_value().encode()) < MIN_SECRET_BYTES:
-            yield "JWT_SECRET_KEY is shorter than 32 bytes: make one with `openssl rand -hex 32`."
-        if shared and self.jwt_jwks_url is not None:
-            yield (
-                "JWT_JWKS_URL holds public keys, JWT_ALGORITHM=HS256 needs a secret: "
-                "set JWT_ALGORITHM to RS256, ES256 or EdDSA, or unset JWT_JWKS_URL."
-            )
-        if not shared and self.jwt_jwks_url is None:
-            yield f"JWT_ALGORITHM={self.jwt_algorithm} needs JWT_JWKS_URL."
-        if not shared and secret is not None:
-            yield "JWT_SECRET_KEY is for HS256 alone: one algorithm family at a time. Unset one."
 
-    def _embedding_problems(self) -> Iterator[str]:
-        if self.embedding_model == "openai" and not (self.openai_api_key or self.openai_base_url):
-            yield "EMBEDDING_MODEL=openai needs OPENAI_API_KEY (or OPENAI_BASE_URL of a keyless endpoint)."
-        if self.embedding_model == "cohere" and self.cohere_api_key is None:
-            yield "EMBEDDING_MODEL=cohere needs COHERE_API_KEY."
+# What two fields say of each other, with the fields it was read from.
+Problems = Iterator[tuple[set[str], str]]
+
+
+def _token_problems(settings: Settings) -> Problems:
+    secret, shared = settings.jwt_secret_key, settings.jwt_algorithm == "HS256"
+    if secret is not None and len(secret.get_secret_value().encode()) < MIN_SECRET_BYTES:
+        yield {"jwt_secret_key"}, (
+            "JWT_SECRET_KEY is shorter than 32 bytes: make one with `openssl rand -hex 32`."
+        )
+    if shared and settings.jwt_jwks_url is not None:
+        yield {"jwt_algorithm", "jwt_jwks_url"}, (
+            "JWT_JWKS_URL holds public keys, JWT_ALGORITHM=HS256 needs a secret: "
+            "set JWT_ALGORITHM to RS256, ES256 or EdDSA, or unset JWT_JWKS_URL."
+        )
+    if not shared and settings.jwt_jwks_url is None:
+        yield {"jwt_algorithm", "jwt_jwks_url"}, f"JWT_ALGORITHM={settings.jwt_algorithm} needs JWT_JWKS_URL."
+    if not shared and secret is not None:
+        yield {"jwt_algorithm", "jwt_secret_key"}, (
+            "JWT_SECRET_KEY is for HS256 alone: one algorithm family at a time. Unset one."
+        )
+
+
+def _embedding_problems(settings: Settings) -> Problems:
+    if settings.embedding_model == "openai" and not (settings.openai_api_key or settings.openai_base_url):
+        yield {"embedding_model", "openai_api_key", "openai_base_url"}, (
+            "EMBEDDING_MODEL=openai needs OPENAI_API_KEY (or OPENAI_BASE_URL of a keyless endpoint)."
+        )
+    if settings.embedding_model == "cohere" and settings.cohere_api_key is None:
+        yield {"embedding_model", "cohere_api_key"}, "EMBEDDING_MODEL=cohere needs COHERE_API_KEY."
+
+
+def _url_problems(settings: Settings) -> Problems:
+    """Never quotes the URL: it may hold a password."""
+    for field, url in {
+        "database_url": settings.database_url, "database_read_url": settings.database_read_url
+    }.items():
+        if url is not None and not url.get_secret_value().startswith(POSTGRESQL_SCHEMES):
+            yield {field}, f"{field.upper()} is not a PostgreSQL URL (postgresql://user:password@host/database)."
+    redis = settings.redis_url
+    if redis is not None and not redis.get_secret_value().startswith(REDIS_SCHEMES):
+        yield {"redis_url"}, "REDIS_URL is not a Redis URL (redis://host:6379/0, rediss:// or unix://)."
+
+
+def _without(values: Any, fields: set[str]) -> dict[str, Any]:
+    given: Mapping[str, Any] = values
+    return {name: value for name, value in given.items() if name not in fields}
 
 
 def load_settings(**overrides: Any) -> Settings:
@@ -156,11 +199,7 @@ def load_settings(**overrides: Any) -> Settings:
 
     Raises ConfigurationError that lists every problem at once, each with its mend.
     """
-    try:
-        return Settings(**overrides)
-    except ValidationError as cause:
-        problems = [_mend(error) for error in cause.errors()]
-        raise ConfigurationError(problems) from cause
+    return Settings(**overrides)
 
 
 def _mend(error: Any) -> str:

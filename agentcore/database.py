@@ -19,14 +19,25 @@ from psycopg import AsyncConnection, sql
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from agentcore.errors import DependencyUnavailable, StartupError
+from agentcore.errors import AgentCoreError, DependencyUnavailable, NotFound, StartupError
 
 Connection = AsyncConnection[DictRow]
 Pool = AsyncConnectionPool[Connection]
 SERVICE_ROLE = "agentcore_service"
 OPEN_TIMEOUT_SECONDS = 15.0
-# SQLSTATE classes: connection exception, insufficient resources, operator intervention.
-_SERVER_TROUBLES = ("08", "53", "57P")
+PING_TIMEOUT_SECONDS = 2.0
+# The first with iterative scans, without which a filtered vector search comes back short.
+OLDEST_PGVECTOR = (0, 8)
+# By SQLSTATE, the whole code or its beginning; the first that fits tells what became of a call.
+_FAILURES: tuple[tuple[tuple[str, ...], type[AgentCoreError], str], ...] = (
+    (("57014",), DependencyUnavailable, "PostgreSQL took too long for this call."),
+    (("40001", "40P01"), DependencyUnavailable, "Another change was in the way of this one."),
+    (("23503",), NotFound, "A memory that this call refers to was deleted meanwhile."),
+    (("25006",), DependencyUnavailable,
+     "PostgreSQL takes no changes now: this server is a standby, or one fails over to another."),
+    (("53100",), DependencyUnavailable, "PostgreSQL has no room on its disk: free some, or make it larger."),
+    (("08", "53", "57P"), DependencyUnavailable, "PostgreSQL does not answer."),
+)
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 
@@ -97,6 +108,7 @@ class Database:
 
     async def _configure_owner(self, connection: Connection) -> None:
         await register_vector_async(connection)
+        await connection.execute(query("owner_session"))
         await connection.commit()
 
     async def open(self) -> None:
@@ -130,9 +142,10 @@ class Database:
         Raises DependencyUnavailable when PostgreSQL does not answer.
         """
         pool = self.read if read else self.write
+        whose = {"role": SERVICE_ROLE, "agent_id": agent_id}
         with translated_errors():
             async with pool.connection() as connection, connection.pipeline(), connection.transaction():
-                await connection.execute("SELECT set_config('agentcore.agent_id', %s, true)", (agent_id,))
+                await connection.execute(query("begin_as_agent"), whose)
                 yield connection
 
     @asynccontextmanager
@@ -148,37 +161,47 @@ class Database:
         with translated_errors():
             connection = await Connection.connect(self.url, autocommit=True, row_factory=dict_row)
             try:
+                await connection.execute(query("owner_session"))
                 yield connection
             finally:
                 await connection.close()
 
-    async def ping(self) -> dict[str, Any]:
-        """The server's version, pgvector's version and its clock, over the write pool."""
+    @property
+    def reads_elsewhere(self) -> bool:
+        """Whether reading has a server of its own."""
+        return self.read is not self.write
+
+    async def ping(self, *, read: bool = False) -> dict[str, Any]:
+        """The server's version, pgvector's version and its clock, over the write or the read pool."""
+        pool = self.read if read else self.write
         with translated_errors():
-            async with self.write.connection(timeout=2.0) as connection:
+            async with pool.connection(timeout=PING_TIMEOUT_SECONDS) as connection:
                 cursor = await connection.execute(query("server_state"))
                 return dict(await cursor.fetchone() or {})
 
 
 class translated_errors:
-    """A context in which a driver's failure to reach the server becomes DependencyUnavailable."""
+    """A context in which a driver's failure becomes the product's, where the statement is not to blame."""
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, psycopg.errors.QueryCanceled):
-            raise DependencyUnavailable("PostgreSQL took too long for this call.") from error
-        if isinstance(error, psycopg.errors.SerializationFailure | psycopg.errors.DeadlockDetected):
-            raise DependencyUnavailable("Another change was in the way of this one.") from error
-        if isinstance(error, PoolTimeout) or (
-            isinstance(error, psycopg.Error) and _is_about_the_server(error)
-        ):
-            raise DependencyUnavailable("PostgreSQL does not answer.") from error
+        translated = _translated(error)
+        if translated is not None:
+            raise translated from error
 
 
-def _is_about_the_server(error: psycopg.Error) -> bool:
-    """Whether the connection or the server is the trouble, not the statement."""
-    if error.sqlstate is None:
-        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-    return error.sqlstate.startswith(_SERVER_TROUBLES)
+def _translated(error: BaseException | None) -> AgentCoreError | None:
+    sqlstate = error.sqlstate if isinstance(error, psycopg.Error) else None
+    if sqlstate is None:
+        away = isinstance(error, PoolTimeout | psycopg.OperationalError | psycopg.InterfaceError)
+        return DependencyUnavailable("PostgreSQL does not answer.") if away else None
+    fitting = (failure(message) for states, failure, message in _FAILURES if sqlstate.startswith(states))
+    return next(fitting, None)
+
+
+def pgvector_is_too_old(version: str | None) -> bool:
+    """Whether filtered vector searches would fail with this version of pgvector (None: not installed)."""
+    numbers = tuple(int(part) for part in (version or "0").split(".") if part.isdigit())
+    return numbers < OLDEST_PGVECTOR

@@ -39,7 +39,11 @@ from agentcore.rpc import (
 )
 from agentcore.telemetry import Metrics, Trace, new_request_id
 
-MAX_TRACE_ID_CHARS = 255
+MAX_A2A_TEXT_CHARS = 255
+# A larger body is read in a thread: the others' calls go on meanwhile.
+LARGE_BODY_BYTES = 262_144
+# The fields of the A2A context that a call's log line repeats; its trace id is there as the call's own.
+A2A_LOG_FIELDS = ("source_agent", "target_agent", "session_id", "conversation_id", "timestamp")
 
 # Where one error answers the whole request; every other, and the error of one call, travels with 200.
 HTTP_STATUS = {
@@ -95,9 +99,14 @@ class _Exchange:
 
     def trace_id_of(self, call: Call | None) -> str:
         """The `traceparent` header's trace id, else the call's own, else the one made here."""
-        own = call.a2a_context.get("trace_id") if call is not None and call.a2a_context else None
-        usable = isinstance(own, str) and 0 < len(own) <= MAX_TRACE_ID_CHARS and own.isprintable()
-        return self.given_trace_id or (str(own) if usable else self.trace.trace_id)
+        return self.given_trace_id or _a2a_text(call, "trace_id") or self.trace.trace_id
+
+
+def _a2a_text(call: Call | None, field: str) -> str | None:
+    """A field of the call's A2A context, if it is a text that is fit for one line."""
+    text = call.a2a_context.get(field) if call is not None and call.a2a_context else None
+    usable = isinstance(text, str) and 0 < len(text) <= MAX_A2A_TEXT_CHARS and text.isprintable()
+    return str(text) if usable else None
 
 
 class RpcEndpoint:
@@ -127,7 +136,7 @@ class RpcEndpoint:
             body = await self._read(exchange, receive)
             if body is None:
                 return
-            frame = read_frame(body, self._table.limits)
+            frame = await self._frame(body)
             self._rate_limit.admit(principal.agent_id, len(frame.members))
             answer = await self._table.answer(frame, self._session(exchange, principal))
         except AgentCoreError as error:
@@ -158,6 +167,11 @@ class RpcEndpoint:
         except TimeoutError as cause:
             raise InvalidRequest(data={"problem": "the body did not arrive in time"}) from cause
 
+    async def _frame(self, body: bytes) -> Frame:
+        if len(body) <= LARGE_BODY_BYTES:
+            return read_frame(body, self._table.limits)
+        return await asyncio.to_thread(read_frame, body, self._table.limits)
+
     def _too_large(self) -> TooLarge:
         limit = self._max_body_bytes
         return TooLarge(f"The request is larger than {limit} bytes.", data={"max_body_bytes": limit})
@@ -177,7 +191,6 @@ class RpcEndpoint:
 
     def _report(self, exchange: _Exchange, principal: Principal | None, ended: Report) -> None:
         self._runtime.metrics.call_ended(ended.method, ended.outcome, ended.seconds)
-        a2a = (ended.call.a2a_context if ended.call is not None else None) or {}
         logger.info("call", extra={
             "request_id": exchange.request_id,
             "trace_id": exchange.trace_id_of(ended.call),
@@ -185,8 +198,7 @@ class RpcEndpoint:
             "method": ended.method,
             "outcome": ended.outcome,
             "duration_ms": round(ended.seconds * 1_000, 2),
-            "source_agent": a2a.get("source_agent"),
-            "target_agent": a2a.get("target_agent"),
+            **{field: _a2a_text(ended.call, field) for field in A2A_LOG_FIELDS},
         })
 
     def _report_refusal(

@@ -5,6 +5,7 @@ Alembic is the only writer of the schema; its scripts run the SQL files beside t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,13 +16,21 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from agentcore.errors import DependencyUnavailable, StartupError
 
 LOCK_KEY = 4_205_913_847_102_611_329
 LOCK_TIMEOUT_SECONDS = 60
+NOT_A_URL = "DATABASE_URL is not a PostgreSQL URL (postgresql://user:password@host:5432/database)."
+_REFUSALS = (
+    (("28",), re.compile(r"authentication failed for user|no password supplied|role \".*\" does not exist|"
+                         r"no pg_hba\.conf entry|is not permitted to log in|permission denied for database"),
+     "PostgreSQL refuses the user or the password of DATABASE_URL: mend them, or allow the user to connect."),
+    (("3D000",), re.compile(r"database \".*\" does not exist"),
+     "The database that DATABASE_URL names does not exist: create it, or name another."),
+)
 _PACKAGE = Path(__file__).resolve().parent
 _CHECKOUT = _PACKAGE.parent / "alembic"
 SCRIPTS = _CHECKOUT if (_CHECKOUT / "env.py").exists() else _PACKAGE / "_migrations" / "alembic"
@@ -128,10 +137,26 @@ def _connected(database_url: str) -> Iterator[Connection]:
             yield connection
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.FeatureNotSupported) as cause:
         raise StartupError(f"The migration is not possible here: {_explained(cause)}") from cause
-    except (psycopg.OperationalError, OperationalError) as cause:
-        raise DependencyUnavailable("PostgreSQL does not answer at DATABASE_URL.") from cause
+    except psycopg.OperationalError as cause:
+        raise _refusal(cause) from cause
+    except DBAPIError as cause:
+        if isinstance(cause.orig, psycopg.OperationalError):
+            raise _refusal(cause.orig) from cause
+        if isinstance(cause.orig, psycopg.ProgrammingError) and cause.orig.sqlstate is None:
+            # The driver's own words quote the URL, and with it the password.
+            raise StartupError(NOT_A_URL) from None
+        raise
     finally:
         engine.dispose()
+
+
+def _refusal(error: psycopg.OperationalError) -> StartupError | DependencyUnavailable:
+    """Why there is no connection. A refused one often has no SQLSTATE: then the server's words tell."""
+    said = str(error)
+    for states, words, sentence in _REFUSALS:
+        if (error.sqlstate or "").startswith(states) or words.search(said):
+            return StartupError(sentence)
+    return DependencyUnavailable("PostgreSQL does not answer at DATABASE_URL.")
 
 
 def _explained(error: psycopg.Error) -> str:

@@ -15,10 +15,10 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import signature
-from itertools import accumulate
 from typing import Any, Generic, NoReturn, TypeVar, cast
 from uuid import uuid4
 
+import numpy as np
 from jsonrpcserver import Error, Result, Success, async_dispatch_to_serializable
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -36,13 +36,16 @@ from agentcore.errors import (
 from agentcore.telemetry import describe_failure
 
 MAX_DEPTH = 64
+# JSON values of one body: 8 MB of `[]` would take seconds and a gigabyte to read.
+MAX_VALUES = 1_000_000
 MAX_A2A_BYTES = 16_384
 MAX_PROBLEMS = 20
 MAX_FIELD_CHARS = 200
 
 _NO_ID = object()
-_KEEP_OUTLINE = bytes(set(range(256)) - set(b'"[]{}'))
-_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_NOT_OUTLINE = bytes(set(range(256)) - set(b'"[]{},'))
+_ONE_BRACKET = bytes.maketrans(b"{}", b"[]")
+_STEPS = bytes.maketrans(b"[],", np.array([1, -1, 0], np.int8).tobytes())
 
 _NUL = re.compile(r"(?<!\\)(\\\\)*\\u0000")
 
@@ -128,17 +131,29 @@ def _finite(digits: str) -> float:
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 
-def _too_deep(body: bytes) -> bool:
-    """Whether arrays and objects nest past MAX_DEPTH, found without recursion."""
-    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
-        return False
-    outline = body.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, _KEEP_OUTLINE)
-    brackets = b"".join(outline.split(b'"')[::2])
-    return any(depth > MAX_DEPTH for depth in accumulate(map(_STEP.__getitem__, brackets)))
+def _outline(body: bytes) -> bytes:
+    """The brackets and commas outside of strings; TooLarge where it has more values than MAX_VALUES.
+
+    No step of it is a loop in Python: a body is looked over before it may cost anything.
+    """
+    marks = body.replace(rb"\\", b"").replace(rb"\"", b"").translate(_ONE_BRACKET, _NOT_OUTLINE)
+    if marks.count(b'"') <= 2 * MAX_VALUES:
+        outline = b"".join(marks.split(b'"')[::2])
+        if outline.count(b",") + outline.count(b"[") <= MAX_VALUES:
+            return outline
+    raise TooLarge(f"The request holds more than {MAX_VALUES} JSON values.", data={"max_values": MAX_VALUES})
+
+
+def _too_deep(outline: bytes) -> bool:
+    """Whether arrays and objects nest past MAX_DEPTH."""
+    steps = np.frombuffer(outline.translate(_STEPS), np.int8)
+    return bool(np.any(np.cumsum(steps, dtype=np.int32) > MAX_DEPTH))
 
 
 def _parse(body: bytes) -> Any:
-    if _too_deep(body):
+    openings = body.count(b"[") + body.count(b"{")
+    suspicious = openings > MAX_DEPTH or openings + body.count(b",") > MAX_VALUES
+    if suspicious and _too_deep(_outline(body)):
         raise ParseError(data={"problem": f"nested deeper than {MAX_DEPTH} levels"})
     try:
         return _DECODER.decode(body.decode())

@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 from agentcore.errors import AgentCoreError
 
 LOG_FIELDS = ("request_id", "trace_id", "agent_id", "method", "outcome", "duration_ms", "source_agent",
-              "target_agent", "reference", "failure")
+              "target_agent", "session_id", "conversation_id", "timestamp", "reference", "failure")
 MAX_FIELD_CHARS = 255
 CALL_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.2, 2.5, 5.0, 10.0, 30.0)
 STEP_BUCKETS = (0.0001, 0.00025, 0.0005, *CALL_BUCKETS)

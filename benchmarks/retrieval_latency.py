@@ -191,7 +191,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
         maintenance_in_server=False,
         exact_search_limit=options.exact_search_limit,
     ) as service:
-        chance = random.Random(options.seed)
+        chance = random.Random(options.query_seed)
         fill_seconds = await fill(service, AGENT, options.memories, options.seed)
         await settle(service)
         figures: dict[str, Any] = {
@@ -221,6 +221,12 @@ def main() -> int:
     parser.add_argument("--queries", type=int, default=300)
     parser.add_argument("--embedder", default="local", help="local | hashing")
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument(
+        "--query-seed",
+        type=int,
+        default=time.time_ns() % 10**6,
+        help="new by default, so that a kept home's cache knows none of the queries",
+    )
     parser.add_argument("--exact-search-limit", type=int, default=5_000)
     parser.add_argument("--home", type=Path, help="keep the filled home here, and use it again")
     options = parser.parse_args()

@@ -49,7 +49,7 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 def amount(text: str) -> int | float:
-    """A count (500), a share (0.2) or a percentage (20%)."""
+    """A count (500), a share (0.2) or a percentage (20%); shares are floats, counts ints."""
     try:
         if text.endswith("%"):
             return float(text[:-1]) / 100

@@ -23,7 +23,7 @@ from agentcore.cli.app import FAILED, MEMORIES, app, err, examples, fail, say
 from agentcore.cli.connection import ask
 from agentcore.cli.lines import BadLine, NumberedLine, line_of, read_lines, store_params
 from agentcore.client import MemoryClient
-from agentcore.errors import AgentCoreError, Conflict, InvalidParams, NotFound, TooLarge
+from agentcore.errors import AgentCoreError, InvalidParams, JsonRpcErrorCode, TooLarge
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params import ListParams, StoreBatchParams, StoreParams, StoreResult
 
@@ -37,8 +37,7 @@ PATIENT_ATTEMPTS = 8
 BATCH_TIMEOUT_SECONDS = 300.0
 
 # What one line may be guilty of; anything else would fail every other line as well.
-_OF_ONE_LINE = (InvalidParams, NotFound, Conflict, TooLarge)
-_OWN_KEY_AGAIN = "conflict: this idempotency_key"
+_OF_ONE_LINE = (InvalidParams, TooLarge)
 
 
 @dataclass
@@ -51,7 +50,7 @@ class Tally:
 
     def count(self, result: StoreResult) -> None:
         # The key says that this very line was stored before; only its time to live has moved on since.
-        again = result.status == "rejected" and (result.reason or "").startswith(_OWN_KEY_AGAIN)
+        again = result.code == JsonRpcErrorCode.CONFLICT
         self.outcomes["existing" if again else result.status] += 1
         if result.status == "rejected" and not again:
             self.reasons[result.reason or "no reason given"] += 1
@@ -106,7 +105,7 @@ class Import:
         try:
             stored = await self._memory.store_batch(StoreBatchParams(items=[params for _, params in waiting]))
         except _OF_ONE_LINE as error:
-            # A batch is one transaction: halve it until the lines at fault stand alone.
+            # The whole request was refused: halve it until the lines at fault stand alone.
             if len(waiting) == 1:
                 await self._refuse(waiting[0][0].number, error.message)
                 return
@@ -114,10 +113,16 @@ class Import:
             await self._store(waiting[:middle])
             await self._store(waiting[middle:])
             return
+        failed = {}
         for (numbered, _), result in zip(waiting, stored.results, strict=True):
+            if result.code not in (None, JsonRpcErrorCode.CONFLICT):
+                failed[numbered.number] = result.reason or "cannot be stored"
+                continue
             self._tally.count(result)
             if numbered.line and numbered.line.memory_id and result.memory_id:
                 self._ids[numbered.line.memory_id] = result.memory_id
+        for number, reason in failed.items():
+            await self._refuse(number, reason)
 
     async def _refuse(self, number: int, problem: str) -> None:
         self._tally.outcomes["failed"] += 1

@@ -117,6 +117,10 @@ async def _guarded(name: str, look: Callable[[], Awaitable[list[Check]]]) -> lis
         return await look()
     except AgentCoreError as error:
         return [Check(name, False, error.message, "See that it runs and that this host may reach it.")]
+    except psycopg.ProgrammingError as error:
+        # Without an SQLSTATE it is about the URL, and quotes it with its password.
+        found = migration.NOT_A_URL if error.sqlstate is None else str(error).splitlines()[0]
+        return [Check(name, False, found, "Mend DATABASE_URL.")]
     except (psycopg.Error, RedisError, OSError) as error:
         said = str(error).strip().splitlines() or [type(error).__name__]
         return [Check(name, False, said[0], "See that it runs, that this host may reach it, and that the "
@@ -220,7 +224,7 @@ async def _service(settings: Settings) -> Check:
         parts = answer.json().get("parts", {})
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, AttributeError):
         return Check("service", None, f"no memory service answers at {url} (AGENTCORE_URL)")
-    ill = [name for name, part in parts.items() if not part.get("ok")]
+    ill = [name for name, part in parts.items() if not part.get("ok") and part.get("required", True)]
     if ill:
         return Check("service", False, f"{url} answers, but not ready: {', '.join(ill)}",
                      "Mend the parts named; the service finds them again by itself.")

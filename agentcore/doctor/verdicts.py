@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentcore.database import pgvector_is_too_old
+
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 OLDEST_POSTGRESQL = 14
-# The first with iterative scans, without which a filtered vector search comes back short.
-OLDEST_PGVECTOR = (0, 8)
 OLDEST_REDIS = (6, 0)
 LEAST_FREE_BYTES = 512 * 2**20
 LARGEST_SKEW_SECONDS = 2.0
@@ -44,7 +44,7 @@ def pgvector(installed: str | None, available: str | None) -> Check:
         mend = ("As a superuser run in this database: CREATE EXTENSION vector;" if available else
                 "Install pgvector on the database server, then run as a superuser: CREATE EXTENSION vector;")
         return Check("pgvector", False, "not installed", mend)
-    if _numbers(installed) >= OLDEST_PGVECTOR:
+    if not pgvector_is_too_old(installed):
         return Check("pgvector", True, installed)
     return Check("pgvector", False, f"{installed}, 0.8 is needed",
                  "Install pgvector 0.8 on the server, then run: ALTER EXTENSION vector UPDATE;")

@@ -5,24 +5,36 @@ from __future__ import annotations
 from pgvector import HalfVector
 
 from agentcore.database import Database, query
-from agentcore.memory.embeddings import Embedder
-from agentcore.memory.encoding import encode
+from agentcore.memory.embeddings import Embedder, refused_by
+from agentcore.memory.encoding import embedding_text
+from agentcore.memory.refusals import embed_each
 
 ROWS_A_ROUND = 256
 
 
 async def embed_waiting(database: Database, embedder: Embedder) -> int:
-    """Embed the oldest memories that have no vector; how many. Raises DependencyUnavailable."""
+    """Embed the oldest memories that have no vector; how many were dealt with.
+
+    One whose text the model refuses is set aside, so that those behind it get their turn. Raises
+    DependencyUnavailable.
+    """
+    refused = refused_by(embedder.model)
     async with database.owner_transaction() as connection:
         rows = await (
-            await connection.execute(query("memories_without_vector"), {"limit": ROWS_A_ROUND})
+            await connection.execute(
+                query("memories_without_vector"), {"limit": ROWS_A_ROUND, "refused": refused}
+            )
         ).fetchall()
     if not rows:
         return 0
-    texts = [encode(row["content"], speaker=row["speaker"]).embedding_text for row in rows]
-    vectors = await embedder.embed(texts, "document")
+    texts = [embedding_text(row["content"], row["speaker"]) for row in rows]
+    vectors = await embed_each(embedder, texts, "document")
     values = [
-        {**row, "embedding": HalfVector(vector), "embedding_model": embedder.model}
+        {
+            **row,
+            "embedding": None if vector is None else HalfVector(vector),
+            "embedding_model": refused if vector is None else embedder.model,
+        }
         for row, vector in zip(rows, vectors, strict=True)
     ]
     async with database.owner_transaction() as connection:

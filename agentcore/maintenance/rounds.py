@@ -6,13 +6,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from agentcore.database import Database
+from agentcore.database import Database, query
 from agentcore.errors import DependencyUnavailable
 from agentcore.maintenance.expiry import sweep_expired
 from agentcore.maintenance.folding import fold_deltas
 from agentcore.maintenance.index_keeper import keep_indexes
 from agentcore.maintenance.leader import Lead, leadership
 from agentcore.maintenance.reembed import embed_waiting
+from agentcore.memory.embeddings import refused_by
 from agentcore.memory.parts import MemoryParts
 
 logger = logging.getLogger(__name__)
@@ -27,6 +28,8 @@ class Maintenance:
         self._parts = parts
         self._interval_seconds = interval_seconds
         self._stopping = asyncio.Event()
+        self.waiting: dict[str, float] = {}
+        """How much waited for the leader when its last round ended, by queue; empty where another leads."""
 
     def stop(self) -> None:
         """End after the running duty."""
@@ -54,6 +57,8 @@ class Maintenance:
                     loops.create_task(self._repeat(lead, self.keep_indexes))
             except* DependencyUnavailable as lost:
                 raise DependencyUnavailable("The lead is lost.") from lost
+            finally:
+                self.waiting = {}
 
     async def _repeat(self, lead: Lead, duty: Callable[[], Awaitable[object]]) -> None:
         while not self._stopping.is_set():
@@ -75,7 +80,16 @@ class Maintenance:
             count = await self._attempt(name, duty)
             if count is not None:
                 done[name] = count
+        await self._attempt("count what waits", self._count_waiting)
         return done
+
+    async def _count_waiting(self) -> None:
+        refused = {"refused": refused_by(self._parts.vector_model)}
+        async with self._database.owner_transaction() as connection:
+            row = await (await connection.execute(query("waiting_work"), refused)).fetchone() or {}
+        if self._parts.embedder is None:
+            row.pop("embeddings", None)
+        self.waiting = {queue: float(length) for queue, length in row.items()}
 
     async def keep_indexes(self) -> None:
         """The index keeper's round: it may take minutes, so it stands apart from the short duties."""

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -26,6 +26,10 @@ ARCHIVES: Mapping[str, str] = {
 }
 
 
+READS_AT_ONCE = 8
+WRITING_THREADS = 4
+
+
 @dataclass(frozen=True)
 class ArchivedObject:
     """Where a copy is and how to know it is whole."""
@@ -40,7 +44,8 @@ class Archive(Protocol):
 
     name: str
 
-    async def write(self, key: str, data: bytes) -> None: ...
+    async def write(self, objects: Mapping[str, bytes]) -> None:
+        """Keep the bytes under their keys; they last when this returns."""
 
     async def read(self, key: str) -> bytes: ...
 
@@ -52,17 +57,33 @@ def object_key(agent_id: str, memory_id: UUID) -> str:
     return f"{encode_segment(agent_id)}/{memory_id}.json"
 
 
-async def archive_memory(archive: Archive, agent_id: str, row: Mapping[str, Any]) -> ArchivedObject:
-    """Write a memory's copy, read it back and compare; only then may the row go."""
-    key = object_key(agent_id, row["memory_id"])
-    data = gzip.compress(json.dumps(row, default=_as_json, ensure_ascii=False).encode(), mtime=0)
-    await archive.write(key, data)
-    digest = hashlib.sha256(data).digest()
-    if hashlib.sha256(await archive.read(key)).digest() != digest:
-        raise DependencyUnavailable(
-            "The archive gave back other bytes than were written; nothing was pruned."
+async def archive_memories(
+    archive: Archive, agent_id: str, rows: Sequence[Mapping[str, Any]]
+) -> list[ArchivedObject]:
+    """Write memories' copies, read them back and compare; only then may the rows go. In the rows' order."""
+    objects = await asyncio.to_thread(_packed, agent_id, rows)
+    await archive.write(objects)
+    slots = asyncio.Semaphore(READS_AT_ONCE)
+
+    async def verified(key: str, data: bytes) -> ArchivedObject:
+        async with slots:
+            kept = await archive.read(key)
+        if kept != data:
+            raise DependencyUnavailable(
+                "The archive gave back other bytes than were written; nothing of these was pruned."
+            )
+        return ArchivedObject(key, hashlib.sha256(data).digest(), len(data))
+
+    return list(await asyncio.gather(*(verified(key, data) for key, data in objects.items())))
+
+
+def _packed(agent_id: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
+    return {
+        object_key(agent_id, row["memory_id"]): gzip.compress(
+            json.dumps(row, default=_as_json, ensure_ascii=False).encode(), compresslevel=6, mtime=0
         )
-    return ArchivedObject(key, digest, len(data))
+        for row in rows
+    }
 
 
 def _as_json(value: Any) -> Any:
@@ -85,9 +106,18 @@ class DirectoryArchive:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    async def write(self, key: str, data: bytes) -> None:
-        """Keep the bytes under the key; they are on disk when this returns."""
-        await self._in_thread(self._write, key, data)
+    async def write(self, objects: Mapping[str, bytes]) -> None:
+        """Keep the bytes under their keys; they are on disk when this returns."""
+        pairs = [(self._root / key, data) for key, data in objects.items()]
+        folders = sorted({path.parent for path, _ in pairs})
+        await self._in_thread(_make_folders, folders)
+        await asyncio.gather(
+            *(
+                self._in_thread(_write_files, pairs[start::WRITING_THREADS])
+                for start in range(min(WRITING_THREADS, len(pairs)))
+            )
+        )
+        await self._in_thread(_sync_folders, [*folders, self._root])
 
     async def read(self, key: str) -> bytes:
         """The bytes under the key."""
@@ -110,9 +140,14 @@ class DirectoryArchive:
         with tempfile.TemporaryFile(dir=self._root):
             pass
 
-    def _write(self, key: str, data: bytes) -> None:
-        path = self._root / key
-        path.parent.mkdir(parents=True, exist_ok=True)
+
+def _make_folders(paths: Iterable[Path]) -> None:
+    for path in paths:
+        path.mkdir(parents=True, exist_ok=True)
+
+
+def _write_files(pairs: Iterable[tuple[Path, bytes]]) -> None:
+    for path, data in pairs:
         descriptor, temporary = tempfile.mkstemp(dir=path.parent)
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -123,13 +158,12 @@ class DirectoryArchive:
         except OSError:
             Path(temporary).unlink(missing_ok=True)
             raise
-        for directory in (path.parent, self._root):
-            _sync_directory(directory)
 
 
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _sync_folders(paths: Iterable[Path]) -> None:
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,23 +1,20 @@
-"""Changing and removing, as stories: update, prune, delete, complete a task."""
+"""Changing, as stories: update a memory, complete a task."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
-from uuid import UUID
 
 from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams, NotFound
 from agentcore.memory.api import Caller
-from agentcore.memory.archival import archive_memory
-from agentcore.memory.intake import text_columns
-from agentcore.memory.params import DeleteParams, PruneParams, UpdateParams, Updates
+from agentcore.memory.embeddings import refused_by
+from agentcore.memory.intake import check_length, is_long_work, text_columns
+from agentcore.memory.params import UpdateParams, Updates
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.pruning import Prunable, PruningPolicy, decide
-from agentcore.memory.storage import DELETE_CHUNK, Change, MemoryTransaction, Row
+from agentcore.memory.refusals import NOT_EMBEDDED, REFUSED, embed_each
+from agentcore.memory.storage import Change, MemoryTransaction, Row
 
-PRUNE_CHUNK = 100
-ARCHIVE_CONCURRENCY = 8
 UPDATE_ATTEMPTS = 5
 _TRACKED = ("content", "relevance_score", "tags", "metadata", "pinned")
 _KEPT = (
@@ -26,6 +23,7 @@ _KEPT = (
     "embedding",
     "embedding_model",
     "entities",
+    "entity_keys",
     "facts",
     "keywords",
     "tags",
@@ -46,6 +44,7 @@ class Updating:
         self._caller = caller
         self._memory_id = params.memory_id
         self._updates = params.updates
+        self.degraded: list[str] = []
 
     async def run(self) -> int:
         """Change the memory; its new version.
@@ -81,17 +80,31 @@ class Updating:
         content = updates.content
         if updates.context is not None:
             content = f"{row['content']}\n{updates.context}"
+            check_length(content, "updates.context")
         if content is None or content == row["content"]:
             return {}
-        columns, text = text_columns(self._caller.agent_id, content, row["speaker"], self._parts.count_tokens)
-        columns |= {"content": content, "embedding": None, "embedding_model": None}
-        if self._parts.embedder is not None:
-            try:
-                columns["embedding"] = (await self._parts.embedder.embed([text], "document"))[0]
-                columns["embedding_model"] = self._parts.vector_model
-            except DependencyUnavailable:
-                pass  # the maintenance embeds what has no vector
-        return columns
+        arguments = self._caller.agent_id, content, row["speaker"], self._parts.count_tokens
+        if is_long_work(len(content)):
+            columns, text = await asyncio.to_thread(text_columns, *arguments)
+        else:
+            columns, text = text_columns(*arguments)
+        return {**columns, "content": content, **await self._vector_of(text)}
+
+    async def _vector_of(self, text: str) -> dict[str, Any]:
+        """The vector's columns; without one, what the maintenance needs to know to embed it later."""
+        self.degraded = []
+        columns: dict[str, Any] = {"embedding": None, "embedding_model": None}
+        if self._parts.embedder is None:
+            return columns
+        try:
+            [vector] = await embed_each(self._parts.embedder, [text], "document")
+        except DependencyUnavailable:
+            self.degraded = [NOT_EMBEDDED]
+            return columns
+        if vector is None:
+            self.degraded = [REFUSED]
+            return {**columns, "embedding_model": refused_by(self._parts.vector_model)}
+        return {"embedding": vector, "embedding_model": self._parts.vector_model}
 
     async def _write(self, found: Row, changed: Mapping[str, Any]) -> int | None:
         """The new version; None if the memory changed since it was read."""
@@ -110,6 +123,7 @@ class Updating:
     async def _apply(self, transaction: MemoryTransaction, row: Row, changed: Mapping[str, Any]) -> int:
         columns = {**{name: row[name] for name in _KEPT}, **_plain_columns(self._updates, row), **changed}
         columns["ttl_seconds"] = self._updates.ttl_seconds
+        columns["never_expires"] = _never_expires(self._updates)
         if changed:
             await transaction.append_terms([row["term_keys"]], sign=-1)
             await transaction.append_terms([columns["term_keys"]], sign=1)
@@ -132,6 +146,10 @@ class Updating:
         await transaction.link(self._memory_id, self._updates.links)
 
 
+def _never_expires(updates: Updates) -> bool:
+    return "ttl_seconds" in updates.model_fields_set and updates.ttl_seconds is None
+
+
 def _plain_columns(updates: Updates, row: Row) -> dict[str, Any]:
     importance = updates.relevance_score if updates.relevance_score is not None else updates.importance
     columns: dict[str, Any] = {"relevance_score": importance, "tags": updates.tags, "pinned": updates.pinned}
@@ -147,85 +165,10 @@ def _difference(
     changed = [name for name in _TRACKED if row[name] != columns[name]]
     before: dict[str, Any] = {name: row[name] for name in changed}
     after: dict[str, Any] = {name: columns[name] for name in changed}
-    if updates.ttl_seconds is not None:
+    if "ttl_seconds" in updates.model_fields_set:
         before["expires_at"] = row["expires_at"] and row["expires_at"].isoformat()
-    asked = updates.model_dump(mode="json", include={"ttl_seconds", "links", "unlink"}, exclude_defaults=True)
+    asked = updates.model_dump(mode="json", include={"ttl_seconds", "links", "unlink"}, exclude_unset=True)
     return before, after | asked
-
-
-async def prune(parts: MemoryParts, caller: Caller, params: PruneParams) -> list[UUID]:
-    """Archive, then remove, what the strategy names; the ids that went (or would go in a dry run).
-
-    A memory that changes or is pinned between its copy and its removal stays.
-    """
-    layer = params.memory_layer.value
-    rows = await parts.storage.prunable(caller.agent_id, layer)
-    named = "strategy" in params.model_fields_set
-    strategy = params.strategy if named else parts.policy.pruning_strategy
-    policy = PruningPolicy(strategy, parts.policy.capacities.get(layer, 0), params.target)
-    going = decide([Prunable(**row) for row in rows], policy, parts.clock())
-    if params.dry_run:
-        return [each.memory_id for each in going]
-    gone: list[UUID] = []
-    for start in range(0, len(going), PRUNE_CHUNK):
-        gone += await _prune_chunk(parts, caller, going[start : start + PRUNE_CHUNK], strategy)
-    return gone
-
-
-async def _prune_chunk(
-    parts: MemoryParts, caller: Caller, going: Sequence[Prunable], reason: str
-) -> list[UUID]:
-    if parts.archive is None:
-        return await _remove(parts, caller, [each.memory_id for each in going])
-    archive, slots = parts.archive, asyncio.Semaphore(ARCHIVE_CONCURRENCY)
-    rows = await parts.storage.whole_rows(caller.agent_id, [each.memory_id for each in going])
-
-    async def copy(row: Row) -> tuple[Row, dict[str, Any]]:
-        async with slots:
-            kept = await archive_memory(archive, caller.agent_id, row)
-        return row, {
-            "memory_type": row["memory_type"],
-            "object_key": kept.object_key,
-            "sha256": kept.sha256,
-            "size_bytes": kept.size_bytes,
-            "reason": reason,
-        }
-
-    copies = await asyncio.gather(*(copy(row) for row in rows))
-    removed: list[Row] = []
-    async with parts.storage.transaction(caller.agent_id) as transaction:
-        for row, tombstone in copies:
-            removed += await transaction.delete_archived(row["memory_id"], row["version"], tombstone)
-    await _forget_tasks(parts, caller, removed)
-    gone = {row["memory_id"] for row in removed}
-    return [each.memory_id for each in going if each.memory_id in gone]
-
-
-async def delete(parts: MemoryParts, caller: Caller, params: DeleteParams) -> int:
-    """Remove what is named or matches, however many; how many went."""
-    if params.memory_ids is not None:
-        return len(await _remove(parts, caller, params.memory_ids))
-    deleted = 0
-    while True:
-        async with parts.storage.transaction(caller.agent_id) as transaction:
-            rows = await transaction.delete_matching(params.conditions())
-        await _forget_tasks(parts, caller, rows)
-        deleted += len(rows)
-        if len(rows) < DELETE_CHUNK:
-            return deleted
-
-
-async def _remove(parts: MemoryParts, caller: Caller, memory_ids: Sequence[UUID]) -> list[UUID]:
-    async with parts.storage.transaction(caller.agent_id) as transaction:
-        rows = await transaction.delete(memory_ids)
-    await _forget_tasks(parts, caller, rows)
-    return [row["memory_id"] for row in rows]
-
-
-async def _forget_tasks(parts: MemoryParts, caller: Caller, rows: Sequence[Row]) -> None:
-    await parts.working.forget(
-        caller.agent_id, sorted({row["task_id"] for row in rows if row["task_id"] is not None})
-    )
 
 
 async def complete_task(parts: MemoryParts, caller: Caller, task_id: str) -> int:

@@ -31,6 +31,7 @@ __all__ = [
     "EmbedderOptions",
     "EmbeddingKind",
     "Vectors",
+    "refused_by",
     "unit_rows",
 ]
 
@@ -125,6 +126,11 @@ def unit_rows(rows: ArrayLike, *, count: int, dimensions: int) -> Vectors:
     if not np.all(np.isfinite(lengths)) or not np.all(lengths > 0):
         raise DependencyUnavailable("The embedding model answered with a vector that has no direction.")
     return cast(Vectors, vectors / lengths)
+
+
+def refused_by(model: str) -> str:
+    """What stands in the place of a memory's model where that model refuses its text."""
+    return f"refused:{model}"
 
 
 class _Layer:

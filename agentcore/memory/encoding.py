@@ -146,7 +146,7 @@ def encode(
     """The derived fields of a text. All but the hash come from its first `ANALYSED_CHARS` characters."""
     content = content.strip()
     normalised = normal_form(content)
-    spoken_by = speaker.strip() if speaker and speaker.strip().casefold() not in _ROLES else ""
+    spoken_by = _spoken_by(speaker)
     analysed = _analysed(content[:ANALYSED_CHARS], spoken_by)
     return Encoded(
         content=content,
@@ -156,9 +156,20 @@ def encode(
         entities=_entities(analysed, spoken_by),
         facts=_facts(analysed),
         keywords=_keywords(analysed),
-        embedding_text=(f"{spoken_by}: {content}" if spoken_by else content)[:EMBEDDED_CHARS],
+        embedding_text=embedding_text(content, speaker),
         action_outcomes=action_outcomes(actions, outcome),
     )
+
+
+def embedding_text(content: str, speaker: str | None) -> str:
+    """What is embedded of a text, without deriving the rest."""
+    content, spoken_by = content.strip(), _spoken_by(speaker)
+    return (f"{spoken_by}: {content}" if spoken_by else content)[:EMBEDDED_CHARS]
+
+
+def _spoken_by(speaker: str | None) -> str:
+    """The speaker's name; empty for a mere role."""
+    return speaker.strip() if speaker and speaker.strip().casefold() not in _ROLES else ""
 
 
 def _analysed(text: str, speaker: str) -> list[_Sentence]:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from agentcore.errors import InvalidParams
 from agentcore.memory.encoding import action_outcomes, encode, interaction_text
 from agentcore.memory.lexical import term_keys
-from agentcore.memory.models import Interaction, MemoryType
+from agentcore.memory.models import MAX_TEXT_CHARS, Interaction, Link, MemoryType
 from agentcore.memory.params import StoreParams
 from agentcore.memory.rejection import rejection
 
 DEFAULT_IMPORTANCE = 0.5
+THREAD_ABOVE_ITEMS, THREAD_ABOVE_CHARS = 4, 20_000
+_SCOPE = ("task_id", "session_id", "user_id", "namespace", "speaker", "memory_type")
+_CARRIED = ("tags", "metadata", "pinned", "external_id", "interaction_id", "parent_memory_id")
 
 
 @dataclass(frozen=True)
@@ -46,9 +50,10 @@ def draft(
     count_tokens: Callable[[str], int],
     working_ttl_seconds: int,
 ) -> Draft:
-    """Everything of a memory that follows from the params alone."""
+    """Everything of a memory that follows from the params alone. Raises InvalidParams."""
     interaction = params.interaction
     content = (params.content or "") if interaction is None else _said(interaction)
+    check_length(content, "content" if interaction is None else "interaction")
     scope = _scope(params, interaction)
     derived, embedding_text = text_columns(source.agent_id, content, scope["speaker"], count_tokens)
     columns = {
@@ -62,7 +67,7 @@ def draft(
         "provenance": _provenance(source, "content" if interaction is None else "interaction"),
     }
     reason = None if params.force else rejection(content)
-    request = params.model_dump_json(exclude={"idempotency_key"})
+    request = params.model_dump_json(exclude={"idempotency_key"}, exclude_defaults=True)
     return Draft(params, columns, embedding_text, reason, hashlib.sha256(request.encode()).digest())
 
 
@@ -75,6 +80,7 @@ def text_columns(
     return {
         "summary": encoded.summary,
         "entities": encoded.entities,
+        "entity_keys": [entity.casefold() for entity in encoded.entities],
         "facts": encoded.facts,
         "keywords": encoded.keywords,
         "content_hash": bytes.fromhex(encoded.content_hash),
@@ -83,11 +89,49 @@ def text_columns(
     }, encoded.embedding_text
 
 
-def is_same(row: Mapping[str, Any], columns: Mapping[str, Any], *, timed: bool) -> bool:
-    """Whether a stored memory with the same words is the same memory: same scope, no other time named."""
-    scope = ("session_id", "user_id", "namespace", "speaker", "memory_type")
-    same_scope = all(row[name] == columns[name] for name in scope)
-    return same_scope and (not timed or row["timestamp"] == columns["timestamp"])
+def check_length(content: str, field: str) -> None:
+    """Raise InvalidParams where a joined text is longer than any given one may be."""
+    if len(content) > MAX_TEXT_CHARS:
+        raise InvalidParams(
+            f"{field} makes a memory of {len(content)} characters; {MAX_TEXT_CHARS} is the most",
+            data={"field": field},
+        )
+
+
+def is_long_work(chars: int, items: int = 1) -> bool:
+    """Whether deriving the columns of so much text would hold up the event loop."""
+    return items > THREAD_ABOVE_ITEMS or chars > THREAD_ABOVE_CHARS
+
+
+def is_same(row: Mapping[str, Any], each: Draft) -> bool:
+    """Whether a memory with the same words is the same memory, so that storing it again would lose nothing.
+
+    The scope is the same, no other time is named, and what the second store carries the first has.
+    """
+    columns, params = each.columns, each.params
+    if any(row[name] != columns[name] for name in _SCOPE):
+        return False
+    if is_timed(params) and row["timestamp"] != columns["timestamp"]:
+        return False
+    if any(columns[name] and row[name] != columns[name] for name in _CARRIED):
+        return False
+    if params.ttl_seconds is not None and row["ttl_seconds"] != params.ttl_seconds:
+        return False
+    if params.importance is not None and not _near(row["relevance_score"], params.importance):
+        return False
+    return _has_links(row["links"], params.links)
+
+
+def _has_links(held: Sequence[Mapping[str, Any]], wanted: Sequence[Link]) -> bool:
+    weights = {(str(tie["target_id"]), tie["relation"]): tie["weight"] for tie in held}
+    return all(
+        _near(weights.get((str(link.target_id), link.relation), -1.0), link.weight) for link in wanted
+    )
+
+
+def _near(stored: float, given: float) -> bool:
+    """Equal in single precision, which the database keeps."""
+    return abs(stored - given) < 1e-6
 
 
 def is_timed(params: StoreParams) -> bool:

@@ -87,7 +87,7 @@ TABLES: tuple[OwnedTable, ...] = (
             "actions",
             "outcome",
             "action_outcomes",
-            "entities",
+            "entities", "entity_keys",
             "facts",
             "keywords",
             "tags",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -73,16 +74,22 @@ def bm25(
 
     Robertson & Zaragoza 2009, section 3. `document_keys` carries repetitions. Never negative.
     """
+    wanted = dict.fromkeys(query_keys)
+    frequencies = Counter(key for key in document_keys if key in wanted)
     length = len(document_keys)
     mean_length = statistics.mean_length if statistics.mean_length > 0 else max(length, 1)
     saturation = k1 * (1 - b + b * length / mean_length)
     score = 0.0
-    for key in dict.fromkeys(query_keys):
-        frequency = document_keys.count(key)
-        if frequency:
-            weight = idf(statistics.document_frequency.get(key, 0), statistics.memory_count)
-            score += weight * frequency * (k1 + 1) / (frequency + saturation)
+    for key, frequency in frequencies.items():
+        weight = idf(statistics.document_frequency.get(key, 0), statistics.memory_count)
+        score += weight * frequency * (k1 + 1) / (frequency + saturation)
     return score
+
+
+def rarest(query_keys: Sequence[int], document_frequency: Mapping[int, int], count: int) -> list[int]:
+    """The `count` distinct keys that tell most: those in fewest memories, then those in none."""
+    known = document_frequency.get
+    return sorted(dict.fromkeys(query_keys), key=lambda key: (not known(key, 0), known(key, 0)))[:count]
 
 
 def select_query_keys(

@@ -8,14 +8,14 @@ from __future__ import annotations
 import base64
 import json
 from binascii import Error as BadBase64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from agentcore import __version__
 from agentcore.errors import InvalidParams, NotFound
-from agentcore.memory import changing, recalling
+from agentcore.memory import changing, recalling, removing
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.models import MemoryType, Receipt
 from agentcore.memory.params import (
@@ -89,38 +89,63 @@ class MemoryManager(MemoryApi):
         storing = Storing(self._parts, self._caller, [params])
         with steps("store"):
             [result] = await storing.run()
-        return result.model_copy(
-            update={"receipt": Receipt(degraded=storing.degraded, timings_ms=steps.timings_ms)}
-        )
+        if storing.errors:
+            raise storing.errors[0]
+        return result.model_copy(update={"receipt": _receipt(steps, storing.degraded)})
 
     async def store_batch(self, params: StoreBatchParams) -> StoreBatchResult:
-        results = await Storing(self._parts, self._caller, params.items).run()
-        return StoreBatchResult(success=all(result.success for result in results), results=results)
+        steps = self._parts.steps()
+        storing = Storing(self._parts, self._caller, params.items)
+        with steps("store"):
+            results = await storing.run()
+        return StoreBatchResult(
+            success=all(result.success for result in results),
+            results=results,
+            receipt=_receipt(steps, storing.degraded),
+        )
 
     async def retrieve(self, params: RetrieveParams) -> RetrieveResult:
         steps = self._parts.steps()
         found = await Search(self._parts, self._caller, params, params.conditions(), steps).run(params.k)
         memories = [summarised(ranked, record, explain=params.explain) for ranked, record in found.ranked]
+        given = [memory.memory_id for memory in memories]
+        self._parts.accesses.note(self._caller.agent_id, given, self._parts.clock())
         return RetrieveResult(memories=memories, receipt=found.receipt)
 
     async def get_context(self, params: ContextParams) -> ContextResult:
         return await recalling.context(self._parts, self._caller, params)
 
     async def update(self, params: UpdateParams) -> UpdateResult:
-        version = await changing.Updating(self._parts, self._caller, params).run()
-        return UpdateResult(success=True, memory_id=params.memory_id, version=version)
+        steps = self._parts.steps()
+        updating = changing.Updating(self._parts, self._caller, params)
+        with steps("update"):
+            version = await updating.run()
+        return UpdateResult(
+            success=True,
+            memory_id=params.memory_id,
+            version=version,
+            receipt=_receipt(steps, updating.degraded),
+        )
 
     async def prune(self, params: PruneParams) -> PruneResult:
-        gone = await changing.prune(self._parts, self._caller, params)
+        steps = self._parts.steps()
+        with steps("prune"):
+            removed = await removing.Pruning(self._parts, self._caller, params).run()
         return PruneResult(
-            pruned_count=0 if params.dry_run else len(gone), memory_ids=gone, dry_run=params.dry_run
+            pruned_count=0 if params.dry_run else len(removed.memory_ids),
+            memory_ids=removed.memory_ids,
+            dry_run=params.dry_run,
+            complete=removed.complete,
+            receipt=_receipt(steps),
         )
 
     async def get(self, params: GetParams) -> GetResult:
-        records = await self._parts.storage.get(self._caller.agent_id, [params.memory_id])
+        steps = self._parts.steps()
+        with steps("fetch"):
+            records = await self._parts.storage.get(self._caller.agent_id, [params.memory_id])
         if params.memory_id not in records:
             raise NotFound(data={"memory_id": str(params.memory_id)})
-        return GetResult(memory=records[params.memory_id])
+        return GetResult(memory=records[params.memory_id], receipt=_receipt(steps))
 
     async def list(self, params: ListParams) -> ListResult:
         steps = self._parts.steps()
@@ -151,7 +176,10 @@ class MemoryManager(MemoryApi):
         return CountResult(count=count, receipt=_filter_receipt(params.conditions(), steps))
 
     async def delete(self, params: DeleteParams) -> DeleteResult:
-        return DeleteResult(deleted_count=await changing.delete(self._parts, self._caller, params))
+        steps = self._parts.steps()
+        with steps("delete"):
+            deleted, complete = await removing.delete(self._parts, self._caller, params)
+        return DeleteResult(deleted_count=deleted, complete=complete, receipt=_receipt(steps))
 
     async def stats(self, params: StatsParams) -> StatsResult:
         steps = self._parts.steps()
@@ -183,7 +211,7 @@ class MemoryManager(MemoryApi):
             archive="none" if archive is None else archive.name,
             memory_types=list(MemoryType),
             pruning_strategies=sorted(STRATEGIES),
-            features=list(FEATURES),
+            features=[name for name in FEATURES if name != "archive" or archive is not None],
             limits={
                 "batch_items": MAX_BATCH_ITEMS,
                 "k": MAX_K,
@@ -191,16 +219,23 @@ class MemoryManager(MemoryApi):
                 "delete_ids": MAX_IDS,
                 "context_tokens": MAX_CONTEXT_TOKENS,
             },
+            receipt=Receipt(),
         )
 
     async def complete_task(self, params: CompleteTaskParams) -> CompleteTaskResult:
-        cleared = await changing.complete_task(self._parts, self._caller, params.task_id)
-        return CompleteTaskResult(success=True, cleared_count=cleared)
+        steps = self._parts.steps()
+        with steps("complete"):
+            cleared = await changing.complete_task(self._parts, self._caller, params.task_id)
+        return CompleteTaskResult(success=True, cleared_count=cleared, receipt=_receipt(steps))
 
 
 def _layer(row: Mapping[str, Any] | None, capacity: int) -> dict[str, Any]:
     values = {name: value for name, value in (row or {"count": 0}).items() if name != "memory_type"}
     return {**values, "capacity": capacity}
+
+
+def _receipt(steps: Steps, degraded: Sequence[str] = ()) -> Receipt:
+    return Receipt(degraded=[*degraded], timings_ms=steps.timings_ms)
 
 
 def _filter_receipt(conditions: Mapping[str, Any], steps: Steps) -> Receipt:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -15,6 +16,10 @@ MAX_ID_CHARS = 255
 MAX_LABELS = 64
 MAX_METADATA_NODES = 2_048
 MAX_EMBEDDING_DIMENSIONS = 16_000
+# One year inside what datetime holds: no time zone's offset can push a moment out of it.
+FIRST_YEAR, LAST_YEAR = 2, 9998
+# IEEE 754 half precision, in which vectors are stored: the smallest normal and the largest number.
+HALF_SMALLEST, HALF_LARGEST = 6.1e-5, 65_504.0
 
 
 class MemoryType(StrEnum):
@@ -44,20 +49,30 @@ def _not_blank(text: str) -> str:
     return text
 
 
-def _not_a_number(moment: Any) -> Any:
-    if isinstance(moment, bool | int | float):
-        raise ValueError("is a number; give a date and time, such as 2026-05-01T10:00:00Z")
-    return moment
+def _iso_8601(moment: Any) -> Any:
+    """Digits alone are refused: 20260501 could be a day or seconds since 1970."""
+    if isinstance(moment, date):
+        return moment
+    if isinstance(moment, str) and not moment.isdecimal():
+        with suppress(ValueError):
+            return datetime.fromisoformat(moment)
+    raise ValueError("is not an ISO 8601 date or time, such as 2026-05-01 or 2026-05-01T10:00:00Z")
 
 
 def _in_utc(moment: datetime) -> datetime:
     """A time without a zone is taken as UTC."""
-    if moment.tzinfo is None:
-        return moment.replace(tzinfo=UTC)
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError as cause:
-        raise ValueError("lies outside the years 1 to 9999") from cause
+    if not FIRST_YEAR <= moment.year <= LAST_YEAR:
+        raise ValueError(f"lies outside the years {FIRST_YEAR} to {LAST_YEAR}")
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _fits_half_precision(vector: list[float]) -> list[float]:
+    largest = max(abs(value) for value in vector)
+    if not HALF_SMALLEST <= largest <= HALF_LARGEST:
+        raise ValueError(
+            f"has no length or no bound: its largest value lies outside {HALF_SMALLEST} to {HALF_LARGEST}"
+        )
+    return vector
 
 
 def _leaves(value: Any) -> Iterator[Any]:
@@ -97,7 +112,7 @@ Label = Annotated[
     AfterValidator(_not_blank),
 ]
 Labels = Annotated[list[Label], Field(max_length=MAX_LABELS)]
-Moment = Annotated[datetime, BeforeValidator(_not_a_number), AfterValidator(_in_utc)]
+Moment = Annotated[datetime, BeforeValidator(_iso_8601), AfterValidator(_in_utc)]
 Flag = Annotated[bool, Field(strict=True)]
 Share = Annotated[float, Field(strict=True, ge=0.0, le=1.0, allow_inf_nan=False)]
 JsonValue = Annotated[Any, AfterValidator(_storable_json)]
@@ -105,6 +120,7 @@ Metadata = Annotated[dict[str, Any], AfterValidator(_storable_json)]
 Vector = Annotated[
     list[Annotated[float, Field(strict=True, allow_inf_nan=False)]],
     Field(min_length=1, max_length=MAX_EMBEDDING_DIMENSIONS),
+    AfterValidator(_fits_half_precision),
 ]
 TtlSeconds = Annotated[int, Field(strict=True, ge=1, le=100 * 366 * 86_400)]
 

@@ -38,7 +38,7 @@ MAX_QUERY_CHARS = 32_768
 
 MemoryTypes = Annotated[list[MemoryType], Field(min_length=1, max_length=len(MemoryType))]
 Count = Annotated[int, Field(strict=True, gt=0)]
-Ratio = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+PositiveShare = Annotated[float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)]
 PruningStrategyName = Literal["least_relevant", "oldest_first", "frequency_based"]
 
 
@@ -110,11 +110,16 @@ class StoreResult(Strict):
     memory_id: UUID | None
     status: StoreStatus
     reason: str | None = Field(None, description="Why it was rejected.")
-    receipt: Receipt | None = None
+    code: int | None = Field(
+        None,
+        description="In a batch, the code of the error that a memory.store of this item would answer with; "
+        "null where it was merely not worth storing.",
+    )
+    receipt: Receipt | None = Field(None, description="In a batch, the batch's receipt stands for all.")
 
 
 class StoreBatchParams(Strict):
-    """Many stores in one transaction."""
+    """Many stores in one transaction; an item that cannot be stored is rejected alone."""
 
     items: Annotated[list[StoreParams], Field(min_length=1, max_length=MAX_BATCH_ITEMS)]
 
@@ -122,6 +127,7 @@ class StoreBatchParams(Strict):
 class StoreBatchResult(Strict):
     success: bool
     results: list[StoreResult] = Field(description="One for each item, in order.")
+    receipt: Receipt
 
 
 Query = Annotated[FilledText, Field(max_length=MAX_QUERY_CHARS)]
@@ -181,7 +187,7 @@ class ContextResult(Strict):
 
 
 class Updates(Strict):
-    """What changes; a field that is absent stays as it is."""
+    """What changes; a field that is absent stays as it is, and none but ttl_seconds may be null."""
 
     content: FilledText | None = Field(None, description="The corrected text; summary and vector follow.")
     context: FilledText | None = Field(None, description="New information, added below the content.")
@@ -190,7 +196,9 @@ class Updates(Strict):
     tags: Labels | None = None
     metadata: Metadata | None = Field(None, description="Merged into the metadata; null removes a key.")
     pinned: Flag | None = None
-    ttl_seconds: TtlSeconds | None = Field(None, description="Seconds from now until it expires.")
+    ttl_seconds: TtlSeconds | None = Field(
+        None, description="Seconds from now until it expires; null: it never does."
+    )
     links: Annotated[list[Link], Field(max_length=64)] = Field(
         default_factory=list, description="Links to add."
     )
@@ -205,6 +213,9 @@ class Updates(Strict):
     def _changes_something(self) -> Updates:
         if not self.model_fields_set - {"if_version"}:
             raise ValueError("names no field to change")
+        for name in sorted(self.model_fields_set - {"ttl_seconds"}):
+            if getattr(self, name) is None:
+                raise ValueError(f"{name} is null")
         if self.relevance_score is not None and self.importance is not None:
             raise ValueError("relevance_score and importance are the same field: give one")
         if self.content is not None and self.context is not None:
@@ -223,6 +234,7 @@ class UpdateResult(Strict):
     success: bool
     memory_id: UUID
     version: int
+    receipt: Receipt
 
 
 class PruneParams(Strict):
@@ -230,24 +242,24 @@ class PruneParams(Strict):
 
     memory_layer: MemoryType
     strategy: PruningStrategyName = "least_relevant"
-    target: Count | Ratio | None = Field(
+    target: Count | PositiveShare | None = Field(
         None,
-        description="How many: a whole number is a count, a fraction below 1 a share of the layer. "
-        "Absent: down to capacity where exceeded, else the lowest 20 %.",
+        description="How many: a whole number (500) is a count, a number with a point (0.2, 1.0) a share of "
+        "the layer, 1.0 all of it. Absent: down to capacity where exceeded, else the lowest 20 %.",
     )
     dry_run: Flag = Field(False, description="Name what would go, and take nothing.")
-
-    @model_validator(mode="after")
-    def _target_is_count_or_share(self) -> PruneParams:
-        if isinstance(self.target, float) and self.target >= 1 and not self.target.is_integer():
-            raise ValueError("target is a whole count, or a share below 1")
-        return self
 
 
 class PruneResult(Strict):
     pruned_count: int = Field(description="How many went; 0 in a dry run.")
     memory_ids: list[UUID] = Field(default_factory=list, description="What went, or would go in a dry run.")
     dry_run: bool = False
+    complete: bool = Field(
+        True,
+        description="False: the call's time ran out between two chunks; what is named is archived and gone, "
+        "the rest stays. Call again, with a count less what went: a share would be taken of what is left.",
+    )
+    receipt: Receipt
 
 
 class GetParams(Strict):
@@ -258,6 +270,7 @@ class GetParams(Strict):
 
 class GetResult(Strict):
     memory: MemoryRecord
+    receipt: Receipt
 
 
 class ListParams(Filters):
@@ -287,22 +300,29 @@ class CountResult(Strict):
 
 
 class DeleteParams(Filters):
-    """Ids, or a filter with `confirm`."""
+    """Ids, or a filter with `confirm`, or `all` with `confirm`."""
 
     memory_ids: Annotated[list[UUID], Field(min_length=1, max_length=MAX_IDS)] | None = None
-    confirm: Flag = Field(False, description="Needed when a filter, or nothing, says what goes.")
+    confirm: Flag = Field(False, description="Needed beside a filter or `all`.")
+    all: Flag = Field(False, description="Everything this agent has; instead of ids and filters.")
 
     @model_validator(mode="after")
     def _says_what(self) -> DeleteParams:
-        if self.memory_ids is not None and self.conditions():
-            raise ValueError("give either memory_ids or filters")
+        if sum((self.memory_ids is not None, bool(self.conditions()), self.all)) != 1:
+            raise ValueError("give either memory_ids, or filters, or all: true")
         if self.memory_ids is None and not self.confirm:
-            raise ValueError("deleting by filter needs confirm: true")
+            raise ValueError("deleting by filter, or all, needs confirm: true")
         return self
 
 
 class DeleteResult(Strict):
     deleted_count: int
+    complete: bool = Field(
+        True,
+        description="False: the call's time ran out between two chunks. What was counted is gone; the same "
+        "call again goes on with the rest, however many there are.",
+    )
+    receipt: Receipt
 
 
 class StatsParams(Strict):
@@ -341,6 +361,7 @@ class CapabilitiesResult(Strict):
     pruning_strategies: list[str]
     limits: dict[str, int]
     features: list[str]
+    receipt: Receipt
 
 
 class CompleteTaskParams(Strict):
@@ -352,3 +373,4 @@ class CompleteTaskParams(Strict):
 class CompleteTaskResult(Strict):
     success: bool
     cleared_count: int = Field(description="Memories that left working memory.")
+    receipt: Receipt

@@ -30,11 +30,11 @@ class Prunable:
 
 @dataclass(frozen=True)
 class PruningPolicy:
-    """How far a layer is cut back. `capacity` 0 means unlimited; `target` is a count, or a share below 1."""
+    """How far a layer is cut back. `capacity` 0: unlimited. An int `target` is a count, a float a share."""
 
     strategy: str = "least_relevant"
     capacity: int = 0
-    target: float | None = None
+    target: int | float | None = None
 
 
 Strategy = Callable[[Prunable, datetime], Any]
@@ -75,8 +75,10 @@ def decide(memories: Sequence[Prunable], policy: PruningPolicy, now: datetime) -
 
 
 def _how_many(size: int, policy: PruningPolicy) -> int:
+    if isinstance(policy.target, float):
+        return math.floor(size * policy.target)
     if policy.target is not None:
-        return math.floor(size * policy.target) if policy.target < 1 else int(policy.target)
+        return policy.target
     if policy.capacity and size > policy.capacity:
         return size - policy.capacity
     return math.floor(size * DEFAULT_SHARE)

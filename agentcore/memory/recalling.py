@@ -2,71 +2,92 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from agentcore.memory.api import Caller
-from agentcore.memory.compression import KNOWLEDGE, PAST, TASK, ContextEntry, build_context
+from agentcore.memory.compression import (
+    KNOWLEDGE,
+    PAST,
+    TASK,
+    Context,
+    ContextEntry,
+    CountTokens,
+    build_context,
+)
 from agentcore.memory.models import Dropped, MemoryRecord, MemoryType
 from agentcore.memory.params import ContextParams, ContextResult
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.searching import Search, summarised
-from agentcore.memory.working import WorkingEntry
+from agentcore.memory.storage import Row
+from agentcore.memory.working import MAX_ENTRIES, WorkingEntry
 
 TOKENS_A_MEMORY = 25
 MIN_MEMORIES, MAX_MEMORIES = 8, 60
+THREAD_ABOVE_CHARS = 50_000
 NO_REDIS = "working memory: Redis does not answer; read from the rows"
 _PAST_TYPES = (MemoryType.EPISODIC, MemoryType.WORKING)
 
 
 async def working_memory(
-    parts: MemoryParts, caller: Caller, task_id: str, degraded: list[str]
+    parts: MemoryParts, caller: Caller, task_id: str, conditions: Mapping[str, Any], degraded: list[str]
 ) -> list[WorkingEntry]:
-    """What a task holds now, newest first, inside the budget: the copy where it stands, else the rows."""
+    """What a task holds now that matches, newest first: the task's newest inside the budget, then filtered.
+
+    The rows say what that is; a copy that is the same saves reading its contents.
+    """
     copied = await parts.working.recall(caller.agent_id, task_id)
     if copied is not None:
-        unique = {entry.memory_id: entry for entry in reversed(copied)}
-        standing = await parts.storage.confirm_working(caller.agent_id, task_id, list(unique))
-        if all(standing.get(each.memory_id) == each.version for each in unique.values()):
-            return _inside_budget(list(reversed(unique.values())), parts.working.budget_tokens)
+        rows = await _rows(parts, caller, task_id, conditions, whole=False)
+        if [(each.memory_id, each.version) for each in copied] == [
+            (row["memory_id"], row["version"]) for row in rows
+        ]:
+            return [each for each, row in zip(copied, rows, strict=True) if row["matches"]]
         await parts.working.forget(caller.agent_id, [task_id])
-    entries = await _from_rows(parts, caller, task_id)
-    if copied is None and not entries:
-        return []
-    if not await parts.working.answers():
+    rows = await _rows(parts, caller, task_id, conditions, whole=True)
+    if rows:
+        await _copy(parts, caller, task_id, rows)
+    if (rows or copied is not None) and not await parts.working.answers():
         degraded.append(NO_REDIS)
-    return entries
+    return [_entry(row) for row in rows if row["matches"]]
 
 
-async def _from_rows(parts: MemoryParts, caller: Caller, task_id: str) -> list[WorkingEntry]:
-    rows = await parts.storage.working_rows(caller.agent_id, task_id, parts.working.ttl_seconds)
-    entries = [
-        WorkingEntry(
-            row["memory_id"],
-            row["memory_type"],
-            row["content"],
-            row["timestamp"],
-            row["speaker"],
-            row["token_count"],
-            row["version"],
-        )
-        for row in rows
-    ]
-    entries = _inside_budget(entries, parts.working.budget_tokens)
-    if entries:
-        newest = max(row["created_at"] for row in rows)
-        age_seconds = (parts.clock() - newest).total_seconds()
-        await parts.working.make(
-            caller.agent_id, task_id, entries, int(parts.working.ttl_seconds - age_seconds)
-        )
-    return entries
+async def _rows(
+    parts: MemoryParts, caller: Caller, task_id: str, conditions: Mapping[str, Any], *, whole: bool
+) -> list[Row]:
+    rows = await parts.storage.working_rows(
+        caller.agent_id, task_id, parts.working.ttl_seconds, conditions, limit=MAX_ENTRIES, whole=whole
+    )
+    return _inside_budget(rows, parts.working.budget_tokens)
 
 
-def _inside_budget(entries: list[WorkingEntry], budget_tokens: int) -> list[WorkingEntry]:
-    kept: list[WorkingEntry] = []
+async def _copy(parts: MemoryParts, caller: Caller, task_id: str, rows: Sequence[Row]) -> None:
+    newest = max(row["created_at"] for row in rows)
+    ttl_seconds = parts.working.ttl_seconds - (parts.clock() - newest).total_seconds()
+    await parts.working.make(caller.agent_id, task_id, [_entry(row) for row in rows], int(ttl_seconds))
+
+
+def _entry(row: Row) -> WorkingEntry:
+    return WorkingEntry(
+        row["memory_id"],
+        row["memory_type"],
+        row["content"],
+        row["timestamp"],
+        row["speaker"],
+        row["token_count"],
+        row["version"],
+    )
+
+
+def _inside_budget(rows: Sequence[Row], budget_tokens: int) -> list[Row]:
+    kept: list[Row] = []
     used = 0
-    for entry in entries:
-        used += entry.token_count
+    for row in rows:
+        used += row["token_count"]
         if kept and used > budget_tokens:
             break
-        kept.append(entry)
+        kept.append(row)
     return kept
 
 
@@ -75,18 +96,20 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
     steps = parts.steps()
     degraded: list[str] = []
     working: list[WorkingEntry] = []
-    if params.task_id is not None:
-        with steps("working"):
-            working = await working_memory(parts, caller, params.task_id, degraded)
     conditions = {name: value for name, value in params.conditions().items() if name != "task_id"}
+    if params.task_id is not None:
+        matching = conditions if params.as_of is None else {**conditions, "as_of": params.as_of.isoformat()}
+        with steps("working"):
+            working = await working_memory(parts, caller, params.task_id, matching, degraded)
     k = min(MAX_MEMORIES, max(MIN_MEMORIES, params.max_tokens // TOKENS_A_MEMORY))
     found = await Search(parts, caller, params, conditions, steps).run(k)
     held = {entry.memory_id for entry in working}
     entries = [_task_entry(entry) for entry in working]
     entries += [_found_entry(record) for ranked, record in found.ranked if ranked.memory_id not in held]
     with steps("format"):
-        built = build_context(entries, params.max_tokens, parts.count_tokens)
+        built = await _built(entries, params.max_tokens, parts.count_tokens)
     used = [line.entry.memory_id for line in built.lines]
+    parts.accesses.note(caller.agent_id, used, parts.clock())
     return ContextResult(
         context=built.text,
         token_count=built.token_count,
@@ -105,14 +128,32 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
     )
 
 
+async def _built(entries: Sequence[ContextEntry], max_tokens: int, count: CountTokens) -> Context:
+    if sum(len(entry.content) for entry in entries) > THREAD_ABOVE_CHARS:
+        return await asyncio.to_thread(build_context, entries, max_tokens, count)
+    return build_context(entries, max_tokens, count)
+
+
 def _task_entry(entry: WorkingEntry) -> ContextEntry:
-    return ContextEntry(entry.memory_id, TASK, entry.timestamp, entry.speaker, entry.content, entry.content)
+    return ContextEntry(
+        entry.memory_id,
+        TASK,
+        entry.timestamp,
+        entry.speaker,
+        entry.content,
+        entry.content,
+        entry.token_count,
+    )
 
 
 def _found_entry(record: MemoryRecord) -> ContextEntry:
-    section = PAST if record.memory_type in _PAST_TYPES else KNOWLEDGE
     return ContextEntry(
-        record.memory_id, section, record.timestamp, record.speaker, record.content, record.summary
+        record.memory_id,
+        PAST if record.memory_type in _PAST_TYPES else KNOWLEDGE,
+        record.timestamp,
+        record.speaker,
+        record.content,
+        record.summary,
     )
 
 

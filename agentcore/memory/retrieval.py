@@ -14,7 +14,11 @@ from agentcore.memory.scoring import RetrievalWeights, frequency, positive_cosin
 
 @dataclass(frozen=True)
 class Candidate:
-    """What ranking knows of a memory that an arm found. `words` is its BM25 score, not yet scaled."""
+    """What ranking knows of a memory that an arm found.
+
+    `words` is its BM25 score, not yet scaled; `text` is the digest of its words with speaker, user and
+    namespace: the same words of another person are another statement.
+    """
 
     memory_id: UUID
     timestamp: datetime
@@ -23,7 +27,7 @@ class Candidate:
     words: float
     access_count: int
     last_accessed: datetime | None
-    content_hash: bytes
+    text: tuple[bytes, str | None, str | None, str | None]
 
 
 @dataclass(frozen=True)
@@ -98,13 +102,13 @@ def _is_relevant(
 
 
 def _newest_of_equal_texts(candidates: Sequence[Candidate], dropped: Counter[str]) -> list[Candidate]:
-    newest: dict[bytes, Candidate] = {}
+    newest: dict[tuple[bytes, str | None, str | None, str | None], Candidate] = {}
     for each in candidates:
-        other = newest.get(each.content_hash)
+        other = newest.get(each.text)
         if other is not None:
             dropped["same_text_as_newer"] += 1
         if other is None or (each.timestamp, each.memory_id) > (other.timestamp, other.memory_id):
-            newest[each.content_hash] = each
+            newest[each.text] = each
     return list(newest.values())
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from agentcore.errors import DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
-from agentcore.memory.lexical import LexicalStatistics, bm25, idf, select_query_keys, term_keys
+from agentcore.memory.lexical import LexicalStatistics, bm25, idf, rarest, select_query_keys, term_keys
 from agentcore.memory.models import Dropped, MemoryRecord, MemorySummary, Receipt
 from agentcore.memory.params import ContextParams, RetrieveParams
 from agentcore.memory.parts import MemoryParts
@@ -22,8 +22,12 @@ from agentcore.memory.retrieval import Ranked, rank
 from agentcore.memory.vector_store import Found, SearchRequest
 from agentcore.telemetry import Steps
 
-MAX_POSTINGS = 4_000
+MAX_POSTINGS = 2_000
+MAX_QUERY_TERMS = 64
+THREAD_ABOVE_CHARS = 4_000
 WORDS_ONLY = "embedding: the embedder does not answer; searched by words alone"
+
+NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,7 @@ class Search:
         """The `k` best memories. Raises InvalidParams (a vector of another length), DependencyUnavailable."""
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text = complete(self._params.query, self._params.history)
-        keys = list(dict.fromkeys(term_keys(self._agent_id, text)))
-        vector, statistics = await asyncio.gather(self._vector(text), self._statistics(keys))
+        vector, (keys, statistics) = await asyncio.gather(self._vector(text), self._words(text))
         request = self._request(keys, vector, statistics)
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)
@@ -81,7 +84,6 @@ class Search:
                 self._agent_id, [each.memory_id for each in ranking.ranked]
             )
         ranked = [(each, records[each.memory_id]) for each in ranking.ranked if each.memory_id in records]
-        self._parts.accesses.note(self._agent_id, [each.memory_id for each, _ in ranked], self._parts.clock())
         return SearchResult(ranked, self._receipt(found, list(ranking.dropped), text))
 
     async def _vector(self, text: str) -> NDArray[np.float32] | None:
@@ -94,6 +96,8 @@ class Search:
                 vectors = await self._parts.embedder.embed([text], "query")
         except DependencyUnavailable:
             self._degraded.append(WORDS_ONLY)
+            if self._params.min_score is not None:
+                self._degraded.append(NO_MIN_SCORE)
             return None
         first: NDArray[np.float32] = vectors[0]
         return first
@@ -107,9 +111,17 @@ class Search:
             )
         return np.asarray(given, dtype=np.float32)
 
-    async def _statistics(self, keys: list[int]) -> LexicalStatistics:
+    async def _words(self, text: str) -> tuple[list[int], LexicalStatistics]:
+        """The query's rarest terms, and in how many of the agent's memories each stands."""
         with self._steps("statistics"):
-            return await self._parts.vectors.statistics(self._agent_id, keys)
+            keys = await self._keys(text)
+            statistics = await self._parts.vectors.statistics(self._agent_id, keys)
+        return rarest(keys, statistics.document_frequency, MAX_QUERY_TERMS), statistics
+
+    async def _keys(self, text: str) -> list[int]:
+        if len(text) <= THREAD_ABOVE_CHARS:
+            return term_keys(self._agent_id, text)
+        return await asyncio.to_thread(term_keys, self._agent_id, text)
 
     def _request(
         self, keys: list[int], vector: NDArray[np.float32] | None, statistics: LexicalStatistics

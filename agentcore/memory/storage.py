@@ -31,6 +31,10 @@ _LISTS = {
     "access_count": "list_by_access_count",
 }
 DELETE_CHUNK = 5_000
+_WORKING = sql.SQL("m.memory_id, m.version, m.token_count")
+_WHOLE_WORKING = sql.SQL(
+    "m.memory_id, m.version, m.token_count, m.memory_type, m.content, m.timestamp, m.speaker, m.created_at"
+)
 
 
 def mint_memory_id() -> UUID:
@@ -49,7 +53,6 @@ class NewMemory:
     links: Sequence[Link] = field(default_factory=tuple)
     idempotency_key: str | None = None
     request_digest: bytes = b""
-    force: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,17 @@ class Change:
     trace_id: str | None
     before: Mapping[str, Any] | None = None
     after: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Tombstone:
+    """Where an archived memory's copy is, and how to know it is whole."""
+
+    memory_id: UUID
+    version: int
+    object_key: str
+    sha256: bytes
+    size_bytes: int
 
 
 class MemoryTransaction:
@@ -129,7 +143,6 @@ class MemoryTransaction:
     def _columns(self, memory: NewMemory) -> dict[str, Any]:
         columns = {**memory.columns, "agent_id": self._agent_id, "memory_id": memory.memory_id}
         columns["embedding"] = _vector(columns["embedding"])
-        columns["embedding_model"] = columns["embedding_model"] if columns["embedding"] is not None else None
         for name in ("actions", "outcome", "action_outcomes"):
             columns[name] = Jsonb(columns[name]) if columns[name] not in (None, []) else None
         for name in ("metadata", "provenance"):
@@ -201,12 +214,40 @@ class MemoryTransaction:
             await self._rows("delete_matching_memories", filter=Jsonb(conditions), limit=limit)
         )
 
-    async def delete_archived(self, memory_id: UUID, version: int, tombstone: Mapping[str, Any]) -> list[Row]:
-        """Remove a memory that is still the archived version, and leave a tombstone; its row, or none."""
-        rows = await self._rows("delete_archived_version", memory_id=memory_id, version=version)
-        if rows:
-            await self._run("insert_tombstone", memory_id=memory_id, version=version, **tombstone)
+    async def claim_layer(self, memory_type: str) -> bool:
+        """Whether this transaction alone prunes the layer now."""
+        return bool((await self._rows("claim_layer", memory_type=memory_type))[0]["claimed"])
+
+    async def hold_prunable(self, versions: Mapping[UUID, int]) -> list[UUID]:
+        """Which of these still stand in their version, unpinned; nobody changes them before the end."""
+        rows = await self._rows(
+            "hold_prunable", memory_ids=list(versions), versions=list(versions.values())
+        )
+        return [row["memory_id"] for row in rows]
+
+    async def whole_rows(self, memory_ids: Sequence[UUID]) -> list[Row]:
+        """Rows with vector, history and links, as the archive keeps them."""
+        return await self._rows("archive_rows", memory_ids=list(memory_ids))
+
+    async def delete_versions(self, versions: Mapping[UUID, int]) -> list[Row]:
+        """Remove memories that still stand in this version, unpinned; a row for each."""
+        rows = await self._rows(
+            "delete_versions", memory_ids=list(versions), versions=list(versions.values())
+        )
         return await self._forget(rows)
+
+    async def bury(self, tombstones: Sequence[Tombstone], memory_type: str, reason: str) -> None:
+        """Remember where removed memories' copies are."""
+        await self._run(
+            "insert_tombstones",
+            memory_type=memory_type,
+            reason=reason,
+            memory_ids=[each.memory_id for each in tombstones],
+            versions=[each.version for each in tombstones],
+            object_keys=[each.object_key for each in tombstones],
+            sha256s=[each.sha256 for each in tombstones],
+            sizes_bytes=[each.size_bytes for each in tombstones],
+        )
 
     async def _forget(self, rows: list[Row]) -> list[Row]:
         if rows:
@@ -242,9 +283,15 @@ class MemoryStorage:
         async with self._database.transaction(agent_id) as connection:
             yield MemoryTransaction(connection, agent_id)
 
-    async def _read(self, agent_id: str, name: str, **values: Any) -> list[Row]:
-        async with self._database.transaction(agent_id, read=True) as connection:
-            cursor = await connection.execute(query(name), {"agent_id": agent_id, **values})
+    async def _read(self, agent_id: str, name: str, *, primary: bool = False, **values: Any) -> list[Row]:
+        return await self._fetch(agent_id, query(name), values, primary=primary)
+
+    async def _fetch(
+        self, agent_id: str, statement: sql.SQL | sql.Composed, values: Mapping[str, Any], *, primary: bool
+    ) -> list[Row]:
+        """What a write is decided on, or a copy made from, needs the primary: a replica may lag behind."""
+        async with self._database.transaction(agent_id, read=not primary) as connection:
+            cursor = await connection.execute(statement, {"agent_id": agent_id, **values})
             return cast(list[Row], await cursor.fetchall())
 
     async def get(self, agent_id: str, memory_ids: Sequence[UUID]) -> dict[UUID, MemoryRecord]:
@@ -266,18 +313,8 @@ class MemoryStorage:
         """Ids and places of one page, in order."""
         direction, beyond = _DIRECTIONS[descending]
         statement = shaped_query(_LISTS[order_by], direction=direction, beyond=beyond)
-        async with self._database.transaction(agent_id, read=True) as connection:
-            cursor = await connection.execute(
-                statement,
-                {
-                    "agent_id": agent_id,
-                    "filter": Jsonb(conditions),
-                    "place": place,
-                    "after_id": after_id,
-                    "limit": limit,
-                },
-            )
-            return cast(list[Row], await cursor.fetchall())
+        values = {"filter": Jsonb(conditions), "place": place, "after_id": after_id, "limit": limit}
+        return await self._fetch(agent_id, statement, values, primary=False)
 
     async def count(self, agent_id: str, conditions: Mapping[str, Any]) -> int:
         """How many memories match."""
@@ -291,26 +328,33 @@ class MemoryStorage:
         """Links, archived memories and accesses of the agent."""
         return (await self._read(agent_id, "agent_statistics"))[0]
 
-    async def working_rows(self, agent_id: str, task_id: str, ttl_seconds: int) -> list[Row]:
-        """A task's working memory as its rows tell it, newest first."""
-        return await self._read(agent_id, "working_rows", task_id=task_id, ttl_seconds=ttl_seconds)
-
-    async def confirm_working(
-        self, agent_id: str, task_id: str, memory_ids: Sequence[UUID]
-    ) -> dict[UUID, int]:
-        """Which copied memories of a task still stand, with their versions."""
-        rows = await self._read(
-            agent_id, "confirm_working_rows", task_id=task_id, memory_ids=list(memory_ids)
-        )
-        return {row["memory_id"]: int(row["version"]) for row in rows}
+    async def working_rows(
+        self,
+        agent_id: str,
+        task_id: str,
+        ttl_seconds: int,
+        conditions: Mapping[str, Any] | None = None,
+        *,
+        limit: int | None = None,
+        whole: bool = False,
+    ) -> list[Row]:
+        """A task's working memory, newest first, and which of it matches; with `whole`, its contents too."""
+        statement = shaped_query("working_rows", columns=_WHOLE_WORKING if whole else _WORKING)
+        values = {
+            "task_id": task_id,
+            "ttl_seconds": ttl_seconds,
+            "filter": Jsonb(conditions or {}),
+            "limit": limit,
+        }
+        return await self._fetch(agent_id, statement, values, primary=True)
 
     async def prunable(self, agent_id: str, memory_type: str) -> list[Row]:
         """Everything a pruning strategy decides on."""
-        return await self._read(agent_id, "pruning_candidates", memory_type=memory_type)
+        return await self._read(agent_id, "pruning_candidates", primary=True, memory_type=memory_type)
 
     async def whole_rows(self, agent_id: str, memory_ids: Sequence[UUID]) -> list[Row]:
         """Rows with vector, history and links, as the archive keeps them."""
-        return await self._read(agent_id, "archive_rows", memory_ids=list(memory_ids))
+        return await self._read(agent_id, "archive_rows", primary=True, memory_ids=list(memory_ids))
 
 
 def as_record(row: Row) -> MemoryRecord:

@@ -7,16 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams, NotFound
+from agentcore.errors import AgentCoreError, Conflict, DependencyUnavailable, InvalidParams, NotFound
 from agentcore.memory.api import Caller
-from agentcore.memory.intake import Draft, Source, draft, is_same, is_timed
+from agentcore.memory.embeddings import refused_by
+from agentcore.memory.intake import Draft, Source, draft, is_long_work, is_same
 from agentcore.memory.params import StoreParams, StoreResult
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.refusals import NOT_EMBEDDED, REFUSED, embed_each
 from agentcore.memory.storage import MemoryTransaction, NewMemory, Row, mint_memory_id
 from agentcore.memory.working import WorkingEntry
-
-THREAD_ABOVE_ITEMS, THREAD_ABOVE_CHARS = 4, 20_000
-NOT_EMBEDDED = "embedding: the embedder does not answer; the memory is kept and embedded later"
 
 
 class Storing:
@@ -29,56 +28,70 @@ class Storing:
         self._results: list[StoreResult | None] = [None] * len(items)
         self._stored: list[NewMemory] = []
         self._reinforced: list[UUID] = []
+        self.errors: dict[int, AgentCoreError] = {}
         self.degraded: list[str] = []
 
     async def run(self) -> list[StoreResult]:
-        """Store what is worth it. Raises InvalidParams, NotFound (a linked memory), DependencyUnavailable."""
+        """Store what is worth it; `errors` then says what was at fault with single items.
+
+        Raises DependencyUnavailable.
+        """
         drafts = await self._drafts()
-        worthy = [index for index, each in enumerate(drafts) if each.reason is None]
-        for index, each in enumerate(drafts):
+        for index, each in drafts.items():
             if each.reason is not None:
                 self._results[index] = StoreResult(
                     success=False, memory_id=None, status="rejected", reason=each.reason
                 )
-        await self._answer_known_keys(drafts, worthy)
-        fresh = [index for index in worthy if self._results[index] is None]
-        await self._embed([drafts[index] for index in fresh])
-        await self._write(drafts, fresh)
+        await self._answer_known_keys(self._open(drafts))
+        await self._embed(list(self._open(drafts).values()))
+        await self._write(self._open(drafts))
         await self._remember_tasks()
         if self._reinforced:
             self._parts.accesses.note(self._caller.agent_id, self._reinforced, self._parts.clock())
         return [result for result in self._results if result is not None]
 
-    async def _drafts(self) -> list[Draft]:
+    def _open(self, drafts: Mapping[int, Draft]) -> dict[int, Draft]:
+        """The drafts that have no answer yet."""
+        return {index: each for index, each in drafts.items() if self._results[index] is None}
+
+    def _refuse(self, index: int, error: AgentCoreError) -> None:
+        """Answer one item with what is wrong with it; the others go on."""
+        self.errors[index] = error
+        missing = error.data.get("memory_id")
+        reason = error.message if missing is None else f"{error.message.rstrip('.')}: {missing}"
+        self._results[index] = StoreResult(
+            success=False, memory_id=None, status="rejected", reason=reason, code=int(error.code)
+        )
+
+    async def _drafts(self) -> dict[int, Draft]:
+        """The drafts of the items that can be stored at all."""
+        long = is_long_work(sum(map(_chars, self._items)), len(self._items))
+        made = await asyncio.to_thread(self._make_drafts) if long else self._make_drafts()
+        for index, each in enumerate(made):
+            if isinstance(each, InvalidParams):
+                self._refuse(index, each)
+        return {index: each for index, each in enumerate(made) if isinstance(each, Draft)}
+
+    def _make_drafts(self) -> list[Draft | InvalidParams]:
         source = Source(
             self._caller.agent_id, self._caller.token_id, self._caller.trace_id, self._caller.a2a_context
         )
-
-        def make() -> list[Draft]:
-            return [
-                draft(
+        made: list[Draft | InvalidParams] = []
+        for item in self._items:
+            try:
+                self._check_vector(item)
+                each = draft(
                     item,
                     source,
                     now=self._parts.clock(),
                     count_tokens=self._parts.count_tokens,
                     working_ttl_seconds=self._parts.working.ttl_seconds,
                 )
-                for item in self._items
-            ]
-
-        for item in self._items:
-            self._check_vector(item)
-        return await asyncio.to_thread(make) if self._is_long_work() else make()
-
-    def _is_long_work(self) -> bool:
-        """Whether deriving the fields would hold up the event loop."""
-        chars = sum(len(item.content or "") for item in self._items)
-        chars += sum(
-            len(item.interaction.query or "") + len(item.interaction.response or "")
-            for item in self._items
-            if item.interaction is not None
-        )
-        return len(self._items) > THREAD_ABOVE_ITEMS or chars > THREAD_ABOVE_CHARS
+            except InvalidParams as error:
+                made.append(error)
+            else:
+                made.append(each)
+        return made
 
     def _check_vector(self, item: StoreParams) -> None:
         dimensions = self._parts.policy.embedding_dimensions
@@ -88,64 +101,72 @@ class Storing:
                 data={"field": "embedding"},
             )
 
-    async def _answer_known_keys(self, drafts: Sequence[Draft], worthy: Sequence[int]) -> None:
+    async def _answer_known_keys(self, drafts: Mapping[int, Draft]) -> None:
         """Known keys need no embedding: a resumed import passes over what it has stored at full speed."""
-        keys = {
-            each.params.idempotency_key: index
-            for index, each in enumerate(drafts)
-            if index in set(worthy) and each.params.idempotency_key is not None
-        }
+        keys = {each.params.idempotency_key for each in drafts.values()} - {None}
         if not keys:
             return
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            known = await transaction.known_keys(list(keys))
-        for index in worthy:
-            row = known.get(drafts[index].params.idempotency_key or "")
+            known = await transaction.known_keys([key for key in keys if key is not None])
+        for index, each in drafts.items():
+            row = known.get(each.params.idempotency_key or "")
             if row is not None:
-                self._results[index] = self._answer_of_key(drafts[index], row)
+                self._answer_of_key(index, each, row)
 
-    def _answer_of_key(self, each: Draft, row: Mapping[str, Any]) -> StoreResult:
+    def _answer_of_key(self, index: int, each: Draft, row: Mapping[str, Any]) -> None:
         if bytes(row["request_digest"]) == each.digest:
-            return StoreResult(success=True, memory_id=row["memory_id"], status="existing")
-        message = "this idempotency_key was used for another request"
-        if len(self._items) == 1:
-            raise Conflict(message, data={"field": "idempotency_key"})
-        return StoreResult(success=False, memory_id=None, status="rejected", reason=f"conflict: {message}")
+            self._results[index] = StoreResult(success=True, memory_id=row["memory_id"], status="existing")
+        else:
+            message = "this idempotency_key was used for another request"
+            self._refuse(index, Conflict(message, data={"field": "idempotency_key"}))
 
     async def _embed(self, drafts: Sequence[Draft]) -> None:
-        embedder = self._parts.embedder
+        """Fill in the vectors. What stays without one the maintenance embeds, unless it was refused."""
+        embedder, model = self._parts.embedder, self._parts.vector_model
         waiting = [each for each in drafts if each.columns["embedding"] is None]
         for each in drafts:
-            each.columns["embedding_model"] = self._parts.vector_model
+            each.columns["embedding_model"] = None if each.columns["embedding"] is None else model
         if embedder is None or not waiting:
             return
         try:
-            vectors = await embedder.embed([each.embedding_text for each in waiting], "document")
+            vectors = await embed_each(embedder, [each.embedding_text for each in waiting], "document")
         except DependencyUnavailable:
             self.degraded.append(NOT_EMBEDDED)
             return
         for each, vector in zip(waiting, vectors, strict=True):
             each.columns["embedding"] = vector
+            each.columns["embedding_model"] = refused_by(model) if vector is None else model
+        if any(vector is None for vector in vectors):
+            self.degraded.append(REFUSED)
 
-    async def _write(self, drafts: Sequence[Draft], fresh: Sequence[int]) -> None:
-        if not fresh:
+    async def _write(self, drafts: Mapping[int, Draft]) -> None:
+        if not drafts:
             return
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            await _check_targets(transaction, [drafts[index] for index in fresh])
-            memories = {index: _new_memory(drafts[index]) for index in fresh}
+            await self._check_targets(transaction, drafts)
+            drafts = self._open(drafts)
+            memories = {index: _new_memory(each) for index, each in drafts.items()}
+            # Of one key given twice the first item claims it.
+            claims = {memory.idempotency_key: memory for memory in reversed(list(memories.values()))}
             taken = await transaction.claim_keys(
-                list(
-                    {memory.idempotency_key: memory for memory in reversed(list(memories.values()))}.values()
-                ),
-                self._parts.policy.idempotency_ttl_seconds,
+                list(claims.values()), self._parts.policy.idempotency_ttl_seconds
             )
             same = await transaction.same_texts(
-                drafts[index].columns["content_hash"] for index in fresh if not drafts[index].params.force
+                each.columns["content_hash"] for each in drafts.values() if not each.params.force
             )
             claimed: dict[str, tuple[NewMemory, UUID]] = {}
-            for index in fresh:
-                await self._place(transaction, index, drafts[index], memories[index], taken, same, claimed)
+            for index, each in drafts.items():
+                await self._place(transaction, index, each, memories[index], taken, same, claimed)
             await transaction.insert(self._stored)
+
+    async def _check_targets(self, transaction: MemoryTransaction, drafts: Mapping[int, Draft]) -> None:
+        """Refuse the items that name a memory that is not there."""
+        wanted = {index: _targets(each.params) for index, each in drafts.items()}
+        existing = await transaction.existing(set().union(*wanted.values()))
+        for index, targets in wanted.items():
+            missing = targets - existing
+            if missing:
+                self._refuse(index, NotFound(data={"memory_id": str(min(missing))}))
 
     async def _place(
         self,
@@ -160,17 +181,18 @@ class Storing:
         """Decide what one item becomes: an earlier key's memory, the same words again, or a new memory."""
         key = memory.idempotency_key
         if key is not None and key in taken:
-            self._results[index] = self._answer_of_key(each, taken[key])
+            self._answer_of_key(index, each, taken[key])
             return
         if key is not None and key in claimed:
             first, memory_id = claimed[key]
             row = {"request_digest": first.request_digest, "memory_id": memory_id}
-            self._results[index] = self._answer_of_key(each, row)
+            self._answer_of_key(index, each, row)
             return
         twin = None if each.params.force else _twin(each, same)
         if twin is None:
             self._stored.append(memory)
-            same.append({**memory.columns, "memory_id": memory.memory_id})
+            links = [link.model_dump() for link in each.params.links]
+            same.append({**memory.columns, "memory_id": memory.memory_id, "links": links})
             self._results[index] = StoreResult(success=True, memory_id=memory.memory_id, status="stored")
         else:
             self._reinforced.append(twin)
@@ -193,9 +215,9 @@ class Storing:
 
 
 def _twin(each: Draft, same: Sequence[Mapping[str, Any]]) -> UUID | None:
-    digest, timed = each.columns["content_hash"], is_timed(each.params)
+    digest = each.columns["content_hash"]
     for row in same:
-        if bytes(row["content_hash"]) == digest and is_same(row, each.columns, timed=timed):
+        if bytes(row["content_hash"]) == digest and is_same(row, each):
             found: UUID = row["memory_id"]
             return found
     return None
@@ -203,17 +225,18 @@ def _twin(each: Draft, same: Sequence[Mapping[str, Any]]) -> UUID | None:
 
 def _new_memory(each: Draft) -> NewMemory:
     params = each.params
-    return NewMemory(
-        mint_memory_id(), each.columns, params.links, params.idempotency_key, each.digest, params.force
-    )
+    return NewMemory(mint_memory_id(), each.columns, params.links, params.idempotency_key, each.digest)
 
 
-async def _check_targets(transaction: MemoryTransaction, drafts: Sequence[Draft]) -> None:
-    wanted = {link.target_id for each in drafts for link in each.params.links}
-    wanted |= {each.params.parent_memory_id for each in drafts if each.params.parent_memory_id is not None}
-    missing = wanted - await transaction.existing(wanted)
-    if missing:
-        raise NotFound(data={"memory_id": str(min(missing))})
+def _targets(params: StoreParams) -> set[UUID]:
+    parents = set() if params.parent_memory_id is None else {params.parent_memory_id}
+    return {link.target_id for link in params.links} | parents
+
+
+def _chars(item: StoreParams) -> int:
+    if item.interaction is None:
+        return len(item.content or "")
+    return len(item.interaction.query or "") + len(item.interaction.response or "")
 
 
 def _entry(memory: NewMemory) -> WorkingEntry:

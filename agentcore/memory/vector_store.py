@@ -32,7 +32,7 @@ PROBED_SHARE = 0.09
 
 
 def lists_for(rows: int) -> int:
-    """Into how many lists an ivfflat index on so many rows divides them: small ones, for recall at a low price.
+    """Into how many lists an ivfflat index divides so many rows: small ones, for recall at a low price.
 
     More than MAX_LISTS would need over 256 MB to train (it grows with their square).
     """
@@ -52,7 +52,6 @@ class SearchLimits:
     arm_candidates: int = 60
     leading_candidates: int = 20
     link_candidates: int = 20
-    max_probes: int = 400
 
 
 @dataclass(frozen=True)
@@ -157,15 +156,18 @@ class PgVectorStore:
         async with self._database.transaction(agent_id, read=True) as connection:
             counted = await (await connection.execute(query("lexical_totals"), values)).fetchone()
             exact = await (await connection.execute(query("vector_arm_exact"), values)).fetchall()
-            await self._look_through_index(connection, int(counted["memory_count"]) if counted else 0)
+            await self._look_through_index(
+                connection, int(counted["memory_count"]) if counted else 0, filtered=False
+            )
             indexed = await (await connection.execute(self._indexed_arm, values)).fetchall()
         wanted = {row["memory_id"] for row in exact}
         return len(wanted & {row["memory_id"] for row in indexed}) / len(wanted) if wanted else 1.0
 
-    async def _look_through_index(self, connection: Connection, rows: int) -> None:
+    async def _look_through_index(self, connection: Connection, rows: int, *, filtered: bool) -> None:
+        """A filter may leave few rows: the planner may then sort them, and the index is read to its end."""
         await connection.execute(
             query("search_settings"),
-            {"probes": str(probes_for(rows)), "max_probes": str(self._limits.max_probes)},
+            {"probes": str(probes_for(rows)), "sort": "on" if filtered else "off"},
         )
 
     async def _arms(
@@ -178,7 +180,8 @@ class PgVectorStore:
                 {**values, "term_keys": list(request.term_keys), "weights": list(request.term_weights)},
             )
         if mode == "indexed":
-            await self._look_through_index(connection, request.statistics.memory_count)
+            filtered = bool(set(request.conditions) - {"current"})
+            await self._look_through_index(connection, request.statistics.memory_count, filtered=filtered)
             cursors["vector"] = await connection.execute(self._indexed_arm, values)
             await connection.execute("SELECT set_config('enable_sort', 'on', true)")
         elif mode == "exact":
@@ -197,5 +200,5 @@ def _candidate(row: Row, request: SearchRequest) -> Candidate:
         words=bm25(request.scored_keys, row["term_keys"], request.statistics),
         access_count=row["access_count"],
         last_accessed=row["last_accessed"],
-        content_hash=bytes(row["content_hash"]),
+        text=(bytes(row["content_hash"]), row["speaker"], row["user_id"], row["namespace"]),
     )

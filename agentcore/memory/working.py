@@ -1,7 +1,7 @@
 """Working memory: a task's newest memories, copied in Redis with a time to live and a token budget.
 
 The rows in PostgreSQL are the record. A copy that is lost is made again from them; a copy that is stale is
-found out by its versions. So Redis failing makes an answer slower, never wrong.
+found out by comparing it with the rows. So Redis failing makes an answer slower, never wrong.
 """
 
 from __future__ import annotations
@@ -18,18 +18,21 @@ from redis.exceptions import RedisError
 
 from agentcore.memory.keys import encode_segment
 
+# How many memories a task's working memory holds at most, whatever its token budget.
+MAX_ENTRIES = 200
+
 # KEYS[1] the task; ARGV: ttl in seconds, token budget, "1" to make the copy or "0" to add to one,
-# then pairs of token count and entry, newest first. Answers 0 where there was nothing to add to.
+# most entries, then pairs of token count and entry, newest first. Answers 0 where it had nothing to do.
 _WRITE = """
-local key, ttl, budget, make = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
+local key, ttl, budget, make, most = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 local there = redis.call('EXISTS', key)
 if make == '0' and there == 0 then return 0 end
 if make == '1' and there == 1 then return 0 end
-for i = #ARGV - 1, 4, -2 do redis.call('LPUSH', key, ARGV[i] .. '|' .. ARGV[i + 1]) end
+for i = #ARGV - 1, 5, -2 do redis.call('LPUSH', key, ARGV[i] .. '|' .. ARGV[i + 1]) end
 local kept, used = 0, 0
 for _, entry in ipairs(redis.call('LRANGE', key, 0, -1)) do
     used = used + tonumber(string.match(entry, '^(%d+)|'))
-    if kept > 0 and used > budget then break end
+    if kept == most or (kept > 0 and used > budget) then break end
     kept = kept + 1
 end
 redis.call('LTRIM', key, 0, kept - 1)
@@ -98,7 +101,10 @@ class WorkingMemory:
         done = await _or_none(
             lambda: cast(
                 Awaitable[Any],
-                script(keys=[_key(agent_id, task_id)], args=[ttl_seconds, self.budget_tokens, make, *pairs]),
+                script(
+                    keys=[_key(agent_id, task_id)],
+                    args=[ttl_seconds, self.budget_tokens, make, MAX_ENTRIES, *pairs],
+                ),
             )
         )
         return bool(done)

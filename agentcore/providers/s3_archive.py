@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import boto3
@@ -14,6 +14,7 @@ from agentcore.errors import DependencyUnavailable, NotFound
 
 TIMEOUT_SECONDS = 10
 MAX_ATTEMPTS = 3
+WRITES_AT_ONCE = 8
 
 
 class S3Archive:
@@ -33,8 +34,17 @@ class S3Archive:
             ),
         )
 
-    async def write(self, key: str, data: bytes) -> None:
-        """Keep the bytes under the key."""
+    async def write(self, objects: Mapping[str, bytes]) -> None:
+        """Keep the bytes under their keys."""
+        slots = asyncio.Semaphore(WRITES_AT_ONCE)
+
+        async def put(key: str, data: bytes) -> None:
+            async with slots:
+                await self._put(key, data)
+
+        await asyncio.gather(*(put(key, data) for key, data in objects.items()))
+
+    async def _put(self, key: str, data: bytes) -> None:
         await self._call(
             lambda: self._client.put_object(
                 Bucket=self._bucket,

@@ -4,4 +4,4 @@ DROP TABLE memory_usage, memory_links, memory_history, idempotency_keys, archive
            lexical_terms, lexical_totals, lexical_deltas;
 DROP FUNCTION memory_matches(memories, jsonb);
 DROP TABLE memories;
-DROP FUNCTION json_texts(jsonb), json_folded_texts(jsonb);
+DROP FUNCTION json_texts(jsonb);

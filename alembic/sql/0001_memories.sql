@@ -46,6 +46,7 @@ CREATE TABLE memories (
     outcome           jsonb,
     action_outcomes   jsonb,
     entities          text[]      NOT NULL DEFAULT '{}',
+    entity_keys       text[]      NOT NULL DEFAULT '{}',
     facts             text[]      NOT NULL DEFAULT '{}',
     keywords          text[]      NOT NULL DEFAULT '{}',
     tags              text[]      NOT NULL DEFAULT '{}',
@@ -180,14 +181,11 @@ CREATE TABLE lexical_deltas (
     PRIMARY KEY (agent_id, delta_id)
 );
 
--- The one definition of the filters of DESIGN section 4; the keys are those of Filters.conditions().
+-- The one definition of the filters of DESIGN section 4; the keys are those of Filters.conditions(). Entities
+-- and keywords are compared case-folded, and folded by the service on both sides: a database's lower() differs.
 CREATE FUNCTION json_texts(value jsonb) RETURNS text[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN ARRAY(SELECT jsonb_array_elements_text(value));
-
-CREATE FUNCTION json_folded_texts(value jsonb) RETURNS text[]
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN ARRAY(SELECT lower(jsonb_array_elements_text(value)));
 
 CREATE FUNCTION memory_matches(m memories, filter jsonb) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
@@ -201,12 +199,8 @@ CREATE FUNCTION memory_matches(m memories, filter jsonb) RETURNS boolean
        AND (filter ->> 'after' IS NULL OR m.timestamp >= (filter ->> 'after')::timestamptz)
        AND (filter ->> 'before' IS NULL OR m.timestamp < (filter ->> 'before')::timestamptz)
        AND (filter -> 'tags' IS NULL OR m.tags && json_texts(filter -> 'tags'))
-       AND (filter -> 'entities' IS NULL
-            OR string_to_array(lower(array_to_string(m.entities, E'\x1f')), E'\x1f')
-               && json_folded_texts(filter -> 'entities'))
-       AND (filter -> 'keywords' IS NULL
-            OR string_to_array(lower(array_to_string(m.keywords, E'\x1f')), E'\x1f')
-               && json_folded_texts(filter -> 'keywords'))
+       AND (filter -> 'entities' IS NULL OR m.entity_keys && json_texts(filter -> 'entities'))
+       AND (filter -> 'keywords' IS NULL OR m.keywords && json_texts(filter -> 'keywords'))
        AND (filter ->> 'min_importance' IS NULL
             OR m.relevance_score >= (filter ->> 'min_importance')::real)
        AND (filter ->> 'current' IS NULL OR m.superseded_by IS NULL)

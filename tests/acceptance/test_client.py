@@ -75,7 +75,7 @@ async def live_a_little(memory: MemoryApi) -> None:
     assert (await memory.complete_task(CompleteTaskParams(task_id="breakfast"))).cleared_count == 1
     pruned = await memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=1))
     assert pruned.pruned_count == 1
-    assert (await memory.delete(DeleteParams(confirm=True))).deleted_count == 2
+    assert (await memory.delete(DeleteParams(all=True, confirm=True))).deleted_count == 2
 
 
 async def test_a_memory_lives_its_whole_life_over_http(memory: MemoryClient) -> None:

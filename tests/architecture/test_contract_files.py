@@ -166,5 +166,5 @@ def test_the_schemas_judge_params() -> None:
     assert not valid("memory.retrieve.params", {"query": "tea", "colour": "red"})
     assert not valid("memory.retrieve.params", {})
     assert valid("memory.update.result", {
-        "success": True, "memory_id": "018f0000-0000-7000-8000-000000000000", "version": 2})
+        "success": True, "memory_id": "018f0000-0000-7000-8000-000000000000", "version": 2, "receipt": {}})
     assert not valid("memory.update.result", {"success": True})

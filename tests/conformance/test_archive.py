@@ -11,7 +11,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from agentcore.errors import DependencyUnavailable, NotFound
-from agentcore.memory.archival import Archive, DirectoryArchive, archive_memory
+from agentcore.memory.archival import Archive, DirectoryArchive, archive_memories
 from agentcore.providers.s3_archive import S3Archive
 
 
@@ -42,9 +42,10 @@ def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Archive:
 
 async def test_what_is_written_is_read_back_and_written_over(archive: Archive) -> None:
     await archive.check()
-    await archive.write("agent/one.json", b"first")
-    await archive.write("agent/one.json", b"second")
+    await archive.write({"agent/one.json": b"first", "agent/two.json": b"other"})
+    await archive.write({"agent/one.json": b"second"})
     assert await archive.read("agent/one.json") == b"second"
+    assert await archive.read("agent/two.json") == b"other"
 
 
 async def test_what_is_not_there_is_not_found(archive: Archive) -> None:
@@ -54,9 +55,21 @@ async def test_what_is_not_there_is_not_found(archive: Archive) -> None:
 
 async def test_a_memory_is_archived_under_its_agent_and_id(archive: Archive) -> None:
     memory_id = uuid4()
-    kept = await archive_memory(archive, "../agent", {"memory_id": memory_id, "content": "héron"})
+    [kept] = await archive_memories(archive, "../agent", [{"memory_id": memory_id, "content": "héron"}])
     assert kept.object_key == f"%2E%2E%2Fagent/{memory_id}.json"
     assert kept.size_bytes == len(await archive.read(kept.object_key))
+
+
+class Forgetful(DirectoryArchive):
+    """A disk that gives back other bytes than it took."""
+
+    async def read(self, key: str) -> bytes:
+        return (await super().read(key))[:-1]
+
+
+async def test_a_copy_that_does_not_read_back_whole_is_no_copy(tmp_path: Path) -> None:
+    with pytest.raises(DependencyUnavailable, match="other bytes"):
+        await archive_memories(Forgetful(tmp_path), "agent", [{"memory_id": uuid4(), "content": "heron"}])
 
 
 async def test_a_directory_that_cannot_be_used_is_a_dependency(tmp_path: Path) -> None:
@@ -65,7 +78,7 @@ async def test_a_directory_that_cannot_be_used_is_a_dependency(tmp_path: Path) -
     with pytest.raises(DependencyUnavailable):
         await archive.check()
     with pytest.raises(DependencyUnavailable):
-        await archive.write("agent/one.json", b"x")
+        await archive.write({"agent/one.json": b"x"})
 
 
 async def test_a_missing_bucket_is_a_dependency(bucket: tuple[str, str]) -> None:
@@ -73,7 +86,7 @@ async def test_a_missing_bucket_is_a_dependency(bucket: tuple[str, str]) -> None
     with pytest.raises(DependencyUnavailable):
         await archive.check()
     with pytest.raises(DependencyUnavailable, match="NoSuchBucket"):
-        await archive.write("agent/one.json", b"x")
+        await archive.write({"agent/one.json": b"x"})
 
 
 async def test_an_endpoint_that_does_not_answer_is_a_dependency(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from uuid import UUID
+from uuid import UUID, uuid4
 
+import psycopg
 import pytest
+from psycopg import sql
 from redis.asyncio import Redis
 
+from agentcore import migration
 from agentcore.memory.api import Caller
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.params import (
@@ -15,10 +19,15 @@ from agentcore.memory.params import (
     ContextParams,
     ContextResult,
     DeleteParams,
+    PruneParams,
+    StoreBatchParams,
+    StoreParams,
     UpdateParams,
 )
-from agentcore.memory.working import WorkingMemory
-from tests.fixtures.memory import Agent
+from agentcore.memory.working import MAX_ENTRIES, WorkingMemory
+from agentcore.runtime import open_runtime
+from tests.fixtures.memory import Agent, settings_for
+from tests.fixtures.services import Services
 
 
 async def context(agent: Agent, query: str = "what are we doing", **values: object) -> ContextResult:
@@ -32,6 +41,20 @@ def redis_of(agent: Agent) -> Redis:
 
 def key_of(agent: Agent, task_id: str) -> str:
     return f"memory:working:{agent.agent_id}:{task_id}"
+
+
+def without_redis(agent: Agent, budget_tokens: int = 4_000) -> MemoryManager:
+    """The same memory where Redis does not answer: the rows alone speak."""
+    gone = WorkingMemory(
+        Redis.from_url("unix:///nonexistent/redis.sock"), ttl_seconds=3_600, budget_tokens=budget_tokens
+    )
+    return MemoryManager(replace(agent.runtime.parts, working=gone), Caller(agent.agent_id))
+
+
+def task_section(result: ContextResult) -> str:
+    """The part under "Current Task Context"; empty if there is none."""
+    _, _, rest = result.context.partition("## Current Task Context")
+    return rest.partition("\n## ")[0]
 
 
 async def test_the_three_sections_hold_what_belongs_there_with_an_exact_count(agent: Agent) -> None:
@@ -73,11 +96,7 @@ async def test_the_copy_in_redis_has_the_time_to_live_and_survives_losing_redis(
 
 async def test_without_redis_the_rows_answer_and_the_receipt_says_so(agent: Agent) -> None:
     await agent.stored_id("Drafted the first chapter.", task_id="book")
-    gone = WorkingMemory(
-        Redis.from_url("unix:///nonexistent/redis.sock"), ttl_seconds=3_600, budget_tokens=4_000
-    )
-    degraded = MemoryManager(replace(agent.runtime.parts, working=gone), Caller(agent.agent_id))
-    result = await degraded.get_context(ContextParams(query="chapter", task_id="book"))
+    result = await without_redis(agent).get_context(ContextParams(query="chapter", task_id="book"))
     assert "## Current Task Context" in result.context
     assert any("Redis does not answer" in each for each in result.receipt.degraded)
 
@@ -127,14 +146,177 @@ async def test_working_memory_is_bounded_by_its_token_budget(agent: Agent) -> No
     assert await redis_of(agent).llen(key_of(agent, "w")) < 20
 
 
-async def test_filters_narrow_the_search_and_not_the_task(agent: Agent) -> None:
-    await agent.stored_id("Task note about pears.", task_id="fruit")
-    await agent.stored_id("Pears ripen in autumn.", memory_type="semantic", tags=["food"])
-    await agent.stored_id("Pears were sold out.", memory_type="semantic", tags=["shop"])
-    result = await context(agent, "pears", task_id="fruit", tags=["food"])
-    assert "Task note" in result.context
-    assert "ripen" in result.context
-    assert "sold out" not in result.context
+async def test_a_memory_that_redis_missed_is_in_the_next_context(agent: Agent) -> None:
+    await agent.stored_id("Drafted the first chapter.", task_id="book")
+    await context(agent, task_id="book")
+    await without_redis(agent).store(StoreParams(content="Drafted the second chapter.", task_id="book"))
+    assert "second chapter" in task_section(await context(agent, task_id="book"))
+    assert await redis_of(agent).llen(key_of(agent, "book")) == 2
+
+
+async def test_a_copy_made_before_the_newest_memory_was_there_is_not_believed(agent: Agent) -> None:
+    await agent.stored_id("Drafted the first chapter.", task_id="book")
+    await agent.stored_id("Drafted the second chapter.", task_id="book")
+    await context(agent, task_id="book")
+    await redis_of(agent).lpop(key_of(agent, "book"))
+    assert "second chapter" in task_section(await context(agent, task_id="book"))
+
+
+async def test_the_budget_keeps_the_newest_by_time_in_whatever_order_they_came(agent: Agent) -> None:
+    small = WorkingMemory(redis_of(agent), ttl_seconds=3_600, budget_tokens=60)
+    memory = MemoryManager(replace(agent.runtime.parts, working=small), Caller(agent.agent_id))
+    params = ContextParams(query="workshop", task_id="w")
+    for day in (8, 9, 7, 3, 5, 1, 2, 6, 4):
+        await memory.store(
+            StoreParams.model_validate(
+                {
+                    "content": f"Step {day} took place in the workshop at noon.",
+                    "task_id": "w",
+                    "timestamp": f"2026-01-0{day}T12:00:00Z",
+                }
+            )
+        )
+        from_the_copy = await memory.get_context(params)
+        from_the_rows = await without_redis(agent, budget_tokens=60).get_context(params)
+        assert task_section(from_the_copy) == task_section(from_the_rows)
+    assert "Step 9" in task_section(from_the_copy)
+    assert "Step 1 " not in task_section(from_the_copy)
+
+
+async def test_a_copy_that_is_whole_is_used_and_not_made_again(agent: Agent) -> None:
+    await agent.stored_id("Drafted the first chapter.", task_id="book")
+    await context(agent, task_id="book")
+    await agent.stored_id("Drafted the second chapter.", task_id="book")
+    await redis_of(agent).expire(key_of(agent, "book"), 500)
+    await context(agent, task_id="book")
+    assert 400 < await redis_of(agent).ttl(key_of(agent, "book")) <= 500
+
+
+async def test_a_copy_holds_as_many_memories_as_are_read_from_the_rows(agent: Agent) -> None:
+    items = [StoreParams(content=f"Step {n} done.", task_id="w") for n in range(MAX_ENTRIES)]
+    await agent.memory.store_batch(StoreBatchParams(items=items))
+    await context(agent, task_id="w")
+    await agent.stored_id("One step more.", task_id="w")
+    assert await redis_of(agent).llen(key_of(agent, "w")) == MAX_ENTRIES
+    result = await context(agent, task_id="w")
+    assert result.receipt.candidates["working"] == MAX_ENTRIES
+    assert "One step more" in task_section(result)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"namespace": "beta"},
+        {"user_id": "u2"},
+        {"memory_types": ["semantic"]},
+        {"session_id": "s2"},
+        {"tags": ["food", "other"]},
+        {"min_importance": 0.8},
+        {"after": "2026-01-02T00:00:00Z"},
+        {"namespace": "beta", "user_id": "u2", "memory_types": ["semantic"]},
+    ],
+    ids=lambda filters: "+".join(filters),
+)
+async def test_filters_hold_for_working_memory_too(agent: Agent, filters: dict[str, object]) -> None:
+    await agent.stored_id(
+        "Pears for the first customer.",
+        task_id="fruit",
+        namespace="alpha",
+        user_id="u1",
+        session_id="s1",
+        tags=["shop"],
+        timestamp="2026-01-01T10:00:00Z",
+    )
+    await agent.stored_id(
+        "Pears ripen in autumn.",
+        task_id="fruit",
+        namespace="beta",
+        user_id="u2",
+        session_id="s2",
+        tags=["food"],
+        memory_type="semantic",
+        importance=0.9,
+        timestamp="2026-01-03T10:00:00Z",
+    )
+    for _ in ("from the rows", "from the copy"):
+        narrowed = await context(agent, "pears", task_id="fruit", **filters)
+        assert "ripen" in task_section(narrowed)
+        assert "first customer" not in narrowed.context
+        assert narrowed.receipt.candidates["working"] == 1
+    assert "first customer" in task_section(await context(agent, "pears", task_id="fruit"))
+
+
+async def test_a_task_as_of_a_time_holds_nothing_later(agent: Agent) -> None:
+    await agent.stored_id("Poured the foundation.", task_id="house", timestamp="2026-01-01T10:00:00Z")
+    await agent.stored_id("Raised the walls.", task_id="house", timestamp="2026-01-03T10:00:00Z")
+    await context(agent, task_id="house")
+    then = await context(agent, task_id="house", as_of="2026-01-02T00:00:00Z")
+    assert "foundation" in task_section(then)
+    assert "walls" not in then.context
+    long_before = await context(agent, task_id="house", as_of="2020-01-01T00:00:00Z")
+    assert long_before.context == ""
+
+
+@pytest.fixture
+def lagging_replica(services: Services) -> Iterator[str]:
+    """A replica that has not replayed anything yet: the schema without a row."""
+    name = f"replica_{uuid4().hex}"
+    superuser_url = services.superuser_url()
+    with psycopg.connect(superuser_url, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {} OWNER agentcore").format(sql.Identifier(name)))
+    with psycopg.connect(superuser_url.replace("/postgres?", f"/{name}?"), autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION vector")
+    url = services.database_url.replace("/agentcore?", f"/{name}?")
+    migration.upgrade(url)
+    yield url
+    with psycopg.connect(superuser_url, autocommit=True) as connection:
+        connection.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
+
+
+async def test_a_replica_that_lags_takes_nothing_from_a_task_nor_stops_a_change(
+    services: Services, lagging_replica: str
+) -> None:
+    async with open_runtime(settings_for(services, database_read_url=lagging_replica)) as running:
+        agent = Agent(running)
+        memory_id = await agent.stored_id("Drafted the first chapter.", task_id="book")
+        for _ in ("from the rows", "from the copy"):
+            assert "first chapter" in task_section(await context(agent, task_id="book"))
+        assert await redis_of(agent).llen(key_of(agent, "book")) == 1
+        change = {"memory_id": memory_id, "updates": {"content": "Drafted the preface."}}
+        assert (await agent.memory.update(UpdateParams.model_validate(change))).version == 2
+        going = await agent.memory.prune(
+            PruneParams.model_validate({"memory_layer": "episodic", "target": 1, "dry_run": True})
+        )
+        assert going.memory_ids == [memory_id]
+
+
+async def test_access_is_counted_for_what_the_context_gives_of_the_task_too(agent: Agent) -> None:
+    task = await agent.stored_id("Booked the hotel in Porto for the offsite.", task_id="trip")
+    others = [
+        await agent.stored_id(f"Offsite number {number} was held in Ghent, in house {number}.")
+        for number in range(20)
+    ]
+    result = await context(agent, "offsite", task_id="trip", max_tokens=120)
+    assert task in result.memory_ids
+    assert 1 < len(result.memory_ids) < 8
+    await agent.runtime.parts.accesses.flush(agent.runtime.parts.storage)
+    counts = {each: (await agent.get(each)).access_count for each in [task, *others]}
+    assert counts == {each: int(each in result.memory_ids) for each in [task, *others]}
+
+
+async def test_long_memories_are_not_counted_over_and_over(agent: Agent) -> None:
+    for number in range(3):
+        await agent.stored_id(f"Log {number} of the turbine. " * 3_000, task_id="t" if number else None)
+    counted: list[int] = []
+
+    def count(text: str) -> int:
+        counted.append(len(text))
+        return agent.runtime.parts.count_tokens(text)
+
+    counting = MemoryManager(replace(agent.runtime.parts, count_tokens=count), Caller(agent.agent_id))
+    result = await counting.get_context(ContextParams(query="turbine", task_id="t"))
+    assert result.token_count == agent.runtime.parts.count_tokens(result.context)
+    assert sum(counted) < 20_000
 
 
 async def test_explain_gives_the_score_terms_of_what_is_used(agent: Agent) -> None:

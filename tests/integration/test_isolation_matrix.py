@@ -33,7 +33,7 @@ from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.vector_store import PgVectorStore
 from agentcore.runtime import Runtime
 from agentcore.server import create_app
-from tests.fixtures.estates import MOMENT, SHARED, TEXTS, Estate, Strange, settle
+from tests.fixtures.estates import MOMENT, SHARED, TEXTS, Estate, Strange, clear, settle
 from tests.fixtures.memory import Agent
 from tests.fixtures.places import holdings
 from tests.fixtures.services import Services
@@ -57,9 +57,9 @@ def _stores(strange: Strange, own: Estate) -> list[StoreParams]:
     variants: list[dict[str, Any]] = [
         shared,  # the other's words, in the session of the same name
         {**shared, "timestamp": MOMENT, "idempotency_key": "k-0"},  # to the letter; the key is ours too
-        {**shared, "idempotency_key": f"only-{strange.own_name}"},
+        {**shared, "idempotency_key": f"only-{strange.word}"},
         {"content": f"Only {strange.word} knows the way to the cellar.", "timestamp": MOMENT,
-         "task_id": f"only-{strange.own_name}", "idempotency_key": f"only-{strange.own_name}"},
+         "task_id": f"only-{strange.word}", "idempotency_key": f"only-{strange.word}"},
     ]
     for each in strange.ids:
         variants.append({"content": "A child of theirs.", "parent_memory_id": each})
@@ -84,6 +84,11 @@ def _queries(strange: Strange) -> list[dict[str, Any]]:
         {"query": "and the other one?", "history": [{"content": text}], "asked_at": LATER},
         {"query": text, "query_vector": [1.0] * 64, "asked_at": LATER},
     ]
+
+
+def _tasks(strange: Strange, own: Estate) -> list[dict[str, Any]]:
+    return [{"query": "the cellar", "task_id": f"only-{word}", "asked_at": LATER}
+            for word in (strange.word, own.word)]
 
 
 def _updates(strange: Strange, own: Estate) -> list[UpdateParams]:
@@ -113,10 +118,11 @@ def _prunes(strange: Strange, own: Estate) -> list[PruneParams]:
 
 def _lists(strange: Strange, own: Estate) -> list[ask.ListParams]:
     orders: list[dict[str, Any]] = [
-        {**filters, "order_by": order_by} for filters in FILTERS
-        for order_by in ("timestamp", "importance", "access_count")]
+        {**filters, "order_by": order_by, "descending": descending, "limit": limit}
+        for filters in FILTERS for order_by in ("timestamp", "importance", "access_count")
+        for descending in (True, False) for limit in (2, 50)]
     pages: list[dict[str, Any]] = [{"cursor": strange.cursor}, {"cursor": strange.cursor, "limit": 2}]
-    return [ask.ListParams.model_validate(each) for each in [*orders, *pages]]
+    return [ask.ListParams.model_validate(each) for each in [*pages, *orders]]
 
 
 def _deletes(strange: Strange, own: Estate) -> list[ask.DeleteParams]:
@@ -134,7 +140,7 @@ MATRIX: dict[str, Row] = {
         RetrieveParams.model_validate({"k": 200, **each}) for each in _queries(strange)],
     "memory.get_context": lambda strange, own: [
         ask.ContextParams.model_validate({"max_tokens": 5_000, **each})
-        for each in [*_queries(strange), {"query": "the cellar", "task_id": f"only-{strange.own_name}"}]],
+        for each in [*_queries(strange), *_tasks(strange, own)]],
     "memory.update": _updates,
     "memory.prune": _prunes,
     "memory.get": lambda strange, own: [
@@ -145,7 +151,8 @@ MATRIX: dict[str, Row] = {
     "memory.stats": lambda strange, own: [ask.StatsParams()],
     "memory.capabilities": lambda strange, own: [ask.CapabilitiesParams()],
     "memory.complete_task": lambda strange, own: [
-        ask.CompleteTaskParams(task_id=task_id) for task_id in ("trip", "done", f"only-{strange.own_name}")],
+        ask.CompleteTaskParams(task_id=task_id)
+        for task_id in ("trip", "done", f"only-{strange.word}", f"only-{own.word}")],
 }
 
 
@@ -175,7 +182,6 @@ def _plain(value: Any, names: dict[str, str]) -> Any:
 async def _outcomes(memory: MemoryApi, method: Method[Any, Any], strange: Strange, own: Estate) -> list[Any]:
     names = {str(each): f"strange-{number}" for number, each in enumerate(strange.ids)}
     names |= {str(each): f"own-{number}" for number, each in enumerate(own.ids)}
-    names[strange.own_name] = "their name"
     return [await _outcome(memory, method.attribute, params, names)
             for params in MATRIX[method.name](strange, own)]
 
@@ -246,13 +252,18 @@ async def test_another_agents_things_are_as_if_they_did_not_exist_and_stay_as_th
 ) -> None:
     caplog.set_level("DEBUG", "agentcore")
     theirs, ours = f"zebra{secrets.token_hex(8)}", f"heron{secrets.token_hex(8)}"
-    owner, caller, twin = await settle(runtime, {new_agent(): theirs, new_agent(): ours, new_agent(): ours})
+    # The twin owns and asks the same before the other exists: nothing of it can show in these answers.
+    await clear(runtime)
+    nobodys = Strange.nobodys(theirs)
+    [twin] = await settle(runtime, {new_agent(): ours})
+    expected = await _outcomes(way(twin.agent), method, nobodys, twin)
+
+    owner, caller = await settle(runtime, {new_agent(): theirs, new_agent(): ours})
+    # A task of the caller's, ended by somebody else: it goes on.
+    await owner.agent.memory.complete_task(ask.CompleteTaskParams(task_id=f"only-{ours}"))
     before = await holdings(runtime, owner.agent.agent_id)
     assert before.empty_places() == set()
-
-    strange = Strange.of(owner)
-    seen = await _outcomes(way(caller.agent), method, strange, caller)
-    expected = await _outcomes(way(twin.agent), method, strange.made_up(), twin)
+    seen = await _outcomes(way(caller.agent), method, Strange.of(owner), caller)
     await runtime.parts.accesses.flush(runtime.parts.storage)
 
     assert seen == expected

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+import hashlib
 import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
 from agentcore.errors import Conflict, InvalidParams, NotFound
-from agentcore.memory.archival import object_key
+from agentcore.maintenance.folding import fold_deltas
+from agentcore.memory import removing
+from agentcore.memory.api import Caller
+from agentcore.memory.archival import DirectoryArchive, object_key
+from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params import (
+    CapabilitiesParams,
+    CompleteTaskParams,
     CountParams,
     DeleteParams,
+    GetParams,
     ListParams,
     PruneParams,
     RetrieveParams,
@@ -23,6 +37,9 @@ from agentcore.memory.params import (
     UpdateParams,
 )
 from tests.fixtures.memory import Agent
+from tests.fixtures.picky_embedder import picky_memory
+
+FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 async def update(agent: Agent, memory_id: UUID, **updates: object) -> int:
@@ -145,6 +162,145 @@ async def test_a_pruned_memorys_idempotency_key_still_answers_with_its_id(agent:
     assert (await agent.memory.count(CountParams())).count == 0
 
 
+async def test_all_of_a_layer_can_be_named_as_a_share(agent: Agent) -> None:
+    await fill(agent, 5)
+    params = PruneParams.model_validate_json('{"memory_layer": "episodic", "target": 1.0, "dry_run": true}')
+    assert len((await agent.memory.prune(params)).memory_ids) == 5
+    assert isinstance(PruneParams(memory_layer=MemoryType.EPISODIC, target=1).target, int)
+
+
+class Gated(DirectoryArchive):
+    """An archive that waits with its first write until it is let go."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.asked, self.open = asyncio.Event(), asyncio.Event()
+
+    async def write(self, objects: Mapping[str, bytes]) -> None:
+        self.asked.set()
+        await self.open.wait()
+        await super().write(objects)
+
+
+async def tombstones(agent: Agent) -> list[dict[str, Any]]:
+    async with agent.runtime.database.owner_transaction() as connection:
+        cursor = await connection.execute(
+            "SELECT * FROM archived_memories WHERE agent_id = %s", (agent.agent_id,)
+        )
+        return list(await cursor.fetchall())
+
+
+async def test_of_two_prunes_of_a_layer_one_runs_and_every_tombstone_tells_its_object(agent: Agent) -> None:
+    ids = await fill(agent, 30)
+    root = agent.runtime.home.archive
+    gated = Gated(root)
+    slow = MemoryManager(replace(agent.runtime.parts, archive=gated), Caller(agent.agent_id))
+    params = PruneParams(memory_layer=MemoryType.EPISODIC, target=20)
+    first = asyncio.create_task(slow.prune(params))
+    await asyncio.wait_for(gated.asked.wait(), 10)
+    agent.runtime.parts.accesses.note(agent.agent_id, ids, agent.runtime.parts.clock())
+    await agent.runtime.parts.accesses.flush(agent.runtime.parts.storage)
+    with pytest.raises(Conflict, match="another prune of this layer"):
+        await agent.memory.prune(params)
+    gated.open.set()
+    assert (await first).pruned_count == 20
+    buried = await tombstones(agent)
+    assert len(buried) == 20
+    for each in buried:
+        assert hashlib.sha256((root / each["object_key"]).read_bytes()).digest() == each["sha256"]
+    assert (await agent.memory.prune(params)).pruned_count == 10
+
+
+async def test_a_cancelled_prune_ends_with_its_chunk(agent: Agent) -> None:
+    await fill(agent, 10)
+    gated = Gated(agent.runtime.home.archive)
+    slow = MemoryManager(replace(agent.runtime.parts, archive=gated), Caller(agent.agent_id))
+    running = asyncio.create_task(slow.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=4)))
+    await asyncio.wait_for(gated.asked.wait(), 10)
+    running.cancel()
+    gated.open.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert len(await tombstones(agent)) == 4
+    assert (await agent.memory.count(CountParams())).count == 6
+
+
+async def test_without_time_left_a_prune_stops_between_chunks_and_says_so(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(agent, 25)
+    monkeypatch.setattr(removing, "PRUNE_CHUNK", 10)
+    monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
+    done = await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=25))
+    assert (done.pruned_count, len(done.memory_ids), done.complete) == (10, 10, False)
+    assert len(await tombstones(agent)) == 10
+    monkeypatch.undo()
+    again = await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=15))
+    assert (again.pruned_count, again.complete) == (15, True)
+
+
+async def test_without_time_left_a_delete_stops_between_chunks_and_says_so(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = await fill(agent, 30)
+    monkeypatch.setattr(removing, "DELETE_CHUNK", 10)
+    monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
+    by_id = await agent.memory.delete(DeleteParams(memory_ids=ids))
+    by_filter = await agent.memory.delete(DeleteParams(after=FIRST_DAY, confirm=True))
+    assert [(each.deleted_count, each.complete) for each in (by_id, by_filter)] == [(10, False)] * 2
+    monkeypatch.undo()
+    rest = await agent.memory.delete(DeleteParams(memory_ids=ids))
+    assert (rest.deleted_count, rest.complete) == (10, True)
+
+
+async def test_a_chunk_leaves_one_delta(agent: Agent) -> None:
+    await fill(agent, 30)
+    await fold_deltas(agent.runtime.database)
+    await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=30))
+    async with agent.runtime.database.owner_transaction() as connection:
+        cursor = await connection.execute(
+            "SELECT memory_count FROM lexical_deltas WHERE agent_id = %s", (agent.agent_id,)
+        )
+        assert [row["memory_count"] for row in await cursor.fetchall()] == [-30]
+
+
+async def test_a_time_to_live_is_taken_away_by_null_alone(agent: Agent) -> None:
+    memory_id = await agent.stored_id("The parking code is 4711.", ttl_seconds=3_600)
+    await update(agent, memory_id, importance=0.9)
+    before = (await agent.get(memory_id)).expires_at
+    assert before is not None
+    await update(agent, memory_id, ttl_seconds=None)
+    assert (await agent.get(memory_id)).expires_at is None
+    change = (await history(agent, memory_id))[-1]
+    assert change["before"] == {"expires_at": before.isoformat()}
+    assert change["after"] == {"ttl_seconds": None}
+
+
+async def test_every_write_carries_a_receipt_with_its_time(agent: Agent) -> None:
+    [memory_id, *_] = await fill(agent, 3)
+    updating = UpdateParams.model_validate({"memory_id": memory_id, "updates": {"tags": ["x"]}})
+    results = [
+        await agent.memory.update(updating),
+        await agent.memory.get(GetParams(memory_id=memory_id)),
+        await agent.memory.complete_task(CompleteTaskParams(task_id="t")),
+        await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=1)),
+        await agent.memory.delete(DeleteParams(memory_ids=[memory_id])),
+    ]
+    assert all(next(iter(each.receipt.timings_ms.values())) > 0 for each in results)
+    assert (await agent.memory.capabilities(CapabilitiesParams())).receipt.degraded == []
+
+
+async def test_a_correction_the_embedder_refuses_is_kept_and_said(agent: Agent) -> None:
+    memory_id = await agent.stored_id("Anna lives in Porto.")
+    picky, memory = picky_memory(agent)
+    params = UpdateParams.model_validate(
+        {"memory_id": memory_id, "updates": {"content": "Anna lives in a forbidden city."}}
+    )
+    result = await memory.update(params)
+    assert "refuses" in result.receipt.degraded[0]
+    assert (await agent.get(memory_id)).embedding_model == f"refused:{picky.model}"
+
+
 async def test_pinned_memories_are_not_pruned(agent: Agent) -> None:
     await fill(agent, 5, pinned=True)
     done = await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=99))
@@ -158,7 +314,7 @@ async def test_deleting_by_id_and_by_filter_says_how_many_and_has_no_limit(agent
     assert deleted.deleted_count == 3
     assert (await agent.memory.delete(DeleteParams(session_id="gone", confirm=True))).deleted_count == 297
     assert (await agent.memory.count(CountParams())).count == 7
-    assert (await agent.memory.delete(DeleteParams(confirm=True))).deleted_count == 7
+    assert (await agent.memory.delete(DeleteParams(all=True, confirm=True))).deleted_count == 7
     assert await agent.found("meter reading") == []
 
 

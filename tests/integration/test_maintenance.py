@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
+from psycopg import sql
 
+from agentcore.database import query
 from agentcore.errors import DependencyUnavailable
-from agentcore.maintenance import index_keeper
+from agentcore.maintenance import folding, index_keeper
 from agentcore.maintenance.leader import leadership
+from agentcore.maintenance.reembed import embed_waiting
 from agentcore.maintenance.rounds import Maintenance
 from agentcore.memory.api import Caller
 from agentcore.memory.embeddings import Vectors
 from agentcore.memory.manager import MemoryManager
-from agentcore.memory.params import CountParams, StatsParams, StoreBatchParams, StoreParams
+from agentcore.memory.params import (
+    CountParams,
+    DeleteParams,
+    StatsParams,
+    StoreBatchParams,
+    StoreParams,
+)
 from tests.fixtures.memory import Agent
+from tests.fixtures.picky_embedder import picky_memory
 
 
 class Away:
@@ -89,6 +99,81 @@ async def test_folding_changes_no_figure(agent: Agent) -> None:
     assert left["count"] == 0
 
 
+async def lexical_rows(agent: Agent, table: str) -> int:
+    statement = sql.SQL("SELECT count(*) AS count FROM {} WHERE agent_id = %s").format(sql.Identifier(table))
+    async with agent.runtime.database.owner_transaction() as connection:
+        [row] = await (await connection.execute(statement, (agent.agent_id,))).fetchall()
+    return int(row["count"])
+
+
+async def test_one_fold_leaves_no_delta_of_any_agent(
+    agent: Agent, new_agent: Callable[..., Agent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folding, "DELTAS_A_FOLD", 2)
+    monkeypatch.setattr(folding, "AGENTS_A_TURN", 1)
+    other = new_agent()
+    for number in range(5):
+        await agent.stored_id(f"The heron stood by pond {number}.")
+        await other.stored_id(f"The stork stood by pond {number}.")
+    assert await folding.fold_deltas(agent.runtime.database) >= 10
+    assert await lexical_rows(agent, "lexical_deltas") == await lexical_rows(other, "lexical_deltas") == 0
+    statistics = await agent.runtime.parts.vectors.statistics(agent.agent_id, [])
+    assert statistics.memory_count == 5
+
+
+async def test_a_busy_agent_takes_turns_with_the_others(
+    agent: Agent, new_agent: Callable[..., Agent]
+) -> None:
+    late = new_agent()
+    for number in range(3):
+        await agent.stored_id(f"The heron stood by pond {number}.")
+    await late.stored_id("The stork stood by the pond.")
+    async with agent.runtime.database.owner_transaction() as connection:
+        cursor = await connection.execute(query("agents_with_deltas"), {"limit": 100_000})
+        waiting = [row["agent_id"] for row in await cursor.fetchall()]
+    assert waiting.index(agent.agent_id) < waiting.index(late.agent_id)
+    assert waiting.count(agent.agent_id) == 1
+
+
+async def test_counts_of_nothing_are_forgotten(agent: Agent) -> None:
+    kept = await agent.stored_id("The heron stood by the pond.")
+    gone = await agent.stored_id("The heron flew to the lighthouse.")
+    await folding.fold_deltas(agent.runtime.database)
+    before = await lexical_rows(agent, "lexical_terms")
+    await agent.memory.delete(DeleteParams(memory_ids=[gone]))
+    await folding.fold_deltas(agent.runtime.database)
+    assert 0 < await lexical_rows(agent, "lexical_terms") < before
+    await agent.memory.delete(DeleteParams(memory_ids=[kept]))
+    await folding.fold_deltas(agent.runtime.database)
+    assert await lexical_rows(agent, "lexical_terms") == await lexical_rows(agent, "lexical_totals") == 0
+
+
+async def models_of(agent: Agent) -> dict[str, str | None]:
+    async with agent.runtime.database.owner_transaction() as connection:
+        cursor = await connection.execute(
+            "SELECT content, embedding_model FROM memories WHERE agent_id = %s", (agent.agent_id,)
+        )
+        return {row["content"]: row["embedding_model"] for row in await cursor.fetchall()}
+
+
+async def test_a_refused_memory_is_set_aside_and_those_behind_it_get_their_vectors(agent: Agent) -> None:
+    picky, _ = picky_memory(agent)
+    without = MemoryManager(replace(agent.runtime.parts, embedder=Away(picky.model)), Caller(agent.agent_id))
+    contents = ["The forbidden city is large.", "The heron is grey.", "The stork is white."]
+    await without.store_batch(StoreBatchParams(items=[StoreParams(content=each) for each in contents]))
+    picky.forbidden = ""
+    with pytest.raises(DependencyUnavailable):
+        await embed_waiting(agent.runtime.database, picky)
+    assert set((await models_of(agent)).values()) == {None}  # refused whatever is asked: no text is at fault
+    picky.forbidden = "forbidden"
+    assert await embed_waiting(agent.runtime.database, picky) >= 3
+    refused = f"refused:{picky.model}"
+    assert await models_of(agent) == dict(zip(contents, (refused, picky.model, picky.model), strict=True))
+    picky.requests = 0
+    await embed_waiting(agent.runtime.database, picky)
+    assert picky.requests == 0
+
+
 async def test_only_one_process_leads(agent: Agent) -> None:
     async with leadership(agent.runtime.database) as first, leadership(agent.runtime.database) as second:
         assert first is not None
@@ -136,9 +221,9 @@ def replace_limit(vectors: object) -> object:
     ("rows", "indexes", "lists", "dropped"),
     [
         (9_999, [], None, ()),
-        (10_000, [], 50, ()),
+        (10_000, [], 100, ()),
         (15_000, [("ann_a", True, 10_000)], None, ()),
-        (20_000, [("ann_a", True, 10_000)], 100, ("ann_a",)),
+        (20_000, [("ann_a", True, 10_000)], 200, ("ann_a",)),
         (15_000, [("ann_a", True, 10_000), ("ann_b", False, None)], 0, ("ann_b",)),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -13,6 +14,7 @@ from psycopg import sql
 
 from agentcore import migration
 from agentcore.errors import DependencyUnavailable, StartupError
+from tests.fixtures.databases import own_database
 from tests.fixtures.services import Services
 
 SHAPE = """
@@ -23,15 +25,8 @@ SELECT table_name, column_name, data_type, is_nullable, column_default FROM info
 @pytest.fixture
 def empty_database(services: Services) -> Iterator[str]:
     """A database of its own on the run's server."""
-    name = f"migration_{uuid4().hex}"
-    superuser_url = services.superuser_url()
-    with psycopg.connect(superuser_url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {} OWNER agentcore").format(sql.Identifier(name)))
-    with psycopg.connect(superuser_url.replace("/postgres?", f"/{name}?"), autocommit=True) as connection:
-        connection.execute("CREATE EXTENSION vector")
-    yield services.database_url.replace("/agentcore?", f"/{name}?")
-    with psycopg.connect(superuser_url, autocommit=True) as connection:
-        connection.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
+    with own_database(services) as own:
+        yield own.url
 
 
 def shape(url: str) -> list[tuple[object, ...]]:
@@ -93,6 +88,43 @@ def test_a_role_that_may_not_grant_is_told_what_an_administrator_must_run(
 def test_a_server_that_does_not_answer_is_a_dependency() -> None:
     with pytest.raises(DependencyUnavailable):
         migration.upgrade("postgresql://nobody@/none?host=/nonexistent")
+
+
+@pytest.mark.parametrize("url", [
+    "foo", "postgresql+psycopg://ada:hunter2@db/memory", "postgresql://ada:hunter2%zz@db/memory",
+])
+def test_what_is_no_url_of_postgresql_is_named_so_and_not_quoted(url: str) -> None:
+    for attempt in (migration.upgrade, migration.check_revision):
+        with pytest.raises(StartupError, match="DATABASE_URL is not a PostgreSQL URL") as refused:
+            attempt(url)
+        told = "".join(traceback.format_exception(refused.value))
+        assert "hunter2" not in told
+        assert '"foo"' not in told
+
+
+@pytest.fixture
+def locked_out(services: Services) -> Iterator[str]:
+    """A role that may not connect to the run's database."""
+    name = f"stranger_{uuid4().hex}"
+    with psycopg.connect(services.superuser_url(), autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'right'").format(sql.Identifier(name)))
+        yield f"{name}:right"
+        connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
+
+
+@pytest.mark.parametrize(("user", "database", "sentence"), [
+    ("agentcore:hunter2", "agentcore", "refuses the user or the password of DATABASE_URL"),
+    ("nobody_here:hunter2", "agentcore", "refuses the user or the password of DATABASE_URL"),
+    (None, "agentcore", "refuses the user or the password of DATABASE_URL"),
+    (None, "postgres", "run `agentcore migrate`"),
+    (None, "not_made", "The database that DATABASE_URL names does not exist"),
+])
+def test_a_refused_connection_says_what_of_the_url_is_wrong(
+    services: Services, locked_out: str, user: str | None, database: str, sentence: str
+) -> None:
+    url = f"postgresql://{user or locked_out}@/{database}?{urlsplit(services.database_url).query}"
+    with pytest.raises(StartupError, match=sentence):
+        migration.check_revision(url)
 
 
 def test_memories_are_partitioned_by_agent_and_nothing_has_a_vector_index_yet(empty_database: str) -> None:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+from urllib.parse import urlsplit
 
+import psycopg
+import pytest
+from psycopg import sql
+
+from agentcore import migration
+from agentcore.database import pgvector_is_too_old
 from agentcore.errors import ConfigurationError, StartupError
-from agentcore.runtime import open_runtime
+from agentcore.runtime import Runtime, open_runtime
+from tests.fixtures.databases import OwnDatabase, own_database
+from tests.fixtures.embedding_providers import openai_answer
 from tests.fixtures.memory import Agent, settings_for
+from tests.fixtures.scripted_http import Reply, scripted_http
 from tests.fixtures.services import Services
 
 
@@ -51,3 +61,66 @@ async def test_words_alone_need_no_embedder(services: Services) -> None:
         words = Agent(running)
         await words.stored_id("The ferry to Skye leaves at 7:15.")
         assert await words.found("ferry Skye") == ["The ferry to Skye leaves at 7:15."]
+
+
+async def test_a_pgvector_without_iterative_scans_stops_the_start(services: Services) -> None:
+    with own_database(services) as own:
+        migration.upgrade(own.url)
+        own.as_administrator("UPDATE pg_extension SET extversion = '0.7.4' WHERE extname = 'vector'")
+        with pytest.raises(StartupError, match=r"pgvector 0\.8 or newer is needed, .* has 0\.7\.4"):
+            async with open_runtime(settings_for(services, database_url=own.url)):
+                pass
+
+
+@pytest.mark.parametrize(("version", "too_old"), [
+    (None, True), ("0.5", True), ("0.7.4", True), ("0.8", False), ("0.8.5", False), ("0.10.0", False),
+    ("1.0", False),
+])
+def test_a_version_of_pgvector_is_compared_by_its_numbers(version: str | None, too_old: bool) -> None:
+    assert pgvector_is_too_old(version) is too_old
+
+
+async def test_an_embedder_that_fails_is_told_until_it_answers_again(services: Services) -> None:
+    with own_database(services) as own:
+        async with scripted_http(openai_answer) as api:
+            settings = settings_for(
+                services, database_url=own.url, embedding_model="openai", openai_api_key="sk-test",
+                openai_base_url=api.url, embedding_max_attempts=1)
+            async with open_runtime(settings, migrate=True) as running:
+                agent = Agent(running)
+                api.otherwise = lambda request: Reply(status=503)
+                await agent.stored_id("The kettle is descaled in May.")
+                told = (await running.readiness())["embedder"]
+                assert (told["ok"], told["required"]) == (False, False)
+                assert "503" in told["problem"]
+                await running.maintenance.round()
+                assert queues(running)["embeddings"] == 1
+                api.otherwise = openai_answer
+                await running.maintenance.round()
+                assert (await running.readiness())["embedder"]["ok"]
+                assert queues(running) == {"accesses": 0, "embeddings": 0, "lexical_deltas": 0}
+
+
+def queues(runtime: Runtime) -> dict[str, float]:
+    told = re.finditer(rb'^agentcore_queue_length{queue="(\w+)"} (.+)$', runtime.metrics.exposition(), re.M)
+    return {line[1].decode(): float(line[2]) for line in told}
+
+
+async def test_a_read_replica_that_is_gone_is_told(services: Services) -> None:
+    with own_database(services) as own:
+        async with open_runtime(settings_for(services, database_read_url=own.url)) as running:
+            parts = await running.readiness()
+            assert parts["postgresql"]["ok"]
+            assert parts["postgresql_read"]["ok"]
+            close_to_all(services, own)
+            parts = await running.readiness()
+            assert parts["postgresql"]["ok"]
+            assert parts["postgresql_read"] == {"ok": False, "problem": "PostgreSQL does not answer."}
+
+
+def close_to_all(services: Services, own: OwnDatabase) -> None:
+    name = urlsplit(own.url).path[1:]
+    with psycopg.connect(services.superuser_url(), autocommit=True) as connection:
+        connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(name)))
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))

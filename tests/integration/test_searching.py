@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from agentcore.errors import DependencyUnavailable, InvalidParams
+from agentcore.maintenance import index_keeper
 from agentcore.memory.api import Caller
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link
-from agentcore.memory.params import RetrieveParams, Turn
+from agentcore.memory.params import RetrieveParams, StoreBatchParams, StoreParams, Turn
+from agentcore.memory.vector_store import PgVectorStore, SearchLimits
 from tests.fixtures.memory import Agent
 
 PLANTS = "The fern in the hallway wants water twice a week."
@@ -175,3 +177,56 @@ async def test_asked_at_is_the_now_of_recency(agent: Agent, new_agent: Callable[
     assert late.memories[0].terms is not None
     assert fresh.memories[0].terms["recency"].value == 1.0
     assert late.memories[0].terms["recency"].value < 0.01
+
+
+async def test_a_filter_finds_all_it_should_through_the_vector_index(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_keeper, "MIN_ROWS", 2_000)
+    items = [
+        StoreParams(
+            content=f"Reading {n} of sensor {n % 13} was {n * 31 % 977}.",
+            tags=["rare"] if n % 200 == 7 else [],
+        )
+        for n in range(4_000)
+    ]
+    for start in range(0, len(items), 1_000):
+        await agent.memory.store_batch(StoreBatchParams(items=items[start : start + 1_000]))
+    parts, database = agent.runtime.parts, agent.runtime.database
+    async with database.owner_transaction() as connection:
+        await connection.execute("ANALYZE memories")
+    await index_keeper.keep_indexes(database, parts.vector_model, 64)
+    vectors = PgVectorStore(database, 64, SearchLimits(exact_search_limit=0))
+    memory = MemoryManager(replace(parts, vectors=vectors), Caller(agent.agent_id))
+    result = await memory.retrieve(RetrieveParams(query="quite unrelated", k=60, tags=["rare"]))
+    assert result.receipt.searched["vectors"] == "indexed"
+    assert result.receipt.candidates["vector"] == len(result.memories) == 20
+
+
+async def test_names_are_found_whatever_their_case_and_script(agent: Agent) -> None:
+    for name in ("Weiß", "Nikos Straße", "Νίκος", "Émile"):
+        content = f"Yesterday the parcel for {name} arrived in Lyon."
+        memory_id = await agent.stored_id(content)
+        entities = (await agent.get(memory_id)).entities
+        for entity in entities:
+            assert content in await agent.found("parcel", entities=[entity.upper()], k=10)
+
+
+async def test_the_same_words_of_two_people_are_two_statements(agent: Agent) -> None:
+    for speaker in ("Ada", "Bob"):
+        await agent.stored_id("I will bring the cake.", speaker=speaker)
+    result = await agent.memory.retrieve(RetrieveParams(query="who brings the cake"))
+    assert {memory.speaker for memory in result.memories} == {"Ada", "Bob"}
+
+
+async def test_a_min_score_that_cannot_be_applied_is_told(agent: Agent) -> None:
+    await agent.stored_id(ERROR)
+    degraded = MemoryManager(replace(agent.runtime.parts, embedder=Silent()), Caller(agent.agent_id))
+    result = await degraded.retrieve(RetrieveParams(query="ERR_4071", min_score=0.99))
+    assert any("min_score: not applied" in each for each in result.receipt.degraded)
+
+
+async def test_a_very_long_query_is_searched_by_its_rarest_words(agent: Agent) -> None:
+    await agent.stored_id(ERROR)
+    filler = " ".join(f"word{number}" for number in range(2_500))
+    assert await agent.found(f"{filler} ERR_4071", k=1) == [ERROR]

@@ -6,12 +6,14 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import httpx
 import pytest
 
 from agentcore.auth import TokenRules, TokenVerifier, mint_token
+from agentcore.edge import LARGE_BODY_BYTES
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.jsonrpc import memory_methods
 from agentcore.server import ENDPOINT, create_app
@@ -238,6 +240,44 @@ async def test_without_a_usable_trace_one_is_made(edge: Edge, trace_id: object) 
     made = response.json()["result"]["trace_id"]
     assert made == response.headers["traceresponse"].split("-")[1]
     assert len(made) == 32
+
+
+async def test_a_call_is_logged_with_the_a2a_fields_that_fit_a_line(edge: Edge, calls_logged: Any) -> None:
+    a2a = {"source_agent": "planner", "target_agent": "memory", "session_id": "s-1",
+           "conversation_id": "c-1", "timestamp": "2026-05-01T10:00:00Z", "trace_id": "t-1"}
+    await edge.post(request("whoami", a2a_context=a2a))
+    unfit = {"source_agent": {"a": 1}, "target_agent": "x" * 256, "session_id": "a\nb", "conversation_id": 7,
+             "timestamp": "", "trace_id": ["t"]}
+    await edge.post(request("whoami", a2a_context=unfit))
+    told, refused = calls_logged()
+    assert {name: told[name] for name in a2a} == a2a
+    assert [refused[name] for name in unfit if name != "trace_id"] == [None] * 5
+
+
+class CountingThreads(ThreadPoolExecutor):
+    """Threads that count what they were given to do."""
+
+    given = 0
+
+    def submit(self, *work: Any, **named: Any) -> Future[Any]:
+        self.given += 1
+        return super().submit(*work, **named)
+
+
+async def test_a_large_body_is_read_in_a_thread_and_a_small_one_at_once(edge: Edge) -> None:
+    threads = CountingThreads(1)
+    asyncio.get_running_loop().set_default_executor(threads)
+    small, large = ([request("get_data")] * count for count in (1, 90))
+    await edge.post(small)
+    assert threads.given == 0
+    response = await edge.post(json.dumps(large).encode() + b" " * LARGE_BODY_BYTES)
+    assert threads.given == 1
+    assert [each["result"] for each in response.json()] == [["hello", 5]] * 90
+
+
+async def test_a_body_of_too_many_values_is_too_large(edge: Edge) -> None:
+    response = await edge.post(b"[" + b"[]," * 2_700_000 + b"[]]")
+    assert (response.status_code, response.json()["error"]["code"]) == (413, -32003)
 
 
 async def test_the_caller_is_the_tokens_subject_with_its_a2a_context(edge: Edge) -> None:

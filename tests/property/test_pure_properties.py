@@ -36,7 +36,7 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
                 draw(st.floats(0, 50)),
                 accesses,
                 last,
-                bytes([draw(st.integers(0, 6))]),
+                (bytes([draw(st.integers(0, 6))]), None, None, None),
             )
         )
     return found
@@ -75,7 +75,7 @@ def test_a_score_never_falls_when_a_term_rises(found: list[Candidate], similar: 
         first.words + worded,
         first.access_count + 1,
         NOW,
-        first.content_hash,
+        first.text,
     )
     scores = [
         rank([each], [], RetrievalWeights(), now=NOW, k=1, best_words=20.0).ranked[0].score

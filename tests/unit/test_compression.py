@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -72,3 +73,46 @@ def test_the_current_task_leaves_half_of_the_budget_to_the_rest() -> None:
 def test_a_sequence_is_compressed_in_the_order_of_its_importance() -> None:
     lines = compress_memory_sequence([entry(1, content="a " * 8), entry(2, content="b " * 8)], 14, words)
     assert [line.entry.memory_id.int for line in lines] == [1]
+
+
+def test_what_was_stored_with_more_tokens_than_there_are_is_not_counted_again() -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return words(text)
+
+    long = "word " * 50_000
+    known = [replace(entry(number, content=long), content_tokens=50_000) for number in (1, 2)]
+    unknown = [entry(number, TASK, content=long) for number in (3, 4)]
+    built = build_context([*known, *unknown], 200, count)
+    assert (built.shortened_count, built.dropped_count) == (4, 0)
+    assert max(len(text) for text in counted) < 1_000
+
+
+def test_no_text_is_counted_twice() -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return words(text)
+
+    task = [entry(number, TASK, content="word " * 20, summary="word " * 10) for number in range(1, 11)]
+    built = build_context([*task, *(entry(number) for number in range(20, 30))], 200, count)
+    assert built.dropped_count > 0
+    assert len(counted) == len(set(counted))
+
+
+def test_a_whole_that_counts_more_than_its_lines_loses_the_least_important_ones() -> None:
+    whole: list[str] = []
+
+    def count(text: str) -> int:
+        extra = 40 if text.count("- [") > 1 else 0
+        whole.extend([text] if extra else [])
+        return words(text) + extra
+
+    built = build_context([entry(number) for number in range(1, 41)], 200, count)
+    assert built.token_count == count(built.text) <= 200
+    assert [line.entry.memory_id.int for line in built.lines] == list(range(1, len(built.lines) + 1))
+    assert len(built.lines) > 20
+    assert len(whole) <= 4

@@ -34,6 +34,14 @@ ID = "0190f7c0-0000-7000-8000-000000000001"
         (RetrieveParams, {"query": "x", "after": "the day before yesterday"}, "after"),
         (RetrieveParams, {"query": "x", "after": 1e300}, "after"),
         (RetrieveParams, {"query": "x", "after": "9999-12-31T23:59:59-12:00"}, "after"),
+        (RetrieveParams, {"query": "x", "after": "9999-12-31"}, "after"),
+        (RetrieveParams, {"query": "x", "after": "0001-01-01"}, "after"),
+        (RetrieveParams, {"query": "x", "after": "20260501"}, "after"),
+        (RetrieveParams, {"query": "x", "after": "2026"}, "after"),
+        (RetrieveParams, {"query": "x", "after": "1777629600.5"}, "after"),
+        (RetrieveParams, {"query": "x", "after": "-1"}, "after"),
+        (RetrieveParams, {"query": "x", "after": b"20260501"}, "after"),
+        (StoreParams, {"content": "x", "timestamp": "20260501"}, "timestamp"),
         (RetrieveParams, {"query": "x", "after": "2026-02-02", "before": "2026-01-01"}, ""),
         (RetrieveParams, {"query": "x", "min_score": float("nan")}, "min_score"),
         (RetrieveParams, {"query": "x", "memory_types": ["sematic"]}, "memory_types"),
@@ -61,7 +69,12 @@ ID = "0190f7c0-0000-7000-8000-000000000001"
         (PruneParams, {"memory_layer": "all"}, "memory_layer"),
         (PruneParams, {"memory_layer": "episodic", "strategy": "random"}, "strategy"),
         (PruneParams, {"memory_layer": "episodic", "target": 0}, "target"),
-        (PruneParams, {"memory_layer": "episodic", "target": 2.5}, ""),
+        (PruneParams, {"memory_layer": "episodic", "target": 2.5}, "target"),
+        (UpdateParams, {"memory_id": ID, "updates": {"content": None}}, "updates"),
+        (UpdateParams, {"memory_id": ID, "updates": {"ttl_seconds": 5, "tags": None}}, "updates"),
+        (DeleteParams, {"confirm": True}, ""),
+        (DeleteParams, {"all": True}, ""),
+        (DeleteParams, {"all": True, "confirm": True, "session_id": "s"}, ""),
         (DeleteParams, {}, ""),
         (DeleteParams, {"session_id": "s"}, ""),
         (DeleteParams, {"memory_ids": [ID], "session_id": "s"}, ""),
@@ -75,9 +88,18 @@ def test_bad_values_are_refused_by_field(params: type[Strict], values: dict[str,
     assert field in {str(error["loc"][0]) if error["loc"] else "" for error in refused.value.errors()}
 
 
-def test_a_time_without_a_zone_is_utc() -> None:
-    params = RetrieveParams.model_validate({"query": "x", "after": "2026-05-01T10:00:00"})
-    assert params.conditions()["after"] == "2026-05-01T10:00:00Z"
+@pytest.mark.parametrize(("given", "moment"), [
+    ("2026-05-01T10:00:00", "2026-05-01T10:00:00Z"),
+    ("2026-05-01T10:00:00Z", "2026-05-01T10:00:00Z"),
+    ("2026-05-01T12:00:00+02:00", "2026-05-01T10:00:00Z"),
+    ("2026-05-01 10:00", "2026-05-01T10:00:00Z"),
+    ("2026-05-01", "2026-05-01T00:00:00Z"),
+    ("0002-01-01T00:00:00+14:00", "0001-12-31T10:00:00Z"),
+    ("9998-12-31T23:59:59-14:00", "9999-01-01T13:59:59Z"),
+])
+def test_a_time_is_iso_8601_and_without_a_zone_it_is_utc(given: str, moment: str) -> None:
+    params = RetrieveParams.model_validate({"query": "x", "after": given})
+    assert params.conditions()["after"] == moment
 
 
 def test_conditions_hold_the_filters_and_nothing_else() -> None:

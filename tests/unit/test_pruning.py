@@ -45,6 +45,8 @@ def test_frequency_based_takes_the_least_used() -> None:
         ({"capacity": 30}, 4),
         ({"target": 3}, 3),
         ({"target": 0.5}, 10),
+        ({"target": 1}, 1),
+        ({"target": 1.0}, 20),
         ({"target": 99}, 20),
     ],
 )

@@ -31,7 +31,7 @@ def candidate(
         words,
         accesses,
         NOW if accesses else None,
-        (text or str(number)).encode(),
+        ((text or str(number)).encode(), None, None, None),
     )
 
 

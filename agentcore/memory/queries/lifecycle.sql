@@ -18,16 +18,36 @@ SELECT m.*, coalesce(u.access_count, 0) AS access_count, u.last_accessed,
   LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]);
 
--- name: delete_archived_version
--- Remove a memory only in the version that was archived, and never a pinned one.
-DELETE FROM memories
- WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s AND version = %(version)s AND NOT pinned
-RETURNING memory_id, memory_type, task_id, term_keys;
+-- name: claim_layer
+-- Whether this transaction alone prunes the layer now.
+SELECT pg_try_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'agentcore prune', %(agent_id)s::text,
+                                                            %(memory_type)s::text), 0)) AS claimed;
 
--- name: insert_tombstone
--- Where a pruned memory's copy is.
+-- name: hold_prunable
+-- Which of these may go, held until the transaction ends (accesses are still counted); what somebody changes just
+-- now stays.
+SELECT m.memory_id FROM memories m
+  JOIN unnest(%(memory_ids)s::uuid[], %(versions)s::integer[]) AS named (memory_id, version)
+    ON named.memory_id = m.memory_id AND named.version = m.version
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND NOT m.pinned
+ ORDER BY m.memory_id
+   FOR NO KEY UPDATE OF m SKIP LOCKED;
+
+-- name: delete_versions
+-- Remove memories only in the version that was archived, and never a pinned one.
+DELETE FROM memories m
+ USING unnest(%(memory_ids)s::uuid[], %(versions)s::integer[]) AS named (memory_id, version)
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
+   AND m.memory_id = named.memory_id AND m.version = named.version AND NOT m.pinned
+RETURNING m.memory_id, m.memory_type, m.task_id, m.term_keys;
+
+-- name: insert_tombstones
+-- Where pruned memories' copies are.
 INSERT INTO archived_memories (agent_id, memory_id, version, memory_type, object_key, sha256, size_bytes, reason)
-VALUES (%(agent_id)s, %(memory_id)s, %(version)s, %(memory_type)s, %(object_key)s, %(sha256)s, %(size_bytes)s, %(reason)s)
+SELECT %(agent_id)s, copy.memory_id, copy.version, %(memory_type)s, copy.object_key, copy.sha256, copy.size_bytes,
+       %(reason)s
+  FROM unnest(%(memory_ids)s::uuid[], %(versions)s::integer[], %(object_keys)s::text[], %(sha256s)s::bytea[],
+              %(sizes_bytes)s::bigint[]) AS copy (memory_id, version, object_key, sha256, size_bytes)
     ON CONFLICT (agent_id, memory_id) DO UPDATE
        SET version = EXCLUDED.version, object_key = EXCLUDED.object_key, sha256 = EXCLUDED.sha256,
            size_bytes = EXCLUDED.size_bytes, reason = EXCLUDED.reason, archived_at = now();

@@ -1,9 +1,10 @@
 -- name: agents_with_deltas
--- Whose document frequencies wait to be folded.
-SELECT DISTINCT agent_id FROM lexical_deltas LIMIT %(limit)s;
+-- Whose document frequencies wait to be folded, the longest wait first.
+SELECT agent_id FROM lexical_deltas GROUP BY agent_id ORDER BY min(delta_id) LIMIT %(limit)s;
 
 -- name: fold_lexical_deltas
--- Add an agent's deltas to its document frequencies, in key order so that two folds never deadlock.
+-- Add an agent's deltas to its document frequencies, in key order so that two folds never deadlock. Says how many
+-- deltas that were, and which terms now stand in no memory.
 WITH taken AS (
     DELETE FROM lexical_deltas
      WHERE agent_id = %(agent_id)s
@@ -15,18 +16,33 @@ WITH taken AS (
     SELECT %(agent_id)s, sum(memory_count), sum(term_count) FROM taken HAVING count(*) > 0
         ON CONFLICT (agent_id) DO UPDATE SET memory_count = t.memory_count + EXCLUDED.memory_count,
                                              term_count = t.term_count + EXCLUDED.term_count
+), folded AS (
+    INSERT INTO lexical_terms AS t (agent_id, term_key, memory_count)
+    SELECT %(agent_id)s, delta.term_key, sum(delta.memories)
+      FROM taken, unnest(taken.term_keys, taken.term_memories) AS delta (term_key, memories)
+     GROUP BY delta.term_key
+    HAVING sum(delta.memories) <> 0
+     ORDER BY delta.term_key
+        ON CONFLICT (agent_id, term_key) DO UPDATE SET memory_count = t.memory_count + EXCLUDED.memory_count
+    RETURNING t.term_key, t.memory_count
 )
-INSERT INTO lexical_terms AS t (agent_id, term_key, memory_count)
-SELECT %(agent_id)s, delta.term_key, sum(delta.memories)
-  FROM taken, unnest(taken.term_keys, taken.term_memories) AS delta (term_key, memories)
- GROUP BY delta.term_key
- ORDER BY delta.term_key
-    ON CONFLICT (agent_id, term_key) DO UPDATE SET memory_count = t.memory_count + EXCLUDED.memory_count;
+SELECT (SELECT count(*) FROM taken) AS delta_count,
+       coalesce((SELECT array_agg(term_key) FROM folded WHERE memory_count = 0), '{}') AS empty_keys;
+
+-- name: forget_empty_terms
+-- A count of zero says no more than no row.
+DELETE FROM lexical_terms
+ WHERE agent_id = %(agent_id)s AND term_key = ANY (%(empty_keys)s::bigint[]) AND memory_count = 0;
+
+-- name: forget_empty_totals
+-- The same for an agent without memories.
+DELETE FROM lexical_totals WHERE agent_id = %(agent_id)s AND memory_count = 0 AND term_count = 0;
 
 -- name: memories_without_vector
--- What waits to be embedded, oldest first.
+-- What waits to be embedded, oldest first; what this model refused does not wait for it.
 SELECT agent_id, memory_id, version, content, speaker FROM memories
- WHERE embedding IS NULL AND (expires_at IS NULL OR pinned OR expires_at > now())
+ WHERE embedding IS NULL AND embedding_model IS DISTINCT FROM %(refused)s
+   AND (expires_at IS NULL OR pinned OR expires_at > now())
  ORDER BY created_at LIMIT %(limit)s;
 
 -- name: set_embedding
@@ -43,10 +59,6 @@ SELECT agent_id, memory_id FROM memories
 -- name: sweep_idempotency_keys
 -- Keys whose time is over.
 DELETE FROM idempotency_keys WHERE expires_at < now();
-
--- name: count_without_vector
--- How many memories wait to be embedded, all agents together.
-SELECT count(*) AS count FROM memories WHERE embedding IS NULL;
 
 -- name: partition_sizes
 -- Each partition's estimated rows and the vector indexes it has.

@@ -62,24 +62,17 @@ SELECT (SELECT count(*) FROM memory_links WHERE agent_id = %(agent_id)s) AS link
        (SELECT coalesce(sum(access_count), 0)::bigint FROM memory_usage WHERE agent_id = %(agent_id)s) AS accesses;
 
 -- name: working_rows
--- A task's working memory as the rows tell it: newest first, none once the task is completed or timed out.
-SELECT m.memory_id, m.memory_type, m.content, m.timestamp, m.speaker, m.token_count, m.version, m.created_at
+-- A task's working memory, and which of it matches: newest first, none once the task is completed or timed out.
+-- {columns} are those of the memories that the caller needs.
+SELECT {columns}, memory_matches(m, %(filter)s) AS matches
   FROM memories m
   LEFT JOIN completed_tasks c ON c.agent_id = %(agent_id)s AND c.task_id = %(task_id)s
  WHERE m.agent_id = %(agent_id)s AND m.task_id = %(task_id)s AND m.superseded_by IS NULL
    AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
    AND m.created_at > coalesce(c.completed_at, '-infinity')
-   AND EXISTS (SELECT FROM memories newest
-                WHERE newest.agent_id = %(agent_id)s AND newest.task_id = %(task_id)s
-                  AND newest.created_at > now() - make_interval(secs => %(ttl_seconds)s))
+   AND (SELECT true FROM memories newest -- in this order the index is read, and the first row decides as a rule
+         WHERE newest.agent_id = %(agent_id)s AND newest.task_id = %(task_id)s
+           AND newest.created_at > now() - make_interval(secs => %(ttl_seconds)s)
+         ORDER BY newest.timestamp DESC LIMIT 1)
  ORDER BY m.timestamp DESC, m.memory_id DESC
- LIMIT 200;
-
--- name: confirm_working_rows
--- Which of a task's copied memories still stand, in which version.
-SELECT m.memory_id, m.version
-  FROM memories m
-  LEFT JOIN completed_tasks c ON c.agent_id = %(agent_id)s AND c.task_id = %(task_id)s
- WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.task_id = %(task_id)s
-   AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
-   AND m.created_at > coalesce(c.completed_at, '-infinity');
+ LIMIT %(limit)s;

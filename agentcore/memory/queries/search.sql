@@ -17,9 +17,10 @@ SELECT term_key, sum(memory_count)::bigint AS memory_count
  GROUP BY term_key;
 
 -- name: search_settings
--- How far an approximate search looks, for this transaction alone. No sort: the index gives the order.
+-- How far an approximate search looks, for this transaction alone: on from its probes until it has enough rows,
+-- to the end of the index if need be. Without a filter no sort is wanted: the index gives the order.
 SELECT set_config('ivfflat.probes', %(probes)s, true), set_config('ivfflat.iterative_scan', 'relaxed_order', true),
-       set_config('ivfflat.max_probes', %(max_probes)s, true), set_config('enable_sort', 'off', true);
+       set_config('ivfflat.max_probes', '32768', true), set_config('enable_sort', %(sort)s, true);
 
 -- name: vector_arm_exact
 -- The nearest memories of the agent, each one compared.
@@ -58,7 +59,7 @@ WITH linked AS (
      ORDER BY l.weight DESC LIMIT %(link_limit)s
 )
 SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevance_score,
-       m.term_keys, m.content_hash,
+       m.term_keys, m.content_hash, m.speaker, m.user_id, m.namespace,
        CASE WHEN m.embedding_model = %(model)s THEN 1 - (m.embedding <=> %(vector)s::halfvec) END AS similarity,
        coalesce(u.access_count, 0) AS access_count, u.last_accessed
   FROM memories m

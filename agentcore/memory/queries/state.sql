@@ -16,4 +16,21 @@ SELECT embedding_model, vector_dims(embedding) AS dimensions
 -- name: service_session
 -- How a service's connection works: under the role that row security binds, each plan made for its values.
 SELECT set_config('role', %(role)s, false), set_config('plan_cache_mode', 'force_custom_plan', false),
-       set_config('statement_timeout', %(timeout_ms)s, false);
+       set_config('statement_timeout', %(timeout_ms)s, false), set_config('TimeZone', 'UTC', false);
+
+-- name: owner_session
+-- How an owner's connection works, whatever the role's or the database's own settings are.
+SELECT set_config('TimeZone', 'UTC', false);
+
+-- name: begin_as_agent
+-- The first statement of an agent's transaction. A pooler between us and the server may have handed this
+-- transaction a connection whose session was never set: so it relies on nothing but itself.
+SELECT set_config('role', %(role)s, true), set_config('agentcore.agent_id', %(agent_id)s, true),
+       set_config('plan_cache_mode', 'force_custom_plan', true), set_config('TimeZone', 'UTC', true);
+
+-- name: waiting_work
+-- How much waits for background work, all agents together; what a model refused does not wait for it.
+SELECT (SELECT count(*) FROM memories
+         WHERE embedding IS NULL AND embedding_model IS DISTINCT FROM %(refused)s
+           AND (expires_at IS NULL OR pinned OR expires_at > now())) AS embeddings,
+       (SELECT count(*) FROM lexical_deltas) AS lexical_deltas;

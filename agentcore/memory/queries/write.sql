@@ -23,20 +23,25 @@ UPDATE idempotency_keys SET memory_id = %(memory_id)s
 
 -- name: find_same_texts
 -- Current memories with one of these texts, for the duplicate check.
-SELECT memory_id, content_hash, session_id, user_id, namespace, speaker, memory_type, timestamp
-  FROM memories
- WHERE agent_id = %(agent_id)s AND content_hash = ANY (%(hashes)s::bytea[])
-   AND superseded_by IS NULL AND (expires_at IS NULL OR pinned OR expires_at > now());
+SELECT m.memory_id, m.content_hash, m.task_id, m.session_id, m.user_id, m.namespace, m.speaker, m.memory_type,
+       m.timestamp, m.tags, m.metadata, m.pinned, m.external_id, m.interaction_id, m.parent_memory_id,
+       m.relevance_score, extract(epoch FROM m.expires_at - m.created_at)::bigint AS ttl_seconds,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object('target_id', l.target_id, 'relation', l.relation,
+                                                     'weight', l.weight)), '[]') FROM memory_links l
+         WHERE l.agent_id = %(agent_id)s AND l.source_id = m.memory_id) AS links
+  FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.content_hash = ANY (%(hashes)s::bytea[])
+   AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());
 
 -- name: insert_memory
 -- One new memory.
 INSERT INTO memories (agent_id, memory_id, memory_type, content, summary, embedding, embedding_model, timestamp,
                       interaction_id, task_id, session_id, user_id, namespace, speaker, external_id, actions,
-                      outcome, action_outcomes, entities, facts, keywords, tags, metadata, relevance_score, pinned, expires_at,
+                      outcome, action_outcomes, entities, entity_keys, facts, keywords, tags, metadata, relevance_score, pinned, expires_at,
                       valid_from, parent_memory_id, provenance, content_hash, term_keys, token_count)
 VALUES (%(agent_id)s, %(memory_id)s, %(memory_type)s, %(content)s, %(summary)s, %(embedding)s, %(embedding_model)s,
         %(timestamp)s, %(interaction_id)s, %(task_id)s, %(session_id)s, %(user_id)s, %(namespace)s, %(speaker)s,
-        %(external_id)s, %(actions)s, %(outcome)s, %(action_outcomes)s, %(entities)s, %(facts)s, %(keywords)s, %(tags)s, %(metadata)s,
+        %(external_id)s, %(actions)s, %(outcome)s, %(action_outcomes)s, %(entities)s, %(entity_keys)s, %(facts)s, %(keywords)s, %(tags)s, %(metadata)s,
         %(relevance_score)s, %(pinned)s,
         CASE WHEN %(ttl_seconds)s::bigint IS NULL THEN NULL
              ELSE now() + make_interval(secs => %(ttl_seconds)s::bigint) END,
@@ -81,9 +86,10 @@ SELECT * FROM memories
 -- The changeable fields of one memory; its version goes up by one.
 UPDATE memories
    SET content = %(content)s, summary = %(summary)s, embedding = %(embedding)s,
-       embedding_model = %(embedding_model)s, entities = %(entities)s, facts = %(facts)s, keywords = %(keywords)s,
+       embedding_model = %(embedding_model)s, entities = %(entities)s, entity_keys = %(entity_keys)s, facts = %(facts)s, keywords = %(keywords)s,
        tags = %(tags)s, metadata = %(metadata)s, relevance_score = %(relevance_score)s, pinned = %(pinned)s,
-       expires_at = CASE WHEN %(ttl_seconds)s::bigint IS NULL THEN expires_at
+       expires_at = CASE WHEN %(never_expires)s::boolean THEN NULL
+                         WHEN %(ttl_seconds)s::bigint IS NULL THEN expires_at
                          ELSE now() + make_interval(secs => %(ttl_seconds)s::bigint) END,
        content_hash = %(content_hash)s, term_keys = %(term_keys)s, token_count = %(token_count)s,
        version = version + 1, updated_at = now()

@@ -1,0 +1,140 @@
+"""Makes the parts that the settings ask for. Opens none of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import platformdirs
+from pydantic import SecretStr
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from agentcore.auth import JwksKeys, KeySource, SharedSecret, TokenRules, TokenVerifier
+from agentcore.config import Settings
+from agentcore.database import Database
+from agentcore.embedded import Home
+from agentcore.errors import ConfigurationError
+from agentcore.memory.archival import ARCHIVES, Archive
+from agentcore.memory.embeddings import DEFAULT_MODEL_NAMES, EMBEDDERS, Embedder, EmbedderOptions
+from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
+from agentcore.memory.storage import MemoryStorage
+from agentcore.memory.tokens import TokenCounter
+from agentcore.memory.vector_store import VECTOR_STORES, SearchLimits
+from agentcore.memory.working import WorkingMemory
+from agentcore.readiness import WatchedEmbedder
+from agentcore.registry import resolve
+from agentcore.telemetry import Metrics
+
+
+def revealed(secret: SecretStr | None) -> str | None:
+    """The secret's text."""
+    return None if secret is None else secret.get_secret_value()
+
+
+def cache_of(settings: Settings) -> Path:
+    """Where what can be made again is kept."""
+    return settings.agentcore_cache or platformdirs.user_cache_path("agentcore")
+
+
+def make_redis(url: str | None, settings: Settings) -> Redis | None:
+    """A client that never waits long; it connects when it is first asked."""
+    if url is None:
+        return None
+    # One quick second try mends a connection that went stale; waiting longer is worse than doing without.
+    return Redis.from_url(
+        url,
+        retry=Retry(NoBackoff(), 1),
+        socket_timeout=settings.redis_timeout_seconds,
+        socket_connect_timeout=settings.redis_timeout_seconds,
+    )
+
+
+def make_embedder(settings: Settings) -> WatchedEmbedder | None:
+    """The embedding model's provider, not yet open; None for words alone."""
+    if settings.embedding_model == "none":
+        return None
+    keys = {"openai": settings.openai_api_key, "cohere": settings.cohere_api_key}
+    options = EmbedderOptions(
+        model_name=settings.embedding_model_name or DEFAULT_MODEL_NAMES.get(settings.embedding_model, ""),
+        dimensions=settings.embedding_dimensions,
+        cache_directory=cache_of(settings),
+        api_key=revealed(keys.get(settings.embedding_model)),
+        base_url=settings.openai_base_url if settings.embedding_model == "openai" else None,
+        timeout_seconds=settings.embedding_timeout_seconds,
+        max_attempts=settings.embedding_max_attempts,
+        batch_size=settings.embedding_batch_size,
+        threads=settings.embedding_threads,
+        model_directory=None,
+    )
+    return WatchedEmbedder(resolve(settings.embedding_model, EMBEDDERS, kind="EMBEDDING_MODEL")(options))
+
+
+def make_parts(
+    settings: Settings,
+    home: Home,
+    database: Database,
+    redis: Redis | None,
+    embedder: Embedder | None,
+    metrics: Metrics,
+) -> MemoryParts:
+    """What every agent's manager shares."""
+    limits = SearchLimits(exact_search_limit=settings.exact_search_limit)
+    vectors = resolve(settings.vector_store, VECTOR_STORES, kind="VECTOR_STORE")
+    return MemoryParts(
+        storage=MemoryStorage(database),
+        vectors=vectors(database, settings.embedding_dimensions, limits),
+        working=WorkingMemory(
+            redis, ttl_seconds=settings.memory_working_ttl, budget_tokens=settings.memory_working_tokens
+        ),
+        archive=make_archive(settings, home),
+        embedder=embedder,
+        count_tokens=TokenCounter(cache_of(settings), settings.token_encoding).count,
+        accesses=AccessQueue(),
+        policy=MemoryPolicy(
+            capacities={"episodic": settings.memory_episodic_capacity},
+            pruning_strategy=settings.memory_pruning_strategy,
+            idempotency_ttl_seconds=settings.idempotency_ttl,
+            embedding_dimensions=settings.embedding_dimensions,
+            limits=limits,
+        ),
+        metrics=metrics,
+    )
+
+
+def make_archive(settings: Settings, home: Home) -> Archive | None:
+    """Where pruned memories are kept; None where archiving is switched off."""
+    if not settings.memory_archival_enabled:
+        return None
+    archive: Archive
+    if settings.memory_archival_s3_bucket:
+        archive = resolve("s3", ARCHIVES, kind="archive")(
+            settings.memory_archival_s3_bucket, settings.aws_endpoint_url_s3
+        )
+    else:
+        archive = resolve("directory", ARCHIVES, kind="archive")(home.archive)
+    return archive
+
+
+def make_verifier(settings: Settings, home: Home) -> TokenVerifier:
+    """Who is believed to be whom. Raises ConfigurationError."""
+    keys: KeySource
+    if settings.jwt_jwks_url is not None:
+        keys = JwksKeys(settings.jwt_jwks_url, settings.jwt_algorithm)
+    else:
+        keys = SharedSecret(signing_secret(settings, home))
+    return TokenVerifier(TokenRules(settings.jwt_algorithm, settings.jwt_issuer, settings.jwt_audience), keys)
+
+
+def signing_secret(settings: Settings, home: Home) -> str:
+    """The HS256 secret: the setting, else the home's own, made once. Raises ConfigurationError."""
+    if settings.jwt_secret_key is not None:
+        return settings.jwt_secret_key.get_secret_value()
+    if settings.database_url is not None:
+        raise ConfigurationError(
+            [
+                "JWT_SECRET_KEY is not set, and a service on an external database makes none by "
+                "itself: make one with `openssl rand -hex 32`, or set JWT_JWKS_URL."
+            ]
+        )
+    return home.secret("jwt")

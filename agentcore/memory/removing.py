@@ -1,0 +1,168 @@
+"""Removing, as stories: prune a layer, delete by ids or by filter, in chunks and within a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from agentcore.errors import Conflict
+from agentcore.memory.api import Caller
+from agentcore.memory.archival import archive_memories
+from agentcore.memory.params import DeleteParams, PruneParams
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.pruning import Prunable, PruningPolicy, decide
+from agentcore.memory.storage import DELETE_CHUNK, MemoryTransaction, Row, Tombstone
+
+PRUNE_CHUNK = 200
+THREAD_ABOVE_MEMORIES = 5_000
+# Shorter than REQUEST_TIMEOUT: the caller learns what went, rather than nothing.
+WRITE_DEADLINE_SECONDS = 25.0
+
+
+@dataclass
+class Removed:
+    """What went (or would go), and whether that is all."""
+
+    memory_ids: list[UUID] = field(default_factory=list)
+    complete: bool = True
+
+
+class _Deadline:
+    """Whether there is time for another chunk like the longest so far; for the first there always is."""
+
+    def __init__(self) -> None:
+        self._clock = asyncio.get_running_loop().time
+        self._started = self._chunk_started = self._clock()
+        self._longest_seconds = 0.0
+        self._chunks = 0
+
+    def leaves_time(self) -> bool:
+        """Asked before each chunk."""
+        now = self._clock()
+        if self._chunks:
+            self._longest_seconds = max(self._longest_seconds, now - self._chunk_started)
+        self._chunks += 1
+        self._chunk_started = now
+        spent = now - self._started + self._longest_seconds
+        return self._chunks == 1 or spent < WRITE_DEADLINE_SECONDS
+
+
+class Pruning:
+    """One prune of one layer of one agent."""
+
+    def __init__(self, parts: MemoryParts, caller: Caller, params: PruneParams) -> None:
+        self._parts = parts
+        self._caller = caller
+        self._params = params
+        self._layer = params.memory_layer.value
+        named = "strategy" in params.model_fields_set
+        self._strategy = params.strategy if named else parts.policy.pruning_strategy
+
+    async def run(self) -> Removed:
+        """Archive, then remove, what the strategy names.
+
+        Raises Conflict (another prune of the layer is running), DependencyUnavailable.
+        """
+        deadline = _Deadline()
+        going = await self._decided()
+        if self._params.dry_run:
+            return Removed([each.memory_id for each in going])
+        removed = Removed()
+        for start in range(0, len(going), PRUNE_CHUNK):
+            if not deadline.leaves_time():
+                removed.complete = False
+                break
+            chunk = {each.memory_id: each.version for each in going[start : start + PRUNE_CHUNK]}
+            gone = await _to_its_end(self._chunk(chunk))
+            if gone is None and not removed.memory_ids:
+                raise Conflict("another prune of this layer is running")
+            if gone is None:
+                removed.complete = False
+                break
+            removed.memory_ids += gone
+        return removed
+
+    async def _decided(self) -> list[Prunable]:
+        rows = await self._parts.storage.prunable(self._caller.agent_id, self._layer)
+        capacity = self._parts.policy.capacities.get(self._layer, 0)
+        policy = PruningPolicy(self._strategy, capacity, self._params.target)
+        now = self._parts.clock()
+
+        def choose() -> list[Prunable]:
+            return decide([Prunable(**row) for row in rows], policy, now)
+
+        return await asyncio.to_thread(choose) if len(rows) > THREAD_ABOVE_MEMORIES else choose()
+
+    async def _chunk(self, versions: Mapping[UUID, int]) -> list[UUID] | None:
+        """What went, in the order it was named; None if another prune holds the layer.
+
+        The rows are held from before their copy until they go: nobody changes or deletes them in between, and
+        no other prune writes over a copy whose digest a tombstone keeps.
+        """
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            if not await transaction.claim_layer(self._layer):
+                return None
+            held = await transaction.hold_prunable(versions)
+            tombstones = await self._copied(transaction, held)
+            rows = await transaction.delete_versions({each: versions[each] for each in held})
+            gone = {row["memory_id"] for row in rows}
+            await transaction.bury(
+                [each for each in tombstones if each.memory_id in gone], self._layer, self._strategy
+            )
+        await _forget_tasks(self._parts, self._caller, rows)
+        return [each for each in versions if each in gone]
+
+    async def _copied(self, transaction: MemoryTransaction, held: Sequence[UUID]) -> list[Tombstone]:
+        if self._parts.archive is None:
+            return []
+        rows = await transaction.whole_rows(held)
+        copies = await archive_memories(self._parts.archive, self._caller.agent_id, rows)
+        return [
+            Tombstone(row["memory_id"], row["version"], copy.object_key, copy.sha256, copy.size_bytes)
+            for row, copy in zip(rows, copies, strict=True)
+        ]
+
+
+async def _to_its_end(chunk: Coroutine[Any, Any, list[UUID] | None]) -> list[UUID] | None:
+    """A cancelled call ends with its chunk: a thread still writes copies when its awaiting task is gone."""
+    running = asyncio.create_task(chunk)
+    try:
+        return await asyncio.shield(running)
+    finally:
+        if not running.done():
+            await asyncio.wait([running])
+
+
+async def delete(parts: MemoryParts, caller: Caller, params: DeleteParams) -> tuple[int, bool]:
+    """Remove what is named or matches, however many; how many went, and whether that is all."""
+    deadline, deleted = _Deadline(), 0
+    conditions, waiting = params.conditions(), list(params.memory_ids or ())
+    while deadline.leaves_time():
+        named, waiting = waiting[:DELETE_CHUNK], waiting[DELETE_CHUNK:]
+        rows = await _delete_chunk(parts, caller, named, conditions)
+        deleted += len(rows)
+        over = not waiting if named else len(rows) < DELETE_CHUNK
+        if over:
+            return deleted, True
+    return deleted, False
+
+
+async def _delete_chunk(
+    parts: MemoryParts, caller: Caller, memory_ids: Sequence[UUID], conditions: Mapping[str, Any]
+) -> list[Row]:
+    async with parts.storage.transaction(caller.agent_id) as transaction:
+        if memory_ids:
+            rows = await transaction.delete(memory_ids)
+        else:
+            rows = await transaction.delete_matching(conditions, DELETE_CHUNK)
+    await _forget_tasks(parts, caller, rows)
+    return rows
+
+
+async def _forget_tasks(parts: MemoryParts, caller: Caller, rows: Sequence[Row]) -> None:
+    await parts.working.forget(
+        caller.agent_id, sorted({row["task_id"] for row in rows if row["task_id"] is not None})
+    )

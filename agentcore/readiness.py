@@ -1,0 +1,137 @@
+"""Whether the parts fit, at the start; and whether they answer, whenever somebody asks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from agentcore.database import Database, pgvector_is_too_old, query
+from agentcore.errors import AgentCoreError, ConfigurationError, StartupError
+from agentcore.memory.archival import Archive
+from agentcore.memory.embeddings import Embedder, EmbeddingKind, Vectors
+from agentcore.memory.parts import MemoryParts
+
+logger = logging.getLogger(__name__)
+State = dict[str, Any]
+
+
+async def check_server(database: Database) -> None:
+    """Raise StartupError for a server on which searches would fail later."""
+    version = (await database.ping())["pgvector"]
+    if pgvector_is_too_old(version):
+        raise StartupError(
+            f"pgvector 0.8 or newer is needed, this database has {version}: install it on the server, "
+            "then run in this database: ALTER EXTENSION vector UPDATE;"
+        )
+
+
+async def check_dimensions(database: Database, embedder: Embedder | None, wanted: int) -> None:
+    """Raise ConfigurationError for a model whose vectors do not fit those that are stored."""
+    if embedder is not None and embedder.dimensions != wanted:
+        raise ConfigurationError(
+            [
+                f"EMBEDDING_DIMENSIONS={wanted}, but {embedder.model} makes vectors of "
+                f"{embedder.dimensions}: set EMBEDDING_DIMENSIONS={embedder.dimensions}."
+            ]
+        )
+    async with database.owner_transaction() as connection:
+        rows = await (await connection.execute(query("stored_embedding_models"))).fetchall()
+    problems = [
+        f"The database holds vectors of {row['embedding_model']}, {row['dimensions']} dimensions each, and "
+        f"EMBEDDING_DIMENSIONS is {wanted}: set EMBEDDING_MODEL and EMBEDDING_DIMENSIONS back, "
+        "or use another database."
+        for row in rows
+        if row["dimensions"] != wanted
+    ]
+    if problems:
+        raise ConfigurationError(problems)
+    for row in rows:
+        if embedder is not None and row["embedding_model"] != embedder.model:
+            logger.warning(
+                "some memories have vectors of %s, not of %s: they are found by words alone",
+                row["embedding_model"],
+                embedder.model,
+            )
+
+
+class WatchedEmbedder:
+    """An embedder that remembers how its last request ended."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self.model = inner.model
+        self.dimensions = inner.dimensions
+        self.kind_matters = inner.kind_matters
+        self.batch_size = inner.batch_size
+        self.parallel_requests = inner.parallel_requests
+        self.problem: str | None = None
+        self._inner = inner
+
+    async def open(self) -> None:
+        """As of the one inside."""
+        await self._inner.open()
+
+    async def close(self) -> None:
+        """As of the one inside."""
+        await self._inner.close()
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
+        """As of the one inside; `problem` is what the last request failed of, None if it did not."""
+        try:
+            vectors = await self._inner.embed(texts, kind)
+        except AgentCoreError as failure:
+            self.problem = failure.message
+            raise
+        self.problem = None
+        return vectors
+
+
+async def states(
+    database: Database, parts: MemoryParts, embedder: WatchedEmbedder | None
+) -> dict[str, State]:
+    """Each part: whether it answers, what it is, and what is wrong. Required where no more is said."""
+    postgresql, reading, archive, redis = await asyncio.gather(
+        _database_state(database),
+        _database_state(database, read=True) if database.reads_elsewhere else _nothing(),
+        _archive_state(parts.archive),
+        parts.working.answers(),
+    )
+    return {
+        "postgresql": postgresql,
+        **({"postgresql_read": reading} if reading else {}),
+        "redis": {"ok": redis, "required": False},
+        "archive": archive,
+        "embedder": _embedder_state(embedder),
+    }
+
+
+async def _nothing() -> State:
+    return {}
+
+
+async def _database_state(database: Database, *, read: bool = False) -> State:
+    try:
+        state = await database.ping(read=read)
+    except AgentCoreError as failure:
+        return {"ok": False, "problem": failure.message}
+    return {"ok": True, "version": state["postgresql"], "pgvector": state["pgvector"]}
+
+
+async def _archive_state(archive: Archive | None) -> State:
+    if archive is None:
+        return {"ok": True, "kind": "none"}
+    try:
+        await archive.check()
+    except AgentCoreError as failure:
+        return {"ok": False, "required": False, "kind": archive.name, "problem": failure.message}
+    return {"ok": True, "kind": archive.name}
+
+
+def _embedder_state(embedder: WatchedEmbedder | None) -> State:
+    """Without it words alone are searched, so it is not required. Nothing is embedded just to ask."""
+    if embedder is None:
+        return {"ok": True, "model": "none"}
+    if embedder.problem is None:
+        return {"ok": True, "model": embedder.model}
+    return {"ok": False, "required": False, "model": embedder.model, "problem": embedder.problem}

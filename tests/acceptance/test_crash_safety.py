@@ -1,0 +1,85 @@
+"""Crash safety, as a user would live it: processes killed in the middle of a stream of writes. AC-8.
+
+The default is one kill of each kind. CRASH_ROUNDS=20 is five of each, as `make bench ARGS=crash_safety`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+from psycopg import AsyncConnection
+
+from benchmarks.crash.served import Victim
+from benchmarks.crash.stream import Account, Write
+from benchmarks.crash.verdict import Verdict, judge
+from benchmarks.crash_safety import run
+from tests.fixtures.memory import Agent
+
+ROUNDS = int(os.environ.get("CRASH_ROUNDS", len(Victim)))
+MEMORIES = int(os.environ.get("CRASH_MEMORIES", "10000"))
+
+
+async def test_kills_lose_double_and_halve_nothing_and_a_task_keeps_its_time() -> None:
+    told: list[str] = []
+    done, figures = await run(ROUNDS, MEMORIES, time.time_ns(), told.append)
+    table = "\n".join(told)
+    assert [each for each in done if each.wrong] == [], table
+    assert len(done) == ROUNDS + 1  # the last one is a plain restart
+    assert figures["working_memory_kept"], table
+    # The kills met writes under way: else nothing was tried.
+    assert figures["acknowledged"] > 0, table
+    assert figures["without_answer"] > 0 or ROUNDS == 0, table
+
+
+@pytest.fixture
+async def stored(agent: Agent) -> tuple[Agent, Account, list[Write]]:
+    """Single and batch writes of an agent, all acknowledged."""
+    account = Account(seed=1)
+    first = account.make(30)
+    account.acknowledge(first, await first.send(agent.memory))
+    writes = [account.make(1 + 9 * (n % 2), targets=list(account.acknowledged.values())) for n in range(8)]
+    for write in writes:
+        account.acknowledge(write, await write.send(agent.memory))
+    return agent, account, [first, *writes]
+
+
+async def judged(stored: tuple[Agent, Account, list[Write]], damage: str = "") -> Verdict:
+    """The verdict after a piece of damage that no call of the service could do."""
+    agent, account, writes = stored
+    url = agent.runtime.database.url
+    async with await AsyncConnection.connect(url) as connection:
+        if damage:
+            await connection.execute(damage, {"agent": agent.agent_id})
+    return await judge(url, agent.agent_id, account, writes)
+
+
+async def test_the_verdict_finds_nothing_where_nothing_happened(
+    stored: tuple[Agent, Account, list[Write]]
+) -> None:
+    verdict = await judged(stored)
+    assert verdict.memories == 30 + 4 * 1 + 4 * 10
+    assert verdict.wrong == 0
+
+
+@pytest.mark.parametrize(("damage", "seen"), [
+    ("DELETE FROM memories WHERE agent_id = %(agent)s AND external_id = 'write-3'",
+     {"lost", "torn", "dangling", "miscounted"}),
+    ("INSERT INTO memories SELECT again.* FROM memories m, "
+     "jsonb_populate_record(m, jsonb_build_object('memory_id', gen_random_uuid())) AS again "
+     "WHERE m.agent_id = %(agent)s AND m.external_id = 'write-3'",
+     {"doubled", "altered", "dangling", "miscounted"}),
+    ("UPDATE memories SET content = 'x' WHERE agent_id = %(agent)s AND external_id = 'write-3'", {"altered"}),
+    ("UPDATE memories SET embedding = NULL WHERE agent_id = %(agent)s AND external_id = 'write-3'",
+     {"half_written"}),
+    ("DELETE FROM memory_links WHERE agent_id = %(agent)s", {"altered"}),
+    ("DELETE FROM idempotency_keys WHERE agent_id = %(agent)s AND idempotency_key = 'write-3'", {"dangling"}),
+    ("UPDATE lexical_deltas SET memory_count = memory_count + 1 WHERE agent_id = %(agent)s", {"miscounted"}),
+])
+async def test_the_verdict_sees(
+    stored: tuple[Agent, Account, list[Write]], damage: str, seen: set[str]
+) -> None:
+    verdict = await judged(stored, damage)
+    found = {name for name in Verdict.__dataclass_fields__ if name != "memories" and getattr(verdict, name)}
+    assert found == seen

@@ -1,0 +1,51 @@
+"""The list of requirements and the tests hold together: each is shown, by a test that exists."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.requirements import REQUIREMENTS, Requirement
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted((ROOT / "tests").rglob("test_*.py"))
+EVIDENCE = {each for requirement in REQUIREMENTS for each in requirement.shown_by}
+
+
+def names_of_tests(path: Path) -> set[str]:
+    """The file's tests, as `room/file.py::name`."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    place = path.relative_to(ROOT / "tests").as_posix()
+    return {f"{place}::{node.name}" for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")}
+
+
+THERE = {name for path in FILES for name in names_of_tests(path)} | {
+    f"benchmarks/{path.stem}" for path in (ROOT / "benchmarks").glob("*.py") if not path.stem.startswith("_")}
+
+
+@pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda each: f"{each.source}: {each.number}")
+def test_a_requirement_is_shown_by_what_exists_or_says_what_is_missing(requirement: Requirement) -> None:
+    assert set(requirement.shown_by) - THERE == set(), "renamed or gone: name the test that shows it now"
+    assert requirement.shown_by or requirement.missing
+    assert requirement.sentence.endswith(".")
+
+
+def test_no_requirement_is_listed_twice() -> None:
+    names = [(requirement.source, requirement.number) for requirement in REQUIREMENTS]
+    assert len(names) == len(set(names))
+
+
+def test_every_acceptance_file_shows_a_requirement() -> None:
+    files = {f"acceptance/{path.name}" for path in FILES if path.parent.name == "acceptance"}
+    assert files - {each.partition("::")[0] for each in EVIDENCE} == set(), "name it in requirements.py"
+
+
+def test_every_part_of_the_specification_in_scope_is_listed() -> None:
+    listed = {requirement.number for requirement in REQUIREMENTS}
+    counts = {"FR-1": 3, "FR-2": 4, "FR-3": 3, "FR-4": 2, "FR-5": 3, "FR-6": 5, "NFR-1": 4}
+    wanted = {f"{group}.{number}" for group, count in counts.items() for number in range(1, count + 1)}
+    assert wanted <= listed
+    assert {str(number) for number in range(1, 16)} <= {number.split(" ")[0] for number in listed}

@@ -1,0 +1,102 @@
+"""The agent's transaction and the driver's errors: walls hold behind a pooler, words fit."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from agentcore.database import Connection, Database, translated_errors
+from agentcore.errors import AgentCoreError, DependencyUnavailable, NotFound
+from tests.fixtures.services import Services
+
+
+@asynccontextmanager
+async def one_connection(services: Services, options: str = "") -> AsyncIterator[Database]:
+    """A database whose pools have one connection for all transactions."""
+    database = Database(services.database_url + options, pool_size=1)
+    await database.open()
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+async def answer(connection: Connection, statement: str) -> object:
+    row = await (await connection.execute(statement.encode())).fetchone()
+    assert row is not None
+    return next(iter(row.values()))
+
+
+async def test_a_transaction_takes_the_service_role_itself(services: Services) -> None:
+    agent_id = f"agent-{uuid4()}"
+    async with one_connection(services) as database:
+        # What a pooler in transaction mode hands out: a session in which nothing was ever set.
+        async with database.write.connection() as connection:
+            await connection.execute("RESET ROLE")
+            await connection.execute("RESET plan_cache_mode")
+        async with database.transaction(agent_id) as connection:
+            assert await answer(connection, "SELECT current_user") == "agentcore_service"
+            assert await answer(connection, "SELECT current_setting('agentcore.agent_id')") == agent_id
+            assert await answer(connection, "SHOW plan_cache_mode") == "force_custom_plan"
+        async with database.write.connection() as connection:
+            assert await answer(connection, "SELECT current_user") == "agentcore"
+
+
+async def test_every_connection_tells_time_in_utc(services: Services) -> None:
+    async with one_connection(services, "&options=-c%20TimeZone%3DAsia/Tokyo") as database:
+        async with database.transaction("anyone") as connection:
+            assert await answer(connection, "SHOW TimeZone") == "UTC"
+        async with database.read.connection() as connection:
+            assert await answer(connection, "SHOW TimeZone") == "UTC"
+        async with database.owner_transaction() as connection:
+            assert await answer(connection, "SHOW TimeZone") == "UTC"
+        async with database.owner_autocommit() as connection:
+            assert await answer(connection, "SHOW TimeZone") == "UTC"
+
+
+async def test_a_standby_that_takes_no_changes_is_a_passing_trouble(services: Services) -> None:
+    async with one_connection(services) as database:
+        with pytest.raises(DependencyUnavailable, match="standby"):
+            async with database.transaction("anyone") as connection:
+                await connection.execute("SET TRANSACTION READ ONLY")
+                await connection.execute("DELETE FROM memories WHERE agent_id = 'anyone'")
+
+
+async def test_a_link_to_what_was_deleted_meanwhile_finds_nothing(services: Services) -> None:
+    async with one_connection(services) as database:
+        with pytest.raises(NotFound, match="deleted meanwhile"):
+            async with database.transaction("anyone") as connection:
+                await connection.execute(
+                    "INSERT INTO memory_links (agent_id, source_id, target_id, relation) "
+                    "VALUES ('anyone', gen_random_uuid(), gen_random_uuid(), 'beside')")
+
+
+@pytest.mark.parametrize(("sqlstate", "error", "sentence"), [
+    ("53100", DependencyUnavailable, "no room on its disk"),
+    ("53300", DependencyUnavailable, "does not answer"),
+    ("57P01", DependencyUnavailable, "does not answer"),
+    ("57014", DependencyUnavailable, "took too long"),
+    ("40001", DependencyUnavailable, "in the way"),
+    ("40P01", DependencyUnavailable, "in the way"),
+])
+async def test_a_servers_error_becomes_ours(
+    services: Services, sqlstate: str, error: type[AgentCoreError], sentence: str
+) -> None:
+    block = sql.SQL("DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = {}; END $$")
+    raising = block.format(sql.Literal(sqlstate))
+    async with await psycopg.AsyncConnection.connect(services.database_url) as connection:
+        with pytest.raises(error, match=sentence), translated_errors():
+            await connection.execute(raising)
+        await connection.rollback()
+
+
+async def test_a_statement_that_is_wrong_stays_what_it_is(services: Services) -> None:
+    async with await psycopg.AsyncConnection.connect(services.database_url) as connection:
+        with pytest.raises(psycopg.errors.DivisionByZero), translated_errors():
+            await connection.execute("SELECT 1 / 0")
+        await connection.rollback()

@@ -1,0 +1,358 @@
+"""Any calls by agents with the same ids, keys and words: each sees what it did itself, and no more.
+
+A model in plain dictionaries, one for each agent and knowing nothing of the others, predicts every answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from itertools import count
+from types import MappingProxyType
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentcore.errors import AgentCoreError, Conflict, InvalidParams, NotFound
+from agentcore.memory import params as ask
+from agentcore.memory.api import METHODS, Caller, MemoryApi
+from agentcore.memory.models import MemoryType
+from agentcore.runtime import Runtime, open_runtime
+from tests.fixtures.memory import settings_for
+from tests.fixtures.services import Services
+
+NAMES = ("", ":t1", ":t1:t1")  # an agent's name may end as another's key goes on
+WORDS = ("zebra", "heron", "otter")
+# Equal for all agents, but for two that name the agent's own word.
+TEXTS = (
+    "The spare key lies under the blue flower pot.",
+    "The train to Ghent leaves at seven from platform four.",
+    "Anna works at the harbour of Porto.",
+    "The secret of {word} is a number with nine digits.",
+    "Only {word} knows the way to the cellar.",
+)
+LAYERS = (MemoryType.EPISODIC, MemoryType.SEMANTIC, MemoryType.WORKING)
+
+
+# --- the model ---------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Known:
+    """A memory as its agent knows it. `hidden`: expired, its row not yet swept."""
+
+    content: str
+    layer: MemoryType
+    task_id: str | None
+    session_id: str | None
+    tags: tuple[str, ...]
+    place: int
+    hidden: bool = False
+
+    def matches(self, filters: Mapping[str, Any]) -> bool:
+        given = {"task_id": self.task_id, "session_id": self.session_id}
+        return (not self.hidden
+                and all(given[name] == value for name, value in filters.items() if name in given)
+                and ("tags" not in filters or bool(set(filters["tags"]) & set(self.tags)))
+                and ("memory_types" not in filters or self.layer in filters["memory_types"]))
+
+
+@dataclass
+class Model:
+    """What one agent should see."""
+
+    word: str
+    rows: dict[UUID, Known] = field(default_factory=dict)
+    keys: dict[str, tuple[Any, UUID]] = field(default_factory=dict)
+    completed: dict[str, int] = field(default_factory=dict)
+    archived: int = 0
+    places: Iterator[int] = field(default_factory=count)
+
+    def visible(self, filters: Mapping[str, Any] = MappingProxyType({})) -> dict[UUID, Known]:
+        return {memory_id: known for memory_id, known in self.rows.items() if known.matches(filters)}
+
+    def said(self, text: str) -> str:
+        return text.format(word=self.word)
+
+    def store(self, item: Mapping[str, Any], result: ask.StoreResult) -> None:
+        """Check a store's answer, and learn the memory it made."""
+        key, known = item.get("idempotency_key"), self._known(item)
+        wanted = (known.content, known.layer, known.task_id, known.session_id, known.tags)
+        if key in self.keys:
+            digest, memory_id = self.keys[key]
+            expected = ("existing", memory_id) if digest == wanted else ("rejected", None)
+            assert (result.status, result.memory_id) == expected
+            return
+        twins = {memory_id for memory_id, other in self.visible().items()
+                 if (other.content, other.layer, other.session_id) == (
+                     known.content, known.layer, known.session_id)}
+        assert result.memory_id is not None
+        if twins:
+            assert result.status == "reinforced"
+            assert result.memory_id in twins
+        else:
+            assert result.status == "stored"
+            assert result.memory_id not in self.rows
+            self.rows[result.memory_id] = known
+        if key is not None:
+            self.keys[key] = wanted, result.memory_id
+
+    def is_conflict(self, item: Mapping[str, Any]) -> bool:
+        """Whether the item's key was used for another request."""
+        known = self._known(item)
+        wanted = (known.content, known.layer, known.task_id, known.session_id, known.tags)
+        return self.keys.get(item.get("idempotency_key", ""), (wanted,))[0] != wanted
+
+    def _known(self, item: Mapping[str, Any]) -> Known:
+        return Known(self.said(item["content"]), item["memory_type"], item.get("task_id"),
+                     item.get("session_id"), tuple(item.get("tags", ())), next(self.places))
+
+
+# --- the operations: what is called, and what must come of it ----------------------------------------------
+
+
+@dataclass
+class Stage:
+    """The agents with their models, and every memory id that anybody was ever given."""
+
+    memories: list[MemoryApi]
+    models: list[Model]
+    ids: list[UUID] = field(default_factory=lambda: [uuid.uuid4()])
+
+    def id_at(self, place: int) -> UUID:
+        """One of all ids: the own, the others', such as are gone, and one that never was."""
+        return self.ids[place % len(self.ids)]
+
+
+class Turn:
+    """One agent's call: `answer` is its result, `failure` its error."""
+
+    def __init__(self, stage: Stage, who: int) -> None:
+        self.stage = stage
+        self.memory = stage.memories[who]
+        self.model = stage.models[who]
+        self._others = [model.word for model in stage.models if model is not self.model]
+
+    async def ask(
+        self, method: Callable[[Any], Awaitable[Any]], params: Any, *errors: type[AgentCoreError]
+    ) -> Any:
+        """The result; None where one of the `errors` was raised, of which at least one must be then."""
+        try:
+            result = await method(params)
+        except AgentCoreError as failure:
+            assert type(failure) in errors, failure
+            return None
+        assert not errors, result
+        told = result.model_dump_json()
+        assert not [word for word in self._others if word in told]
+        return result
+
+
+async def store(turn: Turn, item: dict[str, Any]) -> None:
+    params = ask.StoreParams.model_validate({**item, "content": turn.model.said(item["content"])})
+    conflict = [Conflict] if turn.model.is_conflict(item) else []
+    result = await turn.ask(turn.memory.store, params, *conflict)
+    if result is not None:
+        turn.model.store(item, result)
+        turn.stage.ids.append(result.memory_id)
+
+
+async def store_batch(turn: Turn, items: list[dict[str, Any]]) -> None:
+    said = [{**item, "content": turn.model.said(item["content"])} for item in items]
+    result = await turn.ask(turn.memory.store_batch, ask.StoreBatchParams.model_validate({"items": said}))
+    for item, each in zip(items, result.results, strict=True):
+        turn.model.store(item, each)
+        turn.stage.ids += [] if each.memory_id is None else [each.memory_id]
+
+
+async def update(turn: Turn, place: int, change: dict[str, Any], target: int | None) -> None:
+    memory_id, model = turn.stage.id_at(place), turn.model
+    updates = dict(change)
+    if "content" in change:
+        updates["content"] = model.said(change["content"])
+    errors: list[type[AgentCoreError]] = [] if memory_id in model.visible() else [NotFound]
+    if target is not None:
+        target_id = turn.stage.id_at(target)
+        updates["links"] = [{"target_id": target_id}]
+        if not errors and target_id == memory_id:
+            errors = [InvalidParams]
+        elif not errors and target_id not in model.rows:
+            errors = [NotFound]
+    params = ask.UpdateParams.model_validate({"memory_id": memory_id, "updates": updates})
+    if await turn.ask(turn.memory.update, params, *errors) is not None:
+        known = model.rows[memory_id]
+        known.content = updates.get("content", known.content)
+        known.tags = tuple(updates.get("tags", known.tags))
+
+
+async def get(turn: Turn, place: int) -> None:
+    memory_id = turn.stage.id_at(place)
+    known = turn.model.visible().get(memory_id)
+    result = await turn.ask(
+        turn.memory.get, ask.GetParams(memory_id=memory_id), *([] if known is not None else [NotFound]))
+    if known is not None:
+        assert (result.memory.content, result.memory.task_id) == (known.content, known.task_id)
+        assert set(result.memory.related_memory_ids) <= set(turn.model.rows)
+
+
+async def list_memories(turn: Turn, filters: dict[str, Any]) -> None:
+    result = await turn.ask(turn.memory.list, ask.ListParams.model_validate({**filters, "limit": 1_000}))
+    assert {each.memory_id: each.content for each in result.memories} == {
+        memory_id: known.content for memory_id, known in turn.model.visible(filters).items()}
+
+
+async def count_memories(turn: Turn, filters: dict[str, Any]) -> None:
+    result = await turn.ask(turn.memory.count, ask.CountParams.model_validate(filters))
+    assert result.count == len(turn.model.visible(filters))
+
+
+async def retrieve(turn: Turn, text: str, filters: dict[str, Any]) -> None:
+    params = ask.RetrieveParams.model_validate({"query": turn.model.said(text), "k": 200, **filters})
+    result = await turn.ask(turn.memory.retrieve, params)
+    visible = turn.model.visible(filters)
+    assert {each.memory_id: each.content for each in result.memories}.items() <= {
+        memory_id: known.content for memory_id, known in visible.items()}.items()
+    assert bool(result.memories) == bool(visible)
+
+
+async def get_context(turn: Turn, text: str, task_id: str | None) -> None:
+    params = ask.ContextParams(query=turn.model.said(text), task_id=task_id, max_tokens=4_000)
+    result = await turn.ask(turn.memory.get_context, params)
+    assert set(result.memory_ids) <= set(turn.model.visible())
+
+
+async def delete(turn: Turn, places: list[int], filters: dict[str, Any] | None) -> None:
+    if filters is None:
+        named = {turn.stage.id_at(place) for place in places}
+        going = named & set(turn.model.rows)
+        params = ask.DeleteParams.model_validate({"memory_ids": list(named)})
+    else:
+        going = set(turn.model.visible(filters))
+        params = ask.DeleteParams.model_validate({**filters, "confirm": True})
+    result = await turn.ask(turn.memory.delete, params)
+    assert result.deleted_count == len(going)
+    for memory_id in going:
+        del turn.model.rows[memory_id]
+
+
+async def prune(turn: Turn, layer: MemoryType, strategy: str, target: int, dry_run: bool) -> None:
+    params = ask.PruneParams.model_validate(
+        {"memory_layer": layer, "strategy": strategy, "target": target, "dry_run": dry_run})
+    result = await turn.ask(turn.memory.prune, params)
+    layer_now = turn.model.visible({"memory_types": [layer]})
+    assert set(result.memory_ids) <= set(layer_now)
+    assert len(result.memory_ids) == min(target, len(layer_now))
+    assert result.pruned_count == (0 if dry_run else len(result.memory_ids))
+    for memory_id in () if dry_run else result.memory_ids:
+        del turn.model.rows[memory_id]
+        turn.model.archived += 1
+
+
+async def complete_task(turn: Turn, task_id: str) -> None:
+    model = turn.model
+    since = model.completed.get(task_id, -1)
+    held = [known for known in model.visible({"task_id": task_id}).values() if known.place > since]
+    result = await turn.ask(turn.memory.complete_task, ask.CompleteTaskParams(task_id=task_id))
+    assert result.cleared_count == len(held)
+    model.completed[task_id] = next(model.places)
+    for known in model.visible({"task_id": task_id, "memory_types": [MemoryType.WORKING]}).values():
+        known.hidden = True
+
+
+async def stats(turn: Turn) -> None:
+    result = await turn.ask(turn.memory.stats, ask.StatsParams())
+    assert (result.total, result.archived) == (len(turn.model.visible()), turn.model.archived)
+
+
+async def capabilities(turn: Turn) -> None:
+    assert (await turn.ask(turn.memory.capabilities, ask.CapabilitiesParams())).limits
+
+
+tasks, sessions = st.sampled_from(["t1", "t2"]), st.sampled_from(["s1", "s2"])
+tags = st.lists(st.sampled_from(["red", "blue"]), max_size=2, unique=True)
+a_tag = st.lists(st.sampled_from(["red", "blue"]), min_size=1, max_size=1)
+texts, places = st.sampled_from(TEXTS), st.integers(0, 40)
+filters = st.fixed_dictionaries({}, optional={
+    "task_id": tasks, "session_id": sessions, "tags": a_tag,
+    "memory_types": st.lists(st.sampled_from(LAYERS), min_size=1, unique=True)})
+items = st.fixed_dictionaries({"content": texts, "memory_type": st.sampled_from(LAYERS)}, optional={
+    "task_id": tasks, "session_id": sessions, "tags": tags,
+    "idempotency_key": st.sampled_from(["k1", "k2", "k3"])})
+changes = st.fixed_dictionaries({"importance": st.sampled_from([0.1, 0.9])}, optional={
+    "content": texts, "tags": tags})
+
+OPERATIONS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[st.SearchStrategy[Any], ...]]] = {
+    "memory.store": (store, (items,)),
+    "memory.store_batch": (store_batch, (st.lists(items, min_size=2, max_size=6),)),
+    "memory.retrieve": (retrieve, (texts, filters)),
+    "memory.get_context": (get_context, (texts, st.none() | tasks)),
+    "memory.update": (update, (places, changes, st.none() | places)),
+    "memory.prune": (prune, (
+        st.sampled_from(LAYERS), st.sampled_from(["least_relevant", "oldest_first", "frequency_based"]),
+        st.integers(1, 3), st.booleans())),
+    "memory.get": (get, (places,)),
+    "memory.list": (list_memories, (filters,)),
+    "memory.count": (count_memories, (filters,)),
+    "memory.delete": (delete, (st.lists(places, min_size=1, max_size=4), st.none() | filters)),
+    "memory.stats": (stats, ()),
+    "memory.capabilities": (capabilities, ()),
+    "memory.complete_task": (complete_task, (tasks,)),
+}
+calls = st.one_of(*(
+    st.tuples(st.integers(0, len(NAMES) - 1), st.just(name), st.tuples(*arguments))
+    for name, (_, arguments) in OPERATIONS.items()))
+# So that there is something to meet, each agent begins with the same batch.
+beginnings = st.lists(items, min_size=2, max_size=5)
+
+
+# --- the test ----------------------------------------------------------------------------------------------
+
+
+Play = Callable[[Callable[[Runtime], Awaitable[Any]]], Any]
+
+
+@pytest.fixture(scope="module")
+def in_world(services: Services) -> Iterator[Play]:
+    """Runs a play in one running service; Hypothesis calls a test many times, fixtures of a function once."""
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        runtime = runner.run(stack.enter_async_context(open_runtime(settings_for(services))))
+
+        async def perform(play: Callable[[Runtime], Awaitable[Any]]) -> Any:
+            return await play(runtime)
+
+        yield lambda play: runner.run(perform(play))
+        runner.run(stack.aclose())
+
+
+def test_every_method_takes_part() -> None:
+    assert set(OPERATIONS) == {method.name for method in METHODS}
+
+
+@settings(max_examples=30)
+@given(beginning=beginnings, script=st.lists(calls, min_size=5, max_size=30))
+def test_each_agent_sees_what_it_did_itself_and_no_more(
+    in_world: Play, beginning: list[dict[str, Any]], script: list[tuple[int, str, tuple[Any, ...]]],
+) -> None:
+    async def play(runtime: Runtime) -> tuple[list[int], list[int]]:
+        name = f"agent-{uuid.uuid4()}"
+        memories: list[MemoryApi] = [runtime.manager_for(Caller(name + ending)) for ending in NAMES]
+        stage = Stage(memories, [Model(word) for word in WORDS])
+        for who in range(len(NAMES)):
+            await store_batch(Turn(stage, who), beginning)
+        for who, method, arguments in script:
+            await OPERATIONS[method][0](Turn(stage, who), *arguments)
+        for who in range(len(NAMES)):
+            await list_memories(Turn(stage, who), {})
+            await stats(Turn(stage, who))
+        counted = [(await memory.count(ask.CountParams())).count for memory in stage.memories]
+        return counted, [len(model.visible()) for model in stage.models]
+
+    counted, expected = in_world(play)
+    assert counted == expected

@@ -1,0 +1,61 @@
+"""Settings: every problem of a wrong configuration is told at once, and no secret is quoted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentcore.config import Settings
+from agentcore.errors import ConfigurationError
+
+
+def problems_of(**values: Any) -> list[str]:
+    with pytest.raises(ConfigurationError) as refused:
+        Settings(_env_file=None, **values)
+    return refused.value.problems
+
+
+def test_wrong_fields_and_fields_that_do_not_fit_are_told_together() -> None:
+    problems = problems_of(port=99_999, jwt_secret_key="short", embedding_model="cohere")
+    assert [problem.split()[0] for problem in problems] == [
+        "PORT:", "JWT_SECRET_KEY", "EMBEDDING_MODEL=cohere"]
+
+
+def test_a_wrong_field_is_not_blamed_on_another() -> None:
+    problems = problems_of(jwt_algorithm="HS1024", jwt_jwks_url="https://keys.example/jwks")
+    assert [problem.split()[0] for problem in problems] == ["JWT_ALGORITHM:"]
+
+
+def test_the_environment_is_told_of_in_the_same_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PORT", "99999")
+    monkeypatch.setenv("JWT_ALGORITHM", "RS256")
+    monkeypatch.delenv("JWT_JWKS_URL", raising=False)
+    assert [problem.split()[0] for problem in problems_of(max_batch_calls=0)] == [
+        "PORT:", "MAX_BATCH_CALLS:", "JWT_ALGORITHM=RS256"]
+
+
+@pytest.mark.parametrize(("field", "kind"), [
+    ("database_url", "PostgreSQL"), ("database_read_url", "PostgreSQL"), ("redis_url", "Redis"),
+])
+@pytest.mark.parametrize("url", [
+    "foo", "postgresql+psycopg://ada:hunter2@db/memory", "host=db password=hunter2"])
+def test_a_url_of_something_else_is_refused_and_not_quoted(field: str, kind: str, url: str) -> None:
+    [problem] = problems_of(**{field: url})
+    assert problem.startswith(f"{field.upper()} is not a {kind} URL")
+    assert "hunter2" not in problem
+    assert "foo" not in problem
+
+
+@pytest.mark.parametrize("values", [
+    {}, {"database_url": "postgres://db/x", "database_read_url": "postgresql://replica/x"},
+    {"redis_url": "rediss://cache:6379/1"}, {"redis_url": "unix:///run/redis.sock"},
+])
+def test_what_is_right_is_taken(values: dict[str, str]) -> None:
+    settings = Settings(_env_file=None, **values)
+    for name, url in values.items():
+        assert getattr(settings, name).get_secret_value() == url
+
+
+def test_a_refused_secret_is_not_quoted() -> None:
+    assert "hunter2" not in " ".join(problems_of(jwt_secret_key="hunter2", port=-1))
