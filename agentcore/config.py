@@ -112,7 +112,9 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(8_388_608, ge=1_024, description="Largest request body, in bytes.")
     max_batch_calls: int = Field(100, ge=1, description="Calls in one JSON-RPC batch at most.")
     batch_concurrency: int = Field(8, ge=1, description="Calls of one batch that run at the same time.")
-    request_timeout_seconds: float = Field(30.0, gt=0, description="Longest time one call may take.")
+    request_timeout_seconds: float = Field(
+        30.0, gt=0, description="Longest time one call may take; a prune or delete ends by itself after 25."
+    )
     shutdown_grace_seconds: float = Field(
         10.0, ge=0, description="Time for running calls to end at shutdown."
     )

@@ -239,6 +239,8 @@ def prune(
         return
     word = "would go" if pruned.dry_run else "archived and removed"
     typer.echo(f"{word}: {len(pruned.memory_ids) if pruned.dry_run else pruned.pruned_count}")
+    if not pruned.complete:
+        typer.echo("The call's time ran out: run the same again for the rest.", err=True)
     for memory_id in pruned.memory_ids if pruned.dry_run else ():
         typer.echo(memory_id)
 

@@ -9,6 +9,7 @@ import json
 import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -30,7 +31,7 @@ from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType, Strict
 from agentcore.memory.params import PruneParams, RetrieveParams, StoreBatchParams, StoreParams, UpdateParams
 from agentcore.memory.storage import MemoryStorage
-from agentcore.memory.vector_store import PgVectorStore
+from agentcore.memory.vector_store import PgVectorStore, SearchLimits
 from agentcore.runtime import Runtime
 from agentcore.server import create_app
 from tests.fixtures.estates import MOMENT, SHARED, TEXTS, Estate, Strange, clear, settle
@@ -128,7 +129,7 @@ def _lists(strange: Strange, own: Estate) -> list[ask.ListParams]:
 def _deletes(strange: Strange, own: Estate) -> list[ask.DeleteParams]:
     named: list[dict[str, Any]] = [
         {"memory_ids": list(strange.ids)}, {"memory_ids": [*strange.ids, own.ids[3]]}]
-    matching = [{**filters, "confirm": True} for filters in reversed(FILTERS)]
+    matching = [{**(filters or {"all": True}), "confirm": True} for filters in reversed(FILTERS)]
     return [ask.DeleteParams.model_validate(each) for each in [*named, *matching]]
 
 
@@ -214,19 +215,34 @@ async def over_http(runtime: Runtime) -> AsyncIterator[Way]:
     await transport.aclose()
 
 
-@pytest.fixture
-async def past_the_second_wall(runtime: Runtime, services: Services) -> AsyncIterator[Way]:
-    """In the process, and without row security: the first wall holds alone."""
+@asynccontextmanager
+async def _without_row_security(
+    runtime: Runtime, services: Services, limits: SearchLimits
+) -> AsyncIterator[Way]:
     database = OwnersDatabase(services.database_url)
     await database.open()
-    vectors = PgVectorStore(
-        database, runtime.parts.policy.embedding_dimensions, runtime.parts.policy.limits)
+    vectors = PgVectorStore(database, runtime.parts.policy.embedding_dimensions, limits)
     parts = replace(runtime.parts, storage=MemoryStorage(database), vectors=vectors)
     yield lambda agent: MemoryManager(parts, Caller(agent.agent_id))
     await database.close()
 
 
-@pytest.fixture(params=["over_http", "past_the_second_wall"])
+@pytest.fixture
+async def past_the_second_wall(runtime: Runtime, services: Services) -> AsyncIterator[Way]:
+    """In the process, and without row security: the first wall holds alone."""
+    async with _without_row_security(runtime, services, runtime.parts.policy.limits) as way:
+        yield way
+
+
+@pytest.fixture
+async def past_it_as_a_large_agent(runtime: Runtime, services: Services) -> AsyncIterator[Way]:
+    """The same, with the statements that search a large agent through an index."""
+    limits = replace(runtime.parts.policy.limits, exact_search_limit=0)
+    async with _without_row_security(runtime, services, limits) as way:
+        yield way
+
+
+@pytest.fixture(params=["over_http", "past_the_second_wall", "past_it_as_a_large_agent"])
 def way(request: pytest.FixtureRequest) -> Way:
     """Each way to call a method."""
     found: Way = request.getfixturevalue(request.param)
@@ -349,7 +365,7 @@ async def test_hostile_ids_meet_nobody(
     for task_id in (first[1], second[1]):
         await intruder.get_context(ask.ContextParams(query="note", task_id=task_id))
         await intruder.complete_task(ask.CompleteTaskParams(task_id=task_id))
-    assert (await intruder.delete(ask.DeleteParams(confirm=True))).deleted_count == 2
+    assert (await intruder.delete(ask.DeleteParams(all=True, confirm=True))).deleted_count == 2
     before.assert_untouched(await holdings(runtime, agents[0].agent_id))
     again = await over_http(agents[0]).get_context(ask.ContextParams(query="note", task_id=first[1]))
     assert again.context.count("zebra") >= 2

@@ -90,8 +90,9 @@ class Model:
             assert (result.status, result.memory_id) == expected
             return
         twins = {memory_id for memory_id, other in self.visible().items()
-                 if (other.content, other.layer, other.session_id) == (
-                     known.content, known.layer, known.session_id)}
+                 if (other.content, other.layer, other.session_id, other.task_id) == (
+                     known.content, known.layer, known.session_id, known.task_id)
+                 and known.tags in ((), other.tags)}
         assert result.memory_id is not None
         if twins:
             assert result.status == "reinforced"
@@ -234,7 +235,7 @@ async def delete(turn: Turn, places: list[int], filters: dict[str, Any] | None) 
         params = ask.DeleteParams.model_validate({"memory_ids": list(named)})
     else:
         going = set(turn.model.visible(filters))
-        params = ask.DeleteParams.model_validate({**filters, "confirm": True})
+        params = ask.DeleteParams.model_validate({**(filters or {"all": True}), "confirm": True})
     result = await turn.ask(turn.memory.delete, params)
     assert result.deleted_count == len(going)
     for memory_id in going:
