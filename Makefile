@@ -30,7 +30,7 @@ serve: setup
 	@exec $(BIN)/agentcore serve $(if $(HOST),--host '$(HOST)') $(if $(PORT),--port '$(PORT)')
 
 test: setup
-	@exec $(BIN)/python -m pytest $(ARGS)
+	@exec $(BIN)/python -m pytest -n auto $(ARGS)
 
 check: setup
 	@status=0; \

@@ -191,10 +191,13 @@ async def _outcomes(memory: MemoryApi, method: Method[Any, Any], strange: Strang
 
 
 class OwnersDatabase(Database):
-    """Pools under the owner's role, whom no row policy binds: what is left is the statements' own care."""
+    """Transactions of the owner, whom no row policy binds: what is left is the statements' own care."""
 
-    async def _configure_service(self, connection: Connection) -> None:
-        await self._configure_owner(connection)
+    @asynccontextmanager
+    async def transaction(self, agent_id: str, *, read: bool = False) -> AsyncIterator[Connection]:
+        async with super().transaction(agent_id, read=read) as connection:
+            await connection.execute("SET LOCAL ROLE NONE")
+            yield connection
 
 
 Way = Callable[[Agent], MemoryApi]
@@ -221,6 +224,9 @@ async def _without_row_security(
 ) -> AsyncIterator[Way]:
     database = OwnersDatabase(services.database_url)
     await database.open()
+    async with database.transaction("nobody") as connection:
+        cursor = await connection.execute("SELECT row_security_active('memories') AS active")
+        assert await cursor.fetchone() == {"active": False}
     vectors = PgVectorStore(database, runtime.parts.policy.embedding_dimensions, limits)
     parts = replace(runtime.parts, storage=MemoryStorage(database), vectors=vectors)
     yield lambda agent: MemoryManager(parts, Caller(agent.agent_id))
