@@ -113,16 +113,18 @@ class Import:
             await self._store(waiting[:middle])
             await self._store(waiting[middle:])
             return
-        failed = {}
-        for (numbered, _), result in zip(waiting, stored.results, strict=True):
-            if result.code not in (None, JsonRpcErrorCode.CONFLICT):
-                failed[numbered.number] = result.reason or "cannot be stored"
-                continue
-            self._tally.count(result)
-            if numbered.line and numbered.line.memory_id and result.memory_id:
-                self._ids[numbered.line.memory_id] = result.memory_id
-        for number, reason in failed.items():
+        refused = [(line.number, result.reason or "cannot be stored")
+                   for (line, _), result in zip(waiting, stored.results, strict=True) if _is_refused(result)]
+        for (line, _), result in zip(waiting, stored.results, strict=True):
+            if not _is_refused(result):
+                self._note(line, result)
+        for number, reason in refused:
             await self._refuse(number, reason)
+
+    def _note(self, numbered: NumberedLine, result: StoreResult) -> None:
+        self._tally.count(result)
+        if numbered.line and numbered.line.memory_id and result.memory_id:
+            self._ids[numbered.line.memory_id] = result.memory_id
 
     async def _refuse(self, number: int, problem: str) -> None:
         self._tally.outcomes["failed"] += 1
@@ -133,6 +135,11 @@ class Import:
             say(f"line {number}: {problem}")
         elif self._tally.outcomes["failed"] == REPORTED_LINES + 1:
             say("more lines failed; only their number is told from here on")
+
+
+def _is_refused(result: StoreResult) -> bool:
+    """Whether the line itself is at fault; a conflict of its own key means that it was stored before."""
+    return result.code not in (None, JsonRpcErrorCode.CONFLICT)
 
 
 @app.command("import", rich_help_panel=MEMORIES, epilog=examples(

@@ -109,24 +109,21 @@ def is_same(row: Mapping[str, Any], each: Draft) -> bool:
     The scope is the same, no other time is named, and what the second store carries the first has.
     """
     columns, params = each.columns, each.params
-    if any(row[name] != columns[name] for name in _SCOPE):
-        return False
-    if is_timed(params) and row["timestamp"] != columns["timestamp"]:
-        return False
-    if any(columns[name] and row[name] != columns[name] for name in _CARRIED):
-        return False
-    if params.ttl_seconds is not None and row["ttl_seconds"] != params.ttl_seconds:
-        return False
-    if params.importance is not None and not _near(row["relevance_score"], params.importance):
-        return False
-    return _has_links(row["links"], params.links)
+    return all(
+        (
+            all(row[name] == columns[name] for name in _SCOPE),
+            not is_timed(params) or row["timestamp"] == columns["timestamp"],
+            all(not columns[name] or row[name] == columns[name] for name in _CARRIED),
+            params.ttl_seconds in (None, row["ttl_seconds"]),
+            params.importance is None or _near(row["relevance_score"], params.importance),
+            _has_links(row["links"], params.links),
+        )
+    )
 
 
 def _has_links(held: Sequence[Mapping[str, Any]], wanted: Sequence[Link]) -> bool:
     weights = {(str(tie["target_id"]), tie["relation"]): tie["weight"] for tie in held}
-    return all(
-        _near(weights.get((str(link.target_id), link.relation), -1.0), link.weight) for link in wanted
-    )
+    return all(_near(weights.get((str(link.target_id), link.relation), -1.0), link.weight) for link in wanted)
 
 
 def _near(stored: float, given: float) -> bool:

@@ -40,9 +40,7 @@ async def working_memory(
     copied = await parts.working.recall(caller.agent_id, task_id)
     if copied is not None:
         rows = await _rows(parts, caller, task_id, conditions, whole=False)
-        if [(each.memory_id, each.version) for each in copied] == [
-            (row["memory_id"], row["version"]) for row in rows
-        ]:
+        if _is_whole(copied, rows):
             return [each for each, row in zip(copied, rows, strict=True) if row["matches"]]
         await parts.working.forget(caller.agent_id, [task_id])
     rows = await _rows(parts, caller, task_id, conditions, whole=True)
@@ -51,6 +49,12 @@ async def working_memory(
     if (rows or copied is not None) and not await parts.working.answers():
         degraded.append(NO_REDIS)
     return [_entry(row) for row in rows if row["matches"]]
+
+
+def _is_whole(copied: Sequence[WorkingEntry], rows: Sequence[Row]) -> bool:
+    """Whether the copy holds just what the rows do, in their versions and order."""
+    held = [(each.memory_id, each.version) for each in copied]
+    return held == [(row["memory_id"], row["version"]) for row in rows]
 
 
 async def _rows(

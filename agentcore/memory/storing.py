@@ -125,7 +125,7 @@ class Storing:
         embedder, model = self._parts.embedder, self._parts.vector_model
         waiting = [each for each in drafts if each.columns["embedding"] is None]
         for each in drafts:
-            each.columns["embedding_model"] = None if each.columns["embedding"] is None else model
+            _give_vector(each, each.columns["embedding"], model, without=None)
         if embedder is None or not waiting:
             return
         try:
@@ -133,11 +133,10 @@ class Storing:
         except DependencyUnavailable:
             self.degraded.append(NOT_EMBEDDED)
             return
-        for each, vector in zip(waiting, vectors, strict=True):
-            each.columns["embedding"] = vector
-            each.columns["embedding_model"] = refused_by(model) if vector is None else model
         if any(vector is None for vector in vectors):
             self.degraded.append(REFUSED)
+        for each, vector in zip(waiting, vectors, strict=True):
+            _give_vector(each, vector, model, without=refused_by(model))
 
     async def _write(self, drafts: Mapping[int, Draft]) -> None:
         if not drafts:
@@ -180,13 +179,9 @@ class Storing:
     ) -> None:
         """Decide what one item becomes: an earlier key's memory, the same words again, or a new memory."""
         key = memory.idempotency_key
-        if key is not None and key in taken:
-            self._answer_of_key(index, each, taken[key])
-            return
-        if key is not None and key in claimed:
-            first, memory_id = claimed[key]
-            row = {"request_digest": first.request_digest, "memory_id": memory_id}
-            self._answer_of_key(index, each, row)
+        earlier = _earlier(key, taken, claimed)
+        if earlier is not None:
+            self._answer_of_key(index, each, earlier)
             return
         twin = None if each.params.force else _twin(each, same)
         if twin is None:
@@ -221,6 +216,23 @@ def _twin(each: Draft, same: Sequence[Mapping[str, Any]]) -> UUID | None:
             found: UUID = row["memory_id"]
             return found
     return None
+
+
+def _earlier(
+    key: str | None, taken: Mapping[str, Row], claimed: Mapping[str, tuple[NewMemory, UUID]]
+) -> Row | None:
+    """What the key stands for already: by an earlier request, or an earlier item of this one."""
+    if key is None:
+        return None
+    if key in claimed:
+        first, memory_id = claimed[key]
+        return {"request_digest": first.request_digest, "memory_id": memory_id}
+    return taken.get(key)
+
+
+def _give_vector(each: Draft, vector: Any, model: str, *, without: str | None) -> None:
+    each.columns["embedding"] = vector
+    each.columns["embedding_model"] = without if vector is None else model
 
 
 def _new_memory(each: Draft) -> NewMemory:
