@@ -72,8 +72,8 @@ FEATURES = (
 )
 _PLACES: dict[str, Callable[[Any], Any]] = {
     "timestamp": datetime.fromisoformat,
-    "importance": float,
-    "access_count": int,
+    "importance": lambda place: _within(float(place), 1.0),
+    "access_count": lambda place: _within(int(place), 2**31 - 1),
 }
 
 
@@ -249,6 +249,12 @@ def _write_cursor(params: ListParams, row: Mapping[str, Any]) -> str:
     return base64.urlsafe_b64encode(packed.encode()).decode()
 
 
+def _within(place: Any, most: float) -> Any:
+    if not 0 <= place <= most:
+        raise ValueError("no page ends there")
+    return place
+
+
 def _read_cursor(params: ListParams) -> tuple[Any, UUID | None]:
     if params.cursor is None:
         return None, None
@@ -257,5 +263,5 @@ def _read_cursor(params: ListParams) -> tuple[Any, UUID | None]:
         if (order_by, descending) != (params.order_by, params.descending):
             raise InvalidParams("cursor belongs to another order", data={"field": "cursor"})
         return _PLACES[params.order_by](place), UUID(memory_id)
-    except (ValueError, TypeError, AttributeError, BadBase64) as cause:
+    except (ValueError, TypeError, AttributeError, OverflowError, BadBase64) as cause:
         raise InvalidParams("cursor is not one this method gave", data={"field": "cursor"}) from cause

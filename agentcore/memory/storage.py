@@ -38,7 +38,7 @@ _WHOLE_WORKING = sql.SQL(
 
 
 def mint_memory_id() -> UUID:
-    """A UUIDv7 (RFC 9562): 48 bits of milliseconds, then 74 random bits; ids stand in order of making."""
+    """A UUIDv7 (RFC 9562): 48 bits of milliseconds, then 74 random bits; ordered by the millisecond."""
     value = (time.time_ns() // 1_000_000 & (1 << 48) - 1) << 80 | secrets.randbits(80)
     value = value & ~(0xF << 76) | 0x7 << 76
     return UUID(int=value & ~(0x3 << 62) | 0x2 << 62)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip
 import hashlib
 import json
@@ -340,6 +341,29 @@ async def test_pages_hold_each_memory_once_in_order(agent: Agent, order_by: str,
     name = "relevance_score" if order_by == "importance" else order_by
     keys = [(getattr(memory, name), memory.memory_id) for memory in seen]
     assert keys == sorted(keys, reverse=descending)
+
+
+@pytest.mark.parametrize(
+    ("order_by", "place"),
+    [
+        ("access_count", 10**30),
+        ("access_count", 3 * 10**10),
+        ("access_count", -1),
+        ("access_count", "Infinity"),
+        ("importance", 1e300),
+        ("importance", "nan"),
+        ("timestamp", "12026-01-01"),
+        ("timestamp", 7),
+    ],
+)
+async def test_a_cursor_with_a_place_no_page_ends_at_is_refused(
+    agent: Agent, order_by: str, place: object
+) -> None:
+    await agent.stored_id("A memory to page over.")
+    made_up = json.dumps([order_by, True, place, str(uuid4())]).replace('"Infinity"', "Infinity")
+    cursor = base64.urlsafe_b64encode(made_up.encode()).decode()
+    with pytest.raises(InvalidParams, match="cursor"):
+        await agent.memory.list(ListParams.model_validate({"order_by": order_by, "cursor": cursor}))
 
 
 @pytest.mark.parametrize("cursor", ["nonsense", "AAAA", "WzEsMiwzLDRd", "é"])
