@@ -133,7 +133,7 @@ def test_no_file_names_a_place_on_somebodys_machine_or_a_package_index() -> None
 
 
 @pytest.mark.parametrize(("text", "is_one"), [
-    (b"cd /work/main", True), (b"PATH=/Users/ada", True), (b"cd " + bytes(ROOT) + b"/docs", True),
+    (b"cd /" + b"work/main", True), (b"PATH=/Users/ada", True), (b"cd " + bytes(ROOT) + b"/docs", True),
     (b"https://example.org/work/ada", False), (b"/home/<user>", False), (b"$AGENTCORE_HOME/run", False),
     (b"benchmarks/mnt/x", False),
 ])
