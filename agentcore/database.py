@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
+import select
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from agentcore.errors import AgentCoreError, DependencyUnavailable, NotFound, StartupError
 
+Row = Mapping[str, Any]
+Statement = tuple[sql.SQL | sql.Composed, Mapping[str, Any]]
 Connection = AsyncConnection[DictRow]
 Pool = AsyncConnectionPool[Connection]
 SERVICE_ROLE = "agentcore_service"
@@ -88,14 +91,14 @@ class Database:
         return AsyncConnectionPool(
             url,
             connection_class=Connection,
-            kwargs={"row_factory": dict_row, "prepare_threshold": 0},
+            kwargs={"row_factory": dict_row, "prepare_threshold": 0, "autocommit": True},
             min_size=min(2, size),
             max_size=size,
             timeout=self._timeout_seconds,
             max_idle=600.0,
             reconnect_timeout=30.0,
             configure=configure,
-            check=AsyncConnectionPool.check_connection,
+            check=_check_if_readable,
             open=False,
             name=name,
         )
@@ -104,12 +107,10 @@ class Database:
         await register_vector_async(connection)
         timeout_ms = str(int(self._timeout_seconds * 1_000))
         await connection.execute(query("service_session"), {"role": SERVICE_ROLE, "timeout_ms": timeout_ms})
-        await connection.commit()
 
     async def _configure_owner(self, connection: Connection) -> None:
         await register_vector_async(connection)
         await connection.execute(query("owner_session"))
-        await connection.commit()
 
     async def open(self) -> None:
         """Open every pool; raises StartupError when the server does not answer in time."""
@@ -148,6 +149,24 @@ class Database:
                 await connection.execute(query("begin_as_agent"), whose)
                 yield connection
 
+    async def rows(
+        self, agent_id: str, statements: Sequence[Statement], *, primary: bool = False
+    ) -> list[list[Row]]:
+        """Each statement's rows, all read in one transaction and one round trip.
+
+        `primary` where a write is decided on them, or a copy made: a replica may lag behind.
+        """
+        pool = self.write if primary else self.read
+        whose = {"role": SERVICE_ROLE, "agent_id": agent_id}
+        with translated_errors():
+            # What a pipeline sends before its end is one transaction, without a word about it (PostgreSQL
+            # documentation, 54.2.4): settings that are local to it hold to its end.
+            async with pool.connection() as connection, connection.pipeline():
+                await connection.execute(query("begin_as_agent"), whose)
+                cursors = [await connection.execute(statement, values) for statement, values in statements]
+        # The pipeline has ended: what it fetched waits in the cursors.
+        return [list(await cursor.fetchall()) for cursor in cursors]
+
     @asynccontextmanager
     async def owner_transaction(self) -> AsyncIterator[Connection]:
         """One transaction with the owner's rights over all agents: for maintenance alone."""
@@ -178,6 +197,17 @@ class Database:
             async with pool.connection(timeout=PING_TIMEOUT_SECONDS) as connection:
                 cursor = await connection.execute(query("server_state"))
                 return dict(await cursor.fetchone() or {})
+
+
+async def _check_if_readable(connection: Connection) -> None:
+    """Ask a pooled connection whether it lives, if it has anything to say: one that the server closed has.
+
+    Raises psycopg.OperationalError. Asking each time would cost every call a round trip.
+    """
+    watch = select.poll()
+    watch.register(connection.fileno(), select.POLLIN)
+    if watch.poll(0):
+        await AsyncConnectionPool.check_connection(connection)
 
 
 class translated_errors:

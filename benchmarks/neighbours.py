@@ -7,7 +7,6 @@ exactly by their key, the big one through the vector index: neither may pay for 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import random
 import time
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 from benchmarks.corpus import question
 from benchmarks.ledger import append, percentiles
 from benchmarks.retrieval_latency import fill, settle
-from benchmarks.service import Service, running_service
+from benchmarks.service import Service, run, running_service
 
 BIG = "bench-agent"
 
@@ -81,7 +80,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--home", type=Path, help="keep the filled home here, and use it again")
     options = parser.parse_args()
-    figures = asyncio.run(measure(options))
+    figures = run(measure(options))
     for name, value in figures.items():
         print(f"{name:<24} {value}")
     append("neighbours", {name: value for name, value in vars(options).items() if name != "home"}, figures)

@@ -15,17 +15,19 @@ import resource
 import time
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from rich.progress import Progress
 
 from agentcore.memory.api import Caller
-from agentcore.memory.lexical import idf, select_query_keys, term_keys
+from agentcore.memory.lexical import Bm25, idf, select_query_keys, term_keys
 from agentcore.memory.params import RetrieveParams
+from agentcore.memory.parts import MemoryParts
 from agentcore.memory.searching import MAX_POSTINGS
 from agentcore.memory.vector_store import SearchRequest
 from benchmarks.corpus import question, sentence
 from benchmarks.ledger import append, percentiles
-from benchmarks.service import Service, running_service
+from benchmarks.service import Service, run, running_service
 
 AGENT = "bench-agent"
 BATCH = 500
@@ -63,16 +65,22 @@ async def settle(service: Service) -> None:
 async def bare(service: Service, agent_id: str, text: str) -> None:
     """What retrieve asks of the model and of PostgreSQL, with nothing around it."""
     parts = service.runtime.parts
-    keys = list(dict.fromkeys(term_keys(agent_id, text)))
-    vectors = await parts.embedder.embed([text], "query") if parts.embedder is not None else [None]
-    statistics = await parts.vectors.statistics(agent_id, keys)
-    chosen = select_query_keys(keys, statistics.document_frequency, MAX_POSTINGS)
-    weights = [idf(statistics.document_frequency.get(key, 0), statistics.memory_count) for key in chosen]
-    request = SearchRequest(
-        {"current": True}, vectors[0], parts.vector_model, chosen, weights, [], statistics
-    )
+    vector, (bm25, lexical_ids) = await asyncio.gather(_vector(parts, text), _words(parts, agent_id, text))
+    request = SearchRequest({"current": True}, vector, parts.vector_model, bm25, lexical_ids)
     found = await parts.vectors.search(agent_id, request)
     await parts.storage.get(agent_id, [each.memory_id for each in found.candidates[:5]])
+
+
+async def _vector(parts: MemoryParts, text: str) -> Any:
+    return (await parts.embedder.embed([text], "query"))[0] if parts.embedder is not None else None
+
+
+async def _words(parts: MemoryParts, agent_id: str, text: str) -> tuple[Bm25, list[UUID]]:
+    keys = list(dict.fromkeys(term_keys(agent_id, text)))
+    statistics = await parts.vectors.statistics(agent_id, keys)
+    chosen = select_query_keys(keys, statistics.document_frequency, MAX_POSTINGS)
+    weights = {key: idf(statistics.document_frequency.get(key, 0), statistics.memory_count) for key in chosen}
+    return Bm25([], statistics), await parts.vectors.holding(agent_id, weights, {"current": True})
 
 
 async def one_by_one(service: Service, agent_id: str, count: int, chance: random.Random) -> dict[str, Any]:
@@ -230,7 +238,7 @@ def main() -> int:
     parser.add_argument("--exact-search-limit", type=int, default=5_000)
     parser.add_argument("--home", type=Path, help="keep the filled home here, and use it again")
     options = parser.parse_args()
-    figures = asyncio.run(measure(options))
+    figures = run(measure(options))
     for name, value in figures.items():
         print(f"{name:<20} {value}")
     append(

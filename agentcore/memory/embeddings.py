@@ -195,7 +195,9 @@ class CachingEmbedder(_Layer):
         self._max_entries = min(max_entries, MAX_CACHE_BYTES // entry_bytes)
         self._redis_rests_until = 0.0
 
-    def __len__(self) -> int:
+    @property
+    def entry_count(self) -> int:
+        """Vectors remembered in this process. No `__len__`: an embedder with an empty cache is not false."""
         return len(self._entries)
 
     async def close(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,8 +13,8 @@ from snowballstemmer.english_stemmer import EnglishStemmer  # type: ignore[impor
 from agentcore.memory.text import STOP_WORDS, words
 
 __all__ = [
+    "Bm25",
     "LexicalStatistics",
-    "bm25",
     "idf",
     "select_query_keys",
     "term_key",
@@ -63,27 +62,35 @@ def idf(document_frequency: int, memory_count: int) -> float:
     return math.log1p((max(memory_count, 0) - known + 0.5) / (known + 0.5))
 
 
-def bm25(
-    query_keys: Sequence[int],
-    document_keys: Sequence[int],
-    statistics: LexicalStatistics,
-    k1: float = 1.2,
-    b: float = 0.75,
-) -> float:
-    """The sum over distinct query terms of idf * tf (k1 + 1) / (tf + k1 (1 - b + b length / mean length)).
+class Bm25:
+    """The BM25 score of memories for one query.
 
-    Robertson & Zaragoza 2009, section 3. `document_keys` carries repetitions. Never negative.
+    The sum over distinct query terms of idf * tf (k1 + 1) / (tf + k1 (1 - b + b length / mean length)),
+    Robertson & Zaragoza 2009, section 3. Never negative.
     """
-    wanted = dict.fromkeys(query_keys)
-    frequencies = Counter(key for key in document_keys if key in wanted)
-    length = len(document_keys)
-    mean_length = statistics.mean_length if statistics.mean_length > 0 else max(length, 1)
-    saturation = k1 * (1 - b + b * length / mean_length)
-    score = 0.0
-    for key, frequency in frequencies.items():
-        weight = idf(statistics.document_frequency.get(key, 0), statistics.memory_count)
-        score += weight * frequency * (k1 + 1) / (frequency + saturation)
-    return score
+
+    def __init__(
+        self, query_keys: Sequence[int], statistics: LexicalStatistics, k1: float = 1.2, b: float = 0.75
+    ) -> None:
+        self.statistics = statistics
+        self._k1 = k1
+        self._saturation_of_none = k1 * (1 - b)
+        self._saturation_a_term = k1 * b / statistics.mean_length if statistics.mean_length > 0 else k1 * b
+        self._weights = {
+            key: idf(statistics.document_frequency.get(key, 0), statistics.memory_count) for key in query_keys
+        }
+
+    def __call__(self, document_keys: Sequence[int]) -> float:
+        """The score of a memory with these term keys, repeated as its terms are."""
+        frequencies: dict[int, int] = {}
+        for key in document_keys:
+            if key in self._weights:
+                frequencies[key] = frequencies.get(key, 0) + 1
+        saturation = self._saturation_of_none + self._saturation_a_term * len(document_keys)
+        return sum(
+            self._weights[key] * frequency * (self._k1 + 1) / (frequency + saturation)
+            for key, frequency in frequencies.items()
+        )
 
 
 def rarest(query_keys: Sequence[int], document_frequency: Mapping[int, int], count: int) -> list[int]:

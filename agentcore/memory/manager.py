@@ -54,7 +54,7 @@ from agentcore.memory.params import (
 )
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import STRATEGIES
-from agentcore.memory.searching import Search, summarised
+from agentcore.memory.searching import Search
 from agentcore.memory.storing import Storing
 from agentcore.telemetry import Steps
 
@@ -107,10 +107,9 @@ class MemoryManager(MemoryApi):
     async def retrieve(self, params: RetrieveParams) -> RetrieveResult:
         steps = self._parts.steps()
         found = await Search(self._parts, self._caller, params, params.conditions(), steps).run(params.k)
-        memories = [summarised(ranked, record, explain=params.explain) for ranked, record in found.ranked]
-        given = [memory.memory_id for memory in memories]
+        given = [memory.memory_id for memory in found.memories]
         self._parts.accesses.note(self._caller.agent_id, given, self._parts.clock())
-        return RetrieveResult(memories=memories, receipt=found.receipt)
+        return RetrieveResult(memories=found.memories, receipt=found.receipt)
 
     async def get_context(self, params: ContextParams) -> ContextResult:
         return await recalling.context(self._parts, self._caller, params)
@@ -202,10 +201,10 @@ class MemoryManager(MemoryApi):
         )
 
     async def capabilities(self, params: CapabilitiesParams) -> CapabilitiesResult:
-        archive = self._parts.archive
+        archive, embedder = self._parts.archive, self._parts.embedder
         return CapabilitiesResult(
             version=__version__,
-            embedding_model=self._parts.embedder and self._parts.embedder.model,
+            embedding_model=None if embedder is None else embedder.model,
             embedding_dimensions=self._parts.policy.embedding_dimensions,
             vector_store=self._parts.vectors.name,
             archive="none" if archive is None else archive.name,

@@ -16,10 +16,10 @@ from agentcore.memory.compression import (
     CountTokens,
     build_context,
 )
-from agentcore.memory.models import Dropped, MemoryRecord, MemoryType
+from agentcore.memory.models import Dropped, MemorySummary, MemoryType
 from agentcore.memory.params import ContextParams, ContextResult
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.searching import Search, summarised
+from agentcore.memory.searching import Search
 from agentcore.memory.storage import Row
 from agentcore.memory.working import MAX_ENTRIES, WorkingEntry
 
@@ -109,7 +109,7 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
     found = await Search(parts, caller, params, conditions, steps).run(k)
     held = {entry.memory_id for entry in working}
     entries = [_task_entry(entry) for entry in working]
-    entries += [_found_entry(record) for ranked, record in found.ranked if ranked.memory_id not in held]
+    entries += [_found_entry(memory) for memory in found.memories if memory.memory_id not in held]
     with steps("format"):
         built = await _built(entries, params.max_tokens, parts.count_tokens)
     used = [line.entry.memory_id for line in built.lines]
@@ -118,9 +118,7 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
         context=built.text,
         token_count=built.token_count,
         memory_ids=used,
-        memories=[summarised(*each, explain=True) for each in found.ranked if each[0].memory_id in used]
-        if params.explain
-        else None,
+        memories=[each for each in found.memories if each.memory_id in used] if params.explain else None,
         receipt=found.receipt.model_copy(
             update={
                 "candidates": {**found.receipt.candidates, "working": len(working)},
@@ -150,14 +148,14 @@ def _task_entry(entry: WorkingEntry) -> ContextEntry:
     )
 
 
-def _found_entry(record: MemoryRecord) -> ContextEntry:
+def _found_entry(memory: MemorySummary) -> ContextEntry:
     return ContextEntry(
-        record.memory_id,
-        PAST if record.memory_type in _PAST_TYPES else KNOWLEDGE,
-        record.timestamp,
-        record.speaker,
-        record.content,
-        record.summary,
+        memory.memory_id,
+        PAST if memory.memory_type in _PAST_TYPES else KNOWLEDGE,
+        memory.timestamp,
+        memory.speaker,
+        memory.content,
+        memory.summary,
     )
 
 

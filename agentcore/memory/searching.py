@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentcore.errors import DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
-from agentcore.memory.lexical import LexicalStatistics, bm25, idf, rarest, select_query_keys, term_keys
-from agentcore.memory.models import Dropped, MemoryRecord, MemorySummary, Receipt
+from agentcore.memory.lexical import Bm25, idf, rarest, select_query_keys, term_keys
+from agentcore.memory.models import Dropped, MemorySummary, Receipt
 from agentcore.memory.params import ContextParams, RetrieveParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query import complete
@@ -32,9 +33,9 @@ NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The ranked memories with their records, and the receipt of how they were found."""
+    """The memories, best first, and the receipt of how they were found."""
 
-    ranked: list[tuple[Ranked, MemoryRecord]]
+    memories: list[MemorySummary]
     receipt: Receipt
 
 
@@ -64,8 +65,8 @@ class Search:
         """The `k` best memories. Raises InvalidParams (a vector of another length), DependencyUnavailable."""
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text = complete(self._params.query, self._params.history)
-        vector, (keys, statistics) = await asyncio.gather(self._vector(text), self._words(text))
-        request = self._request(keys, vector, statistics)
+        vector, (keys, bm25, lexical_ids) = await asyncio.gather(self._vector(text), self._words(text))
+        request = SearchRequest(self._conditions, vector, self._parts.vector_model, bm25, lexical_ids)
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)
         with self._steps("rank"):
@@ -75,16 +76,13 @@ class Search:
                 self._parts.policy.weights,
                 now=now,
                 k=k,
-                best_words=_full_match(keys, found, statistics),
+                best_words=_full_match(keys, found, bm25),
                 min_score=self._params.min_score,
                 with_vectors=vector is not None,
             )
         with self._steps("fetch"):
-            records = await self._parts.storage.get(
-                self._agent_id, [each.memory_id for each in ranking.ranked]
-            )
-        ranked = [(each, records[each.memory_id]) for each in ranking.ranked if each.memory_id in records]
-        return SearchResult(ranked, self._receipt(found, list(ranking.dropped), text))
+            memories = await self._read(ranking.ranked)
+        return SearchResult(memories, self._receipt(found, list(ranking.dropped), text))
 
     async def _vector(self, text: str) -> NDArray[np.float32] | None:
         if self._params.query_vector is not None:
@@ -111,26 +109,41 @@ class Search:
             )
         return np.asarray(given, dtype=np.float32)
 
-    async def _words(self, text: str) -> tuple[list[int], LexicalStatistics]:
-        """The query's rarest terms, and in how many of the agent's memories each stands."""
+    async def _words(self, text: str) -> tuple[list[int], Bm25, list[UUID]]:
+        """The query's rarest terms, the score they give, and the memories that hold the rarest of them."""
+        vectors = self._parts.vectors
         with self._steps("statistics"):
             keys = await self._keys(text)
-            statistics = await self._parts.vectors.statistics(self._agent_id, keys)
-        return rarest(keys, statistics.document_frequency, MAX_QUERY_TERMS), statistics
+            statistics = await vectors.statistics(self._agent_id, keys)
+        keys = rarest(keys, statistics.document_frequency, MAX_QUERY_TERMS)
+        chosen = select_query_keys(keys, statistics.document_frequency, MAX_POSTINGS)
+        weights = {
+            key: idf(statistics.document_frequency.get(key, 0), statistics.memory_count) for key in chosen
+        }
+        with self._steps("words"):
+            lexical_ids = await vectors.holding(self._agent_id, weights, self._conditions)
+        return keys, Bm25(keys, statistics), lexical_ids
 
     async def _keys(self, text: str) -> list[int]:
         if len(text) <= THREAD_ABOVE_CHARS:
             return term_keys(self._agent_id, text)
         return await asyncio.to_thread(term_keys, self._agent_id, text)
 
-    def _request(
-        self, keys: list[int], vector: NDArray[np.float32] | None, statistics: LexicalStatistics
-    ) -> SearchRequest:
-        chosen = select_query_keys(keys, statistics.document_frequency, MAX_POSTINGS)
-        weights = [idf(statistics.document_frequency.get(key, 0), statistics.memory_count) for key in chosen]
-        return SearchRequest(
-            self._conditions, vector, self._parts.vector_model, chosen, weights, keys, statistics
-        )
+    async def _read(self, ranked: Sequence[Ranked]) -> list[MemorySummary]:
+        """What is given back, with its score and, if asked for, the terms of it."""
+        summaries = await self._parts.storage.summaries(self._agent_id, [each.memory_id for each in ranked])
+        explain = self._params.explain
+        return [
+            summaries[each.memory_id].model_copy(
+                update={
+                    "score": each.score,
+                    "similarity": each.similarity,
+                    "terms": dict(each.terms) if explain else None,
+                }
+            )
+            for each in ranked
+            if each.memory_id in summaries
+        ]
 
     def _receipt(self, found: Found, dropped: list[Dropped], text: str) -> Receipt:
         searched: dict[str, Any] = {
@@ -149,19 +162,8 @@ class Search:
         )
 
 
-def _full_match(keys: list[int], found: Found, statistics: LexicalStatistics) -> float:
+def _full_match(keys: list[int], found: Found, bm25: Bm25) -> float:
     """The BM25 score that counts as a full match: the best one found, but no less than half of what a text
     made of the query alone would have, so that one common word in common is no match."""
     best = max((candidate.words for candidate in found.candidates), default=0.0)
-    return max(best, 0.5 * bm25(keys, keys, statistics))
-
-
-def summarised(ranked: Ranked, record: MemoryRecord, *, explain: bool) -> MemorySummary:
-    """A found memory as it is given back; with `explain`, with the terms of its score."""
-    names = set(MemorySummary.model_fields) & set(MemoryRecord.model_fields)
-    return MemorySummary.model_construct(
-        **{name: getattr(record, name) for name in names},
-        score=ranked.score,
-        similarity=ranked.similarity,
-        terms=dict(ranked.terms) if explain else None,
-    )
+    return max(best, 0.5 * bm25(keys))

@@ -20,7 +20,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from agentcore.database import Connection, Database, query, shaped_query
-from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemoryType
+from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
 
 Row = Mapping[str, Any]
 _RECORD_FIELDS = set(MemoryRecord.model_fields)
@@ -289,15 +289,24 @@ class MemoryStorage:
     async def _fetch(
         self, agent_id: str, statement: sql.SQL | sql.Composed, values: Mapping[str, Any], *, primary: bool
     ) -> list[Row]:
-        """What a write is decided on, or a copy made from, needs the primary: a replica may lag behind."""
-        async with self._database.transaction(agent_id, read=not primary) as connection:
-            cursor = await connection.execute(statement, {"agent_id": agent_id, **values})
-            return cast(list[Row], await cursor.fetchall())
+        statements = [(statement, {"agent_id": agent_id, **values})]
+        [rows] = await self._database.rows(agent_id, statements, primary=primary)
+        return rows
 
     async def get(self, agent_id: str, memory_ids: Sequence[UUID]) -> dict[UUID, MemoryRecord]:
         """Whole records of the ids that exist."""
         rows = await self._read(agent_id, "get_memories", memory_ids=list(memory_ids))
         return {row["memory_id"]: as_record(row) for row in rows}
+
+    async def summaries(self, agent_id: str, memory_ids: Sequence[UUID]) -> dict[UUID, MemorySummary]:
+        """The ids that exist as a search gives them back, not yet scored."""
+        rows = await self._read(agent_id, "get_summaries", memory_ids=list(memory_ids))
+        return {
+            row["memory_id"]: MemorySummary.model_construct(
+                **{**row, "memory_type": MemoryType(row["memory_type"])}
+            )
+            for row in rows
+        }
 
     async def page(
         self,

@@ -1,14 +1,15 @@
 """Finding candidates: the arms of a search in PostgreSQL, filtered before anything is ranked.
 
-Two round trips: the arms, then what ranking must know of everything they found.
+Words need no vector, so they are looked up while the query is embedded; then one round trip takes the nearest
+and reads of everything found what ranking must know.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 from uuid import UUID
 
 from numpy.typing import NDArray
@@ -16,11 +17,11 @@ from pgvector import HalfVector
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from agentcore.database import Connection, Database, query, shaped_query
-from agentcore.memory.lexical import LexicalStatistics, bm25
+from agentcore.database import Database, Row, Statement, query, shaped_query
+from agentcore.memory.lexical import Bm25, LexicalStatistics
 from agentcore.memory.retrieval import Candidate, Tie
 
-Row = Mapping[str, Any]
+Conditions = Mapping[str, Any]
 
 VECTOR_STORES: Mapping[str, str] = {"pgvector": "agentcore.memory.vector_store:PgVectorStore"}
 
@@ -56,20 +57,18 @@ class SearchLimits:
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """What is searched: the vector (or none), the query's terms with their weights, and the filters."""
+    """What is searched: the filters, the vector with its model (or none), and what the lexical arm found."""
 
-    conditions: Mapping[str, Any]
+    conditions: Conditions
     vector: NDArray[Any] | None
     model: str | None
-    term_keys: Sequence[int]
-    term_weights: Sequence[float]
-    scored_keys: Sequence[int]
-    statistics: LexicalStatistics
+    bm25: Bm25
+    lexical_ids: Sequence[UUID]
 
 
 @dataclass(frozen=True)
 class Found:
-    """Candidates of all arms with the ties between them, and how many each arm gave."""
+    """Candidates of all arms, the ties between them, what each arm gave, and how vectors were searched."""
 
     candidates: Sequence[Candidate]
     ties: Sequence[Tie]
@@ -84,6 +83,10 @@ class VectorStore(Protocol):
 
     async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics: ...
 
+    async def holding(
+        self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions
+    ) -> list[UUID]: ...
+
     async def search(self, agent_id: str, request: SearchRequest) -> Found: ...
 
 
@@ -95,53 +98,74 @@ class PgVectorStore:
     def __init__(self, database: Database, dimensions: int, limits: SearchLimits) -> None:
         self._database = database
         self._limits = limits
-        self._indexed_arm = shaped_query("vector_arm_indexed", dimensions=sql.Literal(dimensions))
+        arms: dict[str, sql.SQL | sql.Composed] = {
+            "words": query("vector_arm_none"),
+            "exact": query("vector_arm_exact"),
+            "indexed": shaped_query("vector_arm_indexed", dimensions=sql.Literal(dimensions)),
+        }
+        self._arms = arms
+        self._candidates = {mode: shaped_query("candidates", nearest=arm) for mode, arm in arms.items()}
 
     async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics:
         """The agent's size and in how many of its memories each term stands."""
         values = {"agent_id": agent_id, "term_keys": list(set(term_keys))}
-        async with self._database.transaction(agent_id, read=True) as connection:
-            totals = await connection.execute(query("lexical_totals"), values)
-            frequencies = await connection.execute(query("lexical_frequencies"), values)
-            total = cast(Row, await totals.fetchone())
-            rows = cast(list[Row], await frequencies.fetchall())
+        [[total], frequencies] = await self._database.rows(
+            agent_id, [(query("lexical_totals"), values), (query("lexical_frequencies"), values)]
+        )
         count = max(0, int(total["memory_count"]))
         return LexicalStatistics(
             memory_count=count,
             mean_length=max(1.0, int(total["term_count"]) / max(1, count)),
-            document_frequency={row["term_key"]: max(0, int(row["memory_count"])) for row in rows},
+            document_frequency={row["term_key"]: max(0, int(row["memory_count"])) for row in frequencies},
         )
+
+    async def holding(
+        self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions
+    ) -> list[UUID]:
+        """Memories that hold any of these terms, those first whose terms weigh most together."""
+        if not term_weights:
+            return []
+        values = {
+            "agent_id": agent_id,
+            "filter": Jsonb(conditions),
+            "term_keys": list(term_weights),
+            "weights": list(term_weights.values()),
+            "limit": self._limits.arm_candidates,
+        }
+        [rows] = await self._database.rows(agent_id, [(query("lexical_arm"), values)])
+        return [row["memory_id"] for row in rows]
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
         """Candidates of every arm, each with all that ranking must know of it."""
         mode = self._mode(request)
+        limits = self._limits
         values: dict[str, Any] = {
             "agent_id": agent_id,
             "filter": Jsonb(request.conditions),
             "model": request.model,
             "vector": None if request.vector is None else HalfVector(request.vector),
-            "limit": self._limits.arm_candidates,
-            "link_limit": self._limits.link_candidates,
+            "limit": limits.arm_candidates,
+            "leading": limits.leading_candidates,
+            "link_limit": limits.link_candidates,
+            "lexical_ids": list(request.lexical_ids),
+            "leading_ids": list(request.lexical_ids[: limits.leading_candidates]),
         }
-        async with self._database.transaction(agent_id, read=True) as connection:
-            arms = await self._arms(connection, values, request, mode)
-            ids = {each for found in arms.values() for each in found}
-            leading = [each for found in arms.values() for each in found[: self._limits.leading_candidates]]
-            values |= {"memory_ids": list(ids), "leading_ids": leading}
-            features = await connection.execute(query("candidate_features"), values)
-            ties = await connection.execute(
-                query("link_arm"), {**values, "limit": 4 * self._limits.arm_candidates}
-            )
-            candidates = [_candidate(row, request) for row in await features.fetchall()]
-            tied = [Tie(**row) for row in await ties.fetchall()]
-        counts = {name: len(found) for name, found in arms.items()}
-        counts["links"] = sum(each.memory_id not in ids for each in candidates)
-        return Found(candidates, tied, counts, mode)
+        statements: list[Statement] = [(self._candidates[mode], values)]
+        if mode == "indexed":
+            filtered = bool(set(request.conditions) - {"current"})
+            statements.insert(0, _index_settings(request.bm25.statistics.memory_count, filtered=filtered))
+        rows = (await self._database.rows(agent_id, statements))[-1]
+        lexical = set(request.lexical_ids)
+        counts = {"lexical": len(lexical)}
+        if request.vector is not None:
+            counts["vector"] = sum(row["is_near"] for row in rows)
+        counts["links"] = sum(not row["is_near"] and row["memory_id"] not in lexical for row in rows)
+        return Found([_candidate(row, request.bm25) for row in rows], list(_ties(rows)), counts, mode)
 
     def _mode(self, request: SearchRequest) -> str:
         if request.vector is None:
             return "words"
-        large = request.statistics.memory_count > self._limits.exact_search_limit
+        large = request.bm25.statistics.memory_count > self._limits.exact_search_limit
         return "indexed" if large else "exact"
 
     async def measured_recall(self, agent_id: str, vector: NDArray[Any], model: str, k: int) -> float:
@@ -153,52 +177,37 @@ class PgVectorStore:
             "vector": HalfVector(vector),
             "limit": k,
         }
-        async with self._database.transaction(agent_id, read=True) as connection:
-            counted = await (await connection.execute(query("lexical_totals"), values)).fetchone()
-            exact = await (await connection.execute(query("vector_arm_exact"), values)).fetchall()
-            await self._look_through_index(
-                connection, int(counted["memory_count"]) if counted else 0, filtered=False
-            )
-            indexed = await (await connection.execute(self._indexed_arm, values)).fetchall()
+        [[counted], exact] = await self._database.rows(
+            agent_id, [(query("lexical_totals"), values), (self._arms["exact"], values)]
+        )
+        settings = _index_settings(int(counted["memory_count"]), filtered=False)
+        [_, indexed] = await self._database.rows(agent_id, [settings, (self._arms["indexed"], values)])
         wanted = {row["memory_id"] for row in exact}
         return len(wanted & {row["memory_id"] for row in indexed}) / len(wanted) if wanted else 1.0
 
-    async def _look_through_index(self, connection: Connection, rows: int, *, filtered: bool) -> None:
-        """A filter may leave few rows: the planner may then sort them, and the index is read to its end."""
-        await connection.execute(
-            query("search_settings"),
-            {"probes": str(probes_for(rows)), "sort": "on" if filtered else "off"},
-        )
 
-    async def _arms(
-        self, connection: Connection, values: Mapping[str, Any], request: SearchRequest, mode: str
-    ) -> dict[str, list[UUID]]:
-        cursors = {}
-        if request.term_keys:
-            cursors["lexical"] = await connection.execute(
-                query("lexical_arm"),
-                {**values, "term_keys": list(request.term_keys), "weights": list(request.term_weights)},
-            )
-        if mode == "indexed":
-            filtered = bool(set(request.conditions) - {"current"})
-            await self._look_through_index(connection, request.statistics.memory_count, filtered=filtered)
-            cursors["vector"] = await connection.execute(self._indexed_arm, values)
-            await connection.execute("SELECT set_config('enable_sort', 'on', true)")
-        elif mode == "exact":
-            cursors["vector"] = await connection.execute(query("vector_arm_exact"), values)
-        return {
-            name: [row["memory_id"] for row in await cursor.fetchall()] for name, cursor in cursors.items()
-        }
+def _index_settings(memory_count: int, *, filtered: bool) -> Statement:
+    """A filter may leave few rows: the planner may then sort them, and the index is read to its end."""
+    return query("search_settings"), {
+        "probes": str(probes_for(memory_count)),
+        "sort": "on" if filtered else "off",
+    }
 
 
-def _candidate(row: Row, request: SearchRequest) -> Candidate:
+def _candidate(row: Row, bm25: Bm25) -> Candidate:
     return Candidate(
         memory_id=row["memory_id"],
         timestamp=row["timestamp"],
         relevance_score=row["relevance_score"],
         similarity=row["similarity"],
-        words=bm25(request.scored_keys, row["term_keys"], request.statistics),
+        words=bm25(row["term_keys"]),
         access_count=row["access_count"],
         last_accessed=row["last_accessed"],
         text=(bytes(row["content_hash"]), row["speaker"], row["user_id"], row["namespace"]),
     )
+
+
+def _ties(rows: Sequence[Row]) -> Iterator[Tie]:
+    for row in rows:
+        for target_id, weight in zip(row["target_ids"] or (), row["weights"] or (), strict=True):
+            yield Tie(row["memory_id"], target_id, weight)

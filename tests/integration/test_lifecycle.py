@@ -21,6 +21,7 @@ from agentcore.maintenance.folding import fold_deltas
 from agentcore.memory import removing
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import DirectoryArchive, object_key
+from agentcore.memory.embeddings import CachingEmbedder
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params import (
@@ -289,6 +290,14 @@ async def test_every_write_carries_a_receipt_with_its_time(agent: Agent) -> None
     ]
     assert all(next(iter(each.receipt.timings_ms.values())) > 0 for each in results)
     assert (await agent.memory.capabilities(CapabilitiesParams())).receipt.degraded == []
+
+
+async def test_capabilities_are_told_before_anything_was_embedded(agent: Agent) -> None:
+    embedder = agent.runtime.parts.embedder
+    assert embedder is not None
+    parts = replace(agent.runtime.parts, embedder=CachingEmbedder(embedder))
+    told = await MemoryManager(parts, Caller(agent.agent_id)).capabilities(CapabilitiesParams())
+    assert told.embedding_model == embedder.model
 
 
 async def test_a_correction_the_embedder_refuses_is_kept_and_said(agent: Agent) -> None:

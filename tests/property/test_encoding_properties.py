@@ -19,7 +19,7 @@ from agentcore.memory.encoding import (
     interaction_text,
 )
 from agentcore.memory.entities import find_entities
-from agentcore.memory.lexical import LexicalStatistics, bm25, select_query_keys, term_keys, terms
+from agentcore.memory.lexical import Bm25, LexicalStatistics, select_query_keys, term_keys, terms
 from agentcore.memory.rejection import rejection
 from agentcore.memory.text import MAX_WORD_CHARS, STOP_WORDS, collapse, sentences, words
 
@@ -110,7 +110,7 @@ def test_sentences_lose_no_letter_and_no_digit_of_unlisted_prose(text: str) -> N
 def test_bm25_is_never_negative_and_positive_only_for_a_common_term(query: str, document: str) -> None:
     asked, said = term_keys("agent", query), term_keys("agent", document)
     statistics = LexicalStatistics(3, 4.0, dict.fromkeys(said, 2))
-    score = bm25(asked, said, statistics)
+    score = Bm25(asked, statistics)(said)
     assert score >= 0
     assert (score > 0) == bool(set(asked) & set(said))
 

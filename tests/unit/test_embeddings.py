@@ -134,7 +134,7 @@ async def test_what_was_used_longest_ago_goes_first() -> None:
     await cache.embed(["two"], "query")
     await cache.embed(["one"], "query")
     await cache.embed(["three"], "query")
-    assert len(cache) == 2
+    assert cache.entry_count == 2
     inner.asked.clear()
     await cache.embed(["one", "two", "three"], "query")
     assert inner.asked == [["two"]]
@@ -144,7 +144,7 @@ async def test_a_batch_larger_than_the_cache_is_answered_whole() -> None:
     cache = CachingEmbedder(GatedEmbedder(), max_entries=0)
     vectors = await cache.embed([f"text {number}" for number in range(10)], "document")
     assert vectors.shape == (10, DIMENSIONS)
-    assert len(cache) == 0
+    assert cache.entry_count == 0
 
 
 async def test_a_failure_is_not_remembered() -> None:
@@ -176,7 +176,7 @@ async def test_closing_empties_the_cache_and_closes_what_is_inside() -> None:
     await cache.embed(["one"], "query")
     await cache.close()
     assert inner.closed
-    assert len(cache) == 0
+    assert cache.entry_count == 0
 
 
 # --- batches -----------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from agentcore.memory.lexical import (
+    Bm25,
     LexicalStatistics,
-    bm25,
     idf,
     select_query_keys,
     term_key,
@@ -80,21 +80,21 @@ def test_bm25_is_the_formula_worked_out_by_hand() -> None:
     statistics = LexicalStatistics(memory_count=10, mean_length=4.0, document_frequency={1: 2, 2: 5})
     length_part = 1.2 * (0.25 + 0.75 * 5 / 4)
     by_hand = idf(2, 10) * 2 * 2.2 / (2 + length_part) + idf(5, 10) * 1 * 2.2 / (1 + length_part)
-    assert bm25([1, 2, 3, 1], [1, 1, 2, 9, 9], statistics) == pytest.approx(by_hand)
+    assert Bm25([1, 2, 3, 1], statistics)([1, 1, 2, 9, 9]) == pytest.approx(by_hand)
 
 
 def test_bm25_prefers_rare_terms_more_of_them_and_shorter_texts() -> None:
     statistics = LexicalStatistics(memory_count=100, mean_length=3.0, document_frequency={1: 1, 2: 60})
-    assert bm25([1, 2], [1, 7, 7], statistics) > bm25([1, 2], [2, 7, 7], statistics)
-    assert bm25([1], [1, 1, 7], statistics) > bm25([1], [1, 7, 7], statistics)
-    assert bm25([1], [1, 7], statistics) > bm25([1], [1, 7, 7, 7, 7, 7], statistics)
+    assert Bm25([1, 2], statistics)([1, 7, 7]) > Bm25([1, 2], statistics)([2, 7, 7])
+    assert Bm25([1], statistics)([1, 1, 7]) > Bm25([1], statistics)([1, 7, 7])
+    assert Bm25([1], statistics)([1, 7]) > Bm25([1], statistics)([1, 7, 7, 7, 7, 7])
 
 
 def test_bm25_without_common_terms_statistics_or_text_is_zero_or_finite() -> None:
     nothing = LexicalStatistics(memory_count=0, mean_length=0.0, document_frequency={})
-    assert bm25([1], [2], nothing) == 0
-    assert bm25([], [], nothing) == 0
-    assert 0 < bm25([1], [1], nothing) < math.inf
+    assert Bm25([1], nothing)([2]) == 0
+    assert Bm25([], nothing)([]) == 0
+    assert 0 < Bm25([1], nothing)([1]) < math.inf
 
 
 def test_the_rarest_query_keys_are_taken_until_the_postings_pass_the_bound() -> None:

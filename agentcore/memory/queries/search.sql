@@ -40,30 +40,46 @@ SELECT m.memory_id FROM memories m
 -- Memories that hold the query's rarest terms, by the sum of their weights.
 SELECT memory_id, weight FROM lexical_arm(%(agent_id)s, %(term_keys)s::bigint[], %(weights)s::real[], %(filter)s, %(limit)s);
 
--- name: link_arm
--- The ties of these memories, strongest first.
-SELECT l.source_id, l.target_id, l.weight
-  FROM memory_links l
- WHERE l.agent_id = %(agent_id)s
-   AND (l.source_id = ANY (%(memory_ids)s::uuid[]) OR l.target_id = ANY (%(memory_ids)s::uuid[]))
- ORDER BY l.weight DESC, l.source_id, l.target_id
- LIMIT %(limit)s;
+-- name: vector_arm_none
+-- There is no vector to compare with.
+SELECT NULL::uuid AS memory_id WHERE false;
 
--- name: candidate_features
--- What ranking needs to know of each candidate, and of what the leading ones are tied to; filters hold for all.
-WITH linked AS (
-    SELECT CASE WHEN l.source_id = ANY (%(leading_ids)s::uuid[]) THEN l.target_id ELSE l.source_id END AS memory_id
-      FROM memory_links l
-     WHERE l.agent_id = %(agent_id)s
-       AND (l.source_id = ANY (%(leading_ids)s::uuid[]) OR l.target_id = ANY (%(leading_ids)s::uuid[]))
-     ORDER BY l.weight DESC LIMIT %(link_limit)s
-)
+-- name: candidates
+-- Everything ranking needs to know of what the arms found: the nearest by one of the vector arms, the lexical
+-- arm's, and what the leading ones of both are tied to, the strongest ties first. Filters hold for all.
+WITH nearest AS MATERIALIZED ({nearest}),
+     foremost AS MATERIALIZED (
+         SELECT unnest(%(leading_ids)s::uuid[]) AS memory_id
+          UNION
+         (SELECT memory_id FROM nearest LIMIT %(leading)s)
+     ),
+     linked AS MATERIALIZED (
+         SELECT CASE WHEN l.source_id = ANY (ARRAY(SELECT memory_id FROM foremost)) THEN l.target_id
+                     ELSE l.source_id END AS memory_id
+           FROM memory_links l
+          WHERE l.agent_id = %(agent_id)s
+            AND (l.source_id = ANY (ARRAY(SELECT memory_id FROM foremost))
+                 OR l.target_id = ANY (ARRAY(SELECT memory_id FROM foremost)))
+          ORDER BY l.weight DESC LIMIT %(link_limit)s
+     ),
+     found AS MATERIALIZED (
+         SELECT unnest(%(lexical_ids)s::uuid[]) AS memory_id
+          UNION SELECT memory_id FROM nearest
+          UNION SELECT memory_id FROM linked
+     )
 SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevance_score,
        m.term_keys, m.content_hash, m.speaker, m.user_id, m.namespace,
        CASE WHEN m.embedding_model = %(model)s THEN 1 - (m.embedding <=> %(vector)s::halfvec) END AS similarity,
-       coalesce(u.access_count, 0) AS access_count, u.last_accessed
+       coalesce(u.access_count, 0) AS access_count, u.last_accessed,
+       m.memory_id = ANY (ARRAY(SELECT memory_id FROM nearest)) AS is_near,
+       ties.target_ids, ties.weights
   FROM memories m
   LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id
- WHERE m.agent_id = %(agent_id)s
-   AND m.memory_id = ANY (%(memory_ids)s::uuid[] || ARRAY(SELECT memory_id FROM linked))
+  LEFT JOIN LATERAL (
+       SELECT array_agg(l.target_id) AS target_ids, array_agg(l.weight) AS weights
+         FROM memory_links l
+        WHERE l.agent_id = %(agent_id)s AND l.source_id = m.memory_id
+          AND l.target_id = ANY (ARRAY(SELECT memory_id FROM found))
+       ) AS ties ON true
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (ARRAY(SELECT memory_id FROM found))
    AND memory_matches(m, %(filter)s);
