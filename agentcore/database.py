@@ -150,11 +150,17 @@ class Database:
                 yield connection
 
     async def rows(
-        self, agent_id: str, statements: Sequence[Statement], *, primary: bool = False
+        self,
+        agent_id: str,
+        statements: Sequence[Statement],
+        *,
+        primary: bool = False,
+        binary: bool = False,
     ) -> list[list[Row]]:
         """Each statement's rows, all read in one transaction and one round trip.
 
-        `primary` where a write is decided on them, or a copy made: a replica may lag behind.
+        `primary` where a write is decided on them, or a copy made: a replica may lag behind. `binary` is
+        faster over many rows, but gives a `real` its nearest double: 0.9 comes back as 0.8999999762.
         """
         pool = self.write if primary else self.read
         whose = {"role": SERVICE_ROLE, "agent_id": agent_id}
@@ -163,7 +169,10 @@ class Database:
             # documentation, 54.2.4): settings that are local to it hold to its end.
             async with pool.connection() as connection, connection.pipeline():
                 await connection.execute(query("begin_as_agent"), whose)
-                cursors = [await connection.execute(statement, values) for statement, values in statements]
+                cursors = [
+                    await connection.execute(statement, values, binary=binary)
+                    for statement, values in statements
+                ]
         # The pipeline has ended: what it fetched waits in the cursors.
         return [list(await cursor.fetchall()) for cursor in cursors]
 

@@ -194,6 +194,7 @@ class CachingEmbedder(_Layer):
         entry_bytes = 4 * self.dimensions + CACHE_ENTRY_OVERHEAD_BYTES
         self._max_entries = min(max_entries, MAX_CACHE_BYTES // entry_bytes)
         self._redis_rests_until = 0.0
+        self._sharing: set[asyncio.Task[None]] = set()
 
     @property
     def entry_count(self) -> int:
@@ -201,8 +202,13 @@ class CachingEmbedder(_Layer):
         return len(self._entries)
 
     async def close(self) -> None:
+        await self.drain()
         self._entries.clear()
         await self._inner.close()
+
+    async def drain(self) -> None:
+        """Wait until Redis has been told of everything."""
+        await asyncio.gather(*self._sharing)
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
         if not texts:
@@ -218,11 +224,12 @@ class CachingEmbedder(_Layer):
             self._remember(made)
             found |= made
             if kind == "query":
-                await self._share(made)
+                self._share_soon(made)
         return np.stack([found[key] for key in keys])
 
     async def forget(self, texts: Sequence[str]) -> None:
         """Drop these texts' vectors, here and in Redis; other processes keep theirs until they end."""
+        await self.drain()
         keys = [self._key(text, kind) for text in texts for kind in ("document", "query")]
         for key in keys:
             self._entries.pop(key, None)
@@ -274,9 +281,14 @@ class CachingEmbedder(_Layer):
             self._observer.embeddings_cached("redis", hits=len(found), misses=len(keys) - len(found))
         return found
 
+    def _share_soon(self, made: Mapping[bytes, Vectors]) -> None:
+        """Nobody waits for Redis to take what its caller already has."""
+        if self._redis_answers():
+            task = asyncio.create_task(self._share(made))
+            self._sharing.add(task)
+            task.add_done_callback(self._sharing.discard)
+
     async def _share(self, made: Mapping[bytes, Vectors]) -> None:
-        if not self._redis_answers():
-            return
         try:
             async with cast(Redis, self._redis).pipeline(transaction=False) as pipeline:
                 for key, vector in made.items():

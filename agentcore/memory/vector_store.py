@@ -154,7 +154,7 @@ class PgVectorStore:
         if mode == "indexed":
             filtered = bool(set(request.conditions) - {"current"})
             statements.insert(0, _index_settings(request.bm25.statistics.memory_count, filtered=filtered))
-        rows = (await self._database.rows(agent_id, statements))[-1]
+        rows = (await self._database.rows(agent_id, statements, binary=True))[-1]
         lexical = set(request.lexical_ids)
         counts = {"lexical": len(lexical)}
         if request.vector is not None:

@@ -55,13 +55,20 @@ def model() -> str:
     return f"model-{uuid.uuid4()}"
 
 
+async def told(cache: CachingEmbedder, texts: Sequence[str], kind: EmbeddingKind = "query") -> Vectors:
+    """The vectors, after Redis has them too."""
+    vectors = await cache.embed(texts, kind)
+    await cache.drain()
+    return vectors
+
+
 async def keys(redis: Redis) -> set[bytes]:
     return {key async for key in redis.scan_iter("memory:embedding:*")}
 
 
 async def test_another_process_finds_a_querys_vector(redis: Redis, model: str) -> None:
     first, second = CountingEmbedder(model), CountingEmbedder(model)
-    made = await CachingEmbedder(first, redis).embed(["one", "two"], "query")
+    made = await told(CachingEmbedder(first, redis), ["one", "two"])
     observer = Observer()
     other = CachingEmbedder(second, redis, observer=observer)
     found = await other.embed(["two", "three", "one"], "query")
@@ -75,13 +82,13 @@ async def test_another_process_finds_a_querys_vector(redis: Redis, model: str) -
 
 async def test_documents_stay_out_of_redis(redis: Redis, model: str) -> None:
     before = await keys(redis)
-    await CachingEmbedder(CountingEmbedder(model), redis).embed(["one"], "document")
+    await told(CachingEmbedder(CountingEmbedder(model), redis), ["one"], "document")
     assert await keys(redis) == before
 
 
 async def test_a_key_tells_no_text_and_runs_out(redis: Redis, model: str) -> None:
     before = await keys(redis)
-    await CachingEmbedder(CountingEmbedder(model), redis, ttl_seconds=100).embed(["private words"], "query")
+    await told(CachingEmbedder(CountingEmbedder(model), redis, ttl_seconds=100), ["private words"])
     (key,) = await keys(redis) - before
     assert b"private" not in key
     assert 0 < await redis.ttl(key) <= 100
@@ -89,7 +96,7 @@ async def test_a_key_tells_no_text_and_runs_out(redis: Redis, model: str) -> Non
 
 @pytest.mark.parametrize("other", ["model", "dimensions"])
 async def test_another_model_or_length_has_its_own_vectors(redis: Redis, model: str, other: str) -> None:
-    await CachingEmbedder(CountingEmbedder(model), redis).embed(["one"], "query")
+    await told(CachingEmbedder(CountingEmbedder(model), redis), ["one"])
     changed = CountingEmbedder(f"{model}x") if other == "model" else CountingEmbedder(model, dimensions=9)
     await CachingEmbedder(changed, redis).embed(["one"], "query")
     assert changed.asked == 1
@@ -97,7 +104,7 @@ async def test_another_model_or_length_has_its_own_vectors(redis: Redis, model: 
 
 async def test_a_value_that_is_no_vector_is_a_miss(redis: Redis, model: str) -> None:
     before = await keys(redis)
-    expected = await CachingEmbedder(CountingEmbedder(model), redis).embed(["one"], "query")
+    expected = await told(CachingEmbedder(CountingEmbedder(model), redis), ["one"])
     (key,) = await keys(redis) - before
     await redis.set(key, b"damaged")
     again = CountingEmbedder(model)
@@ -134,5 +141,5 @@ async def test_redis_that_refuses_to_write_is_no_error(redis: Redis, model: str)
     inner = CountingEmbedder(model)
     # A lifetime that Redis does not take: reading goes well, writing does not.
     cache = CachingEmbedder(inner, redis, ttl_seconds=-1)
-    assert (await cache.embed(["one"], "query")).shape == (1, 8)
+    assert (await told(cache, ["one"])).shape == (1, 8)
     assert cache.statistics.redis_failures == 1
