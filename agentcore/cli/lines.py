@@ -21,6 +21,7 @@ from agentcore.memory.models import (
     Interaction,
     JsonValue,
     Labels,
+    Link,
     MemoryRecord,
     MemoryType,
     Metadata,
@@ -69,6 +70,7 @@ class Line(Strict):
     interaction_id: Identifier | None = None
     memory_id: UUID | None = None
     parent_memory_id: UUID | None = None
+    links: list[Link] = Field(default_factory=list)
     force: bool = False
 
 
@@ -131,6 +133,7 @@ def line_of(record: MemoryRecord) -> dict[str, Any]:
         "expires_at": record.expires_at and record.expires_at.isoformat(),
         "actions": record.actions or None, "outcome": record.outcome, "interaction_id": record.interaction_id,
         "parent_memory_id": record.parent_memory_id and str(record.parent_memory_id),
+        "links": [link.model_dump(mode="json") for link in record.links] or None,
     }
     # It was worth storing once: neither the gate nor the duplicate check is asked again.
     return {name: value for name, value in line.items() if value is not None} | {"force": True}

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,8 +24,17 @@ from agentcore.cli.connection import ask
 from agentcore.cli.lines import BadLine, NumberedLine, line_of, read_lines, store_params
 from agentcore.client import MemoryClient
 from agentcore.errors import AgentCoreError, InvalidParams, JsonRpcErrorCode, TooLarge
-from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import ListParams, StoreBatchParams, StoreParams, StoreResult
+from agentcore.memory.models import Link, MemoryRecord
+from agentcore.memory.params import (
+    MAX_LINKS_A_CALL,
+    GetParams,
+    ListParams,
+    StoreBatchParams,
+    StoreParams,
+    StoreResult,
+    UpdateParams,
+    Updates,
+)
 
 STDIN = Path("-")
 BATCH_LINES = 250
@@ -71,6 +80,7 @@ class Import:
         self._strict = strict
         self._forced = forced
         self._ids: dict[UUID, UUID] = {}
+        self._links: dict[UUID, list[Link]] = {}
         self._waiting: list[tuple[NumberedLine, StoreParams]] = []
         self._chars = 0
 
@@ -89,6 +99,8 @@ class Import:
             return
         if self._forced:
             params = params.model_copy(update={"force": True})
+        if line.memory_id is not None and line.links:
+            self._links[line.memory_id] = line.links
         self._waiting.append((numbered, params))
         self._chars += len(line.text)
         if len(self._waiting) >= BATCH_LINES or self._chars >= BATCH_CHARS:
@@ -100,6 +112,27 @@ class Import:
         if waiting:
             await self._store(waiting)
             self._tally.last_line = waiting[-1][0].number
+
+    async def link(self) -> None:
+        """Tie what was imported as it was tied before: at the end, since a link may point to a later line."""
+        lost = 0
+        for source_id, links in self._links.items():
+            wanted = [link.model_copy(update={"target_id": self._ids[link.target_id]})
+                      for link in links if link.target_id in self._ids]
+            lost += len(links) - len(wanted)
+            if source_id in self._ids:
+                await self._tie(self._ids[source_id], wanted)
+            else:
+                lost += len(wanted)
+        if lost:
+            say(f"links left out, since they lead to memories that are not among those imported: {lost}")
+
+    async def _tie(self, memory_id: UUID, wanted: Sequence[Link]) -> None:
+        held = (await self._memory.get(GetParams(memory_id=memory_id))).memory.links
+        missing = [link for link in wanted if link not in held]
+        for start in range(0, len(missing), MAX_LINKS_A_CALL):
+            updates = Updates(links=missing[start : start + MAX_LINKS_A_CALL])
+            await self._memory.update(UpdateParams(memory_id=memory_id, updates=updates))
 
     async def _store(self, waiting: list[tuple[NumberedLine, StoreParams]]) -> None:
         try:
@@ -178,6 +211,7 @@ def import_lines(
                 await importing.take(numbered)
                 advance(numbered)
             await importing.flush()
+            await importing.link()
 
     try:
         ask(context, run, max_attempts=PATIENT_ATTEMPTS, timeout_seconds=BATCH_TIMEOUT_SECONDS)
@@ -215,8 +249,8 @@ def export_lines(
 ) -> None:
     """Write memories as JSONL, oldest first, in the form that import reads.
 
-    Not carried: vectors and what else is derived from the text, links, access
-    counts, history and ids.
+    Not carried: vectors and what else is derived from the text, access counts,
+    history and ids.
     """
     params = options.given(context, ListParams, order_by="timestamp", descending=False, limit=PAGE)
 

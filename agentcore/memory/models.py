@@ -200,7 +200,8 @@ class MemoryRecord(Strict):
     valid_to: datetime | None = None
     superseded_by: UUID | None = None
     parent_memory_id: UUID | None = None
-    related_memory_ids: list[UUID] = Field(default_factory=list)
+    related_memory_ids: list[UUID] = Field(default_factory=list, description="Tied to it, either way.")
+    links: list[Link] = Field(default_factory=list, description="Its own ties to others.")
     access_count: int = 0
     last_accessed: datetime | None = None
     provenance: dict[str, Any] = Field(default_factory=dict)

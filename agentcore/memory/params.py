@@ -35,6 +35,7 @@ MAX_PAGE = 1_000
 MAX_IDS = 10_000
 MAX_CONTEXT_TOKENS = 1_000_000
 MAX_QUERY_CHARS = 32_768
+MAX_LINKS_A_CALL = 64
 
 MemoryTypes = Annotated[list[MemoryType], Field(min_length=1, max_length=len(MemoryType))]
 Count = Annotated[int, Field(strict=True, gt=0)]
@@ -94,7 +95,7 @@ class StoreParams(Strict):
     )
     embedding: Vector | None = Field(None, description="A vector of the caller's, instead of the embedder's.")
     parent_memory_id: UUID | None = None
-    links: Annotated[list[Link], Field(max_length=64)] = Field(default_factory=list)
+    links: Annotated[list[Link], Field(max_length=MAX_LINKS_A_CALL)] = Field(default_factory=list)
     force: Flag = Field(False, description="Store what the gate or the duplicate check would hold back.")
     metadata: Metadata = Field(default_factory=dict)
 
@@ -199,10 +200,10 @@ class Updates(Strict):
     ttl_seconds: TtlSeconds | None = Field(
         None, description="Seconds from now until it expires; null: it never does."
     )
-    links: Annotated[list[Link], Field(max_length=64)] = Field(
+    links: Annotated[list[Link], Field(max_length=MAX_LINKS_A_CALL)] = Field(
         default_factory=list, description="Links to add."
     )
-    unlink: Annotated[list[UUID], Field(max_length=64)] = Field(
+    unlink: Annotated[list[UUID], Field(max_length=MAX_LINKS_A_CALL)] = Field(
         default_factory=list, description="Targets whose links go."
     )
     if_version: Annotated[int, Field(strict=True, ge=1)] | None = Field(

@@ -372,6 +372,7 @@ def as_record(row: Row) -> MemoryRecord:
     values["memory_type"] = MemoryType(row["memory_type"])
     values["actions"] = row["actions"] or []
     values["action_outcomes"] = [ActionOutcome(**pair) for pair in row["action_outcomes"] or []]
+    values["links"] = [Link.model_validate(link) for link in row["links"] or []]
     values["content_hash"] = bytes(row["content_hash"]).hex()
     return MemoryRecord.model_construct(**values)
 

@@ -14,8 +14,15 @@ from uuid import uuid4
 import pytest
 
 from agentcore.client import MemoryClient
-from agentcore.memory.models import Interaction, MemoryRecord, MemoryType
-from agentcore.memory.params import CountParams, ListParams, StoreBatchParams, StoreParams
+from agentcore.memory.models import Interaction, Link, MemoryRecord, MemoryType
+from agentcore.memory.params import (
+    CountParams,
+    ListParams,
+    StoreBatchParams,
+    StoreParams,
+    UpdateParams,
+    Updates,
+)
 from tests.fixtures.serving import Done, Serving
 
 # What an import gives anew, and says so: ids, times of storing, how often it was read.
@@ -216,6 +223,51 @@ async def test_a_parent_is_found_again_under_its_new_id(
         older, younger = await everything(copy)
     assert older.memory_id != parent.memory_id
     assert younger.parent_memory_id == older.memory_id
+
+
+def told(memories: list[MemoryRecord]) -> dict[str, set[tuple[str, str, float]]]:
+    """Each memory's links, by what the memories say."""
+    says = {record.memory_id: record.content for record in memories}
+    return {record.content: {(says[link.target_id], link.relation, link.weight) for link in record.links}
+            for record in memories}
+
+
+async def test_links_come_back_between_the_same_memories(
+    serving: Serving, memory: MemoryClient, agent_id: str
+) -> None:
+    contents = ["Ada owns a boat.", "The boat lies in Porto.", "Porto has a harbour."]
+    ids = [(await memory.store(StoreParams(content=text, timestamp=day(number)))).memory_id
+           for number, text in enumerate(contents, start=1)]
+    # One of them points to a line that comes later in the file, one both ways.
+    for source, target, weight in ((0, 2, 0.9), (1, 0, 0.25), (0, 1, 1.0)):
+        memory_id, target_id = ids[source], ids[target]
+        assert memory_id is not None
+        assert target_id is not None
+        link = Link(target_id=target_id, relation="leads to", weight=weight)
+        await memory.update(UpdateParams(memory_id=memory_id, updates=Updates(links=[link])))
+    exported = serving.cli("export", "--agent", agent_id).stdout
+    other = f"agent-{uuid4()}"
+    async with serving.client(other) as copy:
+        for counted in ("stored", "existing"):
+            done = serving.cli("import", "-", "--agent", other, said=exported)
+            assert (done.returncode, tally(done)) == (0, {counted: 3})
+            assert told(await everything(copy)) == told(await everything(memory))
+        # The second time changed nothing.
+        assert [record.version for record in await everything(copy)] == [2, 2, 1]
+
+
+async def test_a_link_to_what_was_not_exported_is_left_out_and_counted(
+    serving: Serving, memory: MemoryClient, agent_id: str
+) -> None:
+    far = await memory.store(StoreParams(content="Porto has a harbour.", namespace="far"))
+    assert far.memory_id is not None
+    await memory.store(StoreParams(content="Ada owns a boat.", namespace="near",
+                                   links=[Link(target_id=far.memory_id)]))
+    exported = serving.cli("export", "--agent", agent_id, "--namespace", "near").stdout
+    done = serving.cli("import", "-", "--agent", f"agent-{uuid4()}", said=exported)
+    assert (done.returncode, tally(done)) == (0, {"stored": 1})
+    assert "links left out" in done.stderr
+    assert done.stderr.rstrip().endswith("imported: 1")
 
 
 async def test_more_memories_than_a_page_come_out_oldest_first_and_filtered(

@@ -278,6 +278,18 @@ async def test_a_time_to_live_is_taken_away_by_null_alone(agent: Agent) -> None:
     assert change["after"] == {"ttl_seconds": None}
 
 
+async def test_what_has_expired_is_not_there_for_links_and_deletes(agent: Agent) -> None:
+    gone = await agent.stored_id("The parking code is 4711.", ttl_seconds=3_600)
+    held = await agent.stored_id("The parking is in Porto.")
+    async with agent.runtime.database.owner_transaction() as connection:
+        await connection.execute(
+            "UPDATE memories SET expires_at = now() - interval '1 minute' WHERE memory_id = %s", (gone,)
+        )
+    with pytest.raises(NotFound):
+        await update(agent, held, links=[{"target_id": str(gone)}])
+    assert (await agent.memory.delete(DeleteParams(memory_ids=[gone, held]))).deleted_count == 1
+
+
 async def test_every_write_carries_a_receipt_with_its_time(agent: Agent) -> None:
     [memory_id, *_] = await fill(agent, 3)
     updating = UpdateParams.model_validate({"memory_id": memory_id, "updates": {"tags": ["x"]}})

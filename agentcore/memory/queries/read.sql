@@ -4,7 +4,10 @@ SELECT m.*, coalesce(u.access_count, 0) AS access_count, u.last_accessed,
        ARRAY(SELECT l.target_id FROM memory_links l
               WHERE l.agent_id = %(agent_id)s AND l.source_id = m.memory_id
               UNION SELECT l.source_id FROM memory_links l
-              WHERE l.agent_id = %(agent_id)s AND l.target_id = m.memory_id) AS related_memory_ids
+              WHERE l.agent_id = %(agent_id)s AND l.target_id = m.memory_id) AS related_memory_ids,
+       (SELECT jsonb_agg(jsonb_build_object('target_id', l.target_id, 'relation', l.relation, 'weight', l.weight)
+                         ORDER BY l.target_id, l.relation)
+          FROM memory_links l WHERE l.agent_id = %(agent_id)s AND l.source_id = m.memory_id) AS links
   FROM memories m
   LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])

@@ -63,7 +63,8 @@ DELETE FROM memory_links
 -- name: existing_ids
 -- Which of these ids are memories of the agent.
 SELECT memory_id FROM memories
- WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]);
+ WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
+   AND (expires_at IS NULL OR pinned OR expires_at > now());
 
 -- name: append_lexical_delta
 -- What a transaction adds to (or takes from) the agent's document frequencies.
@@ -109,9 +110,11 @@ SELECT %(agent_id)s, access.memory_id, access.times, access.last_accessed
            last_accessed = greatest(memory_usage.last_accessed, EXCLUDED.last_accessed);
 
 -- name: delete_memories
--- Remove memories for good, and say what the indexes beside them must forget.
+-- Remove memories for good, and say what the indexes beside them must forget. What has expired is not there any
+-- more: the sweep takes it.
 DELETE FROM memories
  WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
+   AND (expires_at IS NULL OR pinned OR expires_at > now())
 RETURNING memory_id, memory_type, task_id, term_keys;
 
 -- name: delete_matching_memories
