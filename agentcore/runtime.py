@@ -20,7 +20,8 @@ from agentcore.embedded import EmbeddedParts, EmbeddedUrls, Home, attach, defaul
 from agentcore.errors import DependencyUnavailable, StartupError
 from agentcore.maintenance.rounds import Maintenance
 from agentcore.memory.api import Caller
-from agentcore.memory.embeddings import BatchingEmbedder, CachingEmbedder, Embedder
+from agentcore.memory.embedding_cache import CachingEmbedder
+from agentcore.memory.embeddings import BatchingEmbedder, Embedder
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.parts import MemoryParts
 from agentcore.readiness import WatchedEmbedder

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agentcore.memory.embeddings import CACHE_KEY_PREFIX
+from agentcore.memory.embedding_cache import CACHE_KEY_PREFIX
 from agentcore.memory.keys import encode_segment
 
 

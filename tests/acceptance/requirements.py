@@ -34,7 +34,7 @@ def _asked(number: str, sentence: str, *shown_by: str, missing: str | None = Non
 
 FUNCTIONAL = (
     _specified("FR-1.1", "Interactions are encoded into four memory types.",
-               "integration/test_lifecycle.py::test_statistics_count_each_layer",
+               "integration/test_reading.py::test_statistics_count_each_layer",
                "integration/test_storing.py::test_an_interaction_becomes_one_record_with_its_derived_fields"),
     _specified("FR-1.2",
                "A record holds content, summary, entities, facts, keywords, relations, relevance tracking "
@@ -216,7 +216,7 @@ BUILT = (
            "integration/test_storing.py::test_the_same_idempotency_key_stores_nothing_twice",
            "integration/test_lifecycle.py::test_a_pruned_memorys_idempotency_key_still_answers_with_its_id"),
     _asked("6 list", "list pages by cursor, by time, importance or access count.",
-           "integration/test_lifecycle.py::test_pages_hold_each_memory_once_in_order"),
+           "integration/test_reading.py::test_pages_hold_each_memory_once_in_order"),
     _asked("6 delete", "delete says how many went and has no hidden limit.",
            "integration/test_lifecycle.py::test_deleting_by_id_and_by_filter_says_how_many_and_has_no_limit"),
     _asked("6 receipts", "A receipt tells what was searched, found, dropped and how long each step took.",
@@ -275,7 +275,7 @@ BUILT = (
            "acceptance/test_readme.py::test_each_call_by_curl_is_answered_with_a_result",
            "acceptance/test_readme.py::test_the_python_example_runs"),
     _asked("15 demo", "make demo imports a conversation of at least 200 turns and asks it ten questions.",
-           missing="a test of the demonstration"),
+           "acceptance/test_demo.py::test_the_demonstration_finds_every_answer_and_leaves_nothing_behind"),
 )
 
 SHOWN = (

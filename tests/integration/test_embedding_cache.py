@@ -14,7 +14,8 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from agentcore.errors import DependencyUnavailable
-from agentcore.memory.embeddings import CachingEmbedder, EmbedderOptions, EmbeddingKind, Vectors
+from agentcore.memory.embedding_cache import CachingEmbedder
+from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind, Vectors
 from agentcore.providers.hashing import HashingEmbedder
 from tests.fixtures.scripted_http import dead_address
 from tests.fixtures.services import Services

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import gzip
 import hashlib
 import json
@@ -21,7 +20,6 @@ from agentcore.maintenance.folding import fold_deltas
 from agentcore.memory import removing
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import DirectoryArchive, object_key
-from agentcore.memory.embeddings import CachingEmbedder
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params import (
@@ -30,7 +28,6 @@ from agentcore.memory.params import (
     CountParams,
     DeleteParams,
     GetParams,
-    ListParams,
     PruneParams,
     RetrieveParams,
     StatsParams,
@@ -304,14 +301,6 @@ async def test_every_write_carries_a_receipt_with_its_time(agent: Agent) -> None
     assert (await agent.memory.capabilities(CapabilitiesParams())).receipt.degraded == []
 
 
-async def test_capabilities_are_told_before_anything_was_embedded(agent: Agent) -> None:
-    embedder = agent.runtime.parts.embedder
-    assert embedder is not None
-    parts = replace(agent.runtime.parts, embedder=CachingEmbedder(embedder))
-    told = await MemoryManager(parts, Caller(agent.agent_id)).capabilities(CapabilitiesParams())
-    assert told.embedding_model == embedder.model
-
-
 async def test_a_correction_the_embedder_refuses_is_kept_and_said(agent: Agent) -> None:
     memory_id = await agent.stored_id("Anna lives in Porto.")
     picky, memory = picky_memory(agent)
@@ -338,67 +327,3 @@ async def test_deleting_by_id_and_by_filter_says_how_many_and_has_no_limit(agent
     assert (await agent.memory.count(CountParams())).count == 7
     assert (await agent.memory.delete(DeleteParams(all=True, confirm=True))).deleted_count == 7
     assert await agent.found("meter reading") == []
-
-
-@pytest.mark.parametrize("order_by", ["timestamp", "importance", "access_count"])
-@pytest.mark.parametrize("descending", [True, False])
-async def test_pages_hold_each_memory_once_in_order(agent: Agent, order_by: str, descending: bool) -> None:
-    ids = await fill(agent, 25)
-    agent.runtime.parts.accesses.note(agent.agent_id, ids[:5] + ids[:2], agent.runtime.parts.clock())
-    await agent.runtime.parts.accesses.flush(agent.runtime.parts.storage)
-    seen, cursor = [], None
-    while True:
-        page = await agent.memory.list(
-            ListParams.model_validate(
-                {"order_by": order_by, "descending": descending, "limit": 7, "cursor": cursor}
-            )
-        )
-        seen += page.memories
-        cursor = page.next_cursor
-        if cursor is None:
-            break
-    assert {memory.memory_id for memory in seen} == set(ids)
-    assert len(seen) == 25
-    name = "relevance_score" if order_by == "importance" else order_by
-    keys = [(getattr(memory, name), memory.memory_id) for memory in seen]
-    assert keys == sorted(keys, reverse=descending)
-
-
-@pytest.mark.parametrize(
-    ("order_by", "place"),
-    [
-        ("access_count", 10**30),
-        ("access_count", 3 * 10**10),
-        ("access_count", -1),
-        ("access_count", "Infinity"),
-        ("importance", 1e300),
-        ("importance", "nan"),
-        ("timestamp", "12026-01-01"),
-        ("timestamp", 7),
-    ],
-)
-async def test_a_cursor_with_a_place_no_page_ends_at_is_refused(
-    agent: Agent, order_by: str, place: object
-) -> None:
-    await agent.stored_id("A memory to page over.")
-    made_up = json.dumps([order_by, True, place, str(uuid4())]).replace('"Infinity"', "Infinity")
-    cursor = base64.urlsafe_b64encode(made_up.encode()).decode()
-    with pytest.raises(InvalidParams, match="cursor"):
-        await agent.memory.list(ListParams.model_validate({"order_by": order_by, "cursor": cursor}))
-
-
-@pytest.mark.parametrize("cursor", ["nonsense", "AAAA", "WzEsMiwzLDRd", "é"])
-async def test_a_made_up_cursor_is_refused(agent: Agent, cursor: str) -> None:
-    with pytest.raises(InvalidParams, match="cursor"):
-        await agent.memory.list(ListParams(cursor=cursor))
-
-
-async def test_statistics_count_each_layer(agent: Agent) -> None:
-    await fill(agent, 3)
-    await agent.stored_id("Water boils at 100 degrees.", memory_type="semantic", pinned=True)
-    stats = await agent.memory.stats(StatsParams())
-    assert stats.total == 4
-    assert stats.layers[MemoryType.EPISODIC].count == 3
-    assert stats.layers[MemoryType.SEMANTIC].pinned == 1
-    assert stats.layers[MemoryType.PROCEDURAL].count == 0
-    assert stats.layers[MemoryType.EPISODIC].waiting_for_embedding == 0

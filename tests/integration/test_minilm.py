@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,9 @@ from agentcore.errors import ConfigurationError, DependencyUnavailable, StartupE
 from agentcore.memory.embeddings import BatchingEmbedder, EmbedderOptions
 from agentcore.providers import minilm
 from agentcore.providers.minilm import MiniLmEmbedder
+
+# Where one of these is set, the library reports nothing by itself, and the test would show nothing.
+REPORTS_NOTHING = {"ORT_DISABLE_TELEMETRY", "ORT_RUNNING_UNIT_TESTS", "CI", "TF_BUILD", "GITHUB_ACTIONS"}
 
 SENTENCES = [
     "When did Alice deploy the Postgres cluster?",
@@ -311,3 +315,24 @@ def test_neither_pytorch_nor_the_graph_writer_is_loaded_to_run_it(cache: Path) -
     )
     asyncio.run(open_and_close(MiniLmEmbedder(options(cache))))
     subprocess.run([sys.executable, "-c", program, str(cache)], check=True, timeout=60)
+
+
+EMBEDS_ONCE = """
+import asyncio, pathlib, sys
+from agentcore.memory.embeddings import EmbedderOptions
+from agentcore.providers.minilm import MiniLmEmbedder
+async def embed():
+    embedder = MiniLmEmbedder(EmbedderOptions("all-MiniLM-L6-v2", 384, pathlib.Path(sys.argv[1])))
+    await embedder.open()
+    await embedder.embed(["a private thought"], "query")
+    await embedder.close()
+asyncio.run(embed())
+"""
+
+
+def test_the_library_below_leaves_no_trace_to_report(cache: Path, tmp_path: Path) -> None:
+    """Onnxruntime's telemetry begins by writing a session's id and a device's into these directories."""
+    environment = {name: value for name, value in os.environ.items() if name not in REPORTS_NOTHING}
+    places = {"TMPDIR": str(tmp_path), "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", EMBEDS_ONCE, str(cache)], env={**environment, **places}, check=True)
+    assert list(tmp_path.iterdir()) == []

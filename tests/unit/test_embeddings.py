@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from agentcore.errors import DependencyUnavailable
+from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.embeddings import (
     BatchingEmbedder,
-    CachingEmbedder,
     EmbedderOptions,
     EmbeddingKind,
     Vectors,

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from agentcore.memory.archival import object_key
-from agentcore.memory.embeddings import CACHE_KEY_PREFIX
+from agentcore.memory.embedding_cache import CACHE_KEY_PREFIX
 from agentcore.memory.inventory import (
     ARCHIVE,
     INVENTORY,

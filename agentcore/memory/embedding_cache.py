@@ -1,0 +1,182 @@
+"""Vectors remembered: in this process, and those of queries in Redis for every process."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, cast
+
+import numpy as np
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from agentcore.errors import DependencyUnavailable
+from agentcore.memory.embeddings import Embedder, EmbedderLayer, EmbeddingKind, Vectors
+
+__all__ = ["CACHE_KEY_PREFIX", "CacheObserver", "CacheStatistics", "CachingEmbedder"]
+
+CACHE_KEY_PREFIX = "memory:embedding:"
+MAX_CACHE_BYTES = 64 * 1024 * 1024
+CACHE_ENTRY_OVERHEAD_BYTES = 320
+REDIS_PAUSE_SECONDS = 5.0
+
+
+@dataclass
+class CacheStatistics:
+    """Texts looked up since the start, and failures of Redis."""
+
+    process_hits: int = 0
+    process_misses: int = 0
+    redis_hits: int = 0
+    redis_misses: int = 0
+    redis_failures: int = 0
+
+
+class CacheObserver(Protocol):
+    """Hears of each lookup, for metrics."""
+
+    def embeddings_cached(self, place: Literal["process", "redis"], *, hits: int, misses: int) -> None:
+        """So many texts were found, and so many not."""
+
+
+class CachingEmbedder(EmbedderLayer):
+    """Remembers vectors in this process, and those of queries in Redis, under a digest of the text.
+
+    Documents stay out of Redis: each is embedded once, and a million of them would fill it. Redis failing is
+    a miss, and rests it for REDIS_PAUSE_SECONDS. The client must answer bytes and have its own timeouts.
+    """
+
+    def __init__(
+        self,
+        inner: Embedder,
+        redis: Redis | None = None,
+        *,
+        max_entries: int = 20_000,
+        ttl_seconds: int = 86_400,
+        observer: CacheObserver | None = None,
+    ) -> None:
+        super().__init__(inner)
+        self.statistics = CacheStatistics()
+        self._redis = redis
+        self._ttl_seconds = ttl_seconds
+        self._observer = observer
+        self._entries: OrderedDict[bytes, Vectors] = OrderedDict()
+        entry_bytes = 4 * self.dimensions + CACHE_ENTRY_OVERHEAD_BYTES
+        self._max_entries = min(max_entries, MAX_CACHE_BYTES // entry_bytes)
+        self._redis_rests_until = 0.0
+        self._sharing: set[asyncio.Task[None]] = set()
+
+    @property
+    def entry_count(self) -> int:
+        """Vectors remembered in this process. No `__len__`: an embedder with an empty cache is not false."""
+        return len(self._entries)
+
+    async def close(self) -> None:
+        await self.drain()
+        self._entries.clear()
+        await self._inner.close()
+
+    async def drain(self) -> None:
+        """Wait until Redis has been told of everything."""
+        await asyncio.gather(*self._sharing)
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
+        if not texts:
+            return np.empty((0, self.dimensions), np.float32)
+        keys = [self._key(text, kind) for text in texts]
+        found = self._recall(keys)
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        if missing and kind == "query":
+            found |= await self._fetch(list(missing))
+            missing = {key: text for key, text in missing.items() if key not in found}
+        if missing:
+            made = dict(zip(missing, await self._inner.embed(list(missing.values()), kind), strict=True))
+            self._remember(made)
+            found |= made
+            if kind == "query":
+                self._share_soon(made)
+        return np.stack([found[key] for key in keys])
+
+    async def forget(self, texts: Sequence[str]) -> None:
+        """Drop these texts' vectors, here and in Redis; other processes keep theirs until they end."""
+        await self.drain()
+        keys = [self._key(text, kind) for text in texts for kind in ("document", "query")]
+        for key in keys:
+            self._entries.pop(key, None)
+        if self._redis is not None and keys:
+            try:
+                await self._redis.delete(*map(_redis_key, keys))
+            except (RedisError, OSError) as cause:
+                raise DependencyUnavailable("Redis did not answer: cached embeddings may remain.") from cause
+
+    def _key(self, text: str, kind: str) -> bytes:
+        asked_as = kind if self.kind_matters else ""
+        head = f"{self.model}\0{self.dimensions}\0{asked_as}\0"
+        return hashlib.sha256((head + text).encode("utf-8", "surrogatepass")).digest()
+
+    def _recall(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+        found = {key: self._entries[key] for key in keys if key in self._entries}
+        for key in found:
+            self._entries.move_to_end(key)
+        hits = sum(key in found for key in keys)
+        self.statistics.process_hits += hits
+        self.statistics.process_misses += len(keys) - hits
+        if self._observer is not None:
+            self._observer.embeddings_cached("process", hits=hits, misses=len(keys) - hits)
+        return found
+
+    def _remember(self, made: Mapping[bytes, Vectors]) -> None:
+        for key, vector in made.items():
+            # A row is a view that would keep its whole batch in memory.
+            self._entries[key] = vector.copy()
+            self._entries.move_to_end(key)
+        while len(self._entries) > self._max_entries:
+            self._entries.popitem(last=False)
+
+    async def _fetch(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+        if not self._redis_answers():
+            return {}
+        try:
+            values = await cast(Redis, self._redis).mget([_redis_key(key) for key in keys])
+        except (RedisError, OSError):
+            self._rest_redis()
+            return {}
+        found = {key: np.frombuffer(value, "<f4").astype(np.float32)
+                 for key, value in zip(keys, values, strict=True)
+                 if isinstance(value, bytes) and len(value) == 4 * self.dimensions}
+        self._remember(found)
+        self.statistics.redis_hits += len(found)
+        self.statistics.redis_misses += len(keys) - len(found)
+        if self._observer is not None:
+            self._observer.embeddings_cached("redis", hits=len(found), misses=len(keys) - len(found))
+        return found
+
+    def _share_soon(self, made: Mapping[bytes, Vectors]) -> None:
+        """Nobody waits for Redis to take what its caller already has."""
+        if self._redis_answers():
+            task = asyncio.create_task(self._share(made))
+            self._sharing.add(task)
+            task.add_done_callback(self._sharing.discard)
+
+    async def _share(self, made: Mapping[bytes, Vectors]) -> None:
+        try:
+            async with cast(Redis, self._redis).pipeline(transaction=False) as pipeline:
+                for key, vector in made.items():
+                    pipeline.set(_redis_key(key), vector.astype("<f4").tobytes(), ex=self._ttl_seconds)
+                await pipeline.execute()
+        except (RedisError, OSError):
+            self._rest_redis()
+
+    def _redis_answers(self) -> bool:
+        return self._redis is not None and asyncio.get_running_loop().time() >= self._redis_rests_until
+
+    def _rest_redis(self) -> None:
+        self.statistics.redis_failures += 1
+        self._redis_rests_until = asyncio.get_running_loop().time() + REDIS_PAUSE_SECONDS
+
+
+def _redis_key(key: bytes) -> str:
+    return CACHE_KEY_PREFIX + key.hex()
