@@ -31,6 +31,10 @@ OPEN_TIMEOUT_SECONDS = 15.0
 PING_TIMEOUT_SECONDS = 2.0
 # The first with iterative scans, without which a filtered vector search comes back short.
 OLDEST_PGVECTOR = (0, 8)
+# Over TCP: a connection that something on the way dropped without a word is found out within a minute, and an
+# idle one is kept from being dropped.
+_KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
+              "tcp_user_timeout": 60_000}
 # By SQLSTATE, the whole code or its beginning; the first that fits tells what became of a call.
 _FAILURES: tuple[tuple[tuple[str, ...], type[AgentCoreError], str], ...] = (
     (("57014",), DependencyUnavailable, "PostgreSQL took too long for this call."),
@@ -91,7 +95,7 @@ class Database:
         return AsyncConnectionPool(
             url,
             connection_class=Connection,
-            kwargs={"row_factory": dict_row, "prepare_threshold": 0, "autocommit": True},
+            kwargs={"row_factory": dict_row, "prepare_threshold": 0, "autocommit": True, **_KEEPALIVE},
             min_size=min(2, size),
             max_size=size,
             timeout=self._timeout_seconds,
@@ -149,7 +153,7 @@ class Database:
                 await connection.execute(query("begin_as_agent"), whose)
                 yield connection
 
-    async def rows(
+    async def fetch(
         self,
         agent_id: str,
         statements: Sequence[Statement],
@@ -157,7 +161,7 @@ class Database:
         primary: bool = False,
         binary: bool = False,
     ) -> list[list[Row]]:
-        """Each statement's rows, all read in one transaction and one round trip.
+        """Each statement's rows, in one round trip and one transaction (READ COMMITTED: no common snapshot).
 
         `primary` where a write is decided on them, or a copy made: a replica may lag behind. `binary` is
         faster over many rows, but gives a `real` its nearest double: 0.9 comes back as 0.8999999762.

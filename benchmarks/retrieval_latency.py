@@ -68,7 +68,7 @@ async def bare(service: Service, agent_id: str, text: str) -> None:
     vector, (bm25, lexical_ids) = await asyncio.gather(_vector(parts, text), _words(parts, agent_id, text))
     request = SearchRequest({"current": True}, vector, parts.vector_model, bm25, lexical_ids)
     found = await parts.vectors.search(agent_id, request)
-    await parts.storage.get(agent_id, [each.memory_id for each in found.candidates[:5]])
+    await parts.storage.summaries(agent_id, [each.memory_id for each in found.candidates[:5]])
 
 
 async def _vector(parts: MemoryParts, text: str) -> Any:
@@ -80,7 +80,7 @@ async def _words(parts: MemoryParts, agent_id: str, text: str) -> tuple[Bm25, li
     statistics = await parts.vectors.statistics(agent_id, keys)
     chosen = select_query_keys(keys, statistics.document_frequency, MAX_POSTINGS)
     weights = {key: idf(statistics.document_frequency.get(key, 0), statistics.memory_count) for key in chosen}
-    return Bm25([], statistics), await parts.vectors.holding(agent_id, weights, {"current": True})
+    return Bm25([], statistics), await parts.vectors.search_words(agent_id, weights, {"current": True})
 
 
 async def one_by_one(service: Service, agent_id: str, count: int, chance: random.Random) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def read_lines(file: BinaryIO) -> Iterator[NumberedLine]:
     """The lines of a file, one at a time; blank ones are passed over.
 
     A line's key follows from what it says and from how often it was said before, not from the file: the same
-    lines in another file, or after a break, have the same keys.
+    lines in another file, or after a break, have the same keys. Links do not count: they may be added later.
     """
     seen: Counter[bytes] = Counter()
     for number, end, raw in _raw_lines(file):
@@ -174,7 +174,8 @@ def _refuse_constant(name: str) -> Never:
 
 
 def _digest(said: Mapping[str, Any]) -> bytes:
-    canonical = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    unlinked = {name: value for name, value in said.items() if name != "links"}
+    canonical = json.dumps(unlinked, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).digest()[:20]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections import Counter
@@ -21,9 +22,9 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from agentcore.cli import options
 from agentcore.cli.app import FAILED, MEMORIES, app, err, examples, fail, say
 from agentcore.cli.connection import ask
-from agentcore.cli.lines import BadLine, NumberedLine, line_of, read_lines, store_params
+from agentcore.cli.lines import BadLine, Line, NumberedLine, line_of, read_lines, store_params
 from agentcore.client import MemoryClient
-from agentcore.errors import AgentCoreError, InvalidParams, JsonRpcErrorCode, TooLarge
+from agentcore.errors import AgentCoreError, InvalidParams, JsonRpcErrorCode, NotFound, TooLarge
 from agentcore.memory.models import Link, MemoryRecord
 from agentcore.memory.params import (
     MAX_LINKS_A_CALL,
@@ -58,7 +59,7 @@ class Tally:
     last_line: int = 0
 
     def count(self, result: StoreResult) -> None:
-        # The key says that this very line was stored before; only its time to live has moved on since.
+        # The key says that this very line was stored before, if under another parent or by an older version.
         again = result.code == JsonRpcErrorCode.CONFLICT
         self.outcomes["existing" if again else result.status] += 1
         if result.status == "rejected" and not again:
@@ -99,12 +100,15 @@ class Import:
             return
         if self._forced:
             params = params.model_copy(update={"force": True})
-        if line.memory_id is not None and line.links:
-            self._links[line.memory_id] = line.links
-        self._waiting.append((numbered, params))
-        self._chars += len(line.text)
+        self._wait(numbered, line, params)
         if len(self._waiting) >= BATCH_LINES or self._chars >= BATCH_CHARS:
             await self.flush()
+
+    def _wait(self, numbered: NumberedLine, line: Line, params: StoreParams) -> None:
+        self._waiting.append((numbered, params))
+        self._chars += len(line.text)
+        if line.memory_id is not None and line.links:
+            self._links[line.memory_id] = line.links
 
     async def flush(self) -> None:
         """Store what waits."""
@@ -117,22 +121,37 @@ class Import:
         """Tie what was imported as it was tied before: at the end, since a link may point to a later line."""
         lost = 0
         for source_id, links in self._links.items():
-            wanted = [link.model_copy(update={"target_id": self._ids[link.target_id]})
-                      for link in links if link.target_id in self._ids]
-            lost += len(links) - len(wanted)
-            if source_id in self._ids:
-                await self._tie(self._ids[source_id], wanted)
-            else:
-                lost += len(wanted)
+            memory_id = self._ids.get(source_id)
+            known = [link for link in links if link.target_id in self._ids]
+            lost += len(links) - len(known)
+            lost += len(known) if memory_id is None else await self._tie(memory_id, known)
         if lost:
-            say(f"links left out, since they lead to memories that are not among those imported: {lost}")
+            say(f"links left out, since one of the two memories is not there: {lost}")
 
-    async def _tie(self, memory_id: UUID, wanted: Sequence[Link]) -> None:
-        held = (await self._memory.get(GetParams(memory_id=memory_id))).memory.links
-        missing = [link for link in wanted if link not in held]
+    async def _tie(self, memory_id: UUID, links: Sequence[Link]) -> int:
+        """Add those of the links that the memory lacks; how many could not be added."""
+        wanted = [link.model_copy(update={"target_id": self._ids[link.target_id]}) for link in links]
+        try:
+            held = (await self._memory.get(GetParams(memory_id=memory_id))).memory.links
+        except NotFound:
+            return len(wanted)
+        # Two lines that became one memory are not tied to themselves.
+        missing = [link for link in wanted if link.target_id != memory_id and not _is_held(link, held)]
+        lost = 0
         for start in range(0, len(missing), MAX_LINKS_A_CALL):
-            updates = Updates(links=missing[start : start + MAX_LINKS_A_CALL])
-            await self._memory.update(UpdateParams(memory_id=memory_id, updates=updates))
+            lost += await self._add(memory_id, missing[start : start + MAX_LINKS_A_CALL])
+        return lost
+
+    async def _add(self, memory_id: UUID, links: list[Link]) -> int:
+        try:
+            await self._memory.update(UpdateParams(memory_id=memory_id, updates=Updates(links=links)))
+        except NotFound:
+            # One of them leads to a memory that was deleted since: halve until it stands alone.
+            if len(links) == 1:
+                return 1
+            middle = len(links) // 2
+            return await self._add(memory_id, links[:middle]) + await self._add(memory_id, links[middle:])
+        return 0
 
     async def _store(self, waiting: list[tuple[NumberedLine, StoreParams]]) -> None:
         try:
@@ -168,6 +187,12 @@ class Import:
             say(f"line {number}: {problem}")
         elif self._tally.outcomes["failed"] == REPORTED_LINES + 1:
             say("more lines failed; only their number is told from here on")
+
+
+def _is_held(link: Link, held: Sequence[Link]) -> bool:
+    """Whether the tie is there already; the database keeps a weight as a float of 32 bits."""
+    return any(each.target_id == link.target_id and each.relation == link.relation
+               and math.isclose(each.weight, link.weight, rel_tol=1e-6) for each in held)
 
 
 def _is_refused(result: StoreResult) -> bool:

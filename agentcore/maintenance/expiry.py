@@ -21,8 +21,10 @@ async def sweep_expired(database: Database, storage: MemoryStorage, working: Wor
             query("expired_memories"), {"limit": ROWS_A_ROUND, "grace_seconds": GRACE_SECONDS}
         )
         rows = await cursor.fetchall()
+    swept = 0
     for agent_id, expired in groupby(rows, key=itemgetter("agent_id")):
         async with storage.transaction(agent_id) as transaction:
-            gone = await transaction.delete([row["memory_id"] for row in expired])
+            gone = await transaction.delete_expired([row["memory_id"] for row in expired])
         await working.forget(agent_id, sorted({row["task_id"] for row in gone if row["task_id"] is not None}))
-    return len(rows)
+        swept += len(gone)
+    return swept

@@ -67,7 +67,8 @@ def draft(
         "provenance": _provenance(source, "content" if interaction is None else "interaction"),
     }
     reason = None if params.force else rejection(content)
-    request = params.model_dump_json(exclude={"idempotency_key"}, exclude_defaults=True)
+    # A time to live counts from the request on: asked again later, the same request has less of it.
+    request = params.model_dump_json(exclude={"idempotency_key", "ttl_seconds"}, exclude_defaults=True)
     return Draft(params, columns, embedding_text, reason, hashlib.sha256(request.encode()).digest())
 
 

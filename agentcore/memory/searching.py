@@ -121,7 +121,7 @@ class Search:
             key: idf(statistics.document_frequency.get(key, 0), statistics.memory_count) for key in chosen
         }
         with self._steps("words"):
-            lexical_ids = await vectors.holding(self._agent_id, weights, self._conditions)
+            lexical_ids = await vectors.search_words(self._agent_id, weights, self._conditions)
         return keys, Bm25(keys, statistics), lexical_ids
 
     async def _keys(self, text: str) -> list[int]:

@@ -208,6 +208,10 @@ class MemoryTransaction:
         """Remove memories with everything that hangs on them; a row for each that was there."""
         return await self._forget(await self._rows("delete_memories", memory_ids=list(memory_ids)))
 
+    async def delete_expired(self, memory_ids: Sequence[UUID]) -> list[Row]:
+        """Remove those of these memories that have expired, with everything that hangs on them."""
+        return await self._forget(await self._rows("delete_expired_memories", memory_ids=list(memory_ids)))
+
     async def delete_matching(self, conditions: Mapping[str, Any], limit: int = DELETE_CHUNK) -> list[Row]:
         """Remove at most `limit` memories that match; a row for each."""
         return await self._forget(
@@ -290,7 +294,7 @@ class MemoryStorage:
         self, agent_id: str, statement: sql.SQL | sql.Composed, values: Mapping[str, Any], *, primary: bool
     ) -> list[Row]:
         statements = [(statement, {"agent_id": agent_id, **values})]
-        [rows] = await self._database.rows(agent_id, statements, primary=primary)
+        [rows] = await self._database.fetch(agent_id, statements, primary=primary)
         return rows
 
     async def get(self, agent_id: str, memory_ids: Sequence[UUID]) -> dict[UUID, MemoryRecord]:

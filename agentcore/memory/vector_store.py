@@ -83,7 +83,7 @@ class VectorStore(Protocol):
 
     async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics: ...
 
-    async def holding(
+    async def search_words(
         self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions
     ) -> list[UUID]: ...
 
@@ -109,7 +109,7 @@ class PgVectorStore:
     async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics:
         """The agent's size and in how many of its memories each term stands."""
         values = {"agent_id": agent_id, "term_keys": list(set(term_keys))}
-        [[total], frequencies] = await self._database.rows(
+        [[total], frequencies] = await self._database.fetch(
             agent_id, [(query("lexical_totals"), values), (query("lexical_frequencies"), values)]
         )
         count = max(0, int(total["memory_count"]))
@@ -119,7 +119,7 @@ class PgVectorStore:
             document_frequency={row["term_key"]: max(0, int(row["memory_count"])) for row in frequencies},
         )
 
-    async def holding(
+    async def search_words(
         self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions
     ) -> list[UUID]:
         """Memories that hold any of these terms, those first whose terms weigh most together."""
@@ -132,7 +132,7 @@ class PgVectorStore:
             "weights": list(term_weights.values()),
             "limit": self._limits.arm_candidates,
         }
-        [rows] = await self._database.rows(agent_id, [(query("lexical_arm"), values)])
+        [rows] = await self._database.fetch(agent_id, [(query("lexical_arm"), values)])
         return [row["memory_id"] for row in rows]
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
@@ -145,16 +145,16 @@ class PgVectorStore:
             "model": request.model,
             "vector": None if request.vector is None else HalfVector(request.vector),
             "limit": limits.arm_candidates,
-            "leading": limits.leading_candidates,
+            "foremost": limits.leading_candidates,
             "link_limit": limits.link_candidates,
             "lexical_ids": list(request.lexical_ids),
-            "leading_ids": list(request.lexical_ids[: limits.leading_candidates]),
+            "foremost_lexical_ids": list(request.lexical_ids[: limits.leading_candidates]),
         }
         statements: list[Statement] = [(self._candidates[mode], values)]
         if mode == "indexed":
             filtered = bool(set(request.conditions) - {"current"})
             statements.insert(0, _index_settings(request.bm25.statistics.memory_count, filtered=filtered))
-        rows = (await self._database.rows(agent_id, statements, binary=True))[-1]
+        rows = (await self._database.fetch(agent_id, statements, binary=True))[-1]
         lexical = set(request.lexical_ids)
         counts = {"lexical": len(lexical)}
         if request.vector is not None:
@@ -177,11 +177,11 @@ class PgVectorStore:
             "vector": HalfVector(vector),
             "limit": k,
         }
-        [[counted], exact] = await self._database.rows(
+        [[counted], exact] = await self._database.fetch(
             agent_id, [(query("lexical_totals"), values), (self._arms["exact"], values)]
         )
         settings = _index_settings(int(counted["memory_count"]), filtered=False)
-        [_, indexed] = await self._database.rows(agent_id, [settings, (self._arms["indexed"], values)])
+        [_, indexed] = await self._database.fetch(agent_id, [settings, (self._arms["indexed"], values)])
         wanted = {row["memory_id"] for row in exact}
         return len(wanted & {row["memory_id"] for row in indexed}) / len(wanted) if wanted else 1.0
 

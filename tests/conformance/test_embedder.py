@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from agentcore.errors import DependencyUnavailable
+from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.embeddings import (
     EMBEDDERS,
     BatchingEmbedder,
-    CachingEmbedder,
     Embedder,
     EmbedderOptions,
     EmbeddingKind,

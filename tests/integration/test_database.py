@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from uuid import uuid4
@@ -10,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from agentcore.database import Connection, Database, translated_errors
+from agentcore.database import Connection, Database, Statement, translated_errors
 from agentcore.errors import AgentCoreError, DependencyUnavailable, NotFound
 from tests.fixtures.services import Services
 
@@ -45,6 +46,56 @@ async def test_a_transaction_takes_the_service_role_itself(services: Services) -
             assert await answer(connection, "SHOW plan_cache_mode") == "force_custom_plan"
         async with database.write.connection() as connection:
             assert await answer(connection, "SELECT current_user") == "agentcore"
+
+
+def each(*statements: str) -> list[Statement]:
+    return [(sql.SQL(statement), {}) for statement in statements]
+
+
+async def test_what_is_fetched_together_is_one_transaction_of_its_agent(services: Services) -> None:
+    agent_id = f"agent-{uuid4()}"
+    whose = "SELECT current_user, current_setting('agentcore.agent_id'), pg_current_xact_id()::text AS id"
+    async with one_connection(services) as database:
+        async with database.write.connection() as connection:
+            await connection.execute("RESET ROLE")
+        [first], [second] = await database.fetch(agent_id, each(whose, whose))
+        assert first == second
+        assert list(first.values())[:2] == ["agentcore_service", agent_id]
+        async with database.write.connection() as connection:
+            assert await answer(connection, "SELECT current_setting('agentcore.agent_id', true)") == ""
+            assert await answer(connection, "SELECT current_user") == "agentcore"
+
+
+@pytest.mark.parametrize("statements", [
+    ("SELECT 1 / 0", "SELECT 2"), ("SELECT 2", "SELECT 1 / 0"), ("SELECT nothing", "SELECT 2"), ("SELEKT",),
+])
+async def test_a_statement_that_fails_leaves_its_connection_clean(
+    services: Services, statements: tuple[str, ...]
+) -> None:
+    async with one_connection(services) as database:
+        [[before]] = await database.fetch("anyone", each("SELECT pg_backend_pid() AS pid"))
+        with pytest.raises((psycopg.errors.DivisionByZero, psycopg.ProgrammingError)):
+            await database.fetch("anyone", each(*statements))
+        [[after]] = await database.fetch("anyone", each("SELECT pg_backend_pid() AS pid"))
+        assert before == after
+
+
+async def test_a_caller_who_goes_away_leaves_no_answer_behind(services: Services) -> None:
+    async with one_connection(services) as database:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await database.fetch("anyone", each("SELECT pg_sleep(5)"))
+        [[row]] = await database.fetch("anyone", each("SELECT 7 AS seven"))
+        assert row == {"seven": 7}
+
+
+async def test_a_connection_that_the_server_closed_is_not_handed_out(services: Services) -> None:
+    async with one_connection(services) as database:
+        [[row]] = await database.fetch("anyone", each("SELECT pg_backend_pid() AS pid"))
+        async with database.owner_transaction() as connection:
+            await connection.execute("SELECT pg_terminate_backend(%s, 5000)", (row["pid"],))
+        [[after]] = await database.fetch("anyone", each("SELECT pg_backend_pid() AS pid"))
+        assert after["pid"] != row["pid"]
 
 
 async def test_every_connection_tells_time_in_utc(services: Services) -> None:

@@ -71,6 +71,38 @@ async def test_a_page_by_time_is_read_in_the_indexs_order(filled: Agent) -> None
     assert "timestamp" in text
 
 
+async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent) -> None:
+    async with filled.runtime.database.owner_transaction() as connection:
+        await connection.execute(
+            "WITH numbered AS (SELECT memory_id, row_number() OVER (ORDER BY memory_id) AS number "
+            "                    FROM memories WHERE agent_id = %s) "
+            "INSERT INTO memory_links (agent_id, source_id, target_id, relation) "
+            "SELECT %s, a.memory_id, b.memory_id, 'beside' FROM numbered a "
+            "  JOIN numbered b ON b.number = a.number * 7 %% 4000 + 1 AND b.number <> a.number",
+            (filled.agent_id, filled.agent_id),
+        )
+        await connection.execute("ANALYZE memory_links")
+        cursor = await connection.execute(
+            "SELECT memory_id FROM memories WHERE agent_id = %s LIMIT 60", (filled.agent_id,)
+        )
+        ids = [row["memory_id"] for row in await cursor.fetchall()]
+    text = await plan(
+        filled,
+        shaped_query("candidates", nearest=query("vector_arm_none")),
+        model=None,
+        vector=None,
+        filter=Jsonb({}),
+        lexical_ids=ids,
+        foremost_lexical_ids=ids[:20],
+        foremost=20,
+        link_limit=20,
+    )
+    assert "memories_pkey" in text or "_pkey on memories_p" in text
+    assert "memory_links_by_target" in text
+    assert "Seq Scan on memories" not in text
+    assert "Seq Scan on memory_links" not in text
+
+
 async def test_an_exact_search_reads_the_agents_rows_alone(filled: Agent) -> None:
     vector = HalfVector(np.ones(64, dtype=np.float32))
     text = await plan(

@@ -46,12 +46,12 @@ SELECT NULL::uuid AS memory_id WHERE false;
 
 -- name: candidates
 -- Everything ranking needs to know of what the arms found: the nearest by one of the vector arms, the lexical
--- arm's, and what the leading ones of both are tied to, the strongest ties first. Filters hold for all.
+-- arm's, and what the foremost of both are tied to, the strongest ties first. Filters hold for all.
 WITH nearest AS MATERIALIZED ({nearest}),
      foremost AS MATERIALIZED (
-         SELECT unnest(%(leading_ids)s::uuid[]) AS memory_id
+         SELECT unnest(%(foremost_lexical_ids)s::uuid[]) AS memory_id
           UNION
-         (SELECT memory_id FROM nearest LIMIT %(leading)s)
+         (SELECT memory_id FROM nearest LIMIT %(foremost)s)
      ),
      linked AS MATERIALIZED (
          SELECT CASE WHEN l.source_id = ANY (ARRAY(SELECT memory_id FROM foremost)) THEN l.target_id
@@ -66,6 +66,13 @@ WITH nearest AS MATERIALIZED ({nearest}),
          SELECT unnest(%(lexical_ids)s::uuid[]) AS memory_id
           UNION SELECT memory_id FROM nearest
           UNION SELECT memory_id FROM linked
+     ),
+     ties AS MATERIALIZED (
+         SELECT l.source_id, array_agg(l.target_id) AS target_ids, array_agg(l.weight) AS weights
+           FROM memory_links l
+          WHERE l.agent_id = %(agent_id)s AND l.source_id = ANY (ARRAY(SELECT memory_id FROM found))
+            AND l.target_id IN (SELECT memory_id FROM found)
+          GROUP BY l.source_id
      )
 SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevance_score,
        m.term_keys, m.content_hash, m.speaker, m.user_id, m.namespace,
@@ -75,11 +82,6 @@ SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevanc
        ties.target_ids, ties.weights
   FROM memories m
   LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id
-  LEFT JOIN LATERAL (
-       SELECT array_agg(l.target_id) AS target_ids, array_agg(l.weight) AS weights
-         FROM memory_links l
-        WHERE l.agent_id = %(agent_id)s AND l.source_id = m.memory_id
-          AND l.target_id = ANY (ARRAY(SELECT memory_id FROM found))
-       ) AS ties ON true
+  LEFT JOIN ties ON ties.source_id = m.memory_id
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (ARRAY(SELECT memory_id FROM found))
    AND memory_matches(m, %(filter)s);

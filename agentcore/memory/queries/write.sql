@@ -117,6 +117,13 @@ DELETE FROM memories
    AND (expires_at IS NULL OR pinned OR expires_at > now())
 RETURNING memory_id, memory_type, task_id, term_keys;
 
+-- name: delete_expired_memories
+-- Remove these memories unless they were given more time meanwhile.
+DELETE FROM memories
+ WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
+   AND expires_at <= now() AND NOT pinned
+RETURNING memory_id, memory_type, task_id, term_keys;
+
 -- name: delete_matching_memories
 -- Remove a bounded number of the memories that match a filter.
 DELETE FROM memories
