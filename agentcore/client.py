@@ -232,7 +232,8 @@ class MemoryClient(MemoryApi):
         except httpx.RequestError as cause:
             reason = str(cause) or type(cause).__name__
             raise DependencyUnavailable(
-                f"No service answers at {self.url} ({reason}): does `agentcore serve` run there?") from cause
+                f"No service answers at {self.url} ({reason}): does `agentcore serve` run there? "
+                "AGENTCORE_URL names another place to the command line.") from cause
         return _result_of(response, self.url)
 
 

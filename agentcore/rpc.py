@@ -228,7 +228,9 @@ def read_frame(body: bytes, limits: Limits) -> Frame:
 
 
 def _field(location: Iterable[Any]) -> str:
-    return ".".join(str(part) for part in location)[:MAX_FIELD_CHARS] or "params"
+    """Its path; the names that pydantic gives the members of a union are no part of it."""
+    parts = (str(part) for part in location if not str(part).startswith("constrained-"))
+    return ".".join(parts)[:MAX_FIELD_CHARS] or "params"
 
 
 def _sentence(problem: Mapping[str, Any]) -> str:
@@ -237,6 +239,8 @@ def _sentence(problem: Mapping[str, Any]) -> str:
             return "is not a known field"
         case "missing":
             return "is required"
+        case "model_type" | "dict_type":
+            return "must be an object"
         case "value_error":
             return str(problem["msg"]).removeprefix("Value error, ")
         case _:

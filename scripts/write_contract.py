@@ -20,7 +20,11 @@ ERROR_TABLE = """\
 
 Every failure is a JSON-RPC error object with one of these codes. They are never renumbered. The message may
 be more precise than the one printed here; `data` names what is wrong where there is more to say, and holds
-`"retryable": true` where the same request may succeed later.
+`"retryable": true` where the same request may succeed later. For wrong params `data` is either
+`{"errors": [{"field", "problem"}, ...]}` or, with the problem in the message, `{"field"}`.
+
+A store that ends with -32005 may still have been stored, as where the connection broke between the commit
+and its acknowledgement: try it again under the same `idempotency_key`.
 
 The error of one call always travels with HTTP 200. The status below is that of a request whose whole answer
 is one such error: no token, a body that is too large, too many requests.

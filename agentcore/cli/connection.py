@@ -13,6 +13,7 @@ import stamina.instrumentation
 import typer
 
 from agentcore.auth import mint_token
+from agentcore.cli.app import say
 from agentcore.client import MemoryClient, TokenSource
 from agentcore.config import Settings, load_settings
 from agentcore.embedded import Home, default_home
@@ -58,6 +59,8 @@ def _secret(settings: Settings, *, make_home: bool) -> str:
         raise ConfigurationError([
             f"No secret to make a token with: {home.path} holds none. Set AGENTCORE_TOKEN to a token of the "
             "service, JWT_SECRET_KEY to its secret, or AGENTCORE_HOME to its home on this machine."])
+    if not kept:
+        say(f"made a new secret in {home.path}: only a service on this home takes its tokens")
     return home.secret("jwt")
 
 

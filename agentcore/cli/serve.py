@@ -144,13 +144,18 @@ AgentCore Memory listens on {url}
 
 In another terminal, get a token and try a call:
 
-  {_how_to_get_a_token(settings)}
+  {_how_to_get_a_token(settings)}{_where_the_commands_look(settings, url)}
   curl -s {url}{ENDPOINT} \\
     -H "Authorization: Bearer $AGENTCORE_TOKEN" -H "Content-Type: application/json" \\
     -d '{EXAMPLE_CALL}'
 
 Ctrl-C stops it.
 """
+
+
+def _where_the_commands_look(settings: Settings, url: str) -> str:
+    """What `agentcore store` and the others must be told, where it is not their default."""
+    return "" if url == settings.agentcore_url.rstrip("/") else f"\n  export AGENTCORE_URL={url}"
 
 
 def _how_to_get_a_token(settings: Settings) -> str:

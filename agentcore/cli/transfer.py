@@ -22,7 +22,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from agentcore.cli import options
 from agentcore.cli.app import FAILED, MEMORIES, app, err, examples, fail, say
 from agentcore.cli.connection import ask
-from agentcore.cli.lines import BadLine, Line, NumberedLine, line_of, read_lines, store_params
+from agentcore.cli.lines import BadLine, NumberedLine, line_of, read_lines, store_params
 from agentcore.client import MemoryClient
 from agentcore.errors import AgentCoreError, InvalidParams, JsonRpcErrorCode, NotFound, TooLarge
 from agentcore.memory.models import Link, MemoryRecord
@@ -81,7 +81,7 @@ class Import:
         self._strict = strict
         self._forced = forced
         self._ids: dict[UUID, UUID] = {}
-        self._links: dict[UUID, list[Link]] = {}
+        self._links: list[tuple[UUID, list[Link]]] = []
         self._waiting: list[tuple[NumberedLine, StoreParams]] = []
         self._chars = 0
 
@@ -100,15 +100,10 @@ class Import:
             return
         if self._forced:
             params = params.model_copy(update={"force": True})
-        self._wait(numbered, line, params)
-        if len(self._waiting) >= BATCH_LINES or self._chars >= BATCH_CHARS:
-            await self.flush()
-
-    def _wait(self, numbered: NumberedLine, line: Line, params: StoreParams) -> None:
         self._waiting.append((numbered, params))
         self._chars += len(line.text)
-        if line.memory_id is not None and line.links:
-            self._links[line.memory_id] = line.links
+        if len(self._waiting) >= BATCH_LINES or self._chars >= BATCH_CHARS:
+            await self.flush()
 
     async def flush(self) -> None:
         """Store what waits."""
@@ -119,18 +114,15 @@ class Import:
 
     async def link(self) -> None:
         """Tie what was imported as it was tied before: at the end, since a link may point to a later line."""
-        lost = 0
-        for source_id, links in self._links.items():
-            memory_id = self._ids.get(source_id)
-            known = [link for link in links if link.target_id in self._ids]
-            lost += len(links) - len(known)
-            lost += len(known) if memory_id is None else await self._tie(memory_id, known)
+        lost = sum([await self._tie(memory_id, links) for memory_id, links in self._links])
         if lost:
             say(f"links left out, since one of the two memories is not there: {lost}")
 
     async def _tie(self, memory_id: UUID, links: Sequence[Link]) -> int:
         """Add those of the links that the memory lacks; how many could not be added."""
-        wanted = [link.model_copy(update={"target_id": self._ids[link.target_id]}) for link in links]
+        # What this file does not hold the agent may have.
+        wanted = [link.model_copy(update={"target_id": self._ids.get(link.target_id, link.target_id)})
+                  for link in links]
         try:
             held = (await self._memory.get(GetParams(memory_id=memory_id))).memory.links
         except NotFound:
@@ -175,8 +167,13 @@ class Import:
 
     def _note(self, numbered: NumberedLine, result: StoreResult) -> None:
         self._tally.count(result)
-        if numbered.line and numbered.line.memory_id and result.memory_id:
-            self._ids[numbered.line.memory_id] = result.memory_id
+        line = numbered.line
+        if line is None or result.memory_id is None:
+            return
+        if line.memory_id is not None:
+            self._ids[line.memory_id] = result.memory_id
+        if line.links:
+            self._links.append((result.memory_id, line.links))
 
     async def _refuse(self, number: int, problem: str) -> None:
         self._tally.outcomes["failed"] += 1
@@ -208,7 +205,9 @@ def _is_refused(result: StoreResult) -> bool:
     "         \"session\": \"monday\"}",
     "Needed is text alone. Known besides: speaker, task, user, namespace, tags,",
     "memory_type, importance, metadata, external_id, pinned, ttl_seconds,",
-    "expires_at, force, and what export writes.",
+    "expires_at, force, memory_id and links to other lines' memory_ids:",
+    "[{\"target_id\": \"...\", \"relation\": \"follows\", \"weight\": 0.5}],",
+    "and what else export writes.",
 ))
 def import_lines(
     context: typer.Context,
@@ -244,8 +243,9 @@ def import_lines(
         if tally.outcomes.total() == 0:
             raise
         tally.report()
-        fail(f"stopped after line {tally.last_line}: {error.message} Run the same command again to go on: "
-             "nothing is stored twice.")
+        again = "Mend it, and run" if strict and isinstance(error, InvalidParams) else "Run"
+        fail(f"stopped after line {tally.last_line}: {error.message.rstrip('.')}. {again} the same command "
+             "again to go on: nothing is stored twice.")
     tally.report()
     if tally.outcomes["failed"]:
         raise typer.Exit(FAILED)

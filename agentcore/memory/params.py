@@ -242,7 +242,9 @@ class PruneParams(Strict):
     """Which layer is cut back, by which strategy, and how far."""
 
     memory_layer: MemoryType
-    strategy: PruningStrategyName = "least_relevant"
+    strategy: PruningStrategyName = Field(
+        "least_relevant", description="Absent: MEMORY_PRUNING_STRATEGY of the service, if that is set."
+    )
     target: Count | PositiveShare | None = Field(
         None,
         description="How many: a whole number (500) is a count, a number with a point (0.2, 1.0) a share of "

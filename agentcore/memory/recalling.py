@@ -81,6 +81,7 @@ def _entry(row: Row) -> WorkingEntry:
         row["speaker"],
         row["token_count"],
         row["version"],
+        row["summary"] if row["summary"] != row["content"] else "",
     )
 
 
@@ -108,7 +109,8 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
     k = min(MAX_MEMORIES, max(MIN_MEMORIES, params.max_tokens // TOKENS_A_MEMORY))
     found = await Search(parts, caller, params, conditions, steps).run(k)
     held = {entry.memory_id for entry in working}
-    entries = [_task_entry(entry) for entry in working]
+    ranks = {memory.memory_id: rank for rank, memory in enumerate(found.memories)}
+    entries = [_task_entry(entry, ranks.get(entry.memory_id)) for entry in working]
     entries += [_found_entry(memory) for memory in found.memories if memory.memory_id not in held]
     with steps("format"):
         built = await _built(entries, params.max_tokens, parts.count_tokens)
@@ -136,15 +138,16 @@ async def _built(entries: Sequence[ContextEntry], max_tokens: int, count: CountT
     return build_context(entries, max_tokens, count)
 
 
-def _task_entry(entry: WorkingEntry) -> ContextEntry:
+def _task_entry(entry: WorkingEntry, rank: int | None) -> ContextEntry:
     return ContextEntry(
         entry.memory_id,
         TASK,
         entry.timestamp,
         entry.speaker,
         entry.content,
-        entry.content,
+        entry.summary or entry.content,
         entry.token_count,
+        rank,
     )
 
 

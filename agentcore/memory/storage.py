@@ -33,7 +33,8 @@ _LISTS = {
 DELETE_CHUNK = 5_000
 _WORKING = sql.SQL("m.memory_id, m.version, m.token_count")
 _WHOLE_WORKING = sql.SQL(
-    "m.memory_id, m.version, m.token_count, m.memory_type, m.content, m.timestamp, m.speaker, m.created_at"
+    "m.memory_id, m.version, m.token_count, m.memory_type, m.content, m.summary, m.timestamp, m.speaker, "
+    "m.created_at"
 )
 
 

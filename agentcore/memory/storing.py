@@ -261,4 +261,5 @@ def _entry(memory: NewMemory) -> WorkingEntry:
         columns["speaker"],
         columns["token_count"],
         1,
+        columns["summary"] if columns["summary"] != columns["content"] else "",
     )

@@ -43,7 +43,7 @@ return 1
 
 @dataclass(frozen=True)
 class WorkingEntry:
-    """One memory of a task as working memory keeps it."""
+    """One memory of a task as working memory keeps it; `summary` is empty where it is the content."""
 
     memory_id: UUID
     memory_type: str
@@ -52,6 +52,7 @@ class WorkingEntry:
     speaker: str | None
     token_count: int
     version: int
+    summary: str = ""
 
 
 class WorkingMemory:

@@ -302,6 +302,19 @@ async def test_a_link_made_between_two_exports_stores_nothing_again(
         assert told(await everything(copy)) == told(await everything(memory))
 
 
+async def test_a_line_without_an_id_may_link_to_lines_and_to_what_is_there(
+    run: Callable[..., Done], memory: MemoryClient
+) -> None:
+    there = await memory.store(StoreParams(content="Bo sails."))
+    other_line = str(uuid4())
+    lines = [{"text": "Ada rows.", "links": [{"target_id": other_line}, {"target_id": str(there.memory_id)}]},
+             {"text": "Cem swims.", "memory_id": other_line}]
+    done = run("import", "-", said="".join(f"{json.dumps(line)}\n" for line in lines))
+    assert (done.returncode, tally(done)) == (0, {"stored": 2})
+    assert told(await everything(memory))["Ada rows."] == {
+        ("Cem swims.", "relates_to", 1.0), ("Bo sails.", "relates_to", 1.0)}
+
+
 async def test_a_link_to_what_was_not_exported_is_left_out_and_counted(
     serving: Serving, memory: MemoryClient, agent_id: str
 ) -> None:

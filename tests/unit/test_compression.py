@@ -70,6 +70,29 @@ def test_the_current_task_leaves_half_of_the_budget_to_the_rest() -> None:
     assert sum(line.entry.section == TASK for line in built.lines) >= 3
 
 
+def test_the_tasks_own_answer_comes_before_all_that_was_found() -> None:
+    answer = replace(entry(1, TASK, content="answer " * 70, summary="the gist"), rank=0)
+    noise = [entry(number, content="noise " * 20, summary="noise " * 20) for number in range(2, 20)]
+    built = build_context([answer, *noise], 100, words)
+    assert ("answer " * 70).strip() in built.text
+    assert built.lines[0].shortened is False
+
+
+def test_what_the_task_holds_stands_by_its_summary_before_others_fill_the_room() -> None:
+    task = entry(1, TASK, content="step " * 80, summary="eighty steps")
+    noise = [entry(number, content="noise " * 9, summary="noise " * 9) for number in range(2, 40)]
+    built = build_context([task, *noise], 120, words)
+    assert "eighty steps" in built.text
+    assert built.token_count <= 120
+
+
+def test_an_empty_section_takes_no_room() -> None:
+    task = entry(1, TASK, content="word " * 200, summary="word " * 200)
+    alone = build_context([entry(2, content="found it")], 21, words)
+    assert "found it" in alone.text
+    assert build_context([task, entry(2, content="found it")], 21, words).text == alone.text
+
+
 def test_a_sequence_is_compressed_in_the_order_of_its_importance() -> None:
     lines = compress_memory_sequence([entry(1, content="a " * 8), entry(2, content="b " * 8)], 14, words)
     assert [line.entry.memory_id.int for line in lines] == [1]
