@@ -15,7 +15,6 @@ import resource
 import time
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 from rich.progress import Progress
 
@@ -24,7 +23,7 @@ from agentcore.memory.lexical import Bm25, idf, select_query_keys, term_keys
 from agentcore.memory.params import RetrieveParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.searching import MAX_POSTINGS
-from agentcore.memory.vector_store import SearchRequest
+from agentcore.memory.vector_store import SearchRequest, WordHits
 from benchmarks.corpus import question, sentence
 from benchmarks.ledger import append, percentiles
 from benchmarks.service import Service, run, running_service
@@ -65,8 +64,8 @@ async def settle(service: Service) -> None:
 async def bare(service: Service, agent_id: str, text: str) -> None:
     """What retrieve asks of the model and of PostgreSQL, with nothing around it."""
     parts = service.runtime.parts
-    vector, (bm25, lexical_ids) = await asyncio.gather(_vector(parts, text), _words(parts, agent_id, text))
-    request = SearchRequest({"current": True}, vector, parts.vector_model, bm25, lexical_ids)
+    vector, (bm25, words) = await asyncio.gather(_vector(parts, text), _words(parts, agent_id, text))
+    request = SearchRequest({"current": True}, vector, parts.vector_model, bm25, words)
     found = await parts.vectors.search(agent_id, request)
     await parts.storage.summaries(agent_id, [each.memory_id for each in found.candidates[:5]])
 
@@ -75,7 +74,7 @@ async def _vector(parts: MemoryParts, text: str) -> Any:
     return (await parts.embedder.embed([text], "query"))[0] if parts.embedder is not None else None
 
 
-async def _words(parts: MemoryParts, agent_id: str, text: str) -> tuple[Bm25, list[UUID]]:
+async def _words(parts: MemoryParts, agent_id: str, text: str) -> tuple[Bm25, WordHits]:
     keys = list(dict.fromkeys(term_keys(agent_id, text)))
     statistics = await parts.vectors.statistics(agent_id, keys)
     chosen = select_query_keys(keys, statistics.document_frequency, MAX_POSTINGS)

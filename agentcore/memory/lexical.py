@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -79,6 +79,10 @@ class Bm25:
         self._weights = {
             key: idf(statistics.document_frequency.get(key, 0), statistics.memory_count) for key in query_keys
         }
+
+    def weigh(self, keys: Iterable[int]) -> float:
+        """The idf of these terms of the query together."""
+        return sum(self._weights.get(key, 0.0) for key in keys)
 
     def __call__(self, document_keys: Sequence[int]) -> float:
         """The score of a memory with these term keys, repeated as its terms are."""

@@ -9,15 +9,23 @@ from datetime import datetime
 from uuid import UUID
 
 from agentcore.memory.models import Dropped, ScoreTerm
-from agentcore.memory.scoring import RetrievalWeights, frequency, positive_cosine, recency
+from agentcore.memory.scoring import (
+    RetrievalWeights,
+    frequency,
+    is_assistant,
+    is_person,
+    positive_cosine,
+    recency,
+)
 
 
 @dataclass(frozen=True)
 class Candidate:
     """What ranking knows of a memory that an arm found.
 
-    `words` is its BM25 score, not yet scaled; `text` is the digest of its words with speaker, user and
-    namespace: the same words of another person are another statement.
+    `words` is its BM25 score and `session_words` the idf of the query's terms that its session holds, neither
+    scaled yet. `text` is the digest of its words with speaker, user and namespace: the same words of another
+    person are another statement.
     """
 
     memory_id: UUID
@@ -25,6 +33,8 @@ class Candidate:
     relevance_score: float
     similarity: float | None
     words: float
+    session_words: float
+    speaker: str | None
     access_count: int
     last_accessed: datetime | None
     text: tuple[bytes, str | None, str | None, str | None]
@@ -37,6 +47,14 @@ class Tie:
     source_id: UUID
     target_id: UUID
     weight: float
+
+
+@dataclass(frozen=True)
+class MatchScale:
+    """What counts as a full match: a BM25 score, and the idf of all of the query's terms together."""
+
+    words: float
+    session_words: float
 
 
 @dataclass(frozen=True)
@@ -60,25 +78,26 @@ class Ranking:
 def rank(
     candidates: Sequence[Candidate],
     ties: Sequence[Tie],
+    neighbours: Sequence[Tie],
     weights: RetrievalWeights,
     *,
     now: datetime,
     k: int,
-    best_words: float,
+    scale: MatchScale,
     min_score: float | None = None,
     with_vectors: bool = True,
 ) -> Ranking:
     """The `k` best candidates, best first; equal scores stand newest first, then by id.
 
-    `best_words` scales BM25: the score that counts as a full match. `min_score` bounds the similarity alone:
-    a fused score is not a cosine. Without vectors the other terms share the weight of similarity.
+    `min_score` bounds the similarity alone: a fused score is not a cosine. Without vectors the other terms
+    share the weight of similarity.
     """
     dropped: Counter[str] = Counter()
     relevant = [each for each in candidates if _is_relevant(each, min_score, with_vectors, dropped)]
     unique = _newest_of_equal_texts(relevant, dropped)
-    values = {each.memory_id: _values(each, weights, now, best_words) for each in unique}
+    values = {each.memory_id: _values(each, weights, now, scale) for each in unique}
     shares = _shares(weights, with_vectors)
-    _add_links(values, ties, shares)
+    _add_matches_nearby(values, unique, ties, neighbours, shares)
     scored = {each.memory_id: _score(values[each.memory_id], shares) for each in unique}
     unique.sort(key=lambda each: (-scored[each.memory_id], -each.timestamp.timestamp(), each.memory_id))
     if len(unique) > k:
@@ -113,11 +132,14 @@ def _newest_of_equal_texts(candidates: Sequence[Candidate], dropped: Counter[str
 
 
 def _values(
-    candidate: Candidate, weights: RetrievalWeights, now: datetime, best_words: float
+    candidate: Candidate, weights: RetrievalWeights, now: datetime, scale: MatchScale
 ) -> dict[str, float]:
+    said = weights.assistant_share if is_assistant(candidate.speaker) else 1.0
     return {
-        "similarity": positive_cosine(candidate.similarity),
-        "words": min(1.0, candidate.words / best_words) if best_words > 0 else 0.0,
+        "similarity": said * positive_cosine(candidate.similarity),
+        "words": said * _share_of(candidate.words, scale.words),
+        "session": _share_of(candidate.session_words, scale.session_words),
+        "neighbours": 0.0,
         "recency": recency(candidate.timestamp, now, weights.recency_half_life_days),
         "frequency": frequency(
             candidate.access_count, candidate.last_accessed, now, weights.frequency_half_life_days
@@ -127,10 +149,16 @@ def _values(
     }
 
 
+def _share_of(value: float, full: float) -> float:
+    return min(1.0, value / full) if full > 0 else 0.0
+
+
 def _shares(weights: RetrievalWeights, with_vectors: bool) -> dict[str, float]:
     raw = {
         "similarity": weights.similarity if with_vectors else 0.0,
         "words": weights.words,
+        "session": weights.session,
+        "neighbours": weights.neighbours,
         "recency": weights.recency,
         "frequency": weights.frequency,
         "importance": weights.importance,
@@ -140,20 +168,30 @@ def _shares(weights: RetrievalWeights, with_vectors: bool) -> dict[str, float]:
     return {name: weight / total for name, weight in raw.items()}
 
 
-def _add_links(
-    values: dict[UUID, dict[str, float]], ties: Sequence[Tie], shares: Mapping[str, float]
+def _add_matches_nearby(
+    values: dict[UUID, dict[str, float]],
+    candidates: Sequence[Candidate],
+    ties: Sequence[Tie],
+    neighbours: Sequence[Tie],
+    shares: Mapping[str, float],
 ) -> None:
-    """A memory tied to one that matches shares in it: tie weight x the other's match, the best one."""
+    """A memory shares in the best match of what it is tied to, and of what people said right beside it.
+
+    People answer each other; in a user's talk with an assistant the same was measured to mislead.
+    """
     match_share = shares["similarity"] + shares["words"]
     matches = {
         memory_id: (shares["similarity"] * value["similarity"] + shares["words"] * value["words"])
         / match_share
         for memory_id, value in values.items()
     }
-    for tie in ties:
-        if tie.source_id in values and tie.target_id in values:
-            for here, there in ((tie.source_id, tie.target_id), (tie.target_id, tie.source_id)):
-                values[here]["links"] = max(values[here]["links"], tie.weight * matches[there])
+    people = {each.memory_id for each in candidates if is_person(each.speaker)}
+    spoken = [tie for tie in neighbours if tie.source_id in people and tie.target_id in people]
+    for term, pairs in (("links", ties), ("neighbours", spoken)):
+        for tie in pairs:
+            if tie.source_id in values and tie.target_id in values:
+                for here, there in ((tie.source_id, tie.target_id), (tie.target_id, tie.source_id)):
+                    values[here][term] = max(values[here][term], tie.weight * matches[there])
 
 
 def _score(values: Mapping[str, float], shares: Mapping[str, float]) -> float:

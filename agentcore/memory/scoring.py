@@ -8,18 +8,26 @@ from datetime import datetime
 
 DAY_SECONDS = 86_400.0
 FREQUENT_ACCESSES = 100
+ASSISTANTS = frozenset({"assistant", "ai", "bot", "model"})
+USERS = frozenset({"user", "human"})
 
 
 @dataclass(frozen=True)
 class RetrievalWeights:
-    """How much each term counts. They are scaled to sum to one over the terms a search has."""
+    """How much each term counts. They are scaled to sum to one over the terms a search has.
 
-    similarity: float = 0.42
-    words: float = 0.40
+    `assistant_share` is what the match of an assistant's words counts beside that of anyone else's.
+    """
+
+    similarity: float = 0.29
+    words: float = 0.26
+    session: float = 0.12
+    neighbours: float = 0.15
     recency: float = 0.05
     frequency: float = 0.03
     importance: float = 0.05
     links: float = 0.05
+    assistant_share: float = 0.6
     recency_half_life_days: float = 30.0
     frequency_half_life_days: float = 30.0
 
@@ -42,6 +50,16 @@ def frequency(
         return 0.0
     often = min(1.0, math.log1p(access_count) / math.log1p(FREQUENT_ACCESSES))
     return often * recency(last_accessed, now, half_life_days)
+
+
+def is_assistant(speaker: str | None) -> bool:
+    """Whether the words are an assistant's: it repeats and elaborates what its user said."""
+    return speaker is not None and speaker.casefold() in ASSISTANTS
+
+
+def is_person(speaker: str | None) -> bool:
+    """Whether a named person speaks, rather than one side of a talk with an assistant."""
+    return speaker is not None and speaker.casefold() not in ASSISTANTS | USERS
 
 
 def positive_cosine(similarity: float | None) -> float:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +17,9 @@ from agentcore.memory.lexical import Bm25, idf, rarest, select_query_keys, term_
 from agentcore.memory.models import Dropped, MemorySummary, Receipt
 from agentcore.memory.params import ContextParams, RetrieveParams
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.query import complete
-from agentcore.memory.retrieval import Ranked, rank
-from agentcore.memory.vector_store import Found, SearchRequest
+from agentcore.memory.query import complete, weighed
+from agentcore.memory.retrieval import MatchScale, Ranked, rank
+from agentcore.memory.vector_store import Found, SearchRequest, WordHits
 from agentcore.telemetry import Steps
 
 MAX_POSTINGS = 2_000
@@ -65,18 +64,19 @@ class Search:
         """The `k` best memories. Raises InvalidParams (a vector of another length), DependencyUnavailable."""
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text = complete(self._params.query, self._params.history)
-        vector, (keys, bm25, lexical_ids) = await asyncio.gather(self._vector(text), self._words(text))
-        request = SearchRequest(self._conditions, vector, self._parts.vector_model, bm25, lexical_ids)
+        vector, (keys, bm25, words) = await asyncio.gather(self._vector(text), self._words(text))
+        request = SearchRequest(self._conditions, vector, self._parts.vector_model, bm25, words)
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)
         with self._steps("rank"):
             ranking = rank(
                 found.candidates,
                 found.ties,
-                self._parts.policy.weights,
+                found.neighbours,
+                weighed(self._params.query, self._parts.policy.weights),
                 now=now,
                 k=k,
-                best_words=_full_match(keys, found, bm25),
+                scale=MatchScale(_full_match(keys, found, bm25), bm25.weigh(keys)),
                 min_score=self._params.min_score,
                 with_vectors=vector is not None,
             )
@@ -109,8 +109,8 @@ class Search:
             )
         return np.asarray(given, dtype=np.float32)
 
-    async def _words(self, text: str) -> tuple[list[int], Bm25, list[UUID]]:
-        """The query's rarest terms, the score they give, and the memories that hold the rarest of them."""
+    async def _words(self, text: str) -> tuple[list[int], Bm25, WordHits]:
+        """The query's rarest terms, the score they give, and what holds the rarest of them."""
         vectors = self._parts.vectors
         with self._steps("statistics"):
             keys = await self._keys(text)
@@ -121,8 +121,8 @@ class Search:
             key: idf(statistics.document_frequency.get(key, 0), statistics.memory_count) for key in chosen
         }
         with self._steps("words"):
-            lexical_ids = await vectors.search_words(self._agent_id, weights, self._conditions)
-        return keys, Bm25(keys, statistics), lexical_ids
+            words = await vectors.search_words(self._agent_id, weights, self._conditions)
+        return keys, Bm25(keys, statistics), words
 
     async def _keys(self, text: str) -> list[int]:
         if len(text) <= THREAD_ABOVE_CHARS:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -30,6 +30,8 @@ ROWS_A_LIST = 100
 MIN_LISTS, MAX_LISTS = 32, 1_000
 # Of the lists of an index, the share that is searched: measured, docs/decisions/0014.
 PROBED_SHARE = 0.09
+# Of how many sessions a search knows what words they hold.
+SESSIONS = 200
 
 
 def lists_for(rows: int) -> int:
@@ -56,22 +58,34 @@ class SearchLimits:
 
 
 @dataclass(frozen=True)
+class WordHits:
+    """The memories that hold a query's rarest terms, best first, and of each session the weight it holds."""
+
+    memory_ids: Sequence[UUID] = ()
+    sessions: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class SearchRequest:
-    """What is searched: the filters, the vector with its model (or none), and what the lexical arm found."""
+    """What is searched: the filters, the vector with its model (or none), and what the words found."""
 
     conditions: Conditions
     vector: NDArray[Any] | None
     model: str | None
     bm25: Bm25
-    lexical_ids: Sequence[UUID]
+    words: WordHits
 
 
 @dataclass(frozen=True)
 class Found:
-    """Candidates of all arms, the ties between them, what each arm gave, and how vectors were searched."""
+    """Candidates of all arms, the ties between them, what each arm gave, and how vectors were searched.
+
+    `neighbours` tie what was said right before or after one of the foremost, in its session.
+    """
 
     candidates: Sequence[Candidate]
     ties: Sequence[Tie]
+    neighbours: Sequence[Tie]
     counts: Mapping[str, int]
     mode: str
 
@@ -85,7 +99,7 @@ class VectorStore(Protocol):
 
     async def search_words(
         self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions
-    ) -> list[UUID]: ...
+    ) -> WordHits: ...
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found: ...
 
@@ -104,7 +118,12 @@ class PgVectorStore:
             "indexed": shaped_query("vector_arm_indexed", dimensions=sql.Literal(dimensions)),
         }
         self._arms = arms
-        self._candidates = {mode: shaped_query("candidates", nearest=arm) for mode, arm in arms.items()}
+        besides = {True: query("beside_foremost"), False: query("beside_none")}
+        self._candidates = {
+            (mode, in_sessions): shaped_query("candidates", nearest=arm, beside=beside)
+            for mode, arm in arms.items()
+            for in_sessions, beside in besides.items()
+        }
 
     async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics:
         """The agent's size and in how many of its memories each term stands."""
@@ -121,19 +140,24 @@ class PgVectorStore:
 
     async def search_words(
         self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions
-    ) -> list[UUID]:
-        """Memories that hold any of these terms, those first whose terms weigh most together."""
+    ) -> WordHits:
+        """Memories and sessions that hold any of these terms, those first whose terms weigh most together."""
         if not term_weights:
-            return []
+            return WordHits()
         values = {
             "agent_id": agent_id,
             "filter": Jsonb(conditions),
             "term_keys": list(term_weights),
             "weights": list(term_weights.values()),
             "limit": self._limits.arm_candidates,
+            "session_limit": SESSIONS,
         }
-        [rows] = await self._database.fetch(agent_id, [(query("lexical_arm"), values)])
-        return [row["memory_id"] for row in rows]
+        memories, sessions = await self._database.fetch(
+            agent_id, [(query("lexical_arm"), values), (query("lexical_sessions"), values)]
+        )
+        return WordHits(
+            [row["memory_id"] for row in memories], {row["session_id"]: row["weight"] for row in sessions}
+        )
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
         """Candidates of every arm, each with all that ranking must know of it."""
@@ -147,20 +171,23 @@ class PgVectorStore:
             "limit": limits.arm_candidates,
             "foremost": limits.leading_candidates,
             "link_limit": limits.link_candidates,
-            "lexical_ids": list(request.lexical_ids),
-            "foremost_lexical_ids": list(request.lexical_ids[: limits.leading_candidates]),
+            "lexical_ids": list(request.words.memory_ids),
+            "foremost_lexical_ids": list(request.words.memory_ids[: limits.leading_candidates]),
         }
-        statements: list[Statement] = [(self._candidates[mode], values)]
+        # Where words find memories, but none in a session, nothing stands beside anything.
+        in_sessions = bool(request.words.sessions) or not request.words.memory_ids
+        statements: list[Statement] = [(self._candidates[mode, in_sessions], values)]
         if mode == "indexed":
             filtered = bool(set(request.conditions) - {"current"})
             statements.insert(0, _index_settings(request.bm25.statistics.memory_count, filtered=filtered))
         rows = (await self._database.fetch(agent_id, statements, binary=True))[-1]
-        lexical = set(request.lexical_ids)
-        counts = {"lexical": len(lexical)}
-        if request.vector is not None:
-            counts["vector"] = sum(row["is_near"] for row in rows)
-        counts["links"] = sum(not row["is_near"] and row["memory_id"] not in lexical for row in rows)
-        return Found([_candidate(row, request.bm25) for row in rows], list(_ties(rows)), counts, mode)
+        return Found(
+            [_candidate(row, request) for row in rows],
+            list(_ties(rows)),
+            [Tie(row["memory_id"], each, 1.0) for row in rows for each in row["beside_ids"]],
+            _counts(rows, request),
+            mode,
+        )
 
     def _mode(self, request: SearchRequest) -> str:
         if request.vector is None:
@@ -194,13 +221,27 @@ def _index_settings(memory_count: int, *, filtered: bool) -> Statement:
     }
 
 
-def _candidate(row: Row, bm25: Bm25) -> Candidate:
+def _counts(rows: Sequence[Row], request: SearchRequest) -> dict[str, int]:
+    """How many candidates each arm gave; a neighbour or linked memory counts where no arm found it itself."""
+    lexical = set(request.words.memory_ids)
+    counts = {"lexical": len(lexical)}
+    if request.vector is not None:
+        counts["vector"] = sum(row["is_near"] for row in rows)
+    more = [row for row in rows if not row["is_near"] and row["memory_id"] not in lexical]
+    counts["links"] = sum(row["is_linked"] for row in more)
+    counts["neighbours"] = len(more) - counts["links"]
+    return counts
+
+
+def _candidate(row: Row, request: SearchRequest) -> Candidate:
     return Candidate(
         memory_id=row["memory_id"],
         timestamp=row["timestamp"],
         relevance_score=row["relevance_score"],
         similarity=row["similarity"],
-        words=bm25(row["term_keys"]),
+        words=request.bm25(row["term_keys"]),
+        session_words=request.words.sessions.get(row["session_id"] or "", 0.0),
+        speaker=row["speaker"],
         access_count=row["access_count"],
         last_accessed=row["last_accessed"],
         text=(bytes(row["content_hash"]), row["speaker"], row["user_id"], row["namespace"]),

@@ -81,7 +81,7 @@ def test_weights_layers_and_strategies_are_told_as_they_are() -> None:
     terms = re.findall(r"^\| `(\w+)` \| .+ \| (0\.\d\d) \|$", concepts, re.MULTILINE)
     assert {name: float(weight) for name, weight in terms} == {
         name: getattr(weights, name) for name in
-        ("similarity", "words", "recency", "frequency", "importance", "links")}
+        ("similarity", "words", "session", "neighbours", "recency", "frequency", "importance", "links")}
     assert {layer for layer in MemoryType if f"| `{layer.value}` |" not in concepts} == set()
     assert {name for name in STRATEGIES if f"`{name}`" not in concepts} == set()
 

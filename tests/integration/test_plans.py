@@ -88,7 +88,7 @@ async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent) -
         ids = [row["memory_id"] for row in await cursor.fetchall()]
     text = await plan(
         filled,
-        shaped_query("candidates", nearest=query("vector_arm_none")),
+        shaped_query("candidates", nearest=query("vector_arm_none"), beside=query("beside_foremost")),
         model=None,
         vector=None,
         filter=Jsonb({}),

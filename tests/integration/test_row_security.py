@@ -249,7 +249,9 @@ async def test_the_planners_statistics_tell_no_foreign_words(walled: Walled) -> 
             connection, "SELECT tablename FROM pg_stats WHERE tablename = ANY (%s)", (list(seen),)) == []
 
 
-LEXICAL_ARM = "SELECT memory_id FROM lexical_arm(%s, %s::bigint[], %s::real[], '{}', 100)"
+LEXICAL = [f"SELECT * FROM {name}(%s, %s::bigint[], %s::real[], '{{}}', 100)"  # noqa: S608
+           for name in ("lexical_arm", "lexical_sessions")]
+lexical = pytest.mark.parametrize("statement", LEXICAL)
 
 
 async def term_keys_of(walled: Walled, agent_id: str) -> list[int]:
@@ -258,28 +260,37 @@ async def term_keys_of(walled: Walled, agent_id: str) -> list[int]:
             connection, "SELECT DISTINCT unnest(term_keys) FROM memories WHERE agent_id = %s", (agent_id,))
 
 
-async def test_the_lexical_arm_serves_the_agent_of_the_transaction_alone(walled: Walled) -> None:
+@lexical
+async def test_a_lexical_function_serves_the_agent_of_the_transaction_alone(
+    walled: Walled, statement: str
+) -> None:
     own, foreign = await term_keys_of(walled, walled.own), await term_keys_of(walled, walled.other)
     async with walled.session(walled.own) as connection:
-        assert await values(connection, LEXICAL_ARM, (walled.own, own, [1.0] * len(own))) != []
-        assert await values(connection, LEXICAL_ARM, (walled.own, foreign, [1.0] * len(foreign))) == []
+        assert await values(connection, statement, (walled.own, own, [1.0] * len(own))) != []
+        assert await values(connection, statement, (walled.own, foreign, [1.0] * len(foreign))) == []
         for stranger in (walled.other, None, ""):
             with pytest.raises(errors.InsufficientPrivilege, match="agent of the transaction alone"):
                 async with connection.transaction():
-                    await connection.execute(LEXICAL_ARM, (stranger, foreign, [1.0] * len(foreign)))
+                    await connection.execute(statement, (stranger, foreign, [1.0] * len(foreign)))
 
 
+@lexical
 @pytest.mark.parametrize("setting", [None, ""])
-async def test_the_lexical_arm_finds_nothing_without_an_agent(walled: Walled, setting: str | None) -> None:
+async def test_a_lexical_function_finds_nothing_without_an_agent(
+    walled: Walled, setting: str | None, statement: str
+) -> None:
     keys = await term_keys_of(walled, walled.other)
     async with walled.session(setting) as connection:
         with pytest.raises(errors.InsufficientPrivilege, match="agent of the transaction alone"):
             async with connection.transaction():
-                await connection.execute(LEXICAL_ARM, (walled.other, keys, [1.0] * len(keys)))
-        assert await values(connection, LEXICAL_ARM, (setting, keys, [1.0] * len(keys))) == []
+                await connection.execute(statement, (walled.other, keys, [1.0] * len(keys)))
+        assert await values(connection, statement, (setting, keys, [1.0] * len(keys))) == []
 
 
-async def test_the_lexical_arm_reads_no_table_that_the_caller_puts_in_front(walled: Walled) -> None:
+@lexical
+async def test_a_lexical_function_reads_no_table_that_the_caller_puts_in_front(
+    walled: Walled, statement: str
+) -> None:
     """It runs with its owner's rights, and a session's temporary objects are looked up first by default."""
     keys = await term_keys_of(walled, walled.own)
     async with walled.session(walled.own) as connection:
@@ -288,4 +299,4 @@ async def test_the_lexical_arm_reads_no_table_that_the_caller_puts_in_front(wall
         await connection.execute("GRANT TEMPORARY ON DATABASE agentcore TO agentcore_service")
         await connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(SERVICE_ROLE)))
         await connection.execute("CREATE TEMPORARY TABLE memories (agent_id text)")
-        assert await values(connection, LEXICAL_ARM, (walled.own, keys, [1.0] * len(keys))) != []
+        assert await values(connection, statement, (walled.own, keys, [1.0] * len(keys))) != []

@@ -34,7 +34,7 @@ async def test_a_receipt_tells_what_was_searched_found_and_dropped(agent: Agent)
     for content in (PLANTS, ERROR, CAR):
         await agent.stored_id(content)
     result = await agent.memory.retrieve(RetrieveParams(query="fern water", k=1, explain=True))
-    assert result.receipt.candidates == {"vector": 3, "lexical": 1, "links": 0}
+    assert result.receipt.candidates == {"vector": 3, "lexical": 1, "links": 0, "neighbours": 0}
     assert [(each.reason, each.count) for each in result.receipt.dropped] == [("beyond_k", 2)]
     assert result.receipt.searched["vectors"] == "exact"
     assert {"embed", "search", "rank", "fetch"} <= set(result.receipt.timings_ms)
@@ -105,6 +105,55 @@ async def test_a_linked_memory_comes_in_though_no_arm_finds_it(agent: Agent) -> 
     result = await agent.memory.retrieve(RetrieveParams(query="invoice Acme open", k=70))
     assert result.receipt.candidates["links"] == 1
     assert "Zebra stripes." in [memory.content for memory in result.memories]
+
+
+async def talk(agent: Agent, session_id: str, *turns: tuple[str, str]) -> None:
+    """A session of turns, a minute apart."""
+    items = [
+        StoreParams(content=text, speaker=speaker, session_id=session_id,
+                    timestamp=datetime(2026, 3, 1, 9, minute, tzinfo=UTC), force=True)
+        for minute, (speaker, text) in enumerate(turns)
+    ]
+    await agent.memory.store_batch(StoreBatchParams(items=items))
+
+
+@pytest.mark.parametrize(("asker", "answerer", "rises"), [("Ada", "Bo", True), ("user", "assistant", False)])
+async def test_between_people_an_answer_is_found_by_its_question(
+    agent: Agent, asker: str, answerer: str, rises: bool
+) -> None:
+    for number in range(90):
+        await agent.store(f"The meeting note number {number} says hello.", force=True)
+    asked, answered = "Where does the sailing course take place?", "Down in Ostend!"
+    await talk(agent, "s1", (asker, asked), (answerer, answered))
+    result = await agent.memory.retrieve(RetrieveParams(query=asked, k=100, explain=True))
+    [answer] = [each for each in result.memories if each.content == answered]
+    assert answer.terms is not None
+    assert (answer.terms["neighbours"].value > 0.5) is rises
+    assert result.receipt.candidates["neighbours"] <= 1
+
+
+async def test_the_session_that_holds_the_querys_words_lifts_its_memories(agent: Agent) -> None:
+    await talk(agent, "boats", ("Ada", "My boat lies in Ostend."), ("Ada", "It leaks when the tide is low."))
+    await talk(agent, "baths", ("Ada", "My bath is blue."), ("Ada", "It leaks when the tap is open."))
+    result = await agent.memory.retrieve(RetrieveParams(query="does the boat in Ostend leak", explain=True))
+    terms = {each.content: each.terms for each in result.memories}
+    here, there = terms["It leaks when the tide is low."], terms["It leaks when the tap is open."]
+    assert here is not None
+    assert there is not None
+    assert here["session"].value > 0.9 > there["session"].value > 0.0
+
+
+async def test_a_query_for_the_present_prefers_the_newer_of_two(agent: Agent) -> None:
+    now = datetime(2026, 8, 1, tzinfo=UTC)
+    await agent.stored_id("The budget of the harbour is 18,000 euros.", timestamp="2026-01-08T00:00:00Z")
+    await agent.stored_id("The budget has gone up to 31,200 euros.", timestamp="2026-07-20T00:00:00Z")
+    [then, *_] = (await agent.memory.retrieve(
+        RetrieveParams(query="what was the budget of the harbour", asked_at=now))).memories
+    [present, *_] = (await agent.memory.retrieve(
+        RetrieveParams(query="what is the budget of the harbour now", asked_at=now, explain=True))).memories
+    assert then.content.startswith("The budget of the harbour")
+    assert present.terms is not None
+    assert present.terms["recency"].weight > 0.15
 
 
 async def test_access_is_counted_for_what_was_given_out_and_nothing_else(agent: Agent) -> None:

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from agentcore.memory.compression import SECTIONS, ContextEntry, build_context
 from agentcore.memory.keys import encode_segment
 from agentcore.memory.pruning import STRATEGIES, Prunable, PruningPolicy, decide
-from agentcore.memory.retrieval import Candidate, Tie, rank
+from agentcore.memory.retrieval import Candidate, MatchScale, Tie, rank
 from agentcore.memory.scoring import RetrievalWeights
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
+FULL = MatchScale(words=20.0, session_words=20.0)
 SHARES = st.floats(0, 1)
 MOMENTS = st.integers(0, 10**8).map(lambda seconds: NOW - timedelta(seconds=seconds))
 USES = st.tuples(st.integers(0, 10**6), st.none() | MOMENTS)
@@ -34,6 +35,8 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
                 draw(SHARES),
                 draw(st.none() | st.floats(-1, 1)),
                 draw(st.floats(0, 50)),
+                draw(st.floats(0, 50)),
+                draw(st.sampled_from([None, "Ada", "user", "assistant"])),
                 accesses,
                 last,
                 (bytes([draw(st.integers(0, 6))]), None, None, None),
@@ -48,11 +51,11 @@ def ties(draw: st.DrawFn) -> list[Tie]:
     return draw(st.lists(st.builds(Tie, ids, ids, SHARES), max_size=6))
 
 
-@given(candidates(), ties(), st.integers(1, 12), st.randoms(use_true_random=False))
+@given(candidates(), ties(), ties(), st.integers(1, 12), st.randoms(use_true_random=False))
 def test_a_ranking_is_bounded_ordered_and_independent_of_the_order_of_arrival(
-    found: list[Candidate], tied: list[Tie], k: int, chance: random.Random
+    found: list[Candidate], tied: list[Tie], beside: list[Tie], k: int, chance: random.Random
 ) -> None:
-    ranking = rank(found, tied, RetrievalWeights(), now=NOW, k=k, best_words=20.0)
+    ranking = rank(found, tied, beside, RetrievalWeights(), now=NOW, k=k, scale=FULL)
     scores = [each.score for each in ranking.ranked]
     assert len(scores) <= k
     assert scores == sorted(scores, reverse=True)
@@ -60,7 +63,7 @@ def test_a_ranking_is_bounded_ordered_and_independent_of_the_order_of_arrival(
     assert len(ranking.ranked) + sum(each.count for each in ranking.dropped) == len(found)
     shuffled = list(found)
     chance.shuffle(shuffled)
-    again = rank(shuffled, tied, RetrievalWeights(), now=NOW, k=k, best_words=20.0)
+    again = rank(shuffled, tied, beside, RetrievalWeights(), now=NOW, k=k, scale=FULL)
     assert [each.memory_id for each in again.ranked] == [each.memory_id for each in ranking.ranked]
 
 
@@ -73,12 +76,14 @@ def test_a_score_never_falls_when_a_term_rises(found: list[Candidate], similar: 
         min(1.0, first.relevance_score + 0.1),
         min(1.0, (first.similarity or 0.0) + similar),
         first.words + worded,
+        first.session_words + worded,
+        first.speaker,
         first.access_count + 1,
         NOW,
         first.text,
     )
     scores = [
-        rank([each], [], RetrievalWeights(), now=NOW, k=1, best_words=20.0).ranked[0].score
+        rank([each], [], [], RetrievalWeights(), now=NOW, k=1, scale=FULL).ranked[0].score
         for each in (first, risen)
     ]
     assert scores[1] >= scores[0] - 1e-12

@@ -40,13 +40,41 @@ SELECT m.memory_id FROM memories m
 -- Memories that hold the query's rarest terms, by the sum of their weights.
 SELECT memory_id, weight FROM lexical_arm(%(agent_id)s, %(term_keys)s::bigint[], %(weights)s::real[], %(filter)s, %(limit)s);
 
+-- name: lexical_sessions
+-- Sessions that hold the query's rarest terms, by the weight of the different ones together.
+SELECT session_id, weight
+  FROM lexical_sessions(%(agent_id)s, %(term_keys)s::bigint[], %(weights)s::real[], %(filter)s, %(session_limit)s);
+
+-- name: beside_foremost
+-- What was said right before and right after each of the foremost, in its session.
+SELECT f.memory_id AS found_id, near.memory_id
+  FROM memories f
+ CROSS JOIN LATERAL (
+       (SELECT m.memory_id FROM memories m
+         WHERE m.agent_id = %(agent_id)s AND m.session_id = f.session_id
+           AND (m.timestamp, m.memory_id) < (f.timestamp, f.memory_id)
+         ORDER BY m.timestamp DESC, m.memory_id DESC LIMIT 1)
+        UNION ALL
+       (SELECT m.memory_id FROM memories m
+         WHERE m.agent_id = %(agent_id)s AND m.session_id = f.session_id
+           AND (m.timestamp, m.memory_id) > (f.timestamp, f.memory_id)
+         ORDER BY m.timestamp, m.memory_id LIMIT 1)
+       ) AS near
+ WHERE f.agent_id = %(agent_id)s AND f.session_id IS NOT NULL
+   AND f.memory_id = ANY (ARRAY(SELECT memory_id FROM foremost));
+
+-- name: beside_none
+-- No session is known.
+SELECT NULL::uuid AS found_id, NULL::uuid AS memory_id WHERE false;
+
 -- name: vector_arm_none
 -- There is no vector to compare with.
 SELECT NULL::uuid AS memory_id WHERE false;
 
 -- name: candidates
 -- Everything ranking needs to know of what the arms found: the nearest by one of the vector arms, the lexical
--- arm's, and what the foremost of both are tied to, the strongest ties first. Filters hold for all.
+-- arm's, what the foremost of both are tied to, the strongest ties first, and what stands beside them in their
+-- sessions. Filters hold for all.
 WITH nearest AS MATERIALIZED ({nearest}),
      foremost AS MATERIALIZED (
          SELECT unnest(%(foremost_lexical_ids)s::uuid[]) AS memory_id
@@ -62,10 +90,12 @@ WITH nearest AS MATERIALIZED ({nearest}),
                  OR l.target_id = ANY (ARRAY(SELECT memory_id FROM foremost)))
           ORDER BY l.weight DESC LIMIT %(link_limit)s
      ),
+     beside AS MATERIALIZED ({beside}),
      found AS MATERIALIZED (
          SELECT unnest(%(lexical_ids)s::uuid[]) AS memory_id
           UNION SELECT memory_id FROM nearest
           UNION SELECT memory_id FROM linked
+          UNION SELECT memory_id FROM beside
      ),
      ties AS MATERIALIZED (
          SELECT l.source_id, array_agg(l.target_id) AS target_ids, array_agg(l.weight) AS weights
@@ -75,11 +105,13 @@ WITH nearest AS MATERIALIZED ({nearest}),
           GROUP BY l.source_id
      )
 SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevance_score,
-       m.term_keys, m.content_hash, m.speaker, m.user_id, m.namespace,
+       m.term_keys, m.content_hash, m.speaker, m.user_id, m.namespace, m.session_id,
        CASE WHEN m.embedding_model = %(model)s THEN 1 - (m.embedding <=> %(vector)s::halfvec) END AS similarity,
        coalesce(u.access_count, 0) AS access_count, u.last_accessed,
        m.memory_id = ANY (ARRAY(SELECT memory_id FROM nearest)) AS is_near,
-       ties.target_ids, ties.weights
+       m.memory_id = ANY (ARRAY(SELECT memory_id FROM linked)) AS is_linked,
+       ties.target_ids, ties.weights,
+       ARRAY(SELECT b.found_id FROM beside b WHERE b.memory_id = m.memory_id) AS beside_ids
   FROM memories m
   LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id
   LEFT JOIN ties ON ties.source_id = m.memory_id
