@@ -100,10 +100,14 @@ async def ask(service: Service, agent_id: str, question: Row, weights: Retrieval
 async def judged(
     service: Service, agents: Mapping[str, Row], weights: RetrievalWeights, metrics: ModuleType, every: int
 ) -> dict[str, float]:
-    """The measures over the answerable questions of all conversations, in per cent."""
-    sums: dict[str, list[float]] = {"R@5": [], "R@10": [], "R@20": [], "hit@3": []}
+    """The measures over the answerable questions of all conversations, in per cent.
+
+    Of memories with the same words by the same speaker a search gives the newest alone: `R@10 by text` counts
+    it for all of them.
+    """
+    sums: dict[str, list[float]] = {"R@5": [], "R@10": [], "R@20": [], "hit@3": [], "R@10 by text": []}
     for agent_id, conversation in agents.items():
-        known = {each["id"] for each in conversation["memories"]}
+        known = {each["id"]: f"{each.get('speaker')}: {each['text']}" for each in conversation["memories"]}
         for question in conversation["queries"][::every]:
             relevant = [each for each in question["relevant_ids"] if each in known]
             if not relevant or not question.get("answerable", True):
@@ -112,6 +116,8 @@ async def judged(
             for k in (5, 10, 20):
                 sums[f"R@{k}"].append(metrics.recall_at_k(ranked, relevant, k))
             sums["hit@3"].append(metrics.hit_at_k(ranked, relevant, 3))
+            said = [known[each] for each in ranked]
+            sums["R@10 by text"].append(metrics.recall_at_k(said, {known[each] for each in relevant}, 10))
     return {name: round(100 * sum(values) / len(values), 1) for name, values in sums.items()}
 
 
