@@ -28,7 +28,7 @@ from benchmarks.service import Service, run, running_service
 
 BATCH = 250
 DEEPEST = 20
-TERMS = ("similarity", "words", "session", "neighbours", "recency", "frequency", "importance", "links")
+TERMS = tuple(each.name for each in fields(RetrievalWeights) if "_" not in each.name)
 LEAST_WEIGHT = 1e-9
 Row = dict[str, Any]
 
@@ -75,14 +75,13 @@ async def remember(service: Service, agent_id: str, memories: Sequence[Row]) -> 
 def variants() -> dict[str, RetrievalWeights]:
     """The whole ranking, each of its arms alone, and the whole without each of its terms."""
     whole = RetrievalWeights()
-    names = [each.name for each in fields(whole) if each.name in TERMS]
     alone = {
         f"{kept} alone": replace(
-            whole, **{name: 1.0 if name == kept else LEAST_WEIGHT for name in names}, assistant_share=1.0
+            whole, **{name: 1.0 if name == kept else LEAST_WEIGHT for name in TERMS}, assistant_share=1.0
         )
         for kept in ("similarity", "words")
     }
-    without = {f"without {name}": replace(whole, **{name: LEAST_WEIGHT}) for name in names}
+    without = {f"without {name}": replace(whole, **{name: LEAST_WEIGHT}) for name in TERMS}
     return {"fusion": whole, **alone, **without, "assistants in full": replace(whole, assistant_share=1.0)}
 
 

@@ -16,7 +16,7 @@ from agentcore.memory.scoring import RetrievalWeights
 VAGUE_TERMS = 2
 JOINED_TURNS = 2
 # How much more recency counts where the query asks how things stand now.
-PRESENT_FACTOR = 4.0
+PRESENT_FACTOR = 6.0
 _PRESENT = re.compile(
     r"\b(?:now|nowadays|currently|current|presently|latest|newest|most recent|most recently|these days|today"
     r"|at present|at the moment|still|so far|up to date)\b",

@@ -108,12 +108,8 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
             working = await working_memory(parts, caller, params.task_id, matching, degraded)
     k = min(MAX_MEMORIES, max(MIN_MEMORIES, params.max_tokens // TOKENS_A_MEMORY))
     found = await Search(parts, caller, params, conditions, steps).run(k)
-    held = {entry.memory_id for entry in working}
-    ranks = {memory.memory_id: rank for rank, memory in enumerate(found.memories)}
-    entries = [_task_entry(entry, ranks.get(entry.memory_id)) for entry in working]
-    entries += [_found_entry(memory) for memory in found.memories if memory.memory_id not in held]
     with steps("format"):
-        built = await _built(entries, params.max_tokens, parts.count_tokens)
+        built = await _built(_entries(working, found.memories), params.max_tokens, parts.count_tokens)
     used = [line.entry.memory_id for line in built.lines]
     parts.accesses.note(caller.agent_id, used, parts.clock())
     return ContextResult(
@@ -130,6 +126,14 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
             }
         ),
     )
+
+
+def _entries(working: Sequence[WorkingEntry], found: Sequence[MemorySummary]) -> list[ContextEntry]:
+    """The task's memories, newest first, each with its rank if it was found; then what else was found."""
+    held = {entry.memory_id for entry in working}
+    ranks = {memory.memory_id: rank for rank, memory in enumerate(found)}
+    entries = [_task_entry(entry, ranks.get(entry.memory_id)) for entry in working]
+    return entries + [_found_entry(memory) for memory in found if memory.memory_id not in held]
 
 
 async def _built(entries: Sequence[ContextEntry], max_tokens: int, count: CountTokens) -> Context:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -17,6 +17,10 @@ from agentcore.memory.scoring import (
     positive_cosine,
     recency,
 )
+from agentcore.memory.text import words
+
+# Of a name's parts; initials and particles name nobody.
+SHORTEST_NAME = 3
 
 
 @dataclass(frozen=True)
@@ -84,18 +88,21 @@ def rank(
     now: datetime,
     k: int,
     scale: MatchScale,
+    query_words: Collection[str] = (),
     min_score: float | None = None,
     with_vectors: bool = True,
 ) -> Ranking:
     """The `k` best candidates, best first; equal scores stand newest first, then by id.
 
-    `min_score` bounds the similarity alone: a fused score is not a cosine. Without vectors the other terms
-    share the weight of similarity.
+    `query_words`, as `text.words` gives them, may name whose memories are meant. `min_score` bounds the
+    similarity alone: a fused score is not a cosine. Without vectors the other terms share its weight.
     """
     dropped: Counter[str] = Counter()
     relevant = [each for each in candidates if _is_relevant(each, min_score, with_vectors, dropped)]
     unique = _newest_of_equal_texts(relevant, dropped)
     values = {each.memory_id: _values(each, weights, now, scale) for each in unique}
+    for each in unique:
+        values[each.memory_id]["speaker"] = _is_named(each.speaker, query_words)
     shares = _shares(weights, with_vectors)
     _add_matches_nearby(values, unique, ties, neighbours, shares)
     scored = {each.memory_id: _score(values[each.memory_id], shares) for each in unique}
@@ -140,6 +147,7 @@ def _values(
         "words": said * _share_of(candidate.words, scale.words),
         "session": _share_of(candidate.session_words, scale.session_words),
         "neighbours": 0.0,
+        "speaker": 0.0,
         "recency": recency(candidate.timestamp, now, weights.recency_half_life_days),
         "frequency": frequency(
             candidate.access_count, candidate.last_accessed, now, weights.frequency_half_life_days
@@ -153,12 +161,20 @@ def _share_of(value: float, full: float) -> float:
     return min(1.0, value / full) if full > 0 else 0.0
 
 
+def _is_named(speaker: str | None, query_words: Collection[str]) -> float:
+    """1 where the query names the person who speaks, by any part of the name."""
+    if speaker is None or not is_person(speaker):
+        return 0.0
+    return float(any(len(part) >= SHORTEST_NAME and part in query_words for part in words(speaker)))
+
+
 def _shares(weights: RetrievalWeights, with_vectors: bool) -> dict[str, float]:
     raw = {
         "similarity": weights.similarity if with_vectors else 0.0,
         "words": weights.words,
         "session": weights.session,
         "neighbours": weights.neighbours,
+        "speaker": weights.speaker,
         "recency": weights.recency,
         "frequency": weights.frequency,
         "importance": weights.importance,

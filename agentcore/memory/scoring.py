@@ -19,14 +19,15 @@ class RetrievalWeights:
     `assistant_share` is what the match of an assistant's words counts beside that of anyone else's.
     """
 
-    similarity: float = 0.29
-    words: float = 0.26
-    session: float = 0.12
-    neighbours: float = 0.15
-    recency: float = 0.05
-    frequency: float = 0.03
-    importance: float = 0.05
-    links: float = 0.05
+    similarity: float = 0.27
+    words: float = 0.25
+    session: float = 0.11
+    neighbours: float = 0.13
+    speaker: float = 0.10
+    recency: float = 0.04
+    frequency: float = 0.02
+    importance: float = 0.04
+    links: float = 0.04
     assistant_share: float = 0.6
     recency_half_life_days: float = 30.0
     frequency_half_life_days: float = 30.0

@@ -19,6 +19,7 @@ from agentcore.memory.params import ContextParams, RetrieveParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query import complete, weighed
 from agentcore.memory.retrieval import MatchScale, Ranked, rank
+from agentcore.memory.text import words
 from agentcore.memory.vector_store import Found, SearchRequest, WordHits
 from agentcore.telemetry import Steps
 
@@ -64,8 +65,8 @@ class Search:
         """The `k` best memories. Raises InvalidParams (a vector of another length), DependencyUnavailable."""
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text = complete(self._params.query, self._params.history)
-        vector, (keys, bm25, words) = await asyncio.gather(self._vector(text), self._words(text))
-        request = SearchRequest(self._conditions, vector, self._parts.vector_model, bm25, words)
+        vector, (keys, bm25, hits) = await asyncio.gather(self._vector(text), self._words(text))
+        request = SearchRequest(self._conditions, vector, self._parts.vector_model, bm25, hits)
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)
         with self._steps("rank"):
@@ -77,6 +78,7 @@ class Search:
                 now=now,
                 k=k,
                 scale=MatchScale(_full_match(keys, found, bm25), bm25.weigh(keys)),
+                query_words=frozenset(words(self._params.query)),
                 min_score=self._params.min_score,
                 with_vectors=vector is not None,
             )
@@ -121,8 +123,8 @@ class Search:
             key: idf(statistics.document_frequency.get(key, 0), statistics.memory_count) for key in chosen
         }
         with self._steps("words"):
-            words = await vectors.search_words(self._agent_id, weights, self._conditions)
-        return keys, Bm25(keys, statistics), words
+            hits = await vectors.search_words(self._agent_id, weights, self._conditions)
+        return keys, Bm25(keys, statistics), hits
 
     async def _keys(self, text: str) -> list[int]:
         if len(text) <= THREAD_ABOVE_CHARS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +81,7 @@ def test_weights_layers_and_strategies_are_told_as_they_are() -> None:
     concepts, weights = TEXTS["docs/concepts.md"], RetrievalWeights()
     terms = re.findall(r"^\| `(\w+)` \| .+ \| (0\.\d\d) \|$", concepts, re.MULTILINE)
     assert {name: float(weight) for name, weight in terms} == {
-        name: getattr(weights, name) for name in
-        ("similarity", "words", "session", "neighbours", "recency", "frequency", "importance", "links")}
+        each.name: getattr(weights, each.name) for each in fields(weights) if "_" not in each.name}
     assert {layer for layer in MemoryType if f"| `{layer.value}` |" not in concepts} == set()
     assert {name for name in STRATEGIES if f"`{name}`" not in concepts} == set()
 

@@ -82,9 +82,11 @@ async def test_a_statement_that_fails_leaves_its_connection_clean(
 
 async def test_a_caller_who_goes_away_leaves_no_answer_behind(services: Services) -> None:
     async with one_connection(services) as database:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.2):
-                await database.fetch("anyone", each("SELECT pg_sleep(5)"))
+        async with database.owner_transaction() as connection:
+            await connection.execute("SELECT pg_advisory_xact_lock(4711)")
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await database.fetch("anyone", each("SELECT pg_advisory_xact_lock_shared(4711)"))
         [[row]] = await database.fetch("anyone", each("SELECT 7 AS seven"))
         assert row == {"seven": 7}
 

@@ -11,7 +11,9 @@ from agentcore.memory.retrieval import Candidate, MatchScale, Tie, rank
 from agentcore.memory.scoring import RetrievalWeights
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
-SHARED_TERMS = ("similarity", "words", "session", "neighbours", "recency", "frequency", "importance", "links")
+SHARED_TERMS = (
+    "similarity", "words", "session", "neighbours", "speaker", "recency", "frequency", "importance", "links",
+)
 
 
 def candidate(
@@ -89,6 +91,15 @@ def test_an_assistants_words_count_less_than_a_users() -> None:
     assert ranked_numbers([assistant, user]) == [2, 1]
 
 
+@pytest.mark.parametrize(("query_words", "first"), [
+    ({"what", "did", "ada", "say"}, 2), ({"what", "did", "bo", "say"}, 1), ({"said", "de"}, 1), (set(), 1),
+])
+def test_who_is_named_in_the_query_comes_first(query_words: set[str], first: int) -> None:
+    bo, ada = candidate(1, speaker="Bo Li", similarity=0.6), candidate(2, speaker="Ada de Wit")
+    ranking = rank([bo, ada], [], [], RetrievalWeights(), now=NOW, k=2, scale=FULL, query_words=query_words)
+    assert ranking.ranked[0].memory_id.int == first
+
+
 def test_the_terms_add_up_to_the_score() -> None:
     ranking = rank(
         [candidate(1, words=4.0, accesses=3)], [], [], RetrievalWeights(), now=NOW, k=1, scale=FULL
@@ -127,7 +138,7 @@ def test_without_vectors_the_other_terms_carry_the_weight() -> None:
         [candidate(1, similarity=None, words=10.0, importance=1.0, age_days=0, accesses=100)],
         [],
         [],
-        RetrievalWeights(links=0.0, session=0.0, neighbours=0.0),
+        RetrievalWeights(links=0.0, session=0.0, neighbours=0.0, speaker=0.0),
         now=NOW,
         k=1,
         scale=FULL,
