@@ -22,7 +22,8 @@ from psycopg import sql
 
 from agentcore.auth import mint_token
 from agentcore.client import MemoryClient
-from agentcore.database import Connection, Database, Row, Statement
+from agentcore.database import Connection, Database, Statement
+from agentcore.database import Row as DatabaseRow
 from agentcore.errors import AgentCoreError
 from agentcore.memory import params as ask
 from agentcore.memory.api import METHODS, Caller, MemoryApi, Method
@@ -202,7 +203,7 @@ class OwnersDatabase(Database):
 
     async def fetch(
         self, agent_id: str, statements: Sequence[Statement], *, primary: bool = False, binary: bool = False
-    ) -> list[list[Row]]:
+    ) -> list[list[DatabaseRow]]:
         async with self.transaction(agent_id, read=not primary) as connection:
             cursors = [await connection.execute(*statement, binary=binary) for statement in statements]
             return [list(await cursor.fetchall()) for cursor in cursors]
@@ -270,7 +271,7 @@ def _logged(services: Services, captured: str) -> str:
 
 
 def _nearly(answers: Any) -> Any:
-    """The same, with its figures as what is about equal: some seconds older, a memory scores a trifle less."""
+    """The same, with its figures as what is about equal: seconds later a score is a trifle less."""
     if isinstance(answers, float):
         return pytest.approx(answers, abs=1e-4)
     if isinstance(answers, dict):
