@@ -5,8 +5,6 @@ Finding candidates for a query is the vector store's; deciding what to do is the
 
 from __future__ import annotations
 
-import secrets
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -36,13 +34,6 @@ _WHOLE_WORKING = sql.SQL(
     "m.memory_id, m.version, m.token_count, m.memory_type, m.content, m.summary, m.timestamp, m.speaker, "
     "m.created_at"
 )
-
-
-def mint_memory_id() -> UUID:
-    """A UUIDv7 (RFC 9562): 48 bits of milliseconds, then 74 random bits; ordered by the millisecond."""
-    value = (time.time_ns() // 1_000_000 & (1 << 48) - 1) << 80 | secrets.randbits(80)
-    value = value & ~(0xF << 76) | 0x7 << 76
-    return UUID(int=value & ~(0x3 << 62) | 0x2 << 62)
 
 
 @dataclass(frozen=True)

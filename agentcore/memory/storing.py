@@ -10,11 +10,12 @@ from uuid import UUID
 from agentcore.errors import AgentCoreError, Conflict, DependencyUnavailable, InvalidParams, NotFound
 from agentcore.memory.api import Caller
 from agentcore.memory.embeddings import refused_by
+from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft, Source, draft, is_long_work, is_same
 from agentcore.memory.params import StoreParams, StoreResult
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.refusals import NOT_EMBEDDED, REFUSED, embed_each
-from agentcore.memory.storage import MemoryTransaction, NewMemory, Row, mint_memory_id
+from agentcore.memory.storage import MemoryTransaction, NewMemory, Row
 from agentcore.memory.working import WorkingEntry
 
 
