@@ -42,7 +42,7 @@ def commit() -> str:
             capture_output=True,
             text=True,
             check=False,
-            cwd=Path(__file__).parent,
+            cwd=Path(__file__).parents[1],
         )
         return done.stdout.strip()
 

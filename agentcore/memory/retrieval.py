@@ -100,9 +100,7 @@ def rank(
     dropped: Counter[str] = Counter()
     relevant = [each for each in candidates if _is_relevant(each, min_score, with_vectors, dropped)]
     unique = _newest_of_equal_texts(relevant, dropped)
-    values = {each.memory_id: _values(each, weights, now, scale) for each in unique}
-    for each in unique:
-        values[each.memory_id]["speaker"] = _is_named(each.speaker, query_words)
+    values = {each.memory_id: _values(each, weights, now, scale, query_words) for each in unique}
     shares = _shares(weights, with_vectors)
     _add_matches_nearby(values, unique, ties, neighbours, shares)
     scored = {each.memory_id: _score(values[each.memory_id], shares) for each in unique}
@@ -139,7 +137,11 @@ def _newest_of_equal_texts(candidates: Sequence[Candidate], dropped: Counter[str
 
 
 def _values(
-    candidate: Candidate, weights: RetrievalWeights, now: datetime, scale: MatchScale
+    candidate: Candidate,
+    weights: RetrievalWeights,
+    now: datetime,
+    scale: MatchScale,
+    query_words: Collection[str],
 ) -> dict[str, float]:
     said = weights.assistant_share if is_assistant(candidate.speaker) else 1.0
     return {
@@ -147,7 +149,7 @@ def _values(
         "words": said * _share_of(candidate.words, scale.words),
         "session": _share_of(candidate.session_words, scale.session_words),
         "neighbours": 0.0,
-        "speaker": 0.0,
+        "speaker": _is_named(candidate.speaker, query_words),
         "recency": recency(candidate.timestamp, now, weights.recency_half_life_days),
         "frequency": frequency(
             candidate.access_count, candidate.last_accessed, now, weights.frequency_half_life_days
