@@ -8,16 +8,16 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from subprocess import CompletedProcess
-from typing import Any
 from urllib.parse import quote
 
 import psutil
 
+from agentcore.cancellation import to_its_end
 from agentcore.embedded.account import Account
 from agentcore.embedded.home import Home
 from agentcore.embedded.logfile import LogFile, with_mend
@@ -85,7 +85,7 @@ class PostgresPart:
 
     async def start(self) -> str:
         """Make the database where there is none, and start it. The URL is that of its owner, no superuser."""
-        await _to_its_end(asyncio.to_thread(self._prepare))
+        await to_its_end(asyncio.to_thread(self._prepare))
         await self.launch()
         password = self._home.secret("database")
         url = self._url(OWNER, password, DATABASE)
@@ -214,16 +214,6 @@ class PostgresPart:
 
     def _processes(self) -> list[int]:
         return processes_in(self._data, PROGRAMS)
-
-
-async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """A thread outlives the task that awaits it: one that is cancelled ends when the thread has."""
-    running = asyncio.create_task(work)
-    try:
-        await asyncio.shield(running)
-    finally:
-        if not running.done():
-            await asyncio.wait([running])
 
 
 def _status(lock: Path) -> tuple[int, str]:

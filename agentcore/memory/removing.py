@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from agentcore.cancellation import to_its_end
 from agentcore.errors import Conflict
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import archive_memories
@@ -76,7 +77,7 @@ class Pruning:
                 removed.complete = False
                 break
             chunk = {each.memory_id: each.version for each in going[start : start + PRUNE_CHUNK]}
-            gone = await _to_its_end(self._chunk(chunk))
+            gone = await to_its_end(self._chunk(chunk))
             if gone is None and not removed.memory_ids:
                 raise Conflict("another prune of this layer is running")
             if gone is None:
@@ -124,16 +125,6 @@ class Pruning:
             Tombstone(row["memory_id"], row["version"], copy.object_key, copy.sha256, copy.size_bytes)
             for row, copy in zip(rows, copies, strict=True)
         ]
-
-
-async def _to_its_end(chunk: Coroutine[Any, Any, list[UUID] | None]) -> list[UUID] | None:
-    """A cancelled call ends with its chunk: a thread still writes copies when its awaiting task is gone."""
-    running = asyncio.create_task(chunk)
-    try:
-        return await asyncio.shield(running)
-    finally:
-        if not running.done():
-            await asyncio.wait([running])
 
 
 async def delete(parts: MemoryParts, caller: Caller, params: DeleteParams) -> tuple[int, bool]:

@@ -31,11 +31,9 @@ from agentcore.memory.params import (
     PruneParams,
     RetrieveParams,
     StatsParams,
-    StoreBatchParams,
-    StoreParams,
     UpdateParams,
 )
-from tests.fixtures.memory import Agent
+from tests.fixtures.memory import Agent, fill
 from tests.fixtures.picky_embedder import picky_memory
 
 FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -54,22 +52,6 @@ async def history(agent: Agent, memory_id: UUID) -> list[dict[str, object]]:
             (agent.agent_id, memory_id),
         )
         return list(await cursor.fetchall())
-
-
-async def fill(agent: Agent, count: int, **values: object) -> list[UUID]:
-    items = [
-        StoreParams.model_validate(
-            {
-                "content": f"Note {n}: the reading of meter {n} was {n * 37}.",
-                "importance": (n % 10) / 10,
-                "timestamp": f"2026-01-01T{n // 60:02}:{n % 60:02}:00Z",
-                **values,
-            }
-        )
-        for n in range(count)
-    ]
-    result = await agent.memory.store_batch(StoreBatchParams(items=items))
-    return [each.memory_id for each in result.results if each.memory_id is not None]
 
 
 async def test_a_corrected_memory_is_found_by_its_new_words_and_no_longer_by_the_old(agent: Agent) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import replace
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 
@@ -18,26 +18,8 @@ from agentcore.memory.params import (
     CapabilitiesParams,
     ListParams,
     StatsParams,
-    StoreBatchParams,
-    StoreParams,
 )
-from tests.fixtures.memory import Agent
-
-
-async def fill(agent: Agent, count: int, **values: object) -> list[UUID]:
-    items = [
-        StoreParams.model_validate(
-            {
-                "content": f"Note {n}: the reading of meter {n} was {n * 37}.",
-                "importance": (n % 10) / 10,
-                "timestamp": f"2026-01-01T{n // 60:02}:{n % 60:02}:00Z",
-                **values,
-            }
-        )
-        for n in range(count)
-    ]
-    result = await agent.memory.store_batch(StoreBatchParams(items=items))
-    return [each.memory_id for each in result.results if each.memory_id is not None]
+from tests.fixtures.memory import Agent, fill
 
 
 async def test_capabilities_are_told_before_anything_was_embedded(agent: Agent) -> None:
