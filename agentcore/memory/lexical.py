@@ -17,12 +17,15 @@ __all__ = [
     "LexicalStatistics",
     "idf",
     "select_query_keys",
+    "spellings",
     "term_key",
     "term_keys",
     "terms",
     "words",
 ]
 
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_MIN_MISSPELT_CHARS, _MAX_MISSPELT_CHARS = 5, 24
 _MIN_STEMMED_CHARS = 3
 _MAX_STEMMED_CHARS = 40
 
@@ -51,6 +54,26 @@ def term_keys(agent_id: str, text: str) -> list[int]:
     return [_term_key(agent_id, term) for term in terms(text)]
 
 
+def spellings(term: str) -> list[str]:
+    """The terms one slip away: a letter left out, doubled, wrong, or two in each other's place.
+
+    The first letter stands, which is the one least often wrong (Pollock & Zamora 1984, "Automatic spelling
+    correction in scientific and scholarly text"). Nothing for short terms, identifiers and other scripts.
+    """
+    if not (_MIN_MISSPELT_CHARS <= len(term) <= _MAX_MISSPELT_CHARS and term.isascii() and term.isalpha()):
+        return []
+    slips: dict[str, None] = {}
+    for place in range(1, len(term) + 1):
+        head, tail = term[:place], term[place:]
+        slips.update(dict.fromkeys(head + letter + tail for letter in _LETTERS))
+        if tail:
+            slips[head + tail[1:]] = None
+            slips.update(dict.fromkeys(head + letter + tail[1:] for letter in _LETTERS))
+            slips[head + tail[1:2] + tail[0] + tail[2:]] = None
+    slips.pop(term, None)
+    return list(slips)
+
+
 def idf(document_frequency: int, memory_count: int) -> float:
     """ln(1 + (N - n + 0.5) / (n + 0.5)), never negative.
 
@@ -70,15 +93,28 @@ class Bm25:
     """
 
     def __init__(
-        self, query_keys: Sequence[int], statistics: LexicalStatistics, k1: float = 1.2, b: float = 0.75
+        self,
+        query_keys: Sequence[int],
+        statistics: LexicalStatistics,
+        k1: float = 1.2,
+        b: float = 0.75,
+        discounts: Mapping[int, float] | None = None,
     ) -> None:
+        """`discounts`: what a key counts for, where that is less than in full."""
         self.statistics = statistics
         self._k1 = k1
         self._saturation_of_none = k1 * (1 - b)
         self._saturation_a_term = k1 * b / statistics.mean_length if statistics.mean_length > 0 else k1 * b
+        shares = discounts or {}
         self._weights = {
-            key: idf(statistics.document_frequency.get(key, 0), statistics.memory_count) for key in query_keys
+            key: shares.get(key, 1.0)
+            * idf(statistics.document_frequency.get(key, 0), statistics.memory_count)
+            for key in query_keys
         }
+
+    def weights(self, keys: Iterable[int]) -> dict[int, float]:
+        """What each of these terms of the query weighs."""
+        return {key: self._weights.get(key, 0.0) for key in keys}
 
     def weigh(self, keys: Iterable[int]) -> float:
         """The idf of these terms of the query together."""

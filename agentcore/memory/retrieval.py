@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+import numpy as np
+from numpy.typing import NDArray
+
 from agentcore.memory.models import Dropped, ScoreTerm
 from agentcore.memory.scoring import (
     RetrievalWeights,
@@ -21,6 +24,17 @@ from agentcore.memory.text import words
 
 # Of a name's parts; initials and particles name nobody.
 SHORTEST_NAME = 3
+# What a memory said inside a window is worth where it speaks of another time.
+SAID_THEN = 0.5
+TERMS = (
+    "similarity", "words", "session", "neighbours", "speaker", "time", "recency", "frequency", "importance",
+    "links",
+)
+_COLUMN = {name: number for number, name in enumerate(TERMS)}
+
+Span = tuple[datetime, datetime]
+"""A half-open stretch of time."""
+Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -29,7 +43,7 @@ class Candidate:
 
     `words` is its BM25 score and `session_words` the idf of the query's terms that its session holds, neither
     scaled yet. `text` is the digest of its words with speaker, user and namespace: the same words of another
-    person are another statement.
+    person are another statement. `asks`: it ends with a question. `event`: the time it speaks of, if it says.
     """
 
     memory_id: UUID
@@ -42,6 +56,8 @@ class Candidate:
     access_count: int
     last_accessed: datetime | None
     text: tuple[bytes, str | None, str | None, str | None]
+    asks: bool = False
+    event: Span | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +75,24 @@ class MatchScale:
 
     words: float
     session_words: float
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, as ranking sees it, and `now`, the time it is asked at.
+
+    `words`, as `text.words` gives them, may name whose memories are meant. `windows` are the times that the
+    query speaks of; `seeks_time`: it asks when something was. `min_score` bounds the similarity alone: a
+    fused score is not a cosine. Without vectors the other terms share its weight.
+    """
+
+    now: datetime
+    scale: MatchScale
+    words: Collection[str] = ()
+    windows: Sequence[Span] = ()
+    seeks_time: bool = False
+    min_score: float | None = None
+    with_vectors: bool = True
 
 
 @dataclass(frozen=True)
@@ -84,45 +118,48 @@ def rank(
     ties: Sequence[Tie],
     neighbours: Sequence[Tie],
     weights: RetrievalWeights,
-    *,
-    now: datetime,
+    question: Question,
     k: int,
-    scale: MatchScale,
-    query_words: Collection[str] = (),
-    min_score: float | None = None,
-    with_vectors: bool = True,
 ) -> Ranking:
-    """The `k` best candidates, best first; equal scores stand newest first, then by id.
-
-    `query_words`, as `text.words` gives them, may name whose memories are meant. `min_score` bounds the
-    similarity alone: a fused score is not a cosine. Without vectors the other terms share its weight.
-    """
+    """The `k` best candidates, best first; equal scores stand newest first, then by id."""
     dropped: Counter[str] = Counter()
-    relevant = [each for each in candidates if _is_relevant(each, min_score, with_vectors, dropped)]
-    unique = _newest_of_equal_texts(relevant, dropped)
-    values = {each.memory_id: _values(each, weights, now, scale, query_words) for each in unique}
-    shares = _shares(weights, with_vectors)
-    _add_matches_nearby(values, unique, ties, neighbours, shares)
-    scored = {each.memory_id: _score(values[each.memory_id], shares) for each in unique}
-    unique.sort(key=lambda each: (-scored[each.memory_id], -each.timestamp.timestamp(), each.memory_id))
+    unique = _newest_of_equal_texts(_similar_enough(candidates, question, dropped), dropped)
+    shares = _shares(weights, question)
+    values = _values(unique, weights, question)
+    places = {each.memory_id: place for place, each in enumerate(unique)}
+    matches = _matches(values, shares)
+    _add_links(values, places, matches, ties)
+    _add_neighbours(values, unique, places, matches, neighbours, weights)
+    if question.seeks_time and not question.windows:
+        values[:, _COLUMN["time"]] *= matches
+    scores = np.clip(values @ shares, 0.0, 1.0)
+    order = sorted(
+        range(len(unique)),
+        key=lambda place: (-scores[place], -unique[place].timestamp.timestamp(), unique[place].memory_id),
+    )
     if len(unique) > k:
         dropped["beyond_k"] = len(unique) - k
     ranked = [
         Ranked(
-            each.memory_id, scored[each.memory_id], each.similarity, _terms(values[each.memory_id], shares)
+            unique[place].memory_id,
+            float(scores[place]),
+            unique[place].similarity,
+            _terms(values[place], shares),
         )
-        for each in unique[:k]
+        for place in order[:k]
     ]
     return Ranking(ranked, [Dropped(reason=reason, count=count) for reason, count in sorted(dropped.items())])
 
 
-def _is_relevant(
-    candidate: Candidate, min_score: float | None, with_vectors: bool, dropped: Counter[str]
-) -> bool:
-    if min_score is not None and with_vectors and (candidate.similarity or 0.0) < min_score:
-        dropped["below_min_score"] += 1
-        return False
-    return True
+def _similar_enough(
+    candidates: Sequence[Candidate], question: Question, dropped: Counter[str]
+) -> Sequence[Candidate]:
+    if question.min_score is None or not question.with_vectors:
+        return candidates
+    kept = [each for each in candidates if (each.similarity or 0.0) >= question.min_score]
+    if len(kept) < len(candidates):
+        dropped["below_min_score"] = len(candidates) - len(kept)
+    return kept
 
 
 def _newest_of_equal_texts(candidates: Sequence[Candidate], dropped: Counter[str]) -> list[Candidate]:
@@ -136,88 +173,118 @@ def _newest_of_equal_texts(candidates: Sequence[Candidate], dropped: Counter[str
     return list(newest.values())
 
 
-def _values(
-    candidate: Candidate,
-    weights: RetrievalWeights,
-    now: datetime,
-    scale: MatchScale,
-    query_words: Collection[str],
-) -> dict[str, float]:
-    said = weights.assistant_share if is_assistant(candidate.speaker) else 1.0
-    return {
-        "similarity": said * positive_cosine(candidate.similarity),
-        "words": said * _share_of(candidate.words, scale.words),
-        "session": _share_of(candidate.session_words, scale.session_words),
-        "neighbours": 0.0,
-        "speaker": _is_named(candidate.speaker, query_words),
-        "recency": recency(candidate.timestamp, now, weights.recency_half_life_days),
-        "frequency": frequency(
-            candidate.access_count, candidate.last_accessed, now, weights.frequency_half_life_days
-        ),
-        "importance": min(1.0, max(0.0, candidate.relevance_score)),
-        "links": 0.0,
-    }
+def _values(candidates: Sequence[Candidate], weights: RetrievalWeights, question: Question) -> Values:
+    """A row for each candidate, a column for each term; what others give it is still nothing."""
+    values = np.zeros((len(candidates), len(TERMS)))
+    named = _named_speakers(candidates, question.words)
+    for row, each in zip(values, candidates, strict=True):
+        said = _said_share(each, weights)
+        row[:] = (
+            said * positive_cosine(each.similarity),
+            said * _share_of(each.words, question.scale.words),
+            _share_of(each.session_words, question.scale.session_words),
+            0.0,
+            each.speaker in named,
+            _timely(each, question),
+            recency(each.timestamp, question.now, weights.recency_half_life_days),
+            frequency(
+                each.access_count, each.last_accessed, question.now, weights.frequency_half_life_days
+            ),
+            min(1.0, max(0.0, each.relevance_score)),
+            0.0,
+        )
+    return values
+
+
+def _said_share(candidate: Candidate, weights: RetrievalWeights) -> float:
+    if is_assistant(candidate.speaker):
+        return weights.assistant_share
+    return weights.question_share if candidate.asks and is_person(candidate.speaker) else 1.0
 
 
 def _share_of(value: float, full: float) -> float:
     return min(1.0, value / full) if full > 0 else 0.0
 
 
-def _is_named(speaker: str | None, query_words: Collection[str]) -> float:
-    """1 where the query names the person who speaks, by any part of the name."""
-    if speaker is None or not is_person(speaker):
-        return 0.0
-    return float(any(len(part) >= SHORTEST_NAME and part in query_words for part in words(speaker)))
-
-
-def _shares(weights: RetrievalWeights, with_vectors: bool) -> dict[str, float]:
-    raw = {
-        "similarity": weights.similarity if with_vectors else 0.0,
-        "words": weights.words,
-        "session": weights.session,
-        "neighbours": weights.neighbours,
-        "speaker": weights.speaker,
-        "recency": weights.recency,
-        "frequency": weights.frequency,
-        "importance": weights.importance,
-        "links": weights.links,
-    }
-    total = sum(raw.values())
-    return {name: weight / total for name, weight in raw.items()}
-
-
-def _add_matches_nearby(
-    values: dict[UUID, dict[str, float]],
-    candidates: Sequence[Candidate],
-    ties: Sequence[Tie],
-    neighbours: Sequence[Tie],
-    shares: Mapping[str, float],
-) -> None:
-    """A memory shares in the best match of what it is tied to, and of what people said right beside it.
-
-    People answer each other; in a user's talk with an assistant the same was measured to mislead.
-    """
-    match_share = shares["similarity"] + shares["words"]
-    matches = {
-        memory_id: (shares["similarity"] * value["similarity"] + shares["words"] * value["words"])
-        / match_share
-        for memory_id, value in values.items()
-    }
-    people = {each.memory_id for each in candidates if is_person(each.speaker)}
-    spoken = [tie for tie in neighbours if tie.source_id in people and tie.target_id in people]
-    for term, pairs in (("links", ties), ("neighbours", spoken)):
-        for tie in pairs:
-            if tie.source_id in values and tie.target_id in values:
-                for here, there in ((tie.source_id, tie.target_id), (tie.target_id, tie.source_id)):
-                    values[here][term] = max(values[here][term], tie.weight * matches[there])
-
-
-def _score(values: Mapping[str, float], shares: Mapping[str, float]) -> float:
-    return min(1.0, max(0.0, sum(value * shares[name] for name, value in values.items())))
-
-
-def _terms(values: Mapping[str, float], shares: Mapping[str, float]) -> dict[str, ScoreTerm]:
+def _named_speakers(candidates: Sequence[Candidate], query_words: Collection[str]) -> set[str]:
+    """The people who speak and whom the query names, by any part of the name."""
+    speakers = {each.speaker for each in candidates if each.speaker is not None and is_person(each.speaker)}
     return {
-        name: ScoreTerm(value=value, weight=shares[name], contribution=value * shares[name])
-        for name, value in values.items()
+        speaker
+        for speaker in speakers
+        if any(len(part) >= SHORTEST_NAME and part in query_words for part in words(speaker))
+    }
+
+
+def _timely(candidate: Candidate, question: Question) -> float:
+    """Whether it speaks of a time that the query speaks of, or of any time where the query asks for one."""
+    if not question.windows:
+        return float(question.seeks_time and candidate.event is not None)
+    if candidate.event is not None and any(_overlap(candidate.event, each) for each in question.windows):
+        return 1.0
+    if any(start <= candidate.timestamp < end for start, end in question.windows):
+        return 1.0 if candidate.event is None else SAID_THEN
+    return 0.0
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def _shares(weights: RetrievalWeights, question: Question) -> Values:
+    """The weight of each term, scaled to sum to one over those that the query has a use for."""
+    raw = np.array([float(getattr(weights, name)) for name in TERMS])
+    if not question.with_vectors:
+        raw[_COLUMN["similarity"]] = 0.0
+    if not question.windows and not question.seeks_time:
+        raw[_COLUMN["time"]] = 0.0
+    return np.asarray(raw / raw.sum(), dtype=np.float64)
+
+
+def _matches(values: Values, shares: Values) -> Values:
+    """How well each candidate matches by itself, by similarity and words."""
+    both = [_COLUMN["similarity"], _COLUMN["words"]]
+    total = shares[both].sum()
+    return np.asarray(values[:, both] @ shares[both] / total if total > 0 else np.zeros(len(values)))
+
+
+def _add_links(values: Values, places: Mapping[UUID, int], matches: Values, ties: Sequence[Tie]) -> None:
+    """A memory shares in the best match of what it is tied to."""
+    column = values[:, _COLUMN["links"]]
+    for tie in ties:
+        source, target = places.get(tie.source_id), places.get(tie.target_id)
+        if source is not None and target is not None:
+            column[source] = max(column[source], tie.weight * matches[target])
+            column[target] = max(column[target], tie.weight * matches[source])
+
+
+def _add_neighbours(
+    values: Values,
+    candidates: Sequence[Candidate],
+    places: Mapping[UUID, int],
+    matches: Values,
+    neighbours: Sequence[Tie],
+    weights: RetrievalWeights,
+) -> None:
+    """A memory shares in the match of what people said right beside it, most where it answers a question.
+
+    In a user's talk with an assistant the same was measured to mislead.
+    """
+    column = values[:, _COLUMN["neighbours"]]
+    for tie in neighbours:
+        pair = [places[each] for each in (tie.source_id, tie.target_id) if each in places]
+        if len(pair) < 2 or not all(is_person(candidates[place].speaker) for place in pair):
+            continue
+        first, second = sorted(pair, key=lambda at: (candidates[at].timestamp, candidates[at].memory_id))
+        asked = candidates[first].asks
+        after = weights.after_question if asked else weights.after_statement
+        before = weights.before_answer if asked else weights.before_statement
+        column[second] = max(column[second], after * tie.weight * matches[first])
+        column[first] = max(column[first], before * tie.weight * matches[second])
+
+
+def _terms(values: Values, shares: Values) -> dict[str, ScoreTerm]:
+    return {
+        name: ScoreTerm(value=float(value), weight=float(share), contribution=float(value * share))
+        for name, value, share in zip(TERMS, values, shares, strict=True)
     }

@@ -16,19 +16,27 @@ USERS = frozenset({"user", "human"})
 class RetrievalWeights:
     """How much each term counts. They are scaled to sum to one over the terms a search has.
 
-    `assistant_share` is what the match of an assistant's words counts beside that of anyone else's.
+    `assistant_share` is what the match of an assistant's words counts beside that of anyone else's, and
+    `question_share` that of a person's question beside a statement. `after_question` to `before_statement`
+    are what the match of the turn beside counts for a person's turn, by where it stands.
     """
 
     similarity: float = 0.27
     words: float = 0.25
     session: float = 0.11
-    neighbours: float = 0.13
+    neighbours: float = 0.20
     speaker: float = 0.10
+    time: float = 0.10
     recency: float = 0.04
     frequency: float = 0.02
     importance: float = 0.04
     links: float = 0.04
     assistant_share: float = 0.6
+    question_share: float = 0.85
+    after_question: float = 1.0
+    after_statement: float = 0.45
+    before_answer: float = 0.3
+    before_statement: float = 0.55
     recency_half_life_days: float = 30.0
     frequency_half_life_days: float = 30.0
 

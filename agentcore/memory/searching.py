@@ -13,19 +13,16 @@ from numpy.typing import NDArray
 
 from agentcore.errors import DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
-from agentcore.memory.lexical import Bm25, idf, rarest, select_query_keys, term_keys
 from agentcore.memory.models import Dropped, MemorySummary, Receipt
 from agentcore.memory.params import ContextParams, RetrieveParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query import complete, weighed
-from agentcore.memory.retrieval import MatchScale, Ranked, rank
+from agentcore.memory.retrieval import MatchScale, Question, Ranked, rank
 from agentcore.memory.text import words
-from agentcore.memory.vector_store import Found, SearchRequest, WordHits
+from agentcore.memory.vector_store import Found, SearchRequest
+from agentcore.memory.wording import Wording, search_words
 from agentcore.telemetry import Steps
 
-MAX_POSTINGS = 2_000
-MAX_QUERY_TERMS = 64
-THREAD_ABOVE_CHARS = 4_000
 WORDS_ONLY = "embedding: the embedder does not answer; searched by words alone"
 
 NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
@@ -65,8 +62,10 @@ class Search:
         """The `k` best memories. Raises InvalidParams (a vector of another length), DependencyUnavailable."""
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text = complete(self._params.query, self._params.history)
-        vector, (keys, bm25, hits) = await asyncio.gather(self._vector(text), self._words(text))
-        request = SearchRequest(self._conditions, vector, self._parts.vector_model, bm25, hits)
+        vectors, wording = await asyncio.gather(self._vectors([text]), self._words(text))
+        request = SearchRequest(
+            self._conditions, vectors, self._parts.vector_model, wording.bm25, wording.hits
+        )
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)
         with self._steps("rank"):
@@ -75,32 +74,36 @@ class Search:
                 found.ties,
                 found.neighbours,
                 weighed(self._params.query, self._parts.policy.weights),
-                now=now,
-                k=k,
-                scale=MatchScale(_full_match(keys, found, bm25), bm25.weigh(keys)),
-                query_words=frozenset(words(self._params.query)),
-                min_score=self._params.min_score,
-                with_vectors=vector is not None,
+                self._question(now, found, wording),
+                k,
             )
         with self._steps("fetch"):
             memories = await self._read(ranking.ranked)
-        return SearchResult(memories, self._receipt(found, list(ranking.dropped), text))
+        return SearchResult(memories, self._receipt(found, list(ranking.dropped), text, wording))
 
-    async def _vector(self, text: str) -> NDArray[np.float32] | None:
+    def _question(self, now: datetime, found: Found, wording: Wording) -> Question:
+        return Question(
+            now=now,
+            scale=MatchScale(_full_match(wording, found), wording.bm25.weigh(wording.keys)),
+            words=frozenset(words(self._params.query)),
+            min_score=self._params.min_score,
+            with_vectors=found.mode != "words",
+        )
+
+    async def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32] | None:
+        """A row for each text, or the caller's own vector."""
         if self._params.query_vector is not None:
             return self._given_vector(self._params.query_vector)
         if self._parts.embedder is None:
             return None
         try:
             with self._steps("embed"):
-                vectors = await self._parts.embedder.embed([text], "query")
+                return await self._parts.embedder.embed(texts, "query")
         except DependencyUnavailable:
             self._degraded.append(WORDS_ONLY)
             if self._params.min_score is not None:
                 self._degraded.append(NO_MIN_SCORE)
             return None
-        first: NDArray[np.float32] = vectors[0]
-        return first
 
     def _given_vector(self, given: list[float]) -> NDArray[np.float32]:
         dimensions = self._parts.policy.embedding_dimensions
@@ -109,27 +112,12 @@ class Search:
                 f"query_vector has {len(given)} dimensions, this service stores {dimensions}",
                 data={"field": "query_vector"},
             )
-        return np.asarray(given, dtype=np.float32)
+        return np.asarray([given], dtype=np.float32)
 
-    async def _words(self, text: str) -> tuple[list[int], Bm25, WordHits]:
-        """The query's rarest terms, the score they give, and what holds the rarest of them."""
-        vectors = self._parts.vectors
-        with self._steps("statistics"):
-            keys = await self._keys(text)
-            statistics = await vectors.statistics(self._agent_id, keys)
-        keys = rarest(keys, statistics.document_frequency, MAX_QUERY_TERMS)
-        chosen = select_query_keys(keys, statistics.document_frequency, MAX_POSTINGS)
-        weights = {
-            key: idf(statistics.document_frequency.get(key, 0), statistics.memory_count) for key in chosen
-        }
-        with self._steps("words"):
-            hits = await vectors.search_words(self._agent_id, weights, self._conditions)
-        return keys, Bm25(keys, statistics), hits
-
-    async def _keys(self, text: str) -> list[int]:
-        if len(text) <= THREAD_ABOVE_CHARS:
-            return term_keys(self._agent_id, text)
-        return await asyncio.to_thread(term_keys, self._agent_id, text)
+    async def _words(self, text: str) -> Wording:
+        return await search_words(
+            self._parts.vectors, self._agent_id, text, self._conditions, self._steps
+        )
 
     async def _read(self, ranked: Sequence[Ranked]) -> list[MemorySummary]:
         """What is given back, with its score and, if asked for, the terms of it."""
@@ -147,7 +135,7 @@ class Search:
             if each.memory_id in summaries
         ]
 
-    def _receipt(self, found: Found, dropped: list[Dropped], text: str) -> Receipt:
+    def _receipt(self, found: Found, dropped: list[Dropped], text: str, wording: Wording) -> Receipt:
         searched: dict[str, Any] = {
             "arms": sorted(found.counts),
             "vectors": found.mode,
@@ -155,6 +143,8 @@ class Search:
         }
         if text != self._params.query:
             searched["completed_from_history"] = True
+        if wording.corrected:
+            searched["corrected"] = dict(wording.corrected)
         return Receipt(
             searched=searched,
             candidates=dict(found.counts),
@@ -164,8 +154,8 @@ class Search:
         )
 
 
-def _full_match(keys: list[int], found: Found, bm25: Bm25) -> float:
+def _full_match(wording: Wording, found: Found) -> float:
     """The BM25 score that counts as a full match: the best one found, but no less than half of what a text
     made of the query alone would have, so that one common word in common is no match."""
     best = max((candidate.words for candidate in found.candidates), default=0.0)
-    return max(best, 0.5 * bm25(keys))
+    return max(best, 0.5 * wording.bm25(wording.keys))

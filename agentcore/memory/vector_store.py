@@ -52,14 +52,15 @@ class SearchLimits:
     """How far a search looks."""
 
     exact_search_limit: int = 5_000
-    arm_candidates: int = 60
+    vector_candidates: int = 60
+    lexical_candidates: int = 90
     leading_candidates: int = 20
     link_candidates: int = 20
 
 
 @dataclass(frozen=True)
 class WordHits:
-    """The memories that hold a query's rarest terms, best first, and of each session the weight it holds."""
+    """The memories that hold a query's rarest terms, best first, and what those weigh in each session."""
 
     memory_ids: Sequence[UUID] = ()
     sessions: Mapping[str, float] = field(default_factory=dict)
@@ -67,10 +68,10 @@ class WordHits:
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """What is searched: the filters, the vector with its model (or none), and what the words found."""
+    """What is searched: the filters, the vectors (a row each, or none), their model, what the words found."""
 
     conditions: Conditions
-    vector: NDArray[Any] | None
+    vectors: NDArray[Any] | None
     model: str | None
     bm25: Bm25
     words: WordHits
@@ -112,18 +113,8 @@ class PgVectorStore:
     def __init__(self, database: Database, dimensions: int, limits: SearchLimits) -> None:
         self._database = database
         self._limits = limits
-        arms: dict[str, sql.SQL | sql.Composed] = {
-            "words": query("vector_arm_none"),
-            "exact": query("vector_arm_exact"),
-            "indexed": shaped_query("vector_arm_indexed", dimensions=sql.Literal(dimensions)),
-        }
-        self._arms = arms
-        besides = {True: query("beside_foremost"), False: query("beside_none")}
-        self._candidates = {
-            (mode, in_sessions): shaped_query("candidates", nearest=arm, beside=beside)
-            for mode, arm in arms.items()
-            for in_sessions, beside in besides.items()
-        }
+        self._dimensions = sql.Literal(dimensions)
+        self._statements: dict[tuple[str, bool, bool], sql.Composed] = {}
 
     async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics:
         """The agent's size and in how many of its memories each term stands."""
@@ -149,14 +140,13 @@ class PgVectorStore:
             "filter": Jsonb(conditions),
             "term_keys": list(term_weights),
             "weights": list(term_weights.values()),
-            "limit": self._limits.arm_candidates,
+            "limit": self._limits.lexical_candidates,
             "session_limit": SESSIONS,
         }
-        memories, sessions = await self._database.fetch(
-            agent_id, [(query("lexical_arm"), values), (query("lexical_sessions"), values)]
-        )
+        [rows] = await self._database.fetch(agent_id, [(query("lexical_hits"), values)], binary=True)
         return WordHits(
-            [row["memory_id"] for row in memories], {row["session_id"]: row["weight"] for row in sessions}
+            [row["memory_id"] for row in rows if row["memory_id"] is not None],
+            {row["session_id"]: row["weight"] for row in rows if row["memory_id"] is None},
         )
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
@@ -167,16 +157,17 @@ class PgVectorStore:
             "agent_id": agent_id,
             "filter": Jsonb(request.conditions),
             "model": request.model,
-            "vector": None if request.vector is None else HalfVector(request.vector),
-            "limit": limits.arm_candidates,
+            "limit": limits.vector_candidates,
             "foremost": limits.leading_candidates,
             "link_limit": limits.link_candidates,
             "lexical_ids": list(request.words.memory_ids),
             "foremost_lexical_ids": list(request.words.memory_ids[: limits.leading_candidates]),
         }
+        vectors = [] if request.vectors is None else [HalfVector(each) for each in request.vectors]
+        values.update(vector=next(iter(vectors), None), vectors=vectors)
         # Where words find memories, but none in a session, nothing stands beside anything.
         in_sessions = bool(request.words.sessions) or not request.words.memory_ids
-        statements: list[Statement] = [(self._candidates[mode, in_sessions], values)]
+        statements: list[Statement] = [(self._statement(mode, len(vectors) > 1, in_sessions), values)]
         if mode == "indexed":
             filtered = bool(set(request.conditions) - {"current"})
             statements.insert(0, _index_settings(request.bm25.statistics.memory_count, filtered=filtered))
@@ -189,8 +180,31 @@ class PgVectorStore:
             mode,
         )
 
+    def _statement(self, mode: str, several: bool, in_sessions: bool) -> sql.Composed:
+        """The `candidates` statement of this shape, made once."""
+        shape = (mode, several, in_sessions)
+        if shape not in self._statements:
+            self._statements[shape] = shaped_query(
+                "candidates",
+                nearest=self._nearest(mode, several),
+                distance=query("distance_to_nearest" if several else "distance_to_one"),
+                beside=query("beside_foremost" if in_sessions else "beside_none"),
+            )
+        return self._statements[shape]
+
+    def _nearest(self, mode: str, several: bool) -> sql.SQL | sql.Composed:
+        """The vector arm: nothing for words alone, else exact or through the index, to one or several."""
+        if mode == "words":
+            return query("vector_arm_none")
+        vector = sql.SQL("asked.vector") if several else sql.SQL("%(vector)s::halfvec")
+        shape: dict[str, sql.Composable] = {"vector": vector}
+        if mode == "indexed":
+            shape["dimensions"] = self._dimensions
+        arm = shaped_query(f"vector_arm_{mode}", **shape)
+        return shaped_query("vector_arm_several", arm=arm) if several else arm
+
     def _mode(self, request: SearchRequest) -> str:
-        if request.vector is None:
+        if request.vectors is None:
             return "words"
         large = request.bm25.statistics.memory_count > self._limits.exact_search_limit
         return "indexed" if large else "exact"
@@ -205,10 +219,12 @@ class PgVectorStore:
             "limit": k,
         }
         [[counted], exact] = await self._database.fetch(
-            agent_id, [(query("lexical_totals"), values), (self._arms["exact"], values)]
+            agent_id, [(query("lexical_totals"), values), (self._nearest("exact", several=False), values)]
         )
         settings = _index_settings(int(counted["memory_count"]), filtered=False)
-        [_, indexed] = await self._database.fetch(agent_id, [settings, (self._arms["indexed"], values)])
+        [_, indexed] = await self._database.fetch(
+            agent_id, [settings, (self._nearest("indexed", several=False), values)]
+        )
         wanted = {row["memory_id"] for row in exact}
         return len(wanted & {row["memory_id"] for row in indexed}) / len(wanted) if wanted else 1.0
 
@@ -225,7 +241,7 @@ def _counts(rows: Sequence[Row], request: SearchRequest) -> dict[str, int]:
     """How many candidates each arm gave; a neighbour or linked memory counts where no arm found it itself."""
     lexical = set(request.words.memory_ids)
     counts = {"lexical": len(lexical)}
-    if request.vector is not None:
+    if request.vectors is not None:
         counts["vector"] = sum(row["is_near"] for row in rows)
     more = [row for row in rows if not row["is_near"] and row["memory_id"] not in lexical]
     counts["links"] = sum(row["is_linked"] for row in more)
@@ -245,6 +261,7 @@ def _candidate(row: Row, request: SearchRequest) -> Candidate:
         access_count=row["access_count"],
         last_accessed=row["last_accessed"],
         text=(bytes(row["content_hash"]), row["speaker"], row["user_id"], row["namespace"]),
+        asks=row["asks"],
     )
 
 

@@ -88,7 +88,12 @@ async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent) -
         ids = [row["memory_id"] for row in await cursor.fetchall()]
     text = await plan(
         filled,
-        shaped_query("candidates", nearest=query("vector_arm_none"), beside=query("beside_foremost")),
+        shaped_query(
+            "candidates",
+            nearest=query("vector_arm_none"),
+            beside=query("beside_foremost"),
+            distance=query("distance_to_one"),
+        ),
         model=None,
         vector=None,
         filter=Jsonb({}),
@@ -107,7 +112,7 @@ async def test_an_exact_search_reads_the_agents_rows_alone(filled: Agent) -> Non
     vector = HalfVector(np.ones(64, dtype=np.float32))
     text = await plan(
         filled,
-        query("vector_arm_exact"),
+        shaped_query("vector_arm_exact", vector=sql.SQL("%(vector)s::halfvec")),
         model=filled.runtime.parts.vector_model,
         limit=5,
         filter=Jsonb({}),

@@ -249,8 +249,9 @@ async def test_the_planners_statistics_tell_no_foreign_words(walled: Walled) -> 
             connection, "SELECT tablename FROM pg_stats WHERE tablename = ANY (%s)", (list(seen),)) == []
 
 
-LEXICAL = [f"SELECT * FROM {name}(%s, %s::bigint[], %s::real[], '{{}}', 100)"  # noqa: S608
-           for name in ("lexical_arm", "lexical_sessions")]
+LEXICAL = [f"SELECT * FROM {name}(%s, %s::bigint[], %s::real[], '{{}}', {limits})"  # noqa: S608
+           for name, limits in (
+               ("lexical_arm", "100"), ("lexical_sessions", "100"), ("lexical_hits", "100, 100"))]
 lexical = pytest.mark.parametrize("statement", LEXICAL)
 
 

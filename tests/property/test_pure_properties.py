@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from agentcore.memory.compression import SECTIONS, ContextEntry, build_context
 from agentcore.memory.keys import encode_segment
 from agentcore.memory.pruning import STRATEGIES, Prunable, PruningPolicy, decide
-from agentcore.memory.retrieval import Candidate, MatchScale, Tie, rank
+from agentcore.memory.retrieval import Candidate, MatchScale, Question, Tie, rank
 from agentcore.memory.scoring import RetrievalWeights
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
-FULL = MatchScale(words=20.0, session_words=20.0)
+ASKED = Question(NOW, MatchScale(words=20.0, session_words=20.0))
 SHARES = st.floats(0, 1)
 MOMENTS = st.integers(0, 10**8).map(lambda seconds: NOW - timedelta(seconds=seconds))
 USES = st.tuples(st.integers(0, 10**6), st.none() | MOMENTS)
@@ -40,6 +40,8 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
                 accesses,
                 last,
                 (bytes([draw(st.integers(0, 6))]), None, None, None),
+                draw(st.booleans()),
+                draw(st.none() | MOMENTS.map(lambda start: (start, start + timedelta(days=1)))),
             )
         )
     return found
@@ -55,7 +57,7 @@ def ties(draw: st.DrawFn) -> list[Tie]:
 def test_a_ranking_is_bounded_ordered_and_independent_of_the_order_of_arrival(
     found: list[Candidate], tied: list[Tie], beside: list[Tie], k: int, chance: random.Random
 ) -> None:
-    ranking = rank(found, tied, beside, RetrievalWeights(), now=NOW, k=k, scale=FULL)
+    ranking = rank(found, tied, beside, RetrievalWeights(), ASKED, k)
     scores = [each.score for each in ranking.ranked]
     assert len(scores) <= k
     assert scores == sorted(scores, reverse=True)
@@ -63,7 +65,7 @@ def test_a_ranking_is_bounded_ordered_and_independent_of_the_order_of_arrival(
     assert len(ranking.ranked) + sum(each.count for each in ranking.dropped) == len(found)
     shuffled = list(found)
     chance.shuffle(shuffled)
-    again = rank(shuffled, tied, beside, RetrievalWeights(), now=NOW, k=k, scale=FULL)
+    again = rank(shuffled, tied, beside, RetrievalWeights(), ASKED, k)
     assert [each.memory_id for each in again.ranked] == [each.memory_id for each in ranking.ranked]
 
 
@@ -81,9 +83,11 @@ def test_a_score_never_falls_when_a_term_rises(found: list[Candidate], similar: 
         first.access_count + 1,
         NOW,
         first.text,
+        first.asks,
+        first.event,
     )
     scores = [
-        rank([each], [], [], RetrievalWeights(), now=NOW, k=1, scale=FULL).ranked[0].score
+        rank([each], [], [], RetrievalWeights(), ASKED, 1).ranked[0].score
         for each in (first, risen)
     ]
     assert scores[1] >= scores[0] - 1e-12

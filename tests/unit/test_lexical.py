@@ -12,6 +12,7 @@ from agentcore.memory.lexical import (
     LexicalStatistics,
     idf,
     select_query_keys,
+    spellings,
     term_key,
     term_keys,
     terms,
@@ -108,3 +109,23 @@ def test_at_least_one_query_key_is_taken_and_unknown_ones_are_not() -> None:
     assert select_query_keys([1, 5], {1: 900}, 10) == [1]
     assert select_query_keys([5], {1: 900}, 10) == []
     assert select_query_keys([], {}, 10) == []
+
+
+@pytest.mark.parametrize(("meant", "written"), [
+    ("scaffold", "scafold"), ("warehous", "warehuos"), ("harbour", "harbourr"), ("invoic", "imvoic"),
+])
+def test_a_term_is_one_slip_away_from_its_misspelling(meant: str, written: str) -> None:
+    assert meant in spellings(written)
+
+
+@pytest.mark.parametrize("term", ["cat", "err_4071", "2026", "приве́т", "x" * 40])
+def test_short_terms_identifiers_and_other_scripts_are_never_read_as_another(term: str) -> None:
+    assert spellings(term) == []
+
+
+def test_a_discounted_term_counts_its_share() -> None:
+    statistics = LexicalStatistics(10, 2.0, {1: 1, 2: 1})
+    full, discounted = Bm25([1, 2], statistics), Bm25([1, 2], statistics, discounts={2: 0.5})
+    assert discounted([2, 3]) == pytest.approx(0.5 * full([2, 3]))
+    assert discounted([1, 3]) == full([1, 3])
+    assert discounted.weights([1, 2, 9]) == {1: full.weigh([1]), 2: 0.5 * full.weigh([2]), 9: 0.0}

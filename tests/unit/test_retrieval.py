@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
 
-from agentcore.memory.retrieval import Candidate, MatchScale, Tie, rank
+from agentcore.memory.retrieval import TERMS, Candidate, MatchScale, Question, Ranking, Span, Tie, rank
 from agentcore.memory.scoring import RetrievalWeights
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
-SHARED_TERMS = (
-    "similarity", "words", "session", "neighbours", "speaker", "recency", "frequency", "importance", "links",
-)
 
 
 def candidate(
@@ -27,6 +25,8 @@ def candidate(
     accesses: int = 0,
     session_words: float = 0.0,
     speaker: str | None = None,
+    asks: bool = False,
+    event: Span | None = None,
 ) -> Candidate:
     return Candidate(
         UUID(int=number),
@@ -39,17 +39,34 @@ def candidate(
         accesses,
         NOW if accesses else None,
         ((text or str(number)).encode(), None, None, None),
+        asks,
+        event,
     )
 
 
 FULL = MatchScale(words=10.0, session_words=10.0)
 
 
+def ranking_of(
+    candidates: list[Candidate],
+    ties: list[Tie] | None = None,
+    neighbours: list[Tie] | None = None,
+    *,
+    k: int = 10,
+    weights: RetrievalWeights | None = None,
+    **asked: Any,
+) -> Ranking:
+    question = Question(now=NOW, scale=FULL, **asked)
+    return rank(candidates, ties or [], neighbours or [], weights or RetrievalWeights(), question, k)
+
+
 def ranked_numbers(
-    candidates: list[Candidate], ties: list[Tie] | None = None, neighbours: list[Tie] | None = None
+    candidates: list[Candidate],
+    ties: list[Tie] | None = None,
+    neighbours: list[Tie] | None = None,
+    **asked: Any,
 ) -> list[int]:
-    ranking = rank(candidates, ties or [], neighbours or [], RetrievalWeights(), now=NOW, k=10, scale=FULL)
-    return [each.memory_id.int for each in ranking.ranked]
+    return [each.memory_id.int for each in ranking_of(candidates, ties, neighbours, **asked).ranked]
 
 
 def test_each_term_alone_decides_between_otherwise_equal_memories() -> None:
@@ -85,6 +102,55 @@ def test_beside_an_assistant_nothing_rises() -> None:
     assert ranked_numbers([match, other, answer], neighbours=beside) == [1, 2, 3]
 
 
+def test_between_people_an_answer_gains_most_by_its_question_and_a_question_least_by_its_answer() -> None:
+    def gained(*, match_comes_first: bool, first_asks: bool) -> float:
+        match = candidate(1, similarity=0.9, words=10.0, speaker="Ada", asks=match_comes_first and first_asks,
+                          age_days=2 if match_comes_first else 1)
+        beside = candidate(2, speaker="Bo", asks=first_asks and not match_comes_first,
+                           age_days=1 if match_comes_first else 2)
+        ranking = ranking_of([match, beside], neighbours=[Tie(UUID(int=2), UUID(int=1), 1.0)])
+        [found] = [each for each in ranking.ranked if each.memory_id.int == 2]
+        return found.terms["neighbours"].value
+
+    answer, remark = gained(match_comes_first=True, first_asks=True), gained(
+        match_comes_first=True, first_asks=False)
+    lead, asked = gained(match_comes_first=False, first_asks=False), gained(
+        match_comes_first=False, first_asks=True)
+    assert answer > lead > asked > 0
+    assert answer > remark > asked
+
+
+def test_a_persons_question_matches_less_than_a_statement() -> None:
+    asked = candidate(1, similarity=0.8, words=8.0, speaker="Ada", asks=True)
+    told = candidate(2, similarity=0.8, words=8.0, speaker="Ada")
+    users = candidate(3, similarity=0.8, words=8.0, speaker="user", asks=True)
+    assert ranked_numbers([asked, told]) == [2, 1]
+    assert ranked_numbers([asked, users]) == [3, 1]
+
+
+MARCH = (datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC))
+JANUARY = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC))
+
+
+def test_what_speaks_of_the_time_asked_for_comes_before_what_was_only_said_then() -> None:
+    in_march = (NOW - datetime(2026, 3, 10, tzinfo=UTC)) / timedelta(days=1)
+    told_of_march, said_in_march = candidate(3, event=MARCH), candidate(2, age_days=in_march)
+    said_then_of_january = candidate(1, age_days=in_march, event=JANUARY)
+    ranking = ranking_of([candidate(4), said_then_of_january, said_in_march, told_of_march], windows=[MARCH])
+    values = {each.memory_id.int: each.terms["time"].value for each in ranking.ranked}
+    assert values == {4: 0.0, 1: 0.5, 2: 1.0, 3: 1.0}
+
+
+def test_a_question_for_a_time_prefers_what_speaks_of_one() -> None:
+    assert ranked_numbers([candidate(1), candidate(2, event=MARCH)], seeks_time=True) == [2, 1]
+    assert ranked_numbers([candidate(1), candidate(2, event=MARCH)]) == [1, 2]
+
+
+def test_time_has_no_share_where_nobody_asks_for_it() -> None:
+    [found] = ranking_of([candidate(1, event=MARCH)]).ranked
+    assert found.terms["time"].weight == 0.0
+
+
 def test_an_assistants_words_count_less_than_a_users() -> None:
     assistant, user = (candidate(number, similarity=0.8, words=8.0, speaker=speaker)
                        for number, speaker in ((1, "assistant"), (2, "user")))
@@ -96,58 +162,40 @@ def test_an_assistants_words_count_less_than_a_users() -> None:
 ])
 def test_who_is_named_in_the_query_comes_first(query_words: set[str], first: int) -> None:
     bo, ada = candidate(1, speaker="Bo Li", similarity=0.6), candidate(2, speaker="Ada de Wit")
-    ranking = rank([bo, ada], [], [], RetrievalWeights(), now=NOW, k=2, scale=FULL, query_words=query_words)
-    assert ranking.ranked[0].memory_id.int == first
+    assert ranked_numbers([bo, ada], words=query_words)[0] == first
 
 
 def test_the_terms_add_up_to_the_score() -> None:
-    ranking = rank(
-        [candidate(1, words=4.0, accesses=3)], [], [], RetrievalWeights(), now=NOW, k=1, scale=FULL
-    )
-    [best] = ranking.ranked
+    [best] = ranking_of([candidate(1, words=4.0, accesses=3)], seeks_time=True).ranked
     assert best.score == pytest.approx(sum(term.contribution for term in best.terms.values()))
     assert sum(term.weight for term in best.terms.values()) == pytest.approx(1.0)
-    assert set(best.terms) == set(SHARED_TERMS)
+    assert set(best.terms) == set(TERMS)
 
 
 def test_min_score_bounds_the_similarity_and_not_the_fused_score() -> None:
     likely_words = candidate(1, similarity=0.2, words=10.0)
-    ranking = rank(
-        [likely_words, candidate(2, similarity=0.45)],
-        [],
-        [],
-        RetrievalWeights(),
-        now=NOW,
-        k=5,
-        scale=FULL,
-        min_score=0.4,
-    )
+    ranking = ranking_of([likely_words, candidate(2, similarity=0.45)], min_score=0.4)
     assert [each.memory_id.int for each in ranking.ranked] == [2]
     assert [(each.reason, each.count) for each in ranking.dropped] == [("below_min_score", 1)]
 
 
 def test_of_equal_texts_the_newest_stays_and_the_receipt_says_so() -> None:
     old, new = candidate(1, age_days=9, text="same"), candidate(2, age_days=1, text="same")
-    ranking = rank([new, old], [], [], RetrievalWeights(), now=NOW, k=5, scale=FULL)
+    ranking = ranking_of([new, old])
     assert [each.memory_id.int for each in ranking.ranked] == [2]
     assert [(each.reason, each.count) for each in ranking.dropped] == [("same_text_as_newer", 1)]
 
 
 def test_without_vectors_the_other_terms_carry_the_weight() -> None:
-    ranking = rank(
+    ranking = ranking_of(
         [candidate(1, similarity=None, words=10.0, importance=1.0, age_days=0, accesses=100)],
-        [],
-        [],
-        RetrievalWeights(links=0.0, session=0.0, neighbours=0.0, speaker=0.0),
-        now=NOW,
-        k=1,
-        scale=FULL,
+        weights=RetrievalWeights(links=0.0, session=0.0, neighbours=0.0, speaker=0.0),
         with_vectors=False,
     )
     assert ranking.ranked[0].score == pytest.approx(1.0)
 
 
 def test_what_is_beyond_k_is_counted() -> None:
-    ranking = rank([candidate(n) for n in range(1, 6)], [], [], RetrievalWeights(), now=NOW, k=2, scale=FULL)
+    ranking = ranking_of([candidate(n) for n in range(1, 6)], k=2)
     assert len(ranking.ranked) == 2
     assert [(each.reason, each.count) for each in ranking.dropped] == [("beyond_k", 3)]

@@ -26,24 +26,29 @@ SELECT set_config('ivfflat.probes', %(probes)s, true), set_config('ivfflat.itera
 -- The nearest memories of the agent, each one compared.
 SELECT m.memory_id FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.embedding_model = %(model)s AND memory_matches(m, %(filter)s)
- ORDER BY m.embedding <=> %(vector)s::halfvec, m.memory_id
+ ORDER BY m.embedding <=> {vector}, m.memory_id
  LIMIT %(limit)s;
 
 -- name: vector_arm_indexed
 -- The nearest memories of the agent, through the partition's vector index where it has one.
 SELECT m.memory_id FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.embedding_model = %(model)s AND memory_matches(m, %(filter)s)
- ORDER BY m.embedding::halfvec({dimensions}) <=> %(vector)s::halfvec({dimensions})
+ ORDER BY m.embedding::halfvec({dimensions}) <=> {vector}::halfvec({dimensions})
  LIMIT %(limit)s;
 
--- name: lexical_arm
--- Memories that hold the query's rarest terms, by the sum of their weights.
-SELECT memory_id, weight FROM lexical_arm(%(agent_id)s, %(term_keys)s::bigint[], %(weights)s::real[], %(filter)s, %(limit)s);
+-- name: vector_arm_several
+-- The nearest to each of several vectors, what is nearest to any of them first.
+SELECT near.memory_id
+  FROM unnest(%(vectors)s::halfvec[]) AS asked (vector)
+ CROSS JOIN LATERAL (SELECT arm.memory_id, row_number() OVER () AS place FROM ({arm}) AS arm) AS near
+ GROUP BY near.memory_id
+ ORDER BY min(near.place), near.memory_id;
 
--- name: lexical_sessions
--- Sessions that hold the query's rarest terms, by the weight of the different ones together.
-SELECT session_id, weight
-  FROM lexical_sessions(%(agent_id)s, %(term_keys)s::bigint[], %(weights)s::real[], %(filter)s, %(session_limit)s);
+-- name: lexical_hits
+-- Memories that hold the query's rarest terms, the best by BM25 over those terms, and sessions, by the weight of the
+-- different terms they hold.
+SELECT memory_id, session_id, weight
+  FROM lexical_hits(%(agent_id)s, %(term_keys)s::bigint[], %(weights)s::real[], %(filter)s, %(limit)s, %(session_limit)s);
 
 -- name: beside_foremost
 -- What was said right before and right after each of the foremost, in its session.
@@ -70,6 +75,14 @@ SELECT NULL::uuid AS found_id, NULL::uuid AS memory_id WHERE false;
 -- name: vector_arm_none
 -- There is no vector to compare with.
 SELECT NULL::uuid AS memory_id WHERE false;
+
+-- name: distance_to_one
+-- How far a memory is from the vector asked for.
+(m.embedding <=> %(vector)s::halfvec);
+
+-- name: distance_to_nearest
+-- How far a memory is from the nearest of the vectors asked for.
+(SELECT min(m.embedding <=> asked.vector) FROM unnest(%(vectors)s::halfvec[]) AS asked (vector));
 
 -- name: candidates
 -- Everything ranking needs to know of what the arms found: the nearest by one of the vector arms, the lexical
@@ -106,7 +119,8 @@ WITH nearest AS MATERIALIZED ({nearest}),
      )
 SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevance_score,
        m.term_keys, m.content_hash, m.speaker, m.user_id, m.namespace, m.session_id,
-       CASE WHEN m.embedding_model = %(model)s THEN 1 - (m.embedding <=> %(vector)s::halfvec) END AS similarity,
+       CASE WHEN m.embedding_model = %(model)s THEN 1 - {distance} END AS similarity,
+       m.token_count < 400 AND position('?' IN right(m.content, 80)) > 0 AS asks,
        coalesce(u.access_count, 0) AS access_count, u.last_accessed,
        m.memory_id = ANY (ARRAY(SELECT memory_id FROM nearest)) AS is_near,
        m.memory_id = ANY (ARRAY(SELECT memory_id FROM linked)) AS is_linked,
