@@ -1,143 +1,222 @@
-"""Retrieval on labelled conversations, through the whole product: recall of turns, by arm and by term.
+"""Retrieval on labelled conversations, through JSON-RPC: recall, precision, silence; by arm and term.
 
-The labelled sets are not part of the repository: `--data` names a directory with `*_dev.jsonl.gz` files, one
-conversation a line, and `metrics.py`, which defines the measures. Every memory is stored with its own time,
-speaker and session, every question asked at its own time; nothing is tuned here. FR-2, AC-2.
+`--data` names files of the labelled form (benchmarks/labelled.py) or directories of them; without it the
+repository's own sets are measured. Every memory is stored with its own time, speaker and session, every
+question asked at its own time; nothing is tuned here. FR-2, AC-2.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
-import importlib.util
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+import os
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
-from rich.progress import track
+import httpx
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from agentcore.memory.api import Caller
-from agentcore.memory.manager import MemoryManager
-from agentcore.memory.params import RetrieveParams
+from agentcore.auth import mint_token
+from agentcore.memory.parts import AccessQueue
 from agentcore.memory.scoring import RetrievalWeights
+from benchmarks.labelled import OWN_SETS, Call, Conversation, Row, asked, conversations, files, remember
 from benchmarks.ledger import append
+from benchmarks.measures import interval, means, measures, paired_interval
 from benchmarks.service import Service, run, running_service
 
-BATCH = 250
 DEEPEST = 20
+SHOWN = 10
 TERMS = tuple(each.name for each in fields(RetrievalWeights) if "_" not in each.name)
 LEAST_WEIGHT = 1e-9
-Row = dict[str, Any]
+ARMS = ("similarity", "words")
 
 
-def loaded_metrics(directory: Path) -> ModuleType:
-    """The directory's own definitions of recall and hits."""
-    spec = importlib.util.spec_from_file_location("labelled_metrics", directory / "metrics.py")
-    if spec is None or spec.loader is None:
-        raise SystemExit(f"{directory} holds no metrics.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@dataclass(frozen=True)
+class Outcome:
+    """What one question gave: its measures, whether anything fits, and what its ten best cost to read."""
+
+    category: str
+    answerable: bool
+    measures: Mapping[str, float]
+    fit: float | None
+    silent: bool
+    shown_chars: int
 
 
-def conversations(path: Path) -> Iterator[Row]:
-    """One conversation a line."""
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
-
-
-async def remember(service: Service, agent_id: str, memories: Sequence[Row]) -> None:
-    """Store a conversation, unless it is there already."""
-    there = (await service.call(agent_id, "memory.count", {}))["count"]
-    if there == len(memories):
-        return
-    for start in track(range(0, len(memories), BATCH), f"storing {agent_id}", transient=True):
-        items = [
-            {
-                "content": each["text"],
-                "speaker": each.get("speaker"),
-                "session_id": each.get("session_id"),
-                "timestamp": f"{each['timestamp']}Z",
-                "external_id": each["id"],
-                "force": True,
-            }
-            for each in memories[start : start + BATCH]
-        ]
-        kept = [{name: value for name, value in item.items() if value is not None} for item in items]
-        answer = await service.call(agent_id, "memory.store_batch", {"items": kept})
-        if not answer["success"]:
-            raise RuntimeError(f"not all of {agent_id} was stored")
-
-
-def variants() -> dict[str, RetrievalWeights]:
-    """The whole ranking, each of its arms alone, and the whole without each of its terms."""
+def variants(ablate: bool) -> dict[str, RetrievalWeights]:
+    """The whole ranking; with `ablate` also each of its arms alone, and the whole without each term."""
     whole = RetrievalWeights()
-    alone = {
-        f"{kept} alone": replace(
-            whole, **{name: 1.0 if name == kept else LEAST_WEIGHT for name in TERMS}, assistant_share=1.0
-        )
-        for kept in ("similarity", "words")
-    }
-    without = {f"without {name}": replace(whole, **{name: LEAST_WEIGHT}) for name in TERMS}
-    return {"fusion": whole, **alone, **without, "assistants in full": replace(whole, assistant_share=1.0)}
+    chosen = {"fusion": whole}
+    for arm in ARMS if ablate else ():
+        only = {name: 1.0 if name == arm else LEAST_WEIGHT for name in TERMS}
+        chosen[f"{arm} alone"] = replace(whole, **only, assistant_share=1.0, question_share=1.0)
+    for name in TERMS if ablate else ():
+        chosen[f"without {name}"] = replace(whole, **{name: LEAST_WEIGHT})
+    if ablate:
+        chosen["assistants in full"] = replace(whole, assistant_share=1.0)
+        chosen["questions in full"] = replace(whole, question_share=1.0)
+    return chosen
 
 
-async def ask(service: Service, agent_id: str, question: Row, weights: RetrievalWeights) -> list[str]:
-    """The external ids found, best first."""
+def weighed(service: Service, weights: RetrievalWeights) -> Service:
+    """The same service, ranking by other weights; what it gives out is not counted."""
     parts = service.runtime.parts
-    parts = replace(parts, policy=replace(parts.policy, weights=weights))
-    params: Row = {"query": question["text"], "k": DEEPEST}
-    if question.get("asked_at"):
-        params["asked_at"] = f"{question['asked_at']}Z"
-    found = await MemoryManager(parts, Caller(agent_id)).retrieve(RetrieveParams.model_validate(params))
-    return [str(memory.external_id) for memory in found.memories]
+    parts = replace(parts, policy=replace(parts.policy, weights=weights), accesses=AccessQueue())
+    return Service(replace(service.runtime, parts=parts))
 
 
-async def judged(
-    service: Service, agents: Mapping[str, Row], weights: RetrievalWeights, metrics: ModuleType, every: int
-) -> dict[str, float]:
-    """The measures over the answerable questions of all conversations, in per cent.
+async def judged(call: Call, agents: Sequence[Conversation], every: int, progress: Progress) -> list[Outcome]:
+    """Every nth question of all conversations, answerable or not."""
+    questions = [
+        (each.agent_id, question, answerable)
+        for each in agents
+        for answerable, kind in ((True, each.answerable()), (False, each.unanswerable()))
+        for question in kind[::every]
+    ]
+    outcomes = []
+    for agent_id, question, answerable in progress.track(questions, description="asking"):
+        found = await call(agent_id, "memory.retrieve", asked(question, DEEPEST))
+        ranked = [str(each.get("external_id")) for each in found["memories"]]
+        outcomes.append(
+            Outcome(
+                str(question.get("category")),
+                answerable,
+                measures(ranked, question["relevant_ids"]) if answerable else {},
+                found["receipt"].get("fit"),
+                not ranked,
+                sum(len(each["content"]) for each in found["memories"][:SHOWN]),
+            )
+        )
+    return outcomes
 
-    Of memories with the same words by the same speaker a search gives the newest alone: `R@10 by text` counts
-    it for all of them.
-    """
-    sums: dict[str, list[float]] = {"R@5": [], "R@10": [], "R@20": [], "hit@3": [], "R@10 by text": []}
-    for agent_id, conversation in agents.items():
-        known = {each["id"]: f"{each.get('speaker')}: {each['text']}" for each in conversation["memories"]}
-        for question in conversation["queries"][::every]:
-            relevant = [each for each in question["relevant_ids"] if each in known]
-            if not relevant or not question.get("answerable", True):
-                continue
-            ranked = await ask(service, agent_id, question, weights)
-            for k in (5, 10, 20):
-                sums[f"R@{k}"].append(metrics.recall_at_k(ranked, relevant, k))
-            sums["hit@3"].append(metrics.hit_at_k(ranked, relevant, 3))
-            said = [known[each] for each in ranked]
-            sums["R@10 by text"].append(metrics.recall_at_k(said, {known[each] for each in relevant}, 10))
-    return {name: round(100 * sum(values) / len(values), 1) for name, values in sums.items()}
+
+def figures(outcomes: Sequence[Outcome]) -> Row:
+    """Means over the answerable questions, with the interval of R@10, and how silence stands."""
+    found = [each for each in outcomes if each.answerable]
+    nothing = [each for each in outcomes if not each.answerable]
+    values: Row = {
+        "questions": len(found),
+        **means([each.measures for each in found]),
+        "R@10 interval": interval([each.measures["R@10"] for each in found]),
+        "characters shown": round(sum(each.shown_chars for each in found) / len(found)),
+        "silent where answerable": round(100 * sum(each.silent for each in found) / len(found), 1),
+    }
+    if nothing:
+        values["unanswerable"] = len(nothing)
+        values["silent where not"] = round(100 * sum(each.silent for each in nothing) / len(nothing), 1)
+    return values
 
 
-async def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Store every set, ask every question under every variant; the measures."""
-    metrics = loaded_metrics(options.data)
-    figures: dict[str, Any] = {}
+def by_category(outcomes: Sequence[Outcome]) -> dict[str, Row]:
+    """The same for each category of answerable questions."""
+    groups: dict[str, list[Mapping[str, float]]] = defaultdict(list)
+    for each in outcomes:
+        if each.answerable:
+            groups[each.category].append(each.measures)
+    return {name: {"questions": len(rows), **means(rows)} for name, rows in sorted(groups.items())}
+
+
+def against(one: Sequence[Outcome], other: Sequence[Outcome]) -> tuple[float, float]:
+    """The paired interval of `other - one` in R@10."""
+    first, second = (
+        [each.measures["R@10"] for each in outcomes if each.answerable] for outcomes in (one, other)
+    )
+    return paired_interval(first, second)
+
+
+@asynccontextmanager
+async def remote(url: str) -> AsyncIterator[Call]:
+    """A running service, with tokens made by its secret (JWT_SECRET_KEY)."""
+    secret = os.environ.get("JWT_SECRET_KEY")
+    if not secret:
+        raise SystemExit("--url needs JWT_SECRET_KEY, the secret of that service, to make each agent's token")
+    async with httpx.AsyncClient(base_url=url, timeout=120) as client:
+
+        async def call(agent_id: str, method: str, params: Row) -> Row:
+            token = mint_token(secret, agent_id, ["memory:read", "memory:write"], 3_600, now=time.time())
+            body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            headers = {"authorization": f"Bearer {token}"}
+            answer = (await client.post("/api/v1/jsonrpc", json=body, headers=headers)).json()
+            if "error" in answer:
+                raise RuntimeError(f"{method}: {answer['error']}")
+            result: Row = answer["result"]
+            return result
+
+        yield call
+
+
+def table(results: Mapping[str, Row]) -> str:
+    """The results as a Markdown table."""
+    columns = ("questions", "R@5", "R@10", "R@20", "hit@3", "P@5", "P@5 of best", "nDCG@10", "MRR")
+    lines = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    lines += [
+        f"| {name} | " + " | ".join(str(row.get(column, "")) for column in columns) + " |"
+        for name, row in results.items()
+    ]
+    return "\n".join(lines)
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, transient=True)
+
+
+async def measure(options: argparse.Namespace) -> dict[str, Row]:
+    """Store every set, ask every question under every variant; the figures."""
+    paths = files(options.data or [OWN_SETS])
+    if options.url:
+        async with remote(options.url) as call:
+            return await _measured(options, paths, {"fusion": call})
     async with running_service(options.home, maintenance_in_server=False) as service:
-        for path in sorted(options.data.glob("*_dev.jsonl.gz")):
-            name = path.name.removesuffix("_dev.jsonl.gz")
-            if options.only and name not in options.only:
-                continue
-            agents = {f"{name}-{each['conversation_id']}": each for each in conversations(path)}
-            for agent_id, conversation in agents.items():
-                await remember(service, agent_id, conversation["memories"])
-            await service.runtime.maintenance.round()
-            chosen = variants() if options.ablate else {"fusion": RetrievalWeights()}
-            for variant, weights in chosen.items():
-                figures[f"{name}: {variant}"] = await judged(service, agents, weights, metrics, options.every)
-                print(f"{name:<14} {variant:<22} {figures[f'{name}: {variant}']}", flush=True)
-    return figures
+        calls = {name: weighed(service, weights).call for name, weights in variants(options.ablate).items()}
+        return await _measured(options, paths, calls, service)
+
+
+async def _measured(
+    options: argparse.Namespace,
+    paths: Sequence[Path],
+    calls: Mapping[str, Call],
+    service: Service | None = None,
+) -> dict[str, Row]:
+    results: dict[str, Row] = {}
+    for path in paths:
+        agents = list(conversations(path))
+        if options.only and agents[0].set_name not in options.only:
+            continue
+        outcomes: dict[str, list[Outcome]] = {}
+        with _progress() as progress:
+            task = progress.add_task("storing", total=sum(len(each.memories) for each in agents))
+            advance = partial(progress.advance, task)
+            for each in agents:
+                await remember(calls["fusion"], each, advance)
+            if service is not None:
+                await service.runtime.maintenance.round()
+            for variant, call in calls.items():
+                outcomes[variant] = await judged(call, agents, options.every, progress)
+        results |= _told(agents[0].set_name, outcomes, options.categories)
+    return results
+
+
+def _told(name: str, outcomes: Mapping[str, Sequence[Outcome]], categories: bool) -> dict[str, Row]:
+    results = {f"{name}: {variant}": figures(each) for variant, each in outcomes.items()}
+    arms = [variant for variant in outcomes if variant.endswith(" alone")]
+    if arms:
+        best = max(arms, key=lambda arm: results[f"{name}: {arm}"]["R@10"])
+        results[f"{name}: fusion"]["gain over the best arm"] = against(outcomes[best], outcomes["fusion"])
+    if categories:
+        results |= {
+            f"{name}: fusion, {category}": row for category, row in by_category(outcomes["fusion"]).items()
+        }
+    print(table(results), flush=True)
+    for row, values in results.items():
+        more = {key: value for key, value in values.items() if key not in measures(["a"], ["a"])}
+        print(f"  {row}: {json.dumps(more)}", flush=True)
+    return results
 
 
 def main() -> int:
@@ -145,13 +224,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, required=True, help="the directory of the labelled sets")
+    parser.add_argument("--data", type=Path, nargs="*", help="files or directories of labelled sets")
     parser.add_argument("--only", nargs="*", help="of these sets alone, by name")
     parser.add_argument("--ablate", action="store_true", help="also each arm alone and without each term")
+    parser.add_argument("--categories", action="store_true", help="also the fusion by category of question")
     parser.add_argument("--every", type=int, default=1, help="ask every nth question")
     parser.add_argument("--home", type=Path, help="keep the filled home here, and use it again")
+    parser.add_argument("--url", help="measure a running service; its secret is in JWT_SECRET_KEY")
+    parser.add_argument("--markdown", type=Path, help="write the table there, too")
     options = parser.parse_args()
-    figures = run(measure(options))
-    noted = {name: value for name, value in vars(options).items() if name not in {"home", "data"}}
-    append("retrieval_quality", noted, figures)
+    results = run(measure(options))
+    if options.markdown:
+        options.markdown.write_text(table(results) + "\n", encoding="utf-8")
+    noted = {name: value for name, value in vars(options).items() if name in {"only", "ablate", "every"}}
+    append("retrieval_quality", noted, results)
     return 0

@@ -38,7 +38,7 @@ async def test_a_word_that_is_known_is_never_read_as_another(agent: Agent) -> No
 async def test_an_identifier_finds_its_memory_among_many_like_it(agent: Agent, asked: str) -> None:
     for number in range(80):
         await agent.store(
-            f"ERR_{4100 + number} on db-{number + 10}.eu at 10.0.{number + 20}.9 for INV-2026-{number + 200}.",
+            f"ERR_{4100 + number} on db-{number + 10}.eu at 10.0.{number + 20}.9 for INV-2025-{number}.",
             force=True,
         )
     target = "ERR_4071 on db-7.eu at 10.0.12.7 for INV-2026-0113."

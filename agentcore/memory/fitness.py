@@ -1,0 +1,64 @@
+"""Whether anything found fits what was asked: a calibrated estimate, and how far below the best is too far. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Signals:
+    """What the best of a search look like, each in [0, 1].
+
+    `similarity`: the highest cosine; `words`: the best BM25 score beside that of a text made of the query
+    alone; `coverage`: how much of the query's words, the rare ones counting more, one memory's session holds;
+    `score`: the best fused score; `lead`: how far that stands above the tenth best.
+    """
+
+    similarity: float
+    words: float
+    coverage: float
+    score: float
+    lead: float
+
+
+@dataclass(frozen=True)
+class FitModel:
+    """Logistic regression over the signals; learnt by `make bench ARGS=learn_weights`, decision 0020."""
+
+    bias: float = -2.0
+    similarity: float = 2.0
+    words: float = 1.0
+    coverage: float = 1.0
+    score: float = 2.0
+    lead: float = 1.0
+
+    def probability(self, signals: Signals) -> float:
+        """How likely it is that anything found answers, in [0, 1]."""
+        return logistic(
+            self.bias
+            + self.similarity * signals.similarity
+            + self.words * signals.words
+            + self.coverage * signals.coverage
+            + self.score * signals.score
+            + self.lead * signals.lead
+        )
+
+
+def logistic(value: float) -> float:
+    """1 / (1 + exp(-value)), for any value."""
+    return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))
+
+
+def kept(scores: Sequence[float], *, least_share: float, widest_gap: float) -> int:
+    """How many of the scores, best first, stand close enough to the best.
+
+    Each at least `least_share` of the best, and none after a fall of more than `widest_gap` from one to the
+    next. 0 and 1 keep all; the best itself always stays.
+    """
+    for place in range(1, len(scores)):
+        fell = scores[place - 1] - scores[place]
+        if scores[place] < least_share * scores[0] or fell > widest_gap:
+            return place
+    return len(scores)
