@@ -221,8 +221,8 @@ def day_first(said: Said, at: int, stance: Stance) -> Found | None:
     number, after = said.number(at, digits=2), at + 1
     ordinal = _is_ordinal(said, after)
     after += ordinal + (said.lower(after + ordinal) == "of")
-    name = said.lower(after)
-    if number is None or name not in MONTHS or said.glued(after):
+    name = "" if said.glued(after) else said.lower(after)
+    if number is None or name not in MONTHS:
         return None
     end = _after_month(said, after)
     dated = _dated(said, end, (MONTHS[name], number), stance)

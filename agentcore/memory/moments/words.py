@@ -44,7 +44,7 @@ PREPOSITIONS = MONTH_PREPOSITIONS | word_set("last next over at on for this past
 _COMING = re.compile(
     r"\b(?:will|won't|shall|gonna|upcoming|tomorrow|planning|plans? to|plan for|hope to|hoping to"
     r"|looking forward|can't wait|due|deadline|scheduled|expires?|do (?:i|we) have|must|have to|has to"
-    r"|needs? to|(?:next|coming) \w+|(?<!was )(?<!were )going to|\w+'ll"
+    r"|needs? to|(?:is|are) (?:on|in)|(?:next|coming) \w+|(?<!was )(?<!were )going to|\w+'ll"
     r"|(?:am|are|is|i'm|we're|they're|you're|he's|she's) (?:not |also |all )?"
     r"(?!amaz|interest|excit|bor|char)\w+ing)\b",
     re.IGNORECASE,
