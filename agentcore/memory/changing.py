@@ -26,6 +26,8 @@ _KEPT = (
     "entity_keys",
     "facts",
     "keywords",
+    "event_from",
+    "event_to",
     "tags",
     "metadata",
     "relevance_score",
@@ -83,7 +85,7 @@ class Updating:
             check_length(content, "updates.context")
         if content is None or content == row["content"]:
             return {}
-        arguments = self._caller.agent_id, content, row["speaker"], self._parts.count_tokens
+        arguments = self._caller.agent_id, content, row["speaker"], self._parts.count_tokens, row["timestamp"]
         if is_long_work(len(content)):
             columns, text = await asyncio.to_thread(text_columns, *arguments)
         else:

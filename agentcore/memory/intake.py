@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from agentcore.errors import InvalidParams
 from agentcore.memory.encoding import action_outcomes, encode, interaction_text
 from agentcore.memory.lexical import term_keys
 from agentcore.memory.models import MAX_TEXT_CHARS, Interaction, Link, MemoryType
+from agentcore.memory.moments import mentioned
 from agentcore.memory.params import StoreParams
 from agentcore.memory.rejection import rejection
 
@@ -55,12 +56,15 @@ def draft(
     content = (params.content or "") if interaction is None else _said(interaction)
     check_length(content, "content" if interaction is None else "interaction")
     scope = _scope(params, interaction)
-    derived, embedding_text = text_columns(source.agent_id, content, scope["speaker"], count_tokens)
+    timestamp = scope["timestamp"] or now
+    derived, embedding_text = text_columns(
+        source.agent_id, content, scope["speaker"], count_tokens, timestamp
+    )
     columns = {
         **derived,
         **scope,
         "content": content,
-        "timestamp": scope["timestamp"] or now,
+        "timestamp": timestamp,
         "ttl_seconds": _ttl_seconds(params, working_ttl_seconds),
         "memory_type": (params.memory_type or MemoryType.EPISODIC).value,
         "relevance_score": DEFAULT_IMPORTANCE if params.importance is None else params.importance,
@@ -73,10 +77,16 @@ def draft(
 
 
 def text_columns(
-    agent_id: str, content: str, speaker: str | None, count_tokens: Callable[[str], int]
+    agent_id: str,
+    content: str,
+    speaker: str | None,
+    count_tokens: Callable[[str], int],
+    timestamp: datetime,
 ) -> tuple[dict[str, Any], str]:
-    """The columns that follow from the text, and the text to embed."""
+    """The columns that follow from the text, said at `timestamp`, and the text to embed."""
     encoded = encode(content, speaker=speaker)
+    # Days are those of UTC, whichever zone the database tells a stored time in.
+    event_from, event_to = mentioned(content, timestamp.astimezone(UTC)) or (None, None)
     indexed = f"{speaker} {content}" if speaker else content
     return {
         "summary": encoded.summary,
@@ -84,6 +94,8 @@ def text_columns(
         "entity_keys": [entity.casefold() for entity in encoded.entities],
         "facts": encoded.facts,
         "keywords": encoded.keywords,
+        "event_from": event_from,
+        "event_to": event_to,
         "content_hash": bytes.fromhex(encoded.content_hash),
         "term_keys": term_keys(agent_id, indexed),
         "token_count": count_tokens(content),

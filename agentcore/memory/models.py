@@ -196,6 +196,10 @@ class MemoryRecord(Strict):
     relevance_score: float = 0.5
     pinned: bool = False
     expires_at: datetime | None = None
+    event_from: datetime | None = Field(
+        None, description="Where the time its words speak of begins; null where they name none."
+    )
+    event_to: datetime | None = Field(None, description="Where that time ends, not included.")
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     superseded_by: UUID | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,20 @@ async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent) -
     assert "memory_links_by_target" in text
     assert "Seq Scan on memories" not in text
     assert "Seq Scan on memory_links" not in text
+
+
+async def test_a_span_of_time_goes_through_its_index(filled: Agent) -> None:
+    await filled.store("We moved in May 2023.")
+    statement = sql.SQL(
+        "SELECT memory_id FROM memories m WHERE m.agent_id = %(agent_id)s AND m.event_from < %(end)s "
+        "AND m.event_to > %(start)s AND memory_matches(m, '{}')"
+    )
+    text = await plan(
+        filled, statement, start=datetime(2023, 5, 1, tzinfo=UTC), end=datetime(2023, 6, 1, tzinfo=UTC)
+    )
+    assert "event_to" in text.split("Index Cond")[1]
+    assert "event_from" in text.split("Index Cond")[1].splitlines()[0]
+    assert "Seq Scan" not in text
 
 
 async def test_an_exact_search_reads_the_agents_rows_alone(filled: Agent) -> None:
