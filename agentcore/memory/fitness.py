@@ -1,4 +1,4 @@
-"""Whether anything found fits what was asked: a calibrated estimate, and how far below the best is too far. Pure."""
+"""Whether anything found fits what was asked, by a calibrated estimate, and how far below the best is too far."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentcore.errors import DependencyUnavailable, InvalidParams
+from agentcore.memory import moments
 from agentcore.memory.api import Caller
 from agentcore.memory.models import Dropped, MemorySummary, Receipt
 from agentcore.memory.params import ContextParams, RetrieveParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query import complete, weighed
-from agentcore.memory.retrieval import MatchScale, Question, Ranked, rank
+from agentcore.memory.retrieval import MatchScale, Question, Ranked, Span, rank
 from agentcore.memory.text import words
 from agentcore.memory.vector_store import Found, SearchRequest
 from agentcore.memory.wording import Wording, search_words
@@ -25,6 +27,7 @@ from agentcore.telemetry import Steps
 
 WORDS_ONLY = "embedding: the embedder does not answer; searched by words alone"
 
+_WHEN = re.compile(r"^(?:when|how long|what (?:date|day|month|year|time))\b|\bwhen\b", re.IGNORECASE)
 NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
 
 
@@ -62,9 +65,10 @@ class Search:
         """The `k` best memories. Raises InvalidParams (a vector of another length), DependencyUnavailable."""
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text = complete(self._params.query, self._params.history)
+        windows = [(each.start, each.end) for each in moments.windows(text, now)]
         vectors, wording = await asyncio.gather(self._vectors([text]), self._words(text))
         request = SearchRequest(
-            self._conditions, vectors, self._parts.vector_model, wording.bm25, wording.hits
+            self._conditions, vectors, self._parts.vector_model, wording.bm25, wording.hits, windows
         )
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)
@@ -74,18 +78,22 @@ class Search:
                 found.ties,
                 found.neighbours,
                 weighed(self._params.query, self._parts.policy.weights),
-                self._question(now, found, wording),
+                self._question(now, windows, found, wording),
                 k,
             )
         with self._steps("fetch"):
             memories = await self._read(ranking.ranked)
         return SearchResult(memories, self._receipt(found, list(ranking.dropped), text, wording))
 
-    def _question(self, now: datetime, found: Found, wording: Wording) -> Question:
+    def _question(
+        self, now: datetime, windows: Sequence[Span], found: Found, wording: Wording
+    ) -> Question:
         return Question(
             now=now,
             scale=MatchScale(_full_match(wording, found), wording.bm25.weigh(wording.keys)),
             words=frozenset(words(self._params.query)),
+            windows=windows,
+            seeks_time=bool(_WHEN.search(self._params.query)),
             min_score=self._params.min_score,
             with_vectors=found.mode != "words",
         )

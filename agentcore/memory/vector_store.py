@@ -19,7 +19,7 @@ from psycopg.types.json import Jsonb
 
 from agentcore.database import Database, Row, Statement, query, shaped_query
 from agentcore.memory.lexical import Bm25, LexicalStatistics
-from agentcore.memory.retrieval import Candidate, Tie
+from agentcore.memory.retrieval import Candidate, Span, Tie
 
 Conditions = Mapping[str, Any]
 
@@ -56,6 +56,8 @@ class SearchLimits:
     lexical_candidates: int = 90
     leading_candidates: int = 20
     link_candidates: int = 20
+    temporal_candidates: int = 40
+    temporal_rows: int = 1_000
 
 
 @dataclass(frozen=True)
@@ -68,13 +70,15 @@ class WordHits:
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """What is searched: the filters, the vectors (a row each, or none), their model, what the words found."""
+    """What is searched: the filters, the vectors (a row each, or none), their model, what the words found, and
+    the times asked for."""
 
     conditions: Conditions
     vectors: NDArray[Any] | None
     model: str | None
     bm25: Bm25
     words: WordHits
+    windows: Sequence[Span] = ()
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,7 @@ class PgVectorStore:
         self._database = database
         self._limits = limits
         self._dimensions = sql.Literal(dimensions)
-        self._statements: dict[tuple[str, bool, bool], sql.Composed] = {}
+        self._statements: dict[tuple[str, bool, bool, bool], sql.Composed] = {}
 
     async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics:
         """The agent's size and in how many of its memories each term stands."""
@@ -162,12 +166,17 @@ class PgVectorStore:
             "link_limit": limits.link_candidates,
             "lexical_ids": list(request.words.memory_ids),
             "foremost_lexical_ids": list(request.words.memory_ids[: limits.leading_candidates]),
+            "window_starts": [start for start, _ in request.windows],
+            "window_ends": [end for _, end in request.windows],
+            "window_rows": limits.temporal_rows,
+            "temporal_limit": limits.temporal_candidates,
         }
         vectors = [] if request.vectors is None else [HalfVector(each) for each in request.vectors]
         values.update(vector=next(iter(vectors), None), vectors=vectors)
         # Where words find memories, but none in a session, nothing stands beside anything.
         in_sessions = bool(request.words.sessions) or not request.words.memory_ids
-        statements: list[Statement] = [(self._statement(mode, len(vectors) > 1, in_sessions), values)]
+        statement = self._statement(mode, len(vectors) > 1, in_sessions, bool(request.windows))
+        statements: list[Statement] = [(statement, values)]
         if mode == "indexed":
             filtered = bool(set(request.conditions) - {"current"})
             statements.insert(0, _index_settings(request.bm25.statistics.memory_count, filtered=filtered))
@@ -180,15 +189,19 @@ class PgVectorStore:
             mode,
         )
 
-    def _statement(self, mode: str, several: bool, in_sessions: bool) -> sql.Composed:
+    def _statement(self, mode: str, several: bool, in_sessions: bool, timely: bool) -> sql.Composed:
         """The `candidates` statement of this shape, made once."""
-        shape = (mode, several, in_sessions)
+        shape = (mode, several, in_sessions, timely)
         if shape not in self._statements:
+            distance = query("distance_to_nearest" if several else "distance_to_one")
             self._statements[shape] = shaped_query(
                 "candidates",
                 nearest=self._nearest(mode, several),
-                distance=query("distance_to_nearest" if several else "distance_to_one"),
+                distance=distance,
                 beside=query("beside_foremost" if in_sessions else "beside_none"),
+                timely=shaped_query("temporal_arm", distance=distance)
+                if timely
+                else query("temporal_arm_none"),
             )
         return self._statements[shape]
 
@@ -244,6 +257,9 @@ def _counts(rows: Sequence[Row], request: SearchRequest) -> dict[str, int]:
     if request.vectors is not None:
         counts["vector"] = sum(row["is_near"] for row in rows)
     more = [row for row in rows if not row["is_near"] and row["memory_id"] not in lexical]
+    if request.windows:
+        counts["temporal"] = sum(row["is_timely"] for row in rows)
+        more = [row for row in more if not row["is_timely"]]
     counts["links"] = sum(row["is_linked"] for row in more)
     counts["neighbours"] = len(more) - counts["links"]
     return counts
@@ -262,6 +278,7 @@ def _candidate(row: Row, request: SearchRequest) -> Candidate:
         last_accessed=row["last_accessed"],
         text=(bytes(row["content_hash"]), row["speaker"], row["user_id"], row["namespace"]),
         asks=row["asks"],
+        event=None if row["event_from"] is None else (row["event_from"], row["event_to"]),
     )
 
 

@@ -7,7 +7,7 @@ the first let long memories win. Safe while an old version runs: both stay; a la
 from agentcore.migration import run_sql
 
 revision = "0004"
-down_revision = "0002"
+down_revision = "0003"
 branch_labels = None
 depends_on = None
 

@@ -93,6 +93,7 @@ async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent) -
             "candidates",
             nearest=query("vector_arm_none"),
             beside=query("beside_foremost"),
+            timely=query("temporal_arm_none"),
             distance=query("distance_to_one"),
         ),
         model=None,

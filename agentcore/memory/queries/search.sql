@@ -72,6 +72,34 @@ SELECT f.memory_id AS found_id, near.memory_id
 -- No session is known.
 SELECT NULL::uuid AS found_id, NULL::uuid AS memory_id WHERE false;
 
+-- name: temporal_arm
+-- Memories that speak of one of these times, or were said in one, those first that are nearest to what is asked; of
+-- a long time the latest are compared.
+SELECT m.memory_id FROM memories m
+ WHERE m.agent_id = %(agent_id)s
+   AND m.memory_id IN (
+       SELECT found.memory_id
+         FROM unnest(%(window_starts)s::timestamptz[], %(window_ends)s::timestamptz[]) AS span (starts_at, ends_at)
+        CROSS JOIN LATERAL (
+              (SELECT said.memory_id FROM memories said
+                WHERE said.agent_id = %(agent_id)s
+                  AND said.timestamp >= span.starts_at AND said.timestamp < span.ends_at
+                  AND memory_matches(said, %(filter)s)
+                ORDER BY said.timestamp DESC LIMIT %(window_rows)s)
+               UNION ALL
+              (SELECT told.memory_id FROM memories told
+                WHERE told.agent_id = %(agent_id)s
+                  AND told.event_to > span.starts_at AND told.event_from < span.ends_at
+                  AND memory_matches(told, %(filter)s)
+                ORDER BY told.event_to DESC LIMIT %(window_rows)s)
+              ) AS found)
+ ORDER BY {distance} NULLS LAST, m.timestamp DESC
+ LIMIT %(temporal_limit)s;
+
+-- name: temporal_arm_none
+-- No time is asked for.
+SELECT NULL::uuid AS memory_id WHERE false;
+
 -- name: vector_arm_none
 -- There is no vector to compare with.
 SELECT NULL::uuid AS memory_id WHERE false;
@@ -86,8 +114,8 @@ SELECT NULL::uuid AS memory_id WHERE false;
 
 -- name: candidates
 -- Everything ranking needs to know of what the arms found: the nearest by one of the vector arms, the lexical
--- arm's, what the foremost of both are tied to, the strongest ties first, and what stands beside them in their
--- sessions. Filters hold for all.
+-- arm's, what the foremost of both are tied to, the strongest ties first, what stands beside them in their
+-- sessions, and what belongs to the times asked for. Filters hold for all.
 WITH nearest AS MATERIALIZED ({nearest}),
      foremost AS MATERIALIZED (
          SELECT unnest(%(foremost_lexical_ids)s::uuid[]) AS memory_id
@@ -104,11 +132,13 @@ WITH nearest AS MATERIALIZED ({nearest}),
           ORDER BY l.weight DESC LIMIT %(link_limit)s
      ),
      beside AS MATERIALIZED ({beside}),
+     timely AS MATERIALIZED ({timely}),
      found AS MATERIALIZED (
          SELECT unnest(%(lexical_ids)s::uuid[]) AS memory_id
           UNION SELECT memory_id FROM nearest
           UNION SELECT memory_id FROM linked
           UNION SELECT memory_id FROM beside
+          UNION SELECT memory_id FROM timely
      ),
      ties AS MATERIALIZED (
          SELECT l.source_id, array_agg(l.target_id) AS target_ids, array_agg(l.weight) AS weights
@@ -121,9 +151,11 @@ SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevanc
        m.term_keys, m.content_hash, m.speaker, m.user_id, m.namespace, m.session_id,
        CASE WHEN m.embedding_model = %(model)s THEN 1 - {distance} END AS similarity,
        m.token_count < 400 AND position('?' IN right(m.content, 80)) > 0 AS asks,
+       m.event_from, m.event_to,
        coalesce(u.access_count, 0) AS access_count, u.last_accessed,
        m.memory_id = ANY (ARRAY(SELECT memory_id FROM nearest)) AS is_near,
        m.memory_id = ANY (ARRAY(SELECT memory_id FROM linked)) AS is_linked,
+       m.memory_id = ANY (ARRAY(SELECT memory_id FROM timely)) AS is_timely,
        ties.target_ids, ties.weights,
        ARRAY(SELECT b.found_id FROM beside b WHERE b.memory_id = m.memory_id) AS beside_ids
   FROM memories m
