@@ -1,0 +1,129 @@
+"""How hard ac2.jsonl.gz is: BM25 alone and all-MiniLM-L6-v2 alone, by category, as a Markdown table.
+
+Usage: baselines.py. It knows nothing of the product's ranking, so that the set is judged apart from it. With
+`--show ID` it prints a query, what is relevant, and the first ten of both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gzip
+import json
+import math
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentcore.memory.embeddings import EmbedderOptions
+from agentcore.memory.lexical import terms
+from agentcore.providers.minilm import DIMENSIONS, MODEL_NAME, MiniLmEmbedder
+
+SET = Path(__file__).resolve().parent.parent / "ac2.jsonl.gz"
+K1, B = 1.2, 0.75
+K = 5
+ALONE = ("BM25", "dense")
+
+Table = Mapping[str, Any]
+Scores = NDArray[np.float64]
+
+
+def conversations() -> list[Table]:
+    """Every agent of the set."""
+    with gzip.open(SET, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def bm25(texts: Sequence[str], queries: Sequence[str]) -> Scores:
+    """A row a query: Robertson's formula with its usual constants, over stemmed words."""
+    counts = [Counter(terms(text)) for text in texts]
+    lengths = np.array([count.total() for count in counts], dtype=float)
+    shrink = K1 * (1 - B + B * lengths / lengths.mean())
+    scores = np.zeros((len(queries), len(texts)))
+    for row, query in enumerate(queries):
+        for term in set(terms(query)):
+            frequency = np.array([count[term] for count in counts], dtype=float)
+            found = np.count_nonzero(frequency)
+            idf = math.log(1 + (len(texts) - found + 0.5) / (found + 0.5))
+            scores[row] += idf * frequency * (K1 + 1) / (frequency + shrink)
+    return scores
+
+
+async def cosine(embedder: MiniLmEmbedder, texts: Sequence[str], queries: Sequence[str]) -> Scores:
+    """A row a query."""
+    documents = np.asarray(await embedder.embed(texts, "document"), dtype=float)
+    return np.asarray(await embedder.embed(queries, "query"), dtype=float) @ documents.T
+
+
+async def rankings(directory: Path) -> list[tuple[Table, Table, Mapping[str, list[str]]]]:
+    """Each query with its conversation and the ids in the order of each ranking. The directory is scratch."""
+    ranked = []
+    embedder = MiniLmEmbedder(
+        EmbedderOptions(model_name=MODEL_NAME, dimensions=DIMENSIONS, cache_directory=directory))
+    await embedder.open()
+    for conversation in conversations():
+        ids = [memory["id"] for memory in conversation["memories"]]
+        texts = [memory["text"] for memory in conversation["memories"]]
+        asked = [query["text"] for query in conversation["queries"]]
+        scores = dict(zip(ALONE, (bm25(texts, asked), await cosine(embedder, texts, asked)), strict=True))
+        for row, query in enumerate(conversation["queries"]):
+            order = {name: [ids[each] for each in np.argsort(-score[row], kind="stable")]
+                     for name, score in scores.items()}
+            ranked.append((conversation, query, order))
+    await embedder.close()
+    return ranked
+
+
+def table(ranked: Sequence[tuple[Table, Table, Mapping[str, list[str]]]]) -> str:
+    """P@5 as a share of the best that the labels allow, and hit@3, by category."""
+    shares: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    for _, query, order in ranked:
+        relevant = set(query["relevant_ids"])
+        for name in ALONE if relevant else ():
+            share = len(relevant & set(order[name][:K])) / min(K, len(relevant))
+            hit = float(bool(relevant & set(order[name][:3])))
+            for category in (query["category"], "all"):
+                shares[category][name].append((share, hit))
+    rows = ["| Category | Queries | BM25 P@5 of best | hit@3 | dense P@5 of best | hit@3 |", "|---|---|---|---|---|---|"]
+    for category in sorted(shares, key=lambda each: (each == "all", each)):
+        figures = [f"{100 * value:.1f}" for name in ALONE for value in np.mean(shares[category][name], axis=0)]
+        rows.append(f"| {category} | {len(shares[category]['BM25'])} | {' | '.join(figures)} |")
+    return "\n".join(rows)
+
+
+def shown(conversation: Table, query: Table, order: Mapping[str, list[str]]) -> str:
+    """One query to be read by eye; `*` marks the relevant."""
+    memories = {memory["id"]: memory for memory in conversation["memories"]}
+
+    def line(each: str) -> str:
+        mark = "*" if each in query["relevant_ids"] else " "
+        said = memories[each]["text"].replace("\n", " // ")
+        return f"  {mark} {each} {memories[each]['timestamp'][:10]} {memories[each]['speaker']}: {said}"
+
+    parts = [f"{query['id']} {query['category']} {query['asked_at'][:10]}: {query['text']}"]
+    for name, ids in (("relevant", query["relevant_ids"]), *((name, order[name][:10]) for name in ALONE)):
+        parts += [f" {name}", *map(line, ids)]
+    return "\n".join(parts)
+
+
+def main() -> None:
+    """The table, or the queries asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--show", nargs="+", default=[], metavar="ID")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        ranked = asyncio.run(rankings(Path(directory)))
+    if not options.show:
+        print(table(ranked))
+    for conversation, query, order in ranked:
+        if query["id"] in options.show:
+            print(shown(conversation, query, order), end="\n\n")
+
+
+if __name__ == "__main__":
+    main()
