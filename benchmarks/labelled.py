@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-BATCH = 250
+BATCH = 100
 OWN_SETS = Path(__file__).parent / "data"
 SCOPE = ("speaker", "session_id", "task_id", "user_id", "namespace", "tags")
 Row = dict[str, Any]
@@ -84,19 +84,15 @@ def stored_form(memory: Row) -> Row:
         body: Row = {"interaction": {**memory["interaction"], "timestamp": moment(memory["timestamp"])}}
     else:
         body = {"content": memory["text"], "timestamp": moment(memory["timestamp"])}
-    return {**given, **body, "external_id": memory["id"], "force": True}
+    return {**given, **body, "external_id": memory["id"], "idempotency_key": memory["id"], "force": True}
 
 
 async def remember(call: Call, conversation: Conversation, advance: Callable[[int], None]) -> None:
-    """Store a conversation whose memories are not there yet; `advance` hears how many more are."""
+    """Store the memories of a conversation that are not there yet; `advance` hears how many more are."""
     there = (await call(conversation.agent_id, "memory.count", {}))["count"]
     if there == len(conversation.memories):
         advance(there)
         return
-    if there:
-        raise SystemExit(
-            f"{conversation.agent_id} holds {there} memories of another filling: take a fresh home"
-        )
     for start in range(0, len(conversation.memories), BATCH):
         items = [stored_form(each) for each in conversation.memories[start : start + BATCH]]
         answer = await call(conversation.agent_id, "memory.store_batch", {"items": items})

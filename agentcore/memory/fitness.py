@@ -1,4 +1,4 @@
-"""Whether anything found fits what was asked, by a calibrated estimate, and how far below the best is too far."""
+"""Whether anything found fits what was asked: a calibrated estimate, and what is too far below the best."""
 
 from __future__ import annotations
 
@@ -51,14 +51,23 @@ def logistic(value: float) -> float:
     return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))
 
 
-def kept(scores: Sequence[float], *, least_share: float, widest_gap: float) -> int:
-    """How many of the scores, best first, stand close enough to the best.
+@dataclass(frozen=True)
+class CutOffs:
+    """When a search is silent, and which of its findings are too far below the best.
 
-    Each at least `least_share` of the best, and none after a fall of more than `widest_gap` from one to the
-    next. 0 and 1 keep all; the best itself always stays.
+    Nothing is given where the probability that anything answers is below `min_fit`. Of the rest each needs
+    `least_share` of the best score, and none stands after a fall of more than `widest_gap` from one to the
+    next. 0, 0 and 1 leave out nothing.
     """
-    for place in range(1, len(scores)):
-        fell = scores[place - 1] - scores[place]
-        if scores[place] < least_share * scores[0] or fell > widest_gap:
-            return place
-    return len(scores)
+
+    min_fit: float = 0.0
+    least_share: float = 0.0
+    widest_gap: float = 1.0
+
+    def kept(self, scores: Sequence[float]) -> int:
+        """How many of the scores, best first, stay; the best itself always does."""
+        for place in range(1, len(scores)):
+            fell = scores[place - 1] - scores[place]
+            if scores[place] < self.least_share * scores[0] or fell > self.widest_gap:
+                return place
+        return len(scores)

@@ -106,7 +106,8 @@ class MemoryManager(MemoryApi):
 
     async def retrieve(self, params: RetrieveParams) -> RetrieveResult:
         steps = self._parts.steps()
-        found = await Search(self._parts, self._caller, params, params.conditions(), steps).run(params.k)
+        search = Search(self._parts, self._caller, params, params.conditions(), steps)
+        found = await search.run(params.k, self._parts.policy.retrieve_cut_offs)
         given = [memory.memory_id for memory in found.memories]
         self._parts.accesses.note(self._caller.agent_id, given, self._parts.clock())
         return RetrieveResult(memories=found.memories, receipt=found.receipt)

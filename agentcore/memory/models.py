@@ -261,6 +261,9 @@ class Receipt(Strict):
     searched: dict[str, Any] = Field(default_factory=dict, description="What was searched, and how.")
     candidates: dict[str, int] = Field(default_factory=dict, description="Candidates by arm.")
     dropped: list[Dropped] = Field(default_factory=list)
+    fit: float | None = Field(
+        None, description="How likely it is that anything found answers the query, 0 to 1, of a search."
+    )
     degraded: list[str] = Field(
         default_factory=list, description="Parts that did not answer, and what was done."
     )

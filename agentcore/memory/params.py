@@ -147,6 +147,9 @@ class RetrieveParams(Filters):
     query: Query
     k: Annotated[int, Field(strict=True, ge=1, le=MAX_K)] = Field(5, description="How many memories at most.")
     min_score: Share | None = Field(None, description="The least similarity (cosine) of a memory.")
+    min_fit: Share | None = Field(
+        None, description="Below this probability that anything found answers, nothing is given; 0 if absent."
+    )
     asked_at: Moment | None = Field(None, description="The time 'now' of the question.")
     history: Annotated[list[Turn], Field(max_length=64)] = Field(
         default_factory=list, description="Earlier turns, oldest first: they complete a vague query."
@@ -170,6 +173,9 @@ class ContextParams(Filters):
     task_id: Identifier | None = Field(None, description="The task whose working memory comes first.")
     max_tokens: Annotated[int, Field(strict=True, ge=1, le=MAX_CONTEXT_TOKENS)] = 2_000
     min_score: Share | None = None
+    min_fit: Share | None = Field(
+        None, description="As for memory.retrieve, but with a bound where absent: docs/concepts.md."
+    )
     asked_at: Moment | None = None
     history: Annotated[list[Turn], Field(max_length=64)] = Field(default_factory=list)
     as_of: Moment | None = None

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from agentcore.memory.archival import Archive
 from agentcore.memory.embeddings import Embedder
+from agentcore.memory.fitness import CutOffs
 from agentcore.memory.scoring import RetrievalWeights
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.vector_store import SearchLimits, VectorStore
@@ -28,6 +29,8 @@ class MemoryPolicy:
     idempotency_ttl_seconds: int = 7 * 86_400
     embedding_dimensions: int = 384
     weights: RetrievalWeights = field(default_factory=RetrievalWeights)
+    retrieve_cut_offs: CutOffs = field(default_factory=CutOffs)
+    context_cut_offs: CutOffs = field(default_factory=CutOffs)
     limits: SearchLimits = field(default_factory=SearchLimits)
 
 

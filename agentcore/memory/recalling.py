@@ -107,7 +107,8 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
         with steps("working"):
             working = await working_memory(parts, caller, params.task_id, matching, degraded)
     k = min(MAX_MEMORIES, max(MIN_MEMORIES, params.max_tokens // TOKENS_A_MEMORY))
-    found = await Search(parts, caller, params, conditions, steps).run(k)
+    search = Search(parts, caller, params, conditions, steps)
+    found = await search.run(k, parts.policy.context_cut_offs)
     with steps("format"):
         built = await _built(_entries(working, found.memories), params.max_tokens, parts.count_tokens)
     used = [line.entry.memory_id for line in built.lines]

@@ -11,6 +11,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from agentcore.memory.fitness import CutOffs, FitModel, Signals
 from agentcore.memory.models import Dropped, ScoreTerm
 from agentcore.memory.scoring import (
     RetrievalWeights,
@@ -30,6 +31,8 @@ TERMS = (
     "similarity", "words", "session", "neighbours", "speaker", "time", "recency", "frequency", "importance",
     "links",
 )
+TENTH = 9
+KEEP_ALL = CutOffs()
 _COLUMN = {name: number for number, name in enumerate(TERMS)}
 
 Span = tuple[datetime, datetime]
@@ -71,10 +74,14 @@ class Tie:
 
 @dataclass(frozen=True)
 class MatchScale:
-    """What counts as a full match: a BM25 score, and the idf of all of the query's terms together."""
+    """What counts as a full match: a BM25 score, and the idf of all of the query's terms together.
+
+    `query_words` is the BM25 score of a text made of the query alone.
+    """
 
     words: float
     session_words: float
+    query_words: float
 
 
 @dataclass(frozen=True)
@@ -107,9 +114,14 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The best first, and what was left out."""
+    """The best first, what was left out, and how likely it is that anything of it answers.
+
+    `signals` are what that estimate was made of.
+    """
 
     ranked: Sequence[Ranked]
+    signals: Signals
+    fit: float
     dropped: Sequence[Dropped] = field(default_factory=tuple)
 
 
@@ -120,6 +132,7 @@ def rank(
     weights: RetrievalWeights,
     question: Question,
     k: int,
+    cut_offs: CutOffs = KEEP_ALL,
 ) -> Ranking:
     """The `k` best candidates, best first; equal scores stand newest first, then by id."""
     dropped: Counter[str] = Counter()
@@ -137,8 +150,9 @@ def rank(
         range(len(unique)),
         key=lambda place: (-scores[place], -unique[place].timestamp.timestamp(), unique[place].memory_id),
     )
-    if len(unique) > k:
-        dropped["beyond_k"] = len(unique) - k
+    signals = _signals(unique, [float(scores[place]) for place in order], question.scale)
+    fit = weights.fit.probability(signals)
+    order = _cut(order, scores, k, 1.0 if not unique else fit, cut_offs, dropped)
     ranked = [
         Ranked(
             unique[place].memory_id,
@@ -146,9 +160,10 @@ def rank(
             unique[place].similarity,
             _terms(values[place], shares),
         )
-        for place in order[:k]
+        for place in order
     ]
-    return Ranking(ranked, [Dropped(reason=reason, count=count) for reason, count in sorted(dropped.items())])
+    left_out = [Dropped(reason=reason, count=count) for reason, count in sorted(dropped.items())]
+    return Ranking(ranked, signals, fit, left_out)
 
 
 def _similar_enough(
@@ -281,6 +296,35 @@ def _add_neighbours(
         before = weights.before_answer if asked else weights.before_statement
         column[second] = max(column[second], after * tie.weight * matches[first])
         column[first] = max(column[first], before * tie.weight * matches[second])
+
+
+def _signals(candidates: Sequence[Candidate], scores: Sequence[float], scale: MatchScale) -> Signals:
+    """What the best look like; `scores` are in order, the best first."""
+    if not candidates:
+        return Signals(0.0, 0.0, 0.0, 0.0, 0.0)
+    return Signals(
+        similarity=max(positive_cosine(each.similarity) for each in candidates),
+        words=_share_of(max(each.words for each in candidates), scale.query_words),
+        coverage=_share_of(max(each.session_words for each in candidates), scale.session_words),
+        score=scores[0],
+        lead=scores[0] - scores[min(TENTH, len(scores) - 1)],
+    )
+
+
+def _cut(
+    order: list[int], scores: Values, k: int, fit: float, cut_offs: CutOffs, dropped: Counter[str]
+) -> list[int]:
+    """The places that are given: none where nothing fits, else the `k` best that are near enough the best."""
+    if fit < cut_offs.min_fit:
+        dropped["nothing_fits"] = len(order)
+        return []
+    near = cut_offs.kept([float(scores[place]) for place in order])
+    if near < min(k, len(order)):
+        dropped["far_below_the_best"] = len(order) - near
+        return order[:near]
+    if len(order) > k:
+        dropped["beyond_k"] = len(order) - k
+    return order[:k]
 
 
 def _terms(values: Values, shares: Values) -> dict[str, ScoreTerm]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+
+from agentcore.memory.fitness import FitModel
 
 DAY_SECONDS = 86_400.0
 FREQUENT_ACCESSES = 100
@@ -39,6 +41,7 @@ class RetrievalWeights:
     before_statement: float = 0.55
     recency_half_life_days: float = 30.0
     frequency_half_life_days: float = 30.0
+    fit: FitModel = field(default_factory=FitModel)
 
 
 def half_life_decay(age_seconds: float, half_life_days: float) -> float:

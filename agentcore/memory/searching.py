@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from agentcore.errors import DependencyUnavailable, InvalidParams
 from agentcore.memory import moments
 from agentcore.memory.api import Caller
-from agentcore.memory.models import Dropped, MemorySummary, Receipt
+from agentcore.memory.fitness import CutOffs
+from agentcore.memory.models import MemorySummary, Receipt
 from agentcore.memory.params import ContextParams, RetrieveParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query import complete, weighed
-from agentcore.memory.retrieval import MatchScale, Question, Ranked, Span, rank
+from agentcore.memory.retrieval import MatchScale, Question, Ranked, Ranking, Span, rank
 from agentcore.memory.text import words
 from agentcore.memory.vector_store import Found, SearchRequest
 from agentcore.memory.wording import Wording, search_words
@@ -61,7 +62,7 @@ class Search:
         else:
             self._conditions["as_of"] = params.as_of.isoformat()
 
-    async def run(self, k: int) -> SearchResult:
+    async def run(self, k: int, cut_offs: CutOffs) -> SearchResult:
         """The `k` best memories. Raises InvalidParams (a vector of another length), DependencyUnavailable."""
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text = complete(self._params.query, self._params.history)
@@ -80,17 +81,23 @@ class Search:
                 weighed(self._params.query, self._parts.policy.weights),
                 self._question(now, windows, found, wording),
                 k,
+                self._wanted(cut_offs),
             )
         with self._steps("fetch"):
             memories = await self._read(ranking.ranked)
-        return SearchResult(memories, self._receipt(found, list(ranking.dropped), text, wording))
+        return SearchResult(memories, self._receipt(found, ranking, text, wording))
+
+    def _wanted(self, cut_offs: CutOffs) -> CutOffs:
+        """The caller's own bound, where one is given."""
+        given = self._params.min_fit
+        return cut_offs if given is None else replace(cut_offs, min_fit=given)
 
     def _question(
         self, now: datetime, windows: Sequence[Span], found: Found, wording: Wording
     ) -> Question:
         return Question(
             now=now,
-            scale=MatchScale(_full_match(wording, found), wording.bm25.weigh(wording.keys)),
+            scale=_full_match(wording, found),
             words=frozenset(words(self._params.query)),
             windows=windows,
             seeks_time=bool(_WHEN.search(self._params.query)),
@@ -143,7 +150,7 @@ class Search:
             if each.memory_id in summaries
         ]
 
-    def _receipt(self, found: Found, dropped: list[Dropped], text: str, wording: Wording) -> Receipt:
+    def _receipt(self, found: Found, ranking: Ranking, text: str, wording: Wording) -> Receipt:
         searched: dict[str, Any] = {
             "arms": sorted(found.counts),
             "vectors": found.mode,
@@ -151,19 +158,23 @@ class Search:
         }
         if text != self._params.query:
             searched["completed_from_history"] = True
+        if self._params.explain:
+            searched["signals"] = asdict(ranking.signals)
         if wording.corrected:
             searched["corrected"] = dict(wording.corrected)
         return Receipt(
             searched=searched,
             candidates=dict(found.counts),
-            dropped=dropped,
+            dropped=list(ranking.dropped),
+            fit=round(ranking.fit, 3),
             degraded=self._degraded,
             timings_ms=self._steps.timings_ms,
         )
 
 
-def _full_match(wording: Wording, found: Found) -> float:
-    """The BM25 score that counts as a full match: the best one found, but no less than half of what a text
+def _full_match(wording: Wording, found: Found) -> MatchScale:
+    """The BM25 score that counts as a full match is the best one found, but no less than half of what a text
     made of the query alone would have, so that one common word in common is no match."""
+    alone = wording.bm25(wording.keys)
     best = max((candidate.words for candidate in found.candidates), default=0.0)
-    return max(best, 0.5 * wording.bm25(wording.keys))
+    return MatchScale(max(best, 0.5 * alone), wording.bm25.weigh(wording.keys), alone)

@@ -16,7 +16,7 @@ from agentcore.memory.retrieval import Candidate, MatchScale, Question, Tie, ran
 from agentcore.memory.scoring import RetrievalWeights
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
-ASKED = Question(NOW, MatchScale(words=20.0, session_words=20.0))
+ASKED = Question(NOW, MatchScale(words=20.0, session_words=20.0, query_words=20.0))
 SHARES = st.floats(0, 1)
 MOMENTS = st.integers(0, 10**8).map(lambda seconds: NOW - timedelta(seconds=seconds))
 USES = st.tuples(st.integers(0, 10**6), st.none() | MOMENTS)

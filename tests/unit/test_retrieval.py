@@ -44,7 +44,7 @@ def candidate(
     )
 
 
-FULL = MatchScale(words=10.0, session_words=10.0)
+FULL = MatchScale(words=10.0, session_words=10.0, query_words=10.0)
 
 
 def ranking_of(
