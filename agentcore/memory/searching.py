@@ -15,10 +15,13 @@ from agentcore.errors import DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.memory.lexical import Bm25, idf, rarest, select_query_keys, term_keys
 from agentcore.memory.models import Dropped, MemorySummary, Receipt
+from agentcore.memory.notes import Notes
 from agentcore.memory.params import ContextParams, RetrieveParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query import complete, weighed
+from agentcore.memory.reranking import depth, reranked
 from agentcore.memory.retrieval import MatchScale, Ranked, rank
+from agentcore.memory.rewriting import rewritten, together
 from agentcore.memory.text import words
 from agentcore.memory.vector_store import Found, SearchRequest, WordHits
 from agentcore.telemetry import Steps
@@ -54,7 +57,7 @@ class Search:
         self._agent_id = caller.agent_id
         self._params = params
         self._steps = steps
-        self._degraded: list[str] = []
+        self._notes = Notes(steps)
         self._conditions = dict(conditions)
         if params.as_of is None:
             self._conditions["current"] = True
@@ -65,10 +68,14 @@ class Search:
         """The `k` best memories. Raises InvalidParams (a vector of another length), DependencyUnavailable."""
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text = complete(self._params.query, self._params.history)
-        vector, (keys, bm25, hits) = await asyncio.gather(self._vector(text), self._words(text))
-        request = SearchRequest(self._conditions, vector, self._parts.vector_model, bm25, hits)
+        vectors, (keys, bm25, hits) = await asyncio.gather(self._vectors(text), self._words(text))
+        requests = [
+            SearchRequest(self._conditions, vector, self._parts.vector_model, bm25, hits)
+            for vector in vectors
+        ]
         with self._steps("search"):
-            found = await self._parts.vectors.search(self._agent_id, request)
+            searches = [self._parts.vectors.search(self._agent_id, request) for request in requests]
+            found = together(await asyncio.gather(*searches))
         with self._steps("rank"):
             ranking = rank(
                 found.candidates,
@@ -76,31 +83,31 @@ class Search:
                 found.neighbours,
                 weighed(self._params.query, self._parts.policy.weights),
                 now=now,
-                k=k,
+                k=depth(self._parts, k),
                 scale=MatchScale(_full_match(keys, found, bm25), bm25.weigh(keys)),
                 query_words=frozenset(words(self._params.query)),
                 min_score=self._params.min_score,
-                with_vectors=vector is not None,
+                with_vectors=vectors[0] is not None,
             )
+        ranking = await reranked(self._parts, self._agent_id, text, ranking, k, self._notes)
         with self._steps("fetch"):
             memories = await self._read(ranking.ranked)
         return SearchResult(memories, self._receipt(found, list(ranking.dropped), text))
 
-    async def _vector(self, text: str) -> NDArray[np.float32] | None:
+    async def _vectors(self, text: str) -> Sequence[NDArray[np.float32] | None]:
         if self._params.query_vector is not None:
-            return self._given_vector(self._params.query_vector)
+            return [self._given_vector(self._params.query_vector)]
         if self._parts.embedder is None:
-            return None
+            return [None]
+        texts = await rewritten(self._parts, self._params.query, text, self._params.history, self._notes)
         try:
             with self._steps("embed"):
-                vectors = await self._parts.embedder.embed([text], "query")
+                return list(await self._parts.embedder.embed(texts, "query"))
         except DependencyUnavailable:
-            self._degraded.append(WORDS_ONLY)
+            self._notes.degraded.append(WORDS_ONLY)
             if self._params.min_score is not None:
-                self._degraded.append(NO_MIN_SCORE)
-            return None
-        first: NDArray[np.float32] = vectors[0]
-        return first
+                self._notes.degraded.append(NO_MIN_SCORE)
+            return [None]
 
     def _given_vector(self, given: list[float]) -> NDArray[np.float32]:
         dimensions = self._parts.policy.embedding_dimensions
@@ -152,6 +159,7 @@ class Search:
             "arms": sorted(found.counts),
             "vectors": found.mode,
             "filters": sorted(set(self._conditions) - {"current"}),
+            **self._notes.searched,
         }
         if text != self._params.query:
             searched["completed_from_history"] = True
@@ -159,7 +167,7 @@ class Search:
             searched=searched,
             candidates=dict(found.counts),
             dropped=dropped,
-            degraded=self._degraded,
+            degraded=self._notes.degraded,
             timings_ms=self._steps.timings_ms,
         )
 
