@@ -51,13 +51,13 @@ class HttpReranker:
         try:
             self._url = httpx.URL(options.url)
         except httpx.InvalidURL as cause:
-            raise ConfigurationError([f"RERANKER_URL is no URL: {cause}."]) from cause
+            raise ConfigurationError(["RERANKER_URL is not a URL (https://host/v2/rerank)."]) from cause
         self.model = f"http/{options.model_name or 'reranker'}"
         self._options = options
         self._failures = Failures(
             vendor="The reranker", work="rerank", answer="list of scores",
-            model_name=options.model_name or "", key_setting="RERANKER_API_KEY", model_setting="RERANKER_URL and RERANKER_MODEL",
-            timeout_seconds=options.timeout_seconds)
+            model_name=options.model_name or "", key_setting="RERANKER_API_KEY",
+            model_setting="RERANKER_URL and RERANKER_MODEL", timeout_seconds=options.timeout_seconds)
         self._form: _Form | None = None
         self._client: httpx.AsyncClient | None = None
 
