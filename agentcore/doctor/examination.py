@@ -26,6 +26,7 @@ from agentcore.doctor.verdicts import Check
 from agentcore.embedded import EmbeddedUrls, Home, attach
 from agentcore.errors import AgentCoreError, StartupError
 from agentcore.memory.archival import ARCHIVES
+from agentcore.providers.cross_encoder_files import missing_in
 from agentcore.registry import resolve
 from agentcore.runtime import home_of
 
@@ -223,8 +224,9 @@ def _models_beside(settings: Settings) -> list[Check]:
 
 def _reranker(settings: Settings) -> Check:
     path = settings.reranker_path
-    if settings.reranker == "cross_encoder" and path is not None and not (path / "tokenizer.json").is_file():
-        return Check("reranker", False, f"no tokenizer.json in {path}",
+    missing = [] if settings.reranker != "cross_encoder" or path is None else missing_in(path)
+    if missing:
+        return Check("reranker", False, f"no {' and no '.join(missing)} in {path}",
                      "Set RERANKER_PATH to the directory of a cross-encoder's model.onnx and tokenizer.json.")
     return Check("reranker", True, f"RERANKER={settings.reranker}")
 

@@ -20,6 +20,7 @@ from tokenizers import Encoding, Tokenizer
 
 from agentcore.errors import ConfigurationError, DependencyUnavailable
 from agentcore.memory.llm import RerankerOptions
+from agentcore.providers.cross_encoder_files import TOKENIZER, graph_in, missing_in
 from agentcore.providers.onnx_session import (
     ONNX_FAILURES,
     Optimization,
@@ -29,9 +30,6 @@ from agentcore.providers.onnx_session import (
     open_session,
 )
 
-TOKENIZER = "tokenizer.json"
-# Where the usual exporters put the graph.
-GRAPHS = ("model.onnx", "onnx/model.onnx")
 # The largest input the model was made for, by the file that tells it.
 LENGTHS = {"config.json": "max_position_embeddings", "tokenizer_config.json": "model_max_length"}
 MAX_TOKENS = 512
@@ -148,9 +146,7 @@ def _padded(rows: Sequence[Sequence[int]], length: int, padding: int) -> NDArray
 
 
 def _load(directory: Path) -> _Model:
-    graph = next((directory / name for name in GRAPHS if (directory / name).is_file()), None)
-    missing = [name for name, there in ((GRAPHS[0], graph is not None),
-                                        (TOKENIZER, (directory / TOKENIZER).is_file())) if not there]
+    graph, missing = graph_in(directory), missing_in(directory)
     if graph is None or missing:
         raise _wrong(directory, f"has no {' and no '.join(missing)}")
     tokenizer, padding_id = _tokenizer(directory)
