@@ -6,7 +6,8 @@ Nothing else of a search comes from the model: whose memories, which filters and
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from uuid import UUID
+from dataclasses import replace
+from itertools import chain
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.llm import Rewriting
@@ -54,18 +55,19 @@ def together(found: Sequence[Found]) -> Found:
 
     `rewritten` counts the candidates that the first did not find.
     """
-    first, *others = found
-    if not others:
+    first = found[0]
+    if len(found) == 1:
         return first
-    nearest: dict[UUID, Candidate] = {}
-    for each in (candidate for one in found for candidate in one.candidates):
-        known = nearest.get(each.memory_id)
-        if known is None or (each.similarity or 0.0) > (known.similarity or 0.0):
-            nearest[each.memory_id] = each
-    return Found(
+    candidates = chain.from_iterable(one.candidates for one in found)
+    nearest = {each.memory_id: each for each in sorted(candidates, key=_similarity)}
+    return replace(
+        first,
         candidates=list(nearest.values()),
-        ties=list(dict.fromkeys(tie for one in found for tie in one.ties)),
-        neighbours=list(dict.fromkeys(tie for one in found for tie in one.neighbours)),
+        ties=list(dict.fromkeys(chain.from_iterable(one.ties for one in found))),
+        neighbours=list(dict.fromkeys(chain.from_iterable(one.neighbours for one in found))),
         counts={**first.counts, "rewritten": len(nearest) - len(first.candidates)},
-        mode=first.mode,
     )
+
+
+def _similarity(candidate: Candidate) -> float:
+    return -1.0 if candidate.similarity is None else candidate.similarity

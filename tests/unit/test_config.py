@@ -71,7 +71,9 @@ def test_a_model_beside_the_embedder_says_what_it_lacks(values: dict[str, Any], 
     {"query_rewriter": "openai", "llm_model": "m", "llm_base_url": "http://127.0.0.1:11434/v1"},
 ])
 def test_a_model_beside_the_embedder_with_what_it_needs_is_taken(values: dict[str, Any]) -> None:
-    Settings(_env_file=None, **values)
+    settings = Settings(_env_file=None, **values)
+    assert (settings.reranker, settings.query_rewriter) == (
+        values.get("reranker", "none"), values.get("query_rewriter", "none"))
 
 
 @pytest.mark.parametrize("values", [

@@ -20,12 +20,14 @@ class Judge:
 
     def __init__(self) -> None:
         self.answer: Sequence[float] | None = None
+        self.asked = asyncio.Event()
 
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...
 
     async def score(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        self.asked.set()
         if self.answer is None:
             await asyncio.Event().wait()
         return self.answer or []
@@ -131,9 +133,10 @@ async def test_an_answer_of_another_length_is_a_failure() -> None:
 
 
 async def test_who_breaks_the_search_off_is_not_told_of_a_timeout() -> None:
-    limited = LimitedReranker(Judge(), candidates=40, timeout_seconds=60.0)
+    judge = Judge()
+    limited = LimitedReranker(judge, candidates=40, timeout_seconds=60.0)
     asked = asyncio.create_task(limited.relevances("q", ["a"]))
-    await asyncio.sleep(0)
+    await judge.asked.wait()
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
