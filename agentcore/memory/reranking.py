@@ -18,8 +18,9 @@ from agentcore.memory.parts import MemoryParts
 from agentcore.memory.retrieval import Ranked, Ranking
 from agentcore.memory.scoring import is_person
 
-# Of a text, what is handed to a reranker: more than the models read.
-MAX_TEXT_CHARS = 8_192
+# What is handed to a reranker: together they fit a model of 512 tokens, and servers refuse what does not.
+TEXT_CHARS = 1_600
+QUERY_CHARS = 400
 RERANKER = "reranker"
 BEYOND_K = "beyond_k"
 
@@ -42,7 +43,8 @@ async def reranked(
         texts = await _texts(parts, agent_id, [each.memory_id for each in leading], notes)
         try:
             with notes.steps("rerank"):
-                relevances = await reranker.relevances(query, texts)
+                # The question stands last, behind what completes it.
+                relevances = await reranker.relevances(query[-QUERY_CHARS:], texts)
         except DependencyUnavailable as failure:
             notes.degraded.append(f"reranker: skipped, {failure.message}")
     notes.searched["reranked"] = len(relevances)
@@ -64,7 +66,7 @@ def _fitting(reranker: LimitedReranker, found: int, notes: Notes) -> int:
 async def _texts(parts: MemoryParts, agent_id: str, memory_ids: Sequence[UUID], notes: Notes) -> list[str]:
     """What each memory says, and who says it; nothing for one that is gone since it was found."""
     with notes.steps("fetch"):
-        rows = await parts.storage.contents(agent_id, memory_ids, MAX_TEXT_CHARS)
+        rows = await parts.storage.contents(agent_id, memory_ids, TEXT_CHARS)
     said = {
         row["memory_id"]: f"{row['speaker']}: " * is_person(row["speaker"]) + row["content"] for row in rows
     }

@@ -33,8 +33,8 @@ from agentcore.providers.onnx_session import (
 # The largest input the model was made for, by the file that tells it.
 LENGTHS = {"config.json": "max_position_embeddings", "tokenizer_config.json": "model_max_length"}
 MAX_TOKENS = 512
-# A chunk that was begun is finished even if nobody waits for it any more.
-CHUNK_TOKENS = 512
+# As fast a token as larger ones; one that was begun is finished even if nobody waits for it any more.
+CHUNK_TOKENS = 256
 MOST_THREADS = 8
 # Looked at of a query and of a text: far more than MAX_TOKENS tokens of any ordinary writing.
 HEAD_CHARACTERS = 8_192

@@ -6,6 +6,7 @@ asked.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from enum import Enum
 from typing import Any
@@ -19,6 +20,8 @@ from agentcore.providers.remote_request import REFUSED, Failures, RequestFailed,
 
 MAX_ATTEMPTS = 2
 KEEP_ALIVE_SECONDS = 60.0
+# Text-embeddings-inference takes no more in one request, unless told otherwise.
+TEXTS_A_REQUEST = 32
 
 
 class _Scored(BaseModel):
@@ -88,21 +91,28 @@ class HttpReranker:
 
     async def _ask_in_its_form(self, query: str, texts: Sequence[str]) -> list[float]:
         """In the form that was understood before; else in the common one, then in the other."""
-        if self._form is not None:
-            return await self._ask(self._form, query, texts)
+        if self._form is _Form.TEXTS:
+            return await self._ask_in_parts(query, texts)
+        if self._form is _Form.DOCUMENTS:
+            return await self._ask(_Form.DOCUMENTS, query, texts)
         try:
             scores = await self._ask(_Form.DOCUMENTS, query, texts)
         except RequestFailed as refusal:
             if refusal.status not in REFUSED:
                 raise
             try:
-                scores = await self._ask(_Form.TEXTS, query, texts)
+                scores = await self._ask_in_parts(query, texts)
             except RequestFailed:
                 raise refusal from None
             self._form = _Form.TEXTS
         else:
             self._form = _Form.DOCUMENTS
         return scores
+
+    async def _ask_in_parts(self, query: str, texts: Sequence[str]) -> list[float]:
+        parts = [texts[start : start + TEXTS_A_REQUEST] for start in range(0, len(texts), TEXTS_A_REQUEST)]
+        answers = await asyncio.gather(*(self._ask(_Form.TEXTS, query, part) for part in parts))
+        return [score for answer in answers for score in answer]
 
     async def _ask(self, form: _Form, query: str, texts: Sequence[str]) -> list[float]:
         """One request, tried once. Raises RequestFailed."""

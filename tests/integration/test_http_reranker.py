@@ -10,7 +10,7 @@ import pytest
 from agentcore.errors import ConfigurationError, DependencyUnavailable
 from agentcore.memory.llm import RerankerOptions
 from agentcore.providers.http_reranker import HttpReranker
-from tests.fixtures.rerank_providers import cohere_rerank, tei_rerank
+from tests.fixtures.rerank_providers import cohere_rerank, shared, tei_rerank
 from tests.fixtures.scripted_http import Reply, ScriptedServer, dead_address, scripted_http
 
 KEY = "very-secret"
@@ -63,6 +63,17 @@ async def test_a_server_of_the_other_form_is_asked_in_it_from_then_on(server: Sc
     assert [sorted(request.json) for request in server.received] == [
         ["documents", "query"], ["query", "texts", "truncate"], ["query", "texts", "truncate"]]
     assert all("authorization" not in request.headers for request in server.received)
+
+
+async def test_in_the_other_form_a_request_holds_no_more_texts_than_such_a_server_takes(
+    server: ScriptedServer
+) -> None:
+    server.otherwise = tei_rerank
+    texts = [f"the green boat {'is in Ostend ' * (number % 3)}" for number in range(70)]
+    async with connected(server.url) as reranker:
+        scores = await reranker.score(QUERY, texts)
+    assert scores == pytest.approx([shared(QUERY, text) for text in texts])
+    assert sorted(len(request.json.get("texts", [])) for request in server.received) == [0, 6, 32, 32]
 
 
 async def test_what_both_forms_are_refused_for_is_told_as_the_first_refusal(server: ScriptedServer) -> None:

@@ -122,7 +122,16 @@ async def test_it_reads_who_said_what_and_no_more_than_the_beginning(
     assert request.json["query"] == QUERY
     said, long = sorted(request.json["documents"], key=len)
     assert said == "Ada: The green ferry leaves at seven."
-    assert (len(long), long[:9]) == (8_192, "The green")
+    assert (len(long), long[:9]) == (1_600, "The green")
+
+
+async def test_of_a_long_query_it_reads_the_end(services: Services, server: ScriptedServer) -> None:
+    async with serving(services, **over_http(server)) as agent:
+        await store_all(agent)
+        await agent.found(f"{'We talked about many things. ' * 100}{QUERY}")
+    [request] = server.received
+    assert len(request.json["query"]) == 400
+    assert request.json["query"].endswith(f"many things. {QUERY}")
 
 
 async def test_nothing_is_sent_where_there_is_nothing_to_choose_from(
