@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from agentcore.errors import ConfigurationError, DependencyUnavailable
@@ -151,6 +152,14 @@ async def test_broken_off_it_begins_nothing_more_and_can_be_asked_again(tmp_path
         begun = counting.runs
         assert await encoder.score(QUERY, ["green"]) == pytest.approx([sigmoid(-1)])
         assert begun <= counting.runs - 1 <= 2 * MOST_THREADS
+
+
+async def test_what_the_graph_fails_at_while_it_runs_is_an_unavailable_reranker(tmp_path: Path) -> None:
+    async with loaded(write_cross_encoder(tmp_path, [QUERY])) as encoder:
+        assert encoder._model is not None
+        encoder._model = replace(encoder._model, inputs=dict.fromkeys(encoder._model.inputs, np.float32))
+        with pytest.raises(DependencyUnavailable, match="cannot read these texts"):
+            await encoder.score(QUERY, TEXTS)
 
 
 async def test_closed_it_is_unavailable(tmp_path: Path) -> None:
