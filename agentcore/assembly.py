@@ -17,6 +17,8 @@ from agentcore.embedded import Home
 from agentcore.errors import ConfigurationError
 from agentcore.memory.archival import ARCHIVES, Archive
 from agentcore.memory.embeddings import DEFAULT_MODEL_NAMES, EMBEDDERS, Embedder, EmbedderOptions
+from agentcore.memory.llm import QUERY_REWRITERS, RERANKERS, LlmOptions, RerankerOptions
+from agentcore.memory.llm_limits import LimitedReranker, LimitedRewriter
 from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.tokens import TokenCounter
@@ -70,6 +72,38 @@ def make_embedder(settings: Settings) -> WatchedEmbedder | None:
     return WatchedEmbedder(resolve(settings.embedding_model, EMBEDDERS, kind="EMBEDDING_MODEL")(options))
 
 
+def make_reranker(settings: Settings) -> LimitedReranker | None:
+    """What orders the foremost memories, not yet open; None where nothing does."""
+    if settings.reranker == "none":
+        return None
+    timeout_seconds = settings.reranker_timeout_ms / 1_000
+    options = RerankerOptions(
+        model_name=settings.reranker_model,
+        directory=settings.reranker_path,
+        url=settings.reranker_url,
+        api_key=revealed(settings.reranker_api_key),
+        timeout_seconds=timeout_seconds,
+    )
+    reranker = resolve(settings.reranker, RERANKERS, kind="RERANKER")(options)
+    return LimitedReranker(
+        reranker, candidates=settings.reranker_candidates, timeout_seconds=timeout_seconds
+    )
+
+
+def make_rewriter(settings: Settings) -> LimitedRewriter | None:
+    """What puts queries into other words, not yet open; None where nothing does."""
+    if settings.query_rewriter == "none":
+        return None
+    options = LlmOptions(
+        model_name=settings.llm_model or "",
+        api_key=revealed(settings.openai_api_key),
+        base_url=settings.llm_base_url or settings.openai_base_url,
+        timeout_seconds=settings.llm_timeout_seconds,
+    )
+    rewriter = resolve(settings.query_rewriter, QUERY_REWRITERS, kind="QUERY_REWRITER")(options)
+    return LimitedRewriter(rewriter, timeout_seconds=settings.llm_timeout_seconds)
+
+
 def make_parts(
     settings: Settings,
     home: Home,
@@ -77,6 +111,9 @@ def make_parts(
     redis: Redis | None,
     embedder: Embedder | None,
     metrics: Metrics,
+    *,
+    reranker: LimitedReranker | None = None,
+    rewriter: LimitedRewriter | None = None,
 ) -> MemoryParts:
     """What every agent's manager shares."""
     limits = SearchLimits(exact_search_limit=settings.exact_search_limit)
@@ -99,6 +136,8 @@ def make_parts(
             limits=limits,
         ),
         metrics=metrics,
+        reranker=reranker,
+        rewriter=rewriter,
     )
 
 

@@ -16,6 +16,7 @@ __all__ = ["Settings", "load_settings"]
 JwtAlgorithm = Literal["HS256", "RS256", "ES256", "EdDSA"]
 MIN_SECRET_BYTES = 32
 POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
+HTTP_SCHEMES = ("http://", "https://")
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
@@ -84,6 +85,33 @@ class Settings(BaseSettings):
     openai_base_url: str | None = Field(None, description="Any OpenAI-compatible endpoint.")
     cohere_api_key: SecretStr | None = Field(None, description="Key for Cohere.")
 
+    # Models beside the embedder
+    reranker: Literal["none", "cross_encoder", "http"] | str = Field(
+        "none", description="none | cross_encoder | http | module:attribute."
+    )
+    reranker_path: Path | None = Field(
+        None, description="Directory of a cross-encoder: model.onnx and tokenizer.json."
+    )
+    reranker_url: str | None = Field(
+        None, description="Whole address of a rerank endpoint, in the form of Cohere, Jina, vLLM or TEI."
+    )
+    reranker_model: str | None = Field(None, description="Model the rerank endpoint is asked for.")
+    reranker_api_key: SecretStr | None = Field(None, description="Key for the rerank endpoint.")
+    reranker_timeout_ms: int = Field(
+        150, ge=1, le=30_000, description="Longest time reranking may add to a search."
+    )
+    reranker_candidates: int = Field(40, ge=2, le=200, description="Memories a reranker orders at most.")
+    query_rewriter: Literal["none", "openai"] | str = Field(
+        "none", description="Puts queries into other words: none | openai | module:attribute."
+    )
+    llm_model: str | None = Field(None, description="Chat model that rewrites queries.")
+    llm_base_url: str | None = Field(
+        None, description="Any OpenAI-compatible chat endpoint. Unset: OPENAI_BASE_URL, else OpenAI."
+    )
+    llm_timeout_seconds: float = Field(
+        5.0, gt=0, le=30, description="Longest time rewriting may add to a search."
+    )
+
     # Memory
     vector_store: Literal["pgvector"] | str = Field("pgvector", description="Where vectors are searched.")
     memory_working_ttl: int = Field(3_600, ge=1, description="Seconds a task's working memory lasts.")
@@ -140,7 +168,12 @@ class Settings(BaseSettings):
             wrong = {str(error["loc"][0]) for error in errors if error["loc"]}
             problems = list(dict.fromkeys(map(_mend, errors)))
             settings = handler(_without(values, wrong))
-        found = (*_token_problems(settings), *_embedding_problems(settings), *_url_problems(settings))
+        found = (
+            *_token_problems(settings),
+            *_embedding_problems(settings),
+            *_llm_problems(settings),
+            *_url_problems(settings),
+        )
         problems += [problem for fields, problem in found if wrong.isdisjoint(fields)]
         if problems:
             raise ConfigurationError(problems)
@@ -179,6 +212,24 @@ def _embedding_problems(settings: Settings) -> Problems:
         yield {"embedding_model", "cohere_api_key"}, "EMBEDDING_MODEL=cohere needs COHERE_API_KEY."
 
 
+def _llm_problems(settings: Settings) -> Problems:
+    if settings.reranker == "cross_encoder" and settings.reranker_path is None:
+        yield {"reranker", "reranker_path"}, (
+            "RERANKER=cross_encoder needs RERANKER_PATH, a directory with model.onnx and tokenizer.json."
+        )
+    if settings.reranker == "http" and settings.reranker_url is None:
+        yield {"reranker", "reranker_url"}, (
+            "RERANKER=http needs RERANKER_URL, the whole address of a rerank endpoint."
+        )
+    if settings.query_rewriter == "openai":
+        if settings.llm_model is None:
+            yield {"query_rewriter", "llm_model"}, "QUERY_REWRITER=openai needs LLM_MODEL."
+        if not (settings.openai_api_key or settings.llm_base_url or settings.openai_base_url):
+            yield {"query_rewriter", "openai_api_key", "llm_base_url", "openai_base_url"}, (
+                "QUERY_REWRITER=openai needs OPENAI_API_KEY (or LLM_BASE_URL of a keyless endpoint)."
+            )
+
+
 def _url_problems(settings: Settings) -> Problems:
     """Never quotes the URL: it may hold a password."""
     for field, url in {
@@ -186,6 +237,11 @@ def _url_problems(settings: Settings) -> Problems:
     }.items():
         if url is not None and not url.get_secret_value().startswith(POSTGRESQL_SCHEMES):
             yield {field}, f"{field.upper()} is not a PostgreSQL URL (postgresql://user:password@host/database)."
+    for field, address in {
+        "reranker_url": settings.reranker_url, "llm_base_url": settings.llm_base_url
+    }.items():
+        if address is not None and not address.startswith(HTTP_SCHEMES):
+            yield {field}, f"{field.upper()} is not a URL (https://host/...)."
     redis = settings.redis_url
     if redis is not None and not redis.get_secret_value().startswith(REDIS_SCHEMES):
         yield {"redis_url"}, "REDIS_URL is not a Redis URL (redis://host:6379/0, rediss:// or unix://)."

@@ -11,6 +11,7 @@ from agentcore.database import Database, pgvector_is_too_old, query
 from agentcore.errors import AgentCoreError, ConfigurationError, StartupError
 from agentcore.memory.archival import Archive
 from agentcore.memory.embeddings import Embedder, EmbeddingKind, Vectors
+from agentcore.memory.llm_limits import LimitedReranker, LimitedRewriter
 from agentcore.memory.parts import MemoryParts
 
 logger = logging.getLogger(__name__)
@@ -103,6 +104,11 @@ async def states(
         "redis": {"ok": redis, "required": False},
         "archive": archive,
         "embedder": _embedder_state(embedder),
+        **{
+            name: _model_state(model)
+            for name, model in (("reranker", parts.reranker), ("query_rewriter", parts.rewriter))
+            if model is not None
+        },
     }
 
 
@@ -132,6 +138,11 @@ def _embedder_state(embedder: WatchedEmbedder | None) -> State:
     """Without it words alone are searched, so it is not required. Nothing is embedded just to ask."""
     if embedder is None:
         return {"ok": True, "model": "none"}
-    if embedder.problem is None:
-        return {"ok": True, "model": embedder.model}
-    return {"ok": False, "required": False, "model": embedder.model, "problem": embedder.problem}
+    return _model_state(embedder)
+
+
+def _model_state(model: WatchedEmbedder | LimitedReranker | LimitedRewriter) -> State:
+    """By how its last request ended."""
+    if model.problem is None:
+        return {"ok": True, "model": model.model}
+    return {"ok": False, "required": False, "model": model.model, "problem": model.problem}

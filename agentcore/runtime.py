@@ -105,7 +105,14 @@ async def open_runtime(
         provider = assembly.make_embedder(settings)
         embedder = await _opened(provider, redis, metrics, settings, stack)
         await readiness.check_dimensions(database, embedder, settings.embedding_dimensions)
-        parts = assembly.make_parts(settings, home, database, redis, embedder, metrics)
+        reranker, rewriter = assembly.make_reranker(settings), assembly.make_rewriter(settings)
+        for model in (reranker, rewriter):
+            if model is not None:
+                await model.open()
+                stack.push_async_callback(model.close)
+        parts = assembly.make_parts(
+            settings, home, database, redis, embedder, metrics, reranker=reranker, rewriter=rewriter
+        )
         await asyncio.to_thread(parts.count_tokens, "the first count loads the tables")
         maintenance = Maintenance(database, parts, settings.maintenance_interval_seconds)
         runtime = Runtime(

@@ -1,10 +1,10 @@
 """Learn the ranking's weights, and when nothing fits, from labelled conversations; prints them to be copied.
 
 A linear model over the terms of the score: what every candidate's terms are is asked of the running service
-(`explain`), then the weights are chosen that give what is relevant the most of a softmax over the candidates of
-its question (the ListNet top-one loss, Cao et al. 2007), every set counting the same. Terms that the sets do not
-speak of keep their weight. Each figure is also given on conversations, or fifths of the questions, that were
-left out of the learning. Judge the outcome elsewhere, with retrieval_quality.
+(`explain`), then the weights are chosen that give what is relevant the most of a softmax over the candidates
+of its question (the ListNet top-one loss, Cao et al. 2007), every set counting the same. Terms that the sets
+do not speak of keep their weight. Each figure is also given on conversations, or fifths of the questions, that
+were left out of the learning. Judge the outcome elsewhere, with retrieval_quality.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class Asked:
 
 async def collected(service: Service, agents: Sequence[Conversation], progress: Progress) -> list[Asked]:
     """What the service says of every question's candidates."""
-    questions = [(number, each, question) for number, each in enumerate(agents) for question in each.questions]
+    questions = [
+        (number, agent, question) for number, agent in enumerate(agents) for question in agent.questions
+    ]
     gathered = []
     whole = weighed(service, RetrievalWeights()).call
     for number, (place, agent, question) in enumerate(progress.track(questions, description="asking")):
@@ -109,7 +111,8 @@ def learnt_weights(asked_: Sequence[Asked], start: RetrievalWeights) -> Retrieva
         place -= RATE * (mean / (1 - 0.9**step)) / (np.sqrt(spread / (1 - 0.999**step)) + 1e-8)
     learnt = np.exp(place[:-1])
     learnt /= learnt.sum()
-    return replace(start, **{name: round(float(weight), 3) for name, weight in zip(TERMS, learnt, strict=True)})
+    chosen = {name: round(float(weight), 3) for name, weight in zip(TERMS, learnt, strict=True)}
+    return replace(start, **chosen)
 
 
 def _softmax(scores: Array) -> Array:

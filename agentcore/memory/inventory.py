@@ -173,6 +173,13 @@ PROVIDERS = Place(
     False,
     "its own terms: EMBEDDING_MODEL openai or cohere sends it each text; the others send nothing",
 )
+MODELS = Place(
+    "the reranker and the language model, where they are remote",
+    FoundBy.NOTHING,
+    False,
+    "their own terms: RERANKER=http sends the foremost memories with the query, QUERY_REWRITER the query "
+    "with its history; neither does unless it is set",
+)
 LOGS = Place("logs", FoundBy.NOTHING, False, "nothing to clear: no text is ever logged")
 # What a removal leaves on the disk for a while, below every access the service gives.
 REMAINS = Place(
@@ -190,6 +197,7 @@ INVENTORY: tuple[Place, ...] = (
     ARCHIVE,
     EXPORTS,
     PROVIDERS,
+    MODELS,
     LOGS,
     REMAINS,
 )

@@ -69,6 +69,8 @@ FEATURES = (
     "as_of",
     "explain",
     "receipts",
+    "reranker",
+    "query_rewriting",
 )
 _PLACES: dict[str, Callable[[Any], Any]] = {
     "timestamp": datetime.fromisoformat,
@@ -211,7 +213,7 @@ class MemoryManager(MemoryApi):
             archive="none" if archive is None else archive.name,
             memory_types=list(MemoryType),
             pruning_strategies=sorted(STRATEGIES),
-            features=[name for name in FEATURES if name != "archive" or archive is not None],
+            features=_features(self._parts),
             limits={
                 "batch_items": MAX_BATCH_ITEMS,
                 "k": MAX_K,
@@ -227,6 +229,11 @@ class MemoryManager(MemoryApi):
         with steps("complete"):
             cleared = await changing.complete_task(self._parts, self._caller, params.task_id)
         return CompleteTaskResult(success=True, cleared_count=cleared, receipt=_receipt(steps))
+
+
+def _features(parts: MemoryParts) -> list[str]:
+    optional = {"archive": parts.archive, "reranker": parts.reranker, "query_rewriting": parts.rewriter}
+    return [name for name in FEATURES if name not in optional or optional[name] is not None]
 
 
 def _layer(row: Mapping[str, Any] | None, capacity: int) -> dict[str, Any]:

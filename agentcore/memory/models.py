@@ -217,7 +217,10 @@ class MemoryRecord(Strict):
 
 
 class ScoreTerm(Strict):
-    """One term's share in a score: `contribution` = `weight` x `value`."""
+    """One term's share in a score: `contribution` = `weight` x `value`.
+
+    Of `reranker`, `value` is the relevance it gave, `contribution` by how much its order moved the score.
+    """
 
     value: float
     weight: float

@@ -11,6 +11,7 @@ from uuid import UUID
 from agentcore.memory.archival import Archive
 from agentcore.memory.embeddings import Embedder
 from agentcore.memory.fitness import CutOffs
+from agentcore.memory.llm_limits import LimitedReranker, LimitedRewriter
 from agentcore.memory.scoring import RetrievalWeights
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.vector_store import SearchLimits, VectorStore
@@ -84,6 +85,8 @@ class MemoryParts:
     policy: MemoryPolicy
     metrics: Metrics | None = None
     clock: Callable[[], datetime] = utc_now
+    reranker: LimitedReranker | None = None
+    rewriter: LimitedRewriter | None = None
 
     @property
     def vector_model(self) -> str:

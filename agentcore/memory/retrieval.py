@@ -11,7 +11,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from agentcore.memory.fitness import CutOffs, FitModel, Signals
+from agentcore.memory.fitness import CutOffs, Signals
 from agentcore.memory.models import Dropped, ScoreTerm
 from agentcore.memory.scoring import (
     RetrievalWeights,

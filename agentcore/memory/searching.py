@@ -17,10 +17,13 @@ from agentcore.memory import moments
 from agentcore.memory.api import Caller
 from agentcore.memory.fitness import CutOffs
 from agentcore.memory.models import MemorySummary, Receipt
+from agentcore.memory.notes import Notes
 from agentcore.memory.params import ContextParams, RetrieveParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query import complete, weighed
+from agentcore.memory.reranking import depth, reranked
 from agentcore.memory.retrieval import MatchScale, Question, Ranked, Ranking, Span, rank
+from agentcore.memory.rewriting import rewritten
 from agentcore.memory.text import words
 from agentcore.memory.vector_store import Found, SearchRequest
 from agentcore.memory.wording import Wording, search_words
@@ -55,7 +58,7 @@ class Search:
         self._agent_id = caller.agent_id
         self._params = params
         self._steps = steps
-        self._degraded: list[str] = []
+        self._notes = Notes(steps)
         self._conditions = dict(conditions)
         if params.as_of is None:
             self._conditions["current"] = True
@@ -67,7 +70,7 @@ class Search:
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text = complete(self._params.query, self._params.history)
         windows = [(each.start, each.end) for each in moments.windows(text, now)]
-        vectors, wording = await asyncio.gather(self._vectors([text]), self._words(text))
+        vectors, wording = await asyncio.gather(self._vectors(text), self._words(text))
         request = SearchRequest(
             self._conditions, vectors, self._parts.vector_model, wording.bm25, wording.hits, windows
         )
@@ -80,9 +83,10 @@ class Search:
                 found.neighbours,
                 weighed(self._params.query, self._parts.policy.weights),
                 self._question(now, windows, found, wording),
-                k,
+                depth(self._parts, k),
                 self._wanted(cut_offs),
             )
+        ranking = await reranked(self._parts, self._agent_id, text, ranking, k, self._notes)
         with self._steps("fetch"):
             memories = await self._read(ranking.ranked)
         return SearchResult(memories, self._receipt(found, ranking, text, wording))
@@ -105,19 +109,20 @@ class Search:
             with_vectors=found.mode != "words",
         )
 
-    async def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32] | None:
-        """A row for each text, or the caller's own vector."""
+    async def _vectors(self, text: str) -> NDArray[np.float32] | None:
+        """A row for the text and each other wording of the query, or the caller's own vector."""
         if self._params.query_vector is not None:
             return self._given_vector(self._params.query_vector)
         if self._parts.embedder is None:
             return None
+        texts = await rewritten(self._parts, self._params.query, text, self._params.history, self._notes)
         try:
             with self._steps("embed"):
                 return await self._parts.embedder.embed(texts, "query")
         except DependencyUnavailable:
-            self._degraded.append(WORDS_ONLY)
+            self._notes.degraded.append(WORDS_ONLY)
             if self._params.min_score is not None:
-                self._degraded.append(NO_MIN_SCORE)
+                self._notes.degraded.append(NO_MIN_SCORE)
             return None
 
     def _given_vector(self, given: list[float]) -> NDArray[np.float32]:
@@ -152,6 +157,7 @@ class Search:
 
     def _receipt(self, found: Found, ranking: Ranking, text: str, wording: Wording) -> Receipt:
         searched: dict[str, Any] = {
+            **self._notes.searched,
             "arms": sorted(found.counts),
             "vectors": found.mode,
             "filters": sorted(set(self._conditions) - {"current"}),
@@ -167,7 +173,7 @@ class Search:
             candidates=dict(found.counts),
             dropped=list(ranking.dropped),
             fit=round(ranking.fit, 3),
-            degraded=self._degraded,
+            degraded=self._notes.degraded,
             timings_ms=self._steps.timings_ms,
         )
 

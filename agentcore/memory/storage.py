@@ -304,6 +304,10 @@ class MemoryStorage:
             for row in rows
         }
 
+    async def contents(self, agent_id: str, memory_ids: Sequence[UUID], max_chars: int) -> list[Row]:
+        """The first characters of what each memory says, and its speaker."""
+        return await self._read(agent_id, "get_contents", memory_ids=list(memory_ids), max_chars=max_chars)
+
     async def page(
         self,
         agent_id: str,

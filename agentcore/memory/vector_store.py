@@ -70,8 +70,10 @@ class WordHits:
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """What is searched: the filters, the vectors (a row each, or none), their model, what the words found, and
-    the times asked for."""
+    """What is searched: the filters, the vectors (a row each, or none), their model, what the words found.
+
+    `windows` are the times asked for.
+    """
 
     conditions: Conditions
     vectors: NDArray[Any] | None

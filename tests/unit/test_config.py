@@ -47,6 +47,35 @@ def test_a_url_of_something_else_is_refused_and_not_quoted(field: str, kind: str
     assert "foo" not in problem
 
 
+@pytest.mark.parametrize(("values", "problems"), [
+    ({"reranker": "cross_encoder"}, ["RERANKER=cross_encoder needs RERANKER_PATH"]),
+    ({"reranker": "http"}, ["RERANKER=http needs RERANKER_URL"]),
+    ({"reranker": "http", "reranker_url": "reranker:80"}, ["RERANKER_URL is not a URL"]),
+    ({"query_rewriter": "openai"},
+     ["QUERY_REWRITER=openai needs LLM_MODEL", "QUERY_REWRITER=openai needs OPENAI_API_KEY"]),
+    ({"query_rewriter": "openai", "llm_model": "m", "llm_base_url": "localhost"},
+     ["LLM_BASE_URL is not a URL"]),
+    ({"reranker_candidates": 1, "reranker_timeout_ms": 0}, ["RERANKER_TIMEOUT_MS:", "RERANKER_CANDIDATES:"]),
+])
+def test_a_model_beside_the_embedder_says_what_it_lacks(values: dict[str, Any], problems: list[str]) -> None:
+    found = problems_of(**values)
+    assert len(found) == len(problems)
+    assert all(problem.startswith(start) for problem, start in zip(found, problems, strict=True)), found
+
+
+@pytest.mark.parametrize("values", [
+    {"reranker": "cross_encoder", "reranker_path": "models/reranker"},
+    {"reranker": "http", "reranker_url": "https://api.example/v2/rerank"},
+    {"reranker": "my.module:Reranker", "query_rewriter": "my.module:Rewriter"},
+    {"query_rewriter": "openai", "llm_model": "m", "openai_api_key": "k"},
+    {"query_rewriter": "openai", "llm_model": "m", "llm_base_url": "http://127.0.0.1:11434/v1"},
+])
+def test_a_model_beside_the_embedder_with_what_it_needs_is_taken(values: dict[str, Any]) -> None:
+    settings = Settings(_env_file=None, **values)
+    assert (settings.reranker, settings.query_rewriter) == (
+        values.get("reranker", "none"), values.get("query_rewriter", "none"))
+
+
 @pytest.mark.parametrize("values", [
     {}, {"database_url": "postgres://db/x", "database_read_url": "postgresql://replica/x"},
     {"redis_url": "rediss://cache:6379/1"}, {"redis_url": "unix:///run/redis.sock"},

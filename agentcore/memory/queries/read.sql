@@ -21,6 +21,13 @@ SELECT m.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.relevanc
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
    AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());
 
+-- name: get_contents
+-- The beginning of what each memory says, and who says it, for a reranker.
+SELECT m.memory_id, left(m.content, %(max_chars)s) AS content, m.speaker
+  FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
+   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());
+
 -- name: list_by_timestamp
 -- A page in time order, from a place on. {direction} and {beyond} are one of DESC and <, or ASC and >.
 SELECT m.memory_id, m.timestamp AS place

@@ -1,0 +1,193 @@
+"""Models beside the embedder inside their time: what fits, what ran over, what is remembered of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from agentcore.errors import DependencyUnavailable
+from agentcore.memory.llm import Rewriting, relevances_of
+from agentcore.memory.llm_limits import LEAST_TEXTS, LimitedReranker, LimitedRewriter, Room
+from agentcore.memory.params import Turn
+
+
+class Judge:
+    """A reranker that answers what it is told to, or never."""
+
+    model = "judge"
+
+    def __init__(self) -> None:
+        self.answer: Sequence[float] | None = None
+        self.asked = asyncio.Event()
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def score(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        self.asked.set()
+        if self.answer is None:
+            await asyncio.Event().wait()
+        return self.answer or []
+
+
+class Writer:
+    """A rewriter that never answers, or fails, or says the same."""
+
+    model = "writer"
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.answer: Rewriting | DependencyUnavailable | None = None
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def rewrite(self, query: str, history: Sequence[Turn]) -> Rewriting:
+        self.asked += 1
+        if isinstance(self.answer, DependencyUnavailable):
+            raise self.answer
+        if self.answer is None:
+            await asyncio.Event().wait()
+        return self.answer or Rewriting()
+
+
+# --- room --------------------------------------------------------------------------------------------------
+
+
+def test_all_are_given_while_nothing_is_known() -> None:
+    assert Room(40, 0.1).for_texts(40) == 40
+    assert Room(40, 0.1).for_texts(3) == 3
+
+
+def test_a_slow_one_is_given_what_it_got_through_before() -> None:
+    room = Room(40, 0.1)
+    for _ in range(12):
+        fitting = room.for_texts(40)
+        room.took(fitting, fitting * 0.005)
+    assert room.for_texts(40) in (17, 18)
+    assert room.for_texts(10) == 10
+
+
+def test_a_fast_one_is_given_all_again() -> None:
+    room = Room(40, 0.1)
+    room.overran(40)
+    assert room.for_texts(40) == 20
+    for _ in range(8):
+        room.took(room.for_texts(40), 0.01)
+    assert room.for_texts(40) == 39
+
+
+def test_few_texts_that_take_long_say_nothing_of_many() -> None:
+    room = Room(40, 0.1)
+    room.took(2, 0.06)
+    assert room.for_texts(40) == 40
+
+
+def test_one_that_is_too_slow_for_any_is_passed_over_but_tried_again() -> None:
+    room = Room(40, 0.1)
+    given = []
+    for _ in range(200):
+        given.append(room.for_texts(40))
+        if given[-1]:
+            room.overran(given[-1])
+    tries = [fitting for fitting in given if fitting]
+    assert tries[:4] == [40, 20, 10, 5]
+    assert set(tries[4:]) == {LEAST_TEXTS}
+    assert 8 <= len(tries) <= 20
+
+
+def test_so_few_that_all_fit_are_given_even_so() -> None:
+    room = Room(40, 0.1)
+    for _ in range(4):
+        room.overran(room.for_texts(40))
+    assert room.for_texts(40) == 0
+    assert room.for_texts(2) == 2
+
+
+# --- rerankers ---------------------------------------------------------------------------------------------
+
+
+async def test_an_answer_in_time_is_given_and_clears_what_was_wrong() -> None:
+    judge = Judge()
+    limited = LimitedReranker(judge, candidates=40, timeout_seconds=0.01)
+    with pytest.raises(DependencyUnavailable, match="judge did not answer within 10 ms"):
+        await limited.relevances("q", ["a"] * 40)
+    assert limited.problem == "judge did not answer within 10 ms."
+    assert limited.fitting(40) == 20
+    judge.answer = [0.5, 0.25]
+    assert await limited.relevances("q", ["a", "b"]) == [0.5, 0.25]
+    assert limited.problem is None
+
+
+async def test_an_answer_of_another_length_is_a_failure() -> None:
+    judge = Judge()
+    judge.answer = [0.5]
+    limited = LimitedReranker(judge, candidates=40, timeout_seconds=5.0)
+    with pytest.raises(DependencyUnavailable, match="1 scores"):
+        await limited.relevances("q", ["a", "b"])
+    assert limited.problem is not None
+
+
+async def test_who_breaks_the_search_off_is_not_told_of_a_timeout() -> None:
+    judge = Judge()
+    limited = LimitedReranker(judge, candidates=40, timeout_seconds=60.0)
+    asked = asyncio.create_task(limited.relevances("q", ["a"]))
+    await judge.asked.wait()
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert limited.problem is None
+
+
+@pytest.mark.parametrize(("scores", "relevances"), [
+    ([0.0, 1.0, 0.3], [0.0, 1.0, 0.3]), ([], []), ([0.0, 2.0], [0.5, 0.8807970779778823]),
+    ([-1e308, 1e308], [0.0, 1.0]), ([1, 0], [1.0, 0.0]),
+])
+def test_scores_beyond_a_share_are_taken_for_logits(scores: list[float], relevances: list[float]) -> None:
+    assert relevances_of(scores, count=len(scores)) == pytest.approx(relevances)
+
+
+@pytest.mark.parametrize("scores", [[0.1], [0.1, float("nan")], [float("inf"), 0.1], [0.1, 0.2, 0.3]])
+def test_scores_that_are_none_are_refused(scores: list[float]) -> None:
+    with pytest.raises(DependencyUnavailable):
+        relevances_of(scores, count=2)
+
+
+# --- rewriters ---------------------------------------------------------------------------------------------
+
+
+async def test_a_rewriter_that_ran_over_its_time_is_left_alone_for_a_while() -> None:
+    writer = Writer()
+    limited = LimitedRewriter(writer, timeout_seconds=0.01)
+    with pytest.raises(DependencyUnavailable, match=r"did not answer within 0.01 seconds"):
+        await limited.rewrite("q", [])
+    writer.answer = Rewriting(["r"])
+    with pytest.raises(DependencyUnavailable, match="left alone"):
+        await limited.rewrite("q", [])
+    assert writer.asked == 1
+    assert limited.problem is not None
+
+
+async def test_after_its_rest_it_is_asked_again() -> None:
+    writer = Writer()
+    limited = LimitedRewriter(writer, timeout_seconds=0.01, rest_seconds=0.0)
+    with pytest.raises(DependencyUnavailable):
+        await limited.rewrite("q", [])
+    writer.answer = Rewriting(["r"])
+    assert (await limited.rewrite("q", [])).queries == ["r"]
+    assert limited.problem is None
+
+
+async def test_one_that_fails_at_once_needs_no_rest() -> None:
+    writer = Writer()
+    limited = LimitedRewriter(writer, timeout_seconds=5.0)
+    writer.answer = DependencyUnavailable("no model")
+    with pytest.raises(DependencyUnavailable, match="no model"):
+        await limited.rewrite("q", [])
+    assert limited.problem == "no model"
+    writer.answer = Rewriting(["r"])
+    assert (await limited.rewrite("q", [])).queries == ["r"]
