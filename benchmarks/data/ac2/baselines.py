@@ -89,9 +89,11 @@ def table(ranked: Sequence[tuple[Table, Table, Mapping[str, list[str]]]]) -> str
             hit = float(bool(relevant & set(order[name][:3])))
             for category in (query["category"], "all"):
                 shares[category][name].append((share, hit))
-    rows = ["| Category | Queries | BM25 P@5 of best | hit@3 | dense P@5 of best | hit@3 |", "|---|---|---|---|---|---|"]
+    rows = ["| Category | Queries | BM25 P@5 of best | hit@3 | dense P@5 of best | hit@3 |",
+            "|---|---|---|---|---|---|"]
     for category in sorted(shares, key=lambda each: (each == "all", each)):
-        figures = [f"{100 * value:.1f}" for name in ALONE for value in np.mean(shares[category][name], axis=0)]
+        means = [np.mean(shares[category][name], axis=0) for name in ALONE]
+        figures = [f"{100 * value:.1f}" for mean in means for value in mean]
         rows.append(f"| {category} | {len(shares[category]['BM25'])} | {' | '.join(figures)} |")
     return "\n".join(rows)
 

@@ -10,7 +10,7 @@ import json
 import random
 import re
 import tomllib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -26,8 +26,9 @@ FIRST_DAY, LAST_DAY = date(2025, 1, 6), date(2025, 12, 21)
 SESSION_SIZES = range(3, 11)
 LOOKALIKE_SHARE = 0.25
 OPENING_SHARE = 0.15
-OPENINGS = ("Quick one. ", "When you have a minute: ", "Thanks. ", "One more thing. ", "Sorry to bother you. ")
-SLOT = re.compile(r"\{(?:(?P<low>\d+)-(?P<high>\d+)|(?P<bank>[a-z]+)(?P<another>2?))\}")
+TAIL_SHARE = 0.25
+OPENINGS = ("Quick one. ", "When you have a minute: ", "Thanks. ", "One more thing. ", "Sorry to ask. ")
+SLOT = re.compile(r"\{(?:(?P<low>\d+)-(?P<high>\d+)|(?P<bank>[a-z]+)2?)\}")
 
 Table = Mapping[str, Any]
 
@@ -63,15 +64,16 @@ def fields(line: str) -> list[str]:
 
 
 class Talk:
-    """The grammar of one agent: interactions on end, none twice, each scene about as often as the others."""
+    """The grammar of one agent: interactions on end, none twice, each question about as often as any."""
 
     def __init__(self, agent: str, chance: random.Random) -> None:
         grammar = loaded(agent, "talk")
         self.people: list[str] = grammar["people"]
         self._chance = chance
+        self._tails: list[str] = grammar["tails"]
         self._banks: Mapping[str, list[str]] = grammar["banks"]
         self._scenes: dict[bool, list[Table]] = {True: grammar["lookalike"], False: grammar["ordinary"]}
-        self._used: Counter[tuple[bool, int]] = Counter()
+        self._used: dict[tuple[bool, int], float] = defaultdict(float)
         self._said: set[str] = set()
 
     def one(self, day: date, person: str) -> Told:
@@ -88,8 +90,8 @@ class Talk:
         fitting = [index for index, scene in enumerate(scenes) if fits(scene, day, person)]
         least = min(self._used[lookalike, index] for index in fitting)
         # Not the very least used, or scenes of few months would come in a row.
-        index = self._chance.choice([each for each in fitting if self._used[lookalike, each] <= least + 4])
-        self._used[lookalike, index] += 1
+        index = self._chance.choice([each for each in fitting if self._used[lookalike, each] <= least + 1])
+        self._used[lookalike, index] += 1 / len(scenes[index]["asks"])
         return scenes[index]
 
     def _drawn(self, scene: Table) -> Told:
@@ -103,9 +105,12 @@ class Talk:
         if self._chance.random() < OPENING_SHARE:
             asked = self._chance.choice(OPENINGS) + asked
         answered = sentence(self._filled(answer, chosen))
-        if "ends" not in scene or self._chance.random() < 0.5:
+        if self._chance.random() < TAIL_SHARE:
+            answered += " " + sentence(self._filled(self._chance.choice(self._tails), chosen))
+        if "ends" not in scene:
             return Told(asked, answered)
-        done, ended = self._filled(self._chance.choice(scene["ends"]), chosen).split(" -> ")
+        end = scene["ends"][scene["answers"].index(answer)] if len(scene["ends"]) > 1 else scene["ends"][0]
+        done, ended = self._filled(end, chosen).split(" -> ")
         return Told(asked, answered, steps(done), ended)
 
     def _filled(self, text: str, chosen: dict[str, str]) -> str:
@@ -122,7 +127,7 @@ class Talk:
 
 
 def fits(scene: Table, day: date, person: str) -> bool:
-    """Whether the scene may be played: some would be answers in certain months, or odd from certain people."""
+    """Whether the scene may be played: some would be answers in some months, or odd from some people."""
     return (day.month in scene.get("months", range(1, 13)) and day.month not in scene.get("except_months", ())
             and person in scene.get("people", (person,)))
 
@@ -160,21 +165,24 @@ def sessions(agent: str, stories: Sequence[Table], chance: random.Random) -> lis
     while told < MEMORIES_PER_AGENT:
         day = FIRST_DAY + timedelta(days=chance.randint(0, (LAST_DAY - FIRST_DAY).days))
         person = chance.choice(talk.people)
-        sittings.append(Session(day, person, [talk.one(day, person) for _ in range(chance.choice(SESSION_SIZES))]))
-        told += len(sittings[-1].told)
+        size = chance.choice(SESSION_SIZES)
+        sittings.append(Session(day, person, [talk.one(day, person) for _ in range(size)]))
+        told += size
     return sorted(sittings, key=lambda sitting: sitting.day)
 
 
-def timed(agent: str, sittings: Sequence[Session], chance: random.Random) -> Iterator[tuple[str | None, Table]]:
+def timed(
+    agent: str, sittings: Sequence[Session], chance: random.Random,
+) -> Iterator[tuple[str | None, Table]]:
     """Each memory in time order, with the key by which queries of its story know it."""
     number = 0
     by_day: dict[date, list[Session]] = defaultdict(list)
     for sitting in sittings:
         by_day[sitting.day].append(sitting)
     for day, of_day in by_day.items():
-        moment = datetime(day.year, day.month, day.day, 7, 30, tzinfo=UTC)
+        moment = datetime(day.year, day.month, day.day, 7, chance.randint(0, 59), tzinfo=UTC)
         for place, sitting in enumerate(of_day):
-            moment += timedelta(minutes=chance.randint(10, 70))
+            moment += timedelta(minutes=chance.randint(10, 500 // len(of_day)))
             for told in sitting.told:
                 moment += timedelta(minutes=chance.randint(1, 6), seconds=chance.randint(0, 59))
                 number += 1
