@@ -142,9 +142,11 @@ def test_words_for_a_time_become_its_days(text: str, first: str, last: str) -> N
     "in 2022.3 it broke", "room 2022", "it took 3 days", "for two weeks", "in 3 minutes",
     "it was done in two weeks", "three years old", "every Monday", "on Mondays", "Black Friday",
     "Saturday mornings", "the 3rd attempt", "on the 3rd attempt", "the Christmas tree",
-    "a fall from the roof", "FAQ1 2", "Q5 2024", "30 February", "31/31/2023", "on the 45th", "in Q3x", "last morning", "the week before dinner", "in 0001", "q 1",
-    "half a day", "0 days ago", "the week of the trip", "end of line", "", "\u00b2\u00b3 ago",
-    "\uff11\uff12 May",
+    "a fall from the roof", "FAQ1 2", "Q5 2024", "30 February", "31/31/2023", "on the 45th", "in Q3x",
+    "last morning", "the week before dinner", "in 0001", "q 1", "half a day", "0 days ago",
+    "the week of the trip", "end of line", "", "\u00b2\u00b3 ago", "\uff11\uff12 May", "this afterwards",
+    "all Q3", "past weekends", "these next few", "last days", "early in the day", "the end of the day",
+    "the end of the world", "the early the mid", "since Monday mornings",
 ])  # fmt: skip
 def test_what_is_no_time_or_not_surely_one_is_left_alone(text: str) -> None:
     assert windows(text, NOW) == ()
@@ -158,7 +160,9 @@ def test_a_window_says_its_words_and_how_precise_they_are() -> None:
 
 
 def test_a_range_that_ends_before_it_begins_is_its_two_times() -> None:
-    assert [window.phrase for window in windows("between 2021 and 2019", NOW)] == ["2021"]
+    assert [window.phrase for window in windows("between May 2021 and May 2019", NOW)] == [
+        "May 2021", "May 2019",
+    ]
 
 
 def test_before_and_after_open_a_window_to_one_side() -> None:
