@@ -1,20 +1,35 @@
-"""What is asked: a vague query is completed from the turns before it, one for the present weighs time more.
+"""What is asked: a vague query is completed from the turns before it, a long prompt becomes several queries.
 
-Pure.
+Pure. Whether memory is needed at all is the business of `gate.py`, the times a query names that of `moments`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from agentcore.memory.lexical import terms
 from agentcore.memory.params import Turn
+from agentcore.memory.rejection import is_small_talk
 from agentcore.memory.scoring import RetrievalWeights
+from agentcore.memory.text import is_code, sentences, tokens
 
-VAGUE_TERMS = 2
-JOINED_TURNS = 2
+Wanted = Literal["time", "number", "person"]
+
+VAGUE_TERMS = 1
+POINTING_TERMS = 3
+JOINED_TURNS = 3
+KEY_TERMS = 8
+KEY_TERMS_A_TURN = 5
+TURN_CHARS = 4_000
+# Up to these a prompt is one query.
+WHOLE_CHARS, WHOLE_SENTENCES = 300, 3
+MAX_QUERIES = 8
+QUERY_CHARS = 500
+PROMPT_CHARS = 32_768
+NAMES_OF_CODE = 16
 # How much more recency counts where the query asks how things stand now.
 PRESENT_FACTOR = 6.0
 _PRESENT = re.compile(
@@ -22,14 +37,128 @@ _PRESENT = re.compile(
     r"|at present|at the moment|still|so far|up to date)\b",
     re.IGNORECASE,
 )
+_POINTING = re.compile(
+    r"^\W*(?:and|but|or|so|then|what about|how about|what of)\b"
+    r"|\b(?:it|its|that|this|those|these|they|them|there|one|ones|other|others|same)\b",
+    re.IGNORECASE,
+)
+# Of a turn these tell nothing, and nor do they of a question.
+_PALE_WORDS = """
+much many one ones other others thing things else next first second third another again time last long soon
+way okay ok yes yeah no well really just also please thanks thank hi hello hey tell show give let get got go
+going want wanted need think thought know knew like likes guess maybe would could said say says look make
+take put good great nice bad lot lots bit kind sort something anything everything someone now today mean
+happen work
+"""
+_PALE = frozenset(terms(_PALE_WORDS))
+
+_ERROR = re.compile(
+    r"error|exception|fail|fatal|panic|critical|traceback|denied|refused|timed? ?out|cannot|undefined"
+    r"|not found|segfault|abort",
+    re.IGNORECASE,
+)
+_LOG = re.compile(
+    r"\s*(?:at [\w$.<>]+\(|File \"|\[?\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d"
+    r"|\[?(?:TRACE|DEBUG|INFO|WARN\w*|ERROR)\b|[>$#] |\.\.\. )"
+)
+# A name in code: dotted, underscored, in mixed case, or a constant.
+_NAME = re.compile(
+    r"\b(?=\w*[a-z])\w+(?:[._]\w+)+|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b[A-Z][A-Z0-9_]{3,}\b"
+)
+
+_QUESTION_WORD = re.compile(r"\b(?:when|what|which|where|why|who|whom|whose|how)\b.{0,24}", re.IGNORECASE)
+_WANTED: Mapping[Wanted, re.Pattern[str]] = {
+    "time": re.compile(
+        r"when\b|(?:what|which) (?:time|date|day|weekday|month|year|week)\b|how long ago\b", re.IGNORECASE
+    ),
+    "number": re.compile(
+        r"how (?:many|much|old|long|tall|far|often|big|high|heavy|fast|expensive)\b"
+        r"|what (?:number|percentage|percent|price|amount|age|port)\b",
+        re.IGNORECASE,
+    ),
+    "person": re.compile(
+        r"who(?:m|se)?\b|which (?:person|friend|colleague|client|customer)\b", re.IGNORECASE
+    ),
+}
 
 
 def complete(query: str, history: Sequence[Turn]) -> str:
-    """The query, with the last user turns before it where it says too little by itself ("how much?")."""
-    if len(terms(query)) > VAGUE_TERMS:
+    """The query; where it says too little ("how much?"), with key terms of the last user turns behind it.
+
+    At most `KEY_TERMS`, those of the newest turn first, none that the query holds already.
+    """
+    if not _is_vague(query):
         return query
-    earlier = [turn.content for turn in history if turn.role == "user"][-JOINED_TURNS:]
-    return "\n".join([*earlier, query])
+    said = [turn.content for turn in history if turn.role == "user"][-JOINED_TURNS:]
+    known = set(terms(query))
+    found = [term for content in reversed(said) for term in _key_terms(content, known)]
+    return " ".join([query, *found[:KEY_TERMS]])
+
+
+def _is_vague(query: str) -> bool:
+    telling = [term for term in terms(query) if term not in _PALE]
+    return len(telling) <= VAGUE_TERMS or (
+        len(telling) <= POINTING_TERMS and _POINTING.search(query) is not None
+    )
+
+
+def _key_terms(content: str, known: set[str]) -> list[str]:
+    """The words of a turn that tell most, as written, names and numbers first; they join `known`."""
+    found: list[str] = []
+    named: list[str] = []
+    begins = True
+    for token in tokens(content[:TURN_CHARS]):
+        meant = [term for term in terms(token) if term not in _PALE]
+        if meant and not known.issuperset(meant):
+            known.update(meant)
+            telling = not token.islower() and not (begins and token.istitle())
+            (named if telling else found).append(token)
+        begins = False
+    return [*named, *found][:KEY_TERMS_A_TURN]
+
+
+def split(prompt: str) -> list[str]:
+    """The queries that a prompt is searched by: itself where it is short, else its most telling sentences.
+
+    At most `MAX_QUERIES`, in order, each at most `QUERY_CHARS` long. Of code and logs only what tells of an
+    error is left, and the names in the code.
+    """
+    prompt = prompt[:PROMPT_CHARS]
+    pieces = sentences(prompt)
+    if len(prompt) <= WHOLE_CHARS and len(pieces) <= WHOLE_SENTENCES:
+        return [prompt]
+    told: dict[frozenset[str], str] = {}
+    for query in (query for piece in pieces for query in _queries(piece)):
+        meant = frozenset(terms(query)) - _PALE
+        if len(meant) > 1:
+            told.setdefault(meant, query[:QUERY_CHARS])
+    best = sorted(told.items(), key=lambda each: _telling(each[1], each[0]), reverse=True)[:MAX_QUERIES]
+    chosen = {query for _, query in best}
+    return [query for query in told.values() if query in chosen] or [prompt[:QUERY_CHARS]]
+
+
+def _queries(piece: str) -> Iterator[str]:
+    if is_code(piece):
+        lines = [line.strip() for line in piece.splitlines()]
+        yield from (line for line in lines if _ERROR.search(line) and not line.startswith("#"))
+        yield " ".join(list(dict.fromkeys(_NAME.findall(piece)))[:NAMES_OF_CODE])
+    elif not is_small_talk(piece) and (_LOG.match(piece) is None or _ERROR.search(piece)):
+        yield piece
+
+
+def _telling(query: str, meant: frozenset[str]) -> float:
+    """How much a search by it may bring: its different terms, more for a question or an error."""
+    asked = 15.0 if query.rstrip("\"'*_) ").endswith("?") else 0.0
+    wrong = 4.0 if _ERROR.search(query) else 0.0
+    return min(len(meant), 20) + asked + wrong
+
+
+def wants(query: str) -> Wanted | None:
+    """The kind of answer that a question's first question word asks for, if it is one of these."""
+    asked = _QUESTION_WORD.search(query)
+    if asked is None:
+        return None
+    return next((wanted for wanted, pattern in _WANTED.items() if pattern.match(asked.group())), None)
 
 
 def weighed(query: str, weights: RetrievalWeights) -> RetrievalWeights:

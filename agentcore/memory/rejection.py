@@ -120,7 +120,7 @@ def rejection(content: str) -> str | None:
     if len(text) > _JUDGED_CHARS:
         return None
     turns = list(_turns(text))
-    if all(_is_small_talk(said) for _, said in turns):
+    if all(is_small_talk(said) for _, said in turns):
         return GREETING
     return REFUSAL if _is_only_refusal(turns) else None
 
@@ -137,7 +137,8 @@ def _turns(text: str) -> list[tuple[bool, str]]:
     return found
 
 
-def _is_small_talk(text: str) -> bool:
+def is_small_talk(text: str) -> bool:
+    """Whether it holds nothing but greetings, thanks, farewells and the like."""
     said = words(text)
     at = 0
     while at < len(said):
@@ -155,7 +156,7 @@ def _is_only_refusal(turns: list[tuple[bool, str]]) -> bool:
     refused = False
     for asking, said in turns:
         for sentence in sentences(said):
-            if _is_small_talk(sentence):
+            if is_small_talk(sentence):
                 continue
             if _is_refusal(sentence):
                 refused = True

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 SPECIFICATION = "specification (seed 001)"
 ISSUE = "issue 2"
+RETRIEVAL_ISSUE = "issue 3"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,10 @@ def _specified(number: str, sentence: str, *shown_by: str, missing: str | None =
 
 def _asked(number: str, sentence: str, *shown_by: str, missing: str | None = None) -> Requirement:
     return Requirement(number, ISSUE, sentence, shown_by, missing)
+
+
+def _sought(number: str, sentence: str, *shown_by: str, missing: str | None = None) -> Requirement:
+    return Requirement(number, RETRIEVAL_ISSUE, sentence, shown_by, missing)
 
 
 FUNCTIONAL = (
@@ -306,4 +311,32 @@ SHOWN = (
            "benchmarks/retrieval_latency"),
 )
 
-REQUIREMENTS: tuple[Requirement, ...] = (*FUNCTIONAL, *QUALITIES, *BUILT, *SHOWN)
+UNDERSTOOD = (
+    _sought("1 temporal",
+            "Expressions of time in a query become windows over the time that memories speak of.",
+            "unit/test_moments.py::test_words_for_a_time_become_its_days",
+            "unit/test_moments.py::test_what_is_no_time_or_not_surely_one_is_left_alone",
+            "unit/test_moments.py::test_a_time_told_by_an_event_is_an_anchor",
+            "property/test_moments_properties.py::"
+            "test_any_text_gives_windows_in_order_with_a_length_inside_the_calendar",
+            "integration/test_event_times.py::test_a_memory_keeps_the_time_it_speaks_of",
+            "integration/test_plans.py::test_a_span_of_time_goes_through_its_index",
+            missing="the arm that searches by the windows"),
+    _sought("4 gate",
+            "Greetings, pure tool requests and general knowledge need no memory; personal words override.",
+            "unit/test_gate.py::test_what_shows_that_it_needs_no_memory_is_not_searched",
+            "unit/test_gate.py::test_general_knowledge_is_passed_over_only_where_the_caller_wants_it",
+            "unit/test_gate.py::test_what_speaks_of_people_or_of_the_past_is_always_searched",
+            "unit/test_gate.py::test_what_may_be_in_memory_is_searched",
+            missing="the methods that ask it, and its word in their receipts"),
+    _sought("4 vague", "A vague query is joined with the key terms of the last user turns.",
+            "unit/test_query.py::test_a_query_that_says_too_little_is_followed_by_key_terms_of_the_turns",
+            "property/test_query_properties.py::"
+            "test_a_completed_query_begins_with_itself_and_repeats_nothing"),
+    _sought("4 prompts", "A long prompt is split into sentences and searched as several queries.",
+            "unit/test_query.py::test_a_long_prompt_becomes_its_telling_sentences_in_order",
+            "unit/test_query.py::test_of_code_and_logs_the_errors_and_the_names_are_left",
+            missing="searching them in one embedding batch"),
+)
+
+REQUIREMENTS: tuple[Requirement, ...] = (*FUNCTIONAL, *QUALITIES, *BUILT, *SHOWN, *UNDERSTOOD)

@@ -226,10 +226,13 @@ def day_first(said: Said, at: int, stance: Stance) -> Found | None:
         return None
     end = _after_month(said, after)
     dated = _dated(said, end, (MONTHS[name], number), stance)
-    sure = ordinal or stance.named or name not in DOUBTFUL_WORDS or said.capital(after)
-    if sure or dated is None or dated[1] > end:
+    if dated is None or dated[1] > end or ordinal or _is_surely_month(said, after, stance):
         return dated
     return dated if said.before(at) in PREPOSITIONS else None
+
+
+def _is_surely_month(said: Said, at: int, stance: Stance) -> bool:
+    return stance.named or said.capital(at) or said.lower(at) not in DOUBTFUL_WORDS
 
 
 def bare_year(said: Said, at: int, stance: Stance) -> Found | None:

@@ -43,12 +43,14 @@ PREPOSITIONS = MONTH_PREPOSITIONS | word_set("last next over at on for this past
 # What a sentence of what is to come holds, and one of the past does not.
 _COMING = re.compile(
     r"\b(?:will|won't|shall|gonna|upcoming|tomorrow|planning|plans? to|plan for|hope to|hoping to"
-    r"|looking forward|can't wait|due|deadline|scheduled|expires?|do (?:i|we) have|must|have to|has to"
+    r"|looking forward|can't wait|due(?! to)|deadline|scheduled|expires?|do (?:i|we) have|must|have to|has to"
     r"|needs? to|(?:is|are) (?:on|in)|(?:next|coming) \w+|(?<!was )(?<!were )going to|\w+'ll"
     r"|(?:am|are|is|i'm|we're|they're|you're|he's|she's) (?:not |also |all )?"
     r"(?!amaz|interest|excit|bor|char)\w+ing)\b",
     re.IGNORECASE,
 )
+# A question of what was done, whatever else its sentence holds: "which runs did I miss that will count?"
+_DONE = re.compile(r"\bdid\b", re.IGNORECASE)
 # What may follow a date; another small word is what the number counts: "in 2022 files".
 _GOING_ON = word_set("""
 a about after also am an and are as at because been before between but by can could did do does for from had
@@ -136,4 +138,5 @@ class Said:
         first, last = max(0, place - _SENTENCE_CHARS), place + _SENTENCE_CHARS
         start = max(self.text.rfind(sign, first, place) + 1 for sign in _SENTENCE_ENDS)
         ends = [end for sign in _SENTENCE_ENDS if (end := self.text.find(sign, place, last)) >= 0]
-        return _COMING.search(self.text, max(start, first), min(ends, default=last)) is not None
+        bounds = max(start, first), min(ends, default=last)
+        return _COMING.search(self.text, *bounds) is not None and _DONE.search(self.text, *bounds) is None
