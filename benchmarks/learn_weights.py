@@ -3,8 +3,8 @@
 A linear model over the terms of the score: what every candidate's terms are is asked of the running service
 (`explain`), then the weights are chosen that give what is relevant the most of a softmax over the candidates
 of its question (the ListNet top-one loss, Cao et al. 2007), every set counting the same. Terms that the sets
-do not speak of keep their weight. Each figure is also given on conversations, or fifths of the questions, that
-were left out of the learning. Judge the outcome elsewhere, with retrieval_quality.
+do not speak of keep their weight. Each figure is also given on conversations, or fifths of the questions,
+that were left out of the learning. Judge the outcome elsewhere, with retrieval_quality.
 """
 
 from __future__ import annotations

@@ -166,6 +166,9 @@ class RetrieveResult(Strict):
     receipt: Receipt
 
 
+GateMode = Literal["off", "cautious", "general_knowledge"]
+
+
 class ContextParams(Filters):
     """What the prompt is about, and how many tokens the context may take."""
 
@@ -175,6 +178,11 @@ class ContextParams(Filters):
     min_score: Share | None = None
     min_fit: Share | None = Field(
         None, description="As for memory.retrieve, but with a bound where absent: docs/concepts.md."
+    )
+    gate: GateMode = Field(
+        "cautious",
+        description="What is not searched for: nothing (off), greetings and requests that need no memory "
+        "(cautious), or questions of general knowledge too. The receipt tells.",
     )
     asked_at: Moment | None = None
     history: Annotated[list[Turn], Field(max_length=64)] = Field(default_factory=list)

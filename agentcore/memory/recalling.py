@@ -16,12 +16,14 @@ from agentcore.memory.compression import (
     CountTokens,
     build_context,
 )
-from agentcore.memory.models import Dropped, MemorySummary, MemoryType
+from agentcore.memory.gate import gate
+from agentcore.memory.models import Dropped, MemorySummary, MemoryType, Receipt
 from agentcore.memory.params import ContextParams, ContextResult
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.searching import Search
+from agentcore.memory.searching import Search, SearchResult
 from agentcore.memory.storage import Row
 from agentcore.memory.working import MAX_ENTRIES, WorkingEntry
+from agentcore.telemetry import Steps
 
 TOKENS_A_MEMORY = 25
 MIN_MEMORIES, MAX_MEMORIES = 8, 60
@@ -107,8 +109,7 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
         with steps("working"):
             working = await working_memory(parts, caller, params.task_id, matching, degraded)
     k = min(MAX_MEMORIES, max(MIN_MEMORIES, params.max_tokens // TOKENS_A_MEMORY))
-    search = Search(parts, caller, params, conditions, steps)
-    found = await search.run(k, parts.policy.context_cut_offs)
+    found = await _search(parts, caller, params, conditions, steps, k)
     with steps("format"):
         built = await _built(_entries(working, found.memories), params.max_tokens, parts.count_tokens)
     used = [line.entry.memory_id for line in built.lines]
@@ -127,6 +128,23 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
             }
         ),
     )
+
+
+async def _search(
+    parts: MemoryParts,
+    caller: Caller,
+    params: ContextParams,
+    conditions: Mapping[str, Any],
+    steps: Steps,
+    k: int,
+) -> SearchResult:
+    """The `k` best memories; none, with the reason, where the query needs no memory."""
+    if params.gate != "off" and params.query_vector is None:
+        judged = gate(params.query, general_knowledge=params.gate == "general_knowledge")
+        if not judged.needed:
+            return SearchResult([], Receipt(searched={"passed_over": judged.reason}))
+    search = Search(parts, caller, params, conditions, steps)
+    return await search.run(k, parts.policy.context_cut_offs)
 
 
 def _entries(working: Sequence[WorkingEntry], found: Sequence[MemorySummary]) -> list[ContextEntry]:

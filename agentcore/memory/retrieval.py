@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -200,7 +201,7 @@ def _values(candidates: Sequence[Candidate], weights: RetrievalWeights, question
             _share_of(each.session_words, question.scale.session_words),
             0.0,
             each.speaker in named,
-            _timely(each, question),
+            said * _timely(each, question),
             recency(each.timestamp, question.now, weights.recency_half_life_days),
             frequency(
                 each.access_count, each.last_accessed, question.now, weights.frequency_half_life_days
@@ -232,18 +233,24 @@ def _named_speakers(candidates: Sequence[Candidate], query_words: Collection[str
 
 
 def _timely(candidate: Candidate, question: Question) -> float:
-    """Whether it speaks of a time that the query speaks of, or of any time where the query asks for one."""
+    """Whether it speaks of a time that the query speaks of, or of any time where the query asks for one.
+
+    Of what it speaks of, the square root of the share inside a window counts: "in the last five years" tells
+    less of last week than "on Monday" does.
+    """
+    event = candidate.event
     if not question.windows:
-        return float(question.seeks_time and candidate.event is not None)
-    if candidate.event is not None and any(_overlap(candidate.event, each) for each in question.windows):
-        return 1.0
-    if any(start <= candidate.timestamp < end for start, end in question.windows):
-        return 1.0 if candidate.event is None else SAID_THEN
-    return 0.0
+        return float(question.seeks_time and event is not None)
+    said_then = any(start <= candidate.timestamp < end for start, end in question.windows)
+    if event is None:
+        return float(said_then)
+    told = max(_share_inside(event, each) for each in question.windows)
+    return max(math.sqrt(told), SAID_THEN * said_then)
 
 
-def _overlap(one: Span, other: Span) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
+def _share_inside(event: Span, window: Span) -> float:
+    shared = min(event[1], window[1]) - max(event[0], window[0])
+    return max(0.0, shared / (event[1] - event[0]))
 
 
 def _shares(weights: RetrievalWeights, question: Question) -> Values:

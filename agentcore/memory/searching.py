@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -20,7 +19,7 @@ from agentcore.memory.models import MemorySummary, Receipt
 from agentcore.memory.notes import Notes
 from agentcore.memory.params import ContextParams, RetrieveParams
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.query import complete, weighed
+from agentcore.memory.query import complete, split, wants, weighed
 from agentcore.memory.reranking import depth, reranked
 from agentcore.memory.retrieval import MatchScale, Question, Ranked, Ranking, Span, rank
 from agentcore.memory.rewriting import rewritten
@@ -29,9 +28,10 @@ from agentcore.memory.vector_store import Found, SearchRequest
 from agentcore.memory.wording import Wording, search_words
 from agentcore.telemetry import Steps
 
+# Of a long prompt no memory holds every word: a text of its rarest ones is a full match.
+MATCHED_TERMS = 12
 WORDS_ONLY = "embedding: the embedder does not answer; searched by words alone"
 
-_WHEN = re.compile(r"^(?:when|how long|what (?:date|day|month|year|time))\b|\bwhen\b", re.IGNORECASE)
 NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
 
 
@@ -104,7 +104,7 @@ class Search:
             scale=_full_match(wording, found),
             words=frozenset(words(self._params.query)),
             windows=windows,
-            seeks_time=bool(_WHEN.search(self._params.query)),
+            seeks_time=wants(self._params.query) == "time",
             min_score=self._params.min_score,
             with_vectors=found.mode != "words",
         )
@@ -115,10 +115,13 @@ class Search:
             return self._given_vector(self._params.query_vector)
         if self._parts.embedder is None:
             return None
-        texts = await rewritten(self._parts, self._params.query, text, self._params.history, self._notes)
+        wordings = await rewritten(self._parts, self._params.query, text, self._params.history, self._notes)
+        queries = split(wordings[0])
+        if len(queries) > 1:
+            self._notes.searched["queries"] = len(queries)
         try:
             with self._steps("embed"):
-                return await self._parts.embedder.embed(texts, "query")
+                return await self._parts.embedder.embed([*queries, *wordings[1:]], "query")
         except DependencyUnavailable:
             self._notes.degraded.append(WORDS_ONLY)
             if self._params.min_score is not None:
@@ -180,7 +183,7 @@ class Search:
 
 def _full_match(wording: Wording, found: Found) -> MatchScale:
     """The BM25 score that counts as a full match is the best one found, but no less than half of what a text
-    made of the query alone would have, so that one common word in common is no match."""
-    alone = wording.bm25(wording.keys)
+    made of the query's rarest terms would have, so that one common word in common is no match."""
+    alone = wording.bm25(wording.keys[:MATCHED_TERMS])
     best = max((candidate.words for candidate in found.candidates), default=0.0)
     return MatchScale(max(best, 0.5 * alone), wording.bm25.weigh(wording.keys), alone)
