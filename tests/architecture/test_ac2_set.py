@@ -62,6 +62,19 @@ def test_the_set_has_the_size_that_the_requirement_asks_for() -> None:
     assert sum(len(each["memories"]) for each in CONVERSATIONS) - len(relevant) >= 2_000
 
 
+def test_words_alone_find_less_than_three_quarters() -> None:
+    bm25 = runpy.run_path(str(ROOT / "benchmarks" / "data" / "ac2" / "baselines.py"))["bm25"]
+    shares = []
+    for conversation in CONVERSATIONS:
+        memories, queries = conversation["memories"], conversation["queries"]
+        scores = bm25([memory["text"] for memory in memories], [query["text"] for query in queries])
+        for row, query in zip(scores, queries, strict=True):
+            best = {memories[each]["id"] for each in (-row).argsort(kind="stable")[:5]}
+            if relevant := set(query["relevant_ids"]):
+                shares.append(len(best & relevant) / min(5, len(relevant)))
+    assert sum(shares) / len(shares) < 0.75
+
+
 @every_agent
 def test_memories_stand_in_time_order_and_none_is_doubled(conversation: dict[str, Any]) -> None:
     memories = conversation["memories"]
