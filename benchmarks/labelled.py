@@ -41,8 +41,21 @@ class Conversation:
         ]
 
     def unanswerable(self) -> list[Row]:
-        """The questions that nothing answers."""
+        """The questions that nothing answers, near as what is remembered may come to them."""
         return [each for each in self.questions if not each.get("answerable", True)]
+
+
+def foreign(agents: Sequence[Conversation], every: int = 8) -> dict[str, list[Row]]:
+    """By agent, some questions of the agent before it: its own memories have nothing to do with them."""
+    if len(agents) < 2:
+        return {}
+    return {
+        agent.agent_id: [
+            {**question, "relevant_ids": [], "answerable": False, "category": "foreign"}
+            for question in agents[place - 1].questions[::every]
+        ]
+        for place, agent in enumerate(agents)
+    }
 
 
 def files(places: Iterable[Path]) -> list[Path]:

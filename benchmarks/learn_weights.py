@@ -22,7 +22,7 @@ from agentcore.memory.fitness import FitModel, Signals
 from agentcore.memory.params import MAX_K
 from agentcore.memory.retrieval import TERMS
 from agentcore.memory.scoring import RetrievalWeights
-from benchmarks.labelled import Conversation, Row, asked, conversations, files, remember
+from benchmarks.labelled import Conversation, Row, asked, conversations, files, foreign, remember
 from benchmarks.ledger import append
 from benchmarks.measures import means, measures
 from benchmarks.retrieval_quality import weighed
@@ -58,8 +58,11 @@ class Asked:
 
 async def collected(service: Service, agents: Sequence[Conversation], progress: Progress) -> list[Asked]:
     """What the service says of every question's candidates."""
+    strange = foreign(agents)
     questions = [
-        (number, agent, question) for number, agent in enumerate(agents) for question in agent.questions
+        (number, agent, question)
+        for number, agent in enumerate(agents)
+        for question in [*agent.questions, *strange.get(agent.agent_id, [])]
     ]
     gathered = []
     whole = weighed(service, RetrievalWeights()).call

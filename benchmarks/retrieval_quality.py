@@ -24,7 +24,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from agentcore.auth import mint_token
 from agentcore.memory.parts import AccessQueue
 from agentcore.memory.scoring import RetrievalWeights
-from benchmarks.labelled import OWN_SETS, Call, Conversation, Row, asked, conversations, files, remember
+from benchmarks.labelled import (
+    OWN_SETS,
+    Call,
+    Conversation,
+    Row,
+    asked,
+    conversations,
+    files,
+    foreign,
+    remember,
+)
 from benchmarks.ledger import append
 from benchmarks.measures import interval, means, measures, paired_interval
 from benchmarks.service import Service, run, running_service
@@ -72,10 +82,15 @@ def weighed(service: Service, weights: RetrievalWeights) -> Service:
 
 async def judged(call: Call, agents: Sequence[Conversation], every: int, progress: Progress) -> list[Outcome]:
     """Every nth question of all conversations, answerable or not."""
+    strange = foreign(agents)
     questions = [
         (each.agent_id, question, answerable)
         for each in agents
-        for answerable, kind in ((True, each.answerable()), (False, each.unanswerable()))
+        for answerable, kind in (
+            (True, each.answerable()),
+            (False, each.unanswerable()),
+            (False, strange.get(each.agent_id, [])),
+        )
         for question in kind[::every]
     ]
     outcomes = []
@@ -104,11 +119,15 @@ def figures(outcomes: Sequence[Outcome]) -> Row:
         **means([each.measures for each in found]),
         "R@10 interval": interval([each.measures["R@10"] for each in found]),
         "characters shown": round(sum(each.shown_chars for each in found) / len(found)),
-        "silent where answerable": round(100 * sum(each.silent for each in found) / len(found), 1),
+        "silent on answerable": round(100 * sum(each.silent for each in found) / len(found), 1),
     }
-    if nothing:
-        values["unanswerable"] = len(nothing)
-        values["silent where not"] = round(100 * sum(each.silent for each in nothing) / len(nothing), 1)
+    for name, of_kind in (
+        ("unanswerable", [each for each in nothing if each.category != "foreign"]),
+        ("foreign", [each for each in nothing if each.category == "foreign"]),
+    ):
+        if of_kind:
+            values[f"{name} questions"] = len(of_kind)
+            values[f"silent on {name}"] = round(100 * sum(each.silent for each in of_kind) / len(of_kind), 1)
     return values
 
 

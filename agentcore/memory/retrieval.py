@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from agentcore.memory.fitness import CutOffs, Signals
 from agentcore.memory.models import Dropped, ScoreTerm
+from agentcore.memory.repetition import LOSS, likenesses
 from agentcore.memory.scoring import (
     RetrievalWeights,
     frequency,
@@ -33,6 +34,8 @@ TERMS = (
     "links",
 )
 TENTH = 9
+# How many of the best are looked at for repetition, where no more are asked for.
+COMPARED = 60
 KEEP_ALL = CutOffs()
 _COLUMN = {name: number for number, name in enumerate(TERMS)}
 
@@ -47,7 +50,8 @@ class Candidate:
 
     `words` is its BM25 score and `session_words` the idf of the query's terms that its session holds, neither
     scaled yet. `text` is the digest of its words with speaker, user and namespace: the same words of another
-    person are another statement. `asks`: it ends with a question. `event`: the time it speaks of, if it says.
+    person are another statement. `asks`: it ends with a question. `is_exchange`: it holds both sides of one,
+    what was asked and what was answered. `event`: the time it speaks of, if it says. `term_keys`: its terms.
     """
 
     memory_id: UUID
@@ -61,7 +65,14 @@ class Candidate:
     last_accessed: datetime | None
     text: tuple[bytes, str | None, str | None, str | None]
     asks: bool = False
+    is_exchange: bool = False
     event: Span | None = None
+    term_keys: Sequence[int] = ()
+
+    @property
+    def is_turn(self) -> bool:
+        """Whether it is a person's turn in a talk, which the turns around it may answer or ask."""
+        return is_person(self.speaker) and not self.is_exchange
 
 
 @dataclass(frozen=True)
@@ -146,11 +157,11 @@ def rank(
     _add_neighbours(values, unique, places, matches, neighbours, weights)
     if question.seeks_time and not question.windows:
         values[:, _COLUMN["time"]] *= matches
-    scores = np.clip(values @ shares, 0.0, 1.0)
-    order = sorted(
-        range(len(unique)),
-        key=lambda place: (-scores[place], -unique[place].timestamp.timestamp(), unique[place].memory_id),
-    )
+    fused = np.clip(values @ shares, 0.0, 1.0)
+    order = _in_order(unique, fused)
+    repeated = _repeated(unique, fused, order[: max(COMPARED, k)])
+    scores = fused * (1.0 - LOSS * repeated)
+    order = _in_order(unique, scores)
     signals = _signals(unique, [float(scores[place]) for place in order], question.scale)
     fit = weights.fit.probability(signals)
     order = _cut(order, scores, k, 1.0 if not unique else fit, cut_offs, dropped)
@@ -159,7 +170,7 @@ def rank(
             unique[place].memory_id,
             float(scores[place]),
             unique[place].similarity,
-            _terms(values[place], shares),
+            _terms(values[place], shares) | _repetition(float(fused[place]), float(repeated[place])),
         )
         for place in order
     ]
@@ -215,7 +226,7 @@ def _values(candidates: Sequence[Candidate], weights: RetrievalWeights, question
 def _said_share(candidate: Candidate, weights: RetrievalWeights) -> float:
     if is_assistant(candidate.speaker):
         return weights.assistant_share
-    return weights.question_share if candidate.asks and is_person(candidate.speaker) else 1.0
+    return weights.question_share if candidate.asks and candidate.is_turn else 1.0
 
 
 def _share_of(value: float, full: float) -> float:
@@ -295,7 +306,7 @@ def _add_neighbours(
     column = values[:, _COLUMN["neighbours"]]
     for tie in neighbours:
         pair = [places[each] for each in (tie.source_id, tie.target_id) if each in places]
-        if len(pair) < 2 or not all(is_person(candidates[place].speaker) for place in pair):
+        if len(pair) < 2 or not all(candidates[place].is_turn for place in pair):
             continue
         first, second = sorted(pair, key=lambda at: (candidates[at].timestamp, candidates[at].memory_id))
         asked = candidates[first].asks
@@ -332,6 +343,32 @@ def _cut(
     if len(order) > k:
         dropped["beyond_k"] = len(order) - k
     return order[:k]
+
+
+def _in_order(candidates: Sequence[Candidate], scores: Values) -> list[int]:
+    return sorted(
+        range(len(candidates)),
+        key=lambda place: (
+            -scores[place], -candidates[place].timestamp.timestamp(), candidates[place].memory_id
+        ),
+    )
+
+
+def _repeated(candidates: Sequence[Candidate], scores: Values, foremost: Sequence[int]) -> Values:
+    """How much each candidate repeats a better one; those that are not among the foremost are not looked at."""
+    repeated = np.zeros(len(candidates))
+    repeated[list(foremost)] = likenesses(
+        [float(scores[place]) for place in foremost], [candidates[place].term_keys for place in foremost]
+    )
+    return repeated
+
+
+def _repetition(score: float, likeness: float) -> dict[str, ScoreTerm]:
+    """The term that says what a memory lost because a better one says nearly the same."""
+    if not likeness:
+        return {}
+    weight = -LOSS * score
+    return {"repetition": ScoreTerm(value=likeness, weight=weight, contribution=weight * likeness)}
 
 
 def _terms(values: Values, shares: Values) -> dict[str, ScoreTerm]:

@@ -280,6 +280,8 @@ def _candidate(row: Row, request: SearchRequest) -> Candidate:
         last_accessed=row["last_accessed"],
         text=(bytes(row["content_hash"]), row["speaker"], row["user_id"], row["namespace"]),
         asks=row["asks"],
+        is_exchange=row["is_exchange"],
+        term_keys=row["term_keys"],
         event=None if row["event_from"] is None else (row["event_from"], row["event_to"]),
     )
 
