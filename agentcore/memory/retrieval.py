@@ -355,7 +355,7 @@ def _in_order(candidates: Sequence[Candidate], scores: Values) -> list[int]:
 
 
 def _repeated(candidates: Sequence[Candidate], scores: Values, foremost: Sequence[int]) -> Values:
-    """How much each candidate repeats a better one; those that are not among the foremost are not looked at."""
+    """How much each candidate repeats a better one; only those among the foremost are looked at."""
     repeated = np.zeros(len(candidates))
     repeated[list(foremost)] = likenesses(
         [float(scores[place]) for place in foremost], [candidates[place].term_keys for place in foremost]
