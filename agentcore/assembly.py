@@ -20,6 +20,7 @@ from agentcore.memory.embeddings import DEFAULT_MODEL_NAMES, EMBEDDERS, Embedder
 from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.tokens import TokenCounter
+from agentcore.memory.vector_index import IndexPolicy
 from agentcore.memory.vector_store import VECTOR_STORES, SearchLimits
 from agentcore.memory.working import WorkingMemory
 from agentcore.readiness import WatchedEmbedder
@@ -97,9 +98,15 @@ def make_parts(
             idempotency_ttl_seconds=settings.idempotency_ttl,
             embedding_dimensions=settings.embedding_dimensions,
             limits=limits,
+            indexes=make_index_policy(settings),
         ),
         metrics=metrics,
     )
+
+
+def make_index_policy(settings: Settings) -> IndexPolicy:
+    """What the index keeper goes by."""
+    return IndexPolicy(kind=settings.vector_index, recall=settings.vector_index_recall)
 
 
 def make_archive(settings: Settings, home: Home) -> Archive | None:

@@ -104,6 +104,15 @@ class Settings(BaseSettings):
     exact_search_limit: int = Field(
         5_000, ge=0, description="Up to this many memories an agent is searched exactly, without an index."
     )
+    vector_index: Literal["ivfflat", "hnsw"] = Field(
+        "ivfflat", description="Kind of the vector indexes: hnsw answers faster, and takes longer to build."
+    )
+    vector_index_recall: float = Field(
+        0.95,
+        ge=0.5,
+        le=0.999,
+        description="Share of the exact 50 nearest that a search through an index should find.",
+    )
     idempotency_ttl: int = Field(7 * 86_400, ge=60, description="Seconds an idempotency key is remembered.")
     token_encoding: str = Field("o200k_base", description="tiktoken encoding that counts context tokens.")
 

@@ -12,6 +12,7 @@ from agentcore.memory.archival import Archive
 from agentcore.memory.embeddings import Embedder
 from agentcore.memory.scoring import RetrievalWeights
 from agentcore.memory.storage import MemoryStorage
+from agentcore.memory.vector_index import IndexPolicy
 from agentcore.memory.vector_store import SearchLimits, VectorStore
 from agentcore.memory.working import WorkingMemory
 from agentcore.telemetry import Metrics, Steps
@@ -29,6 +30,7 @@ class MemoryPolicy:
     embedding_dimensions: int = 384
     weights: RetrievalWeights = field(default_factory=RetrievalWeights)
     limits: SearchLimits = field(default_factory=SearchLimits)
+    indexes: IndexPolicy = field(default_factory=IndexPolicy)
 
 
 class AccessQueue:

@@ -6,7 +6,6 @@ and reads of everything found what ranking must know.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -20,31 +19,16 @@ from psycopg.types.json import Jsonb
 from agentcore.database import Database, Row, Statement, query, shaped_query
 from agentcore.memory.lexical import Bm25, LexicalStatistics
 from agentcore.memory.retrieval import Candidate, Tie
+from agentcore.memory.serving_indexes import ServingIndexes
+from agentcore.memory.vector_index import ServingIndex
 
 Conditions = Mapping[str, Any]
 
 VECTOR_STORES: Mapping[str, str] = {"pgvector": "agentcore.memory.vector_store:PgVectorStore"}
 
 
-ROWS_A_LIST = 100
-MIN_LISTS, MAX_LISTS = 32, 1_000
-# Of the lists of an index, the share that is searched: measured, docs/decisions/0014.
-PROBED_SHARE = 0.09
 # Of how many sessions a search knows what words they hold.
 SESSIONS = 200
-
-
-def lists_for(rows: int) -> int:
-    """Into how many lists an ivfflat index divides so many rows: small ones, for recall at a low price.
-
-    More than MAX_LISTS would need over 256 MB to train (it grows with their square).
-    """
-    return min(MAX_LISTS, max(MIN_LISTS, math.ceil(rows / ROWS_A_LIST)))
-
-
-def probes_for(rows: int) -> int:
-    """How many of those lists a search looks into."""
-    return math.ceil(PROBED_SHARE * lists_for(rows))
 
 
 @dataclass(frozen=True)
@@ -105,13 +89,14 @@ class VectorStore(Protocol):
 
 
 class PgVectorStore:
-    """pgvector beside the rows: exact while an agent is small, through the keeper's ivfflat index after."""
+    """pgvector beside the rows: exact while an agent is small, through the index keeper's indexes after."""
 
     name = "pgvector"
 
     def __init__(self, database: Database, dimensions: int, limits: SearchLimits) -> None:
         self._database = database
         self._limits = limits
+        self._indexes = ServingIndexes(database)
         arms: dict[str, sql.SQL | sql.Composed] = {
             "words": query("vector_arm_none"),
             "exact": query("vector_arm_exact"),
@@ -161,7 +146,7 @@ class PgVectorStore:
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
         """Candidates of every arm, each with all that ranking must know of it."""
-        mode = self._mode(request)
+        index = await self._index(agent_id, request)
         limits = self._limits
         values: dict[str, Any] = {
             "agent_id": agent_id,
@@ -174,13 +159,11 @@ class PgVectorStore:
             "lexical_ids": list(request.words.memory_ids),
             "foremost_lexical_ids": list(request.words.memory_ids[: limits.leading_candidates]),
         }
-        # Where words find memories, but none in a session, nothing stands beside anything.
-        in_sessions = bool(request.words.sessions) or not request.words.memory_ids
-        statements: list[Statement] = [(self._candidates[mode, in_sessions], values)]
-        if mode == "indexed":
-            filtered = bool(set(request.conditions) - {"current"})
-            statements.insert(0, _index_settings(request.bm25.statistics.memory_count, filtered=filtered))
-        rows = (await self._database.fetch(agent_id, statements, binary=True))[-1]
+        mode = "words" if request.vector is None else "exact" if index is None else "indexed"
+        rows = await self._candidate_rows(agent_id, mode, request, values, index)
+        if index is not None and index.may_come_short and _near(rows) < limits.arm_candidates:
+            mode = "exact"
+            rows = await self._candidate_rows(agent_id, mode, request, values, None)
         return Found(
             [_candidate(row, request) for row in rows],
             list(_ties(rows)),
@@ -189,14 +172,35 @@ class PgVectorStore:
             mode,
         )
 
-    def _mode(self, request: SearchRequest) -> str:
-        if request.vector is None:
-            return "words"
+    async def _candidate_rows(
+        self,
+        agent_id: str,
+        mode: str,
+        request: SearchRequest,
+        values: Mapping[str, Any],
+        index: ServingIndex | None,
+    ) -> list[Row]:
+        # Where words find memories, but none in a session, nothing stands beside anything.
+        in_sessions = bool(request.words.sessions) or not request.words.memory_ids
+        statements: list[Statement] = [(self._candidates[mode, in_sessions], values)]
+        if index is not None:
+            filtered = bool(set(request.conditions) - {"current"})
+            statements.insert(0, index_settings(index, filtered=filtered))
+        return (await self._database.fetch(agent_id, statements, binary=True))[-1]
+
+    async def _index(self, agent_id: str, request: SearchRequest) -> ServingIndex | None:
+        """What a large agent's vectors are searched through; None: all of them are compared."""
         large = request.bm25.statistics.memory_count > self._limits.exact_search_limit
-        return "indexed" if large else "exact"
+        if request.vector is None or request.model is None or not large:
+            return None
+        return await self._indexes.of(agent_id, request.model)
+
 
     async def measured_recall(self, agent_id: str, vector: NDArray[Any], model: str, k: int) -> float:
-        """The share of the exact `k` nearest that the indexed search finds too; 1.0 with nothing stored."""
+        """The share of the exact `k` nearest that an indexed search finds; 1.0 where nothing is indexed."""
+        index = await self._indexes.of(agent_id, model)
+        if index is None:
+            return 1.0
         values = {
             "agent_id": agent_id,
             "filter": Jsonb({}),
@@ -204,21 +208,25 @@ class PgVectorStore:
             "vector": HalfVector(vector),
             "limit": k,
         }
-        [[counted], exact] = await self._database.fetch(
-            agent_id, [(query("lexical_totals"), values), (self._arms["exact"], values)]
-        )
-        settings = _index_settings(int(counted["memory_count"]), filtered=False)
+        [exact] = await self._database.fetch(agent_id, [(self._arms["exact"], values)])
+        settings = index_settings(index, filtered=False)
         [_, indexed] = await self._database.fetch(agent_id, [settings, (self._arms["indexed"], values)])
         wanted = {row["memory_id"] for row in exact}
         return len(wanted & {row["memory_id"] for row in indexed}) / len(wanted) if wanted else 1.0
 
 
-def _index_settings(memory_count: int, *, filtered: bool) -> Statement:
-    """A filter may leave few rows: the planner may then sort them, and the index is read to its end."""
-    return query("search_settings"), {
-        "probes": str(probes_for(memory_count)),
+def index_settings(index: ServingIndex, *, filtered: bool) -> Statement:
+    """A filter may leave few rows: the planner may then sort them, and more of the index is read."""
+    iterative = "search_settings" if index.iterative else "search_settings_without_iterative_scans"
+    return query(iterative), {
+        "probes": str(index.probes_for(filtered=filtered)),
+        "ef_search": str(index.ef_search_for(filtered=filtered)),
         "sort": "on" if filtered else "off",
     }
+
+
+def _near(rows: Sequence[Row]) -> int:
+    return sum(row["is_near"] for row in rows)
 
 
 def _counts(rows: Sequence[Row], request: SearchRequest) -> dict[str, int]:
@@ -226,7 +234,7 @@ def _counts(rows: Sequence[Row], request: SearchRequest) -> dict[str, int]:
     lexical = set(request.words.memory_ids)
     counts = {"lexical": len(lexical)}
     if request.vector is not None:
-        counts["vector"] = sum(row["is_near"] for row in rows)
+        counts["vector"] = _near(rows)
     more = [row for row in rows if not row["is_near"] and row["memory_id"] not in lexical]
     counts["links"] = sum(row["is_linked"] for row in more)
     counts["neighbours"] = len(more) - counts["links"]

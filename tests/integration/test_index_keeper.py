@@ -11,8 +11,9 @@ import pytest
 from agentcore import migration
 from agentcore.database import query
 from agentcore.maintenance import index_keeper
-from agentcore.maintenance.index_keeper import keep_indexes
+from agentcore.maintenance.index_keeper import IndexKeeper
 from agentcore.memory.params import StoreBatchParams, StoreParams
+from agentcore.memory.vector_index import IndexPolicy
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.databases import OwnDatabase, own_database
 from tests.fixtures.memory import Agent, settings_for
@@ -51,7 +52,7 @@ async def partitions(runtime: Runtime) -> dict[str, list[dict[str, Any]]]:
 
 
 async def keep(runtime: Runtime) -> int:
-    return await keep_indexes(runtime.database, runtime.parts.vector_model, DIMENSIONS)
+    return await IndexKeeper(runtime.database, runtime.parts.vector_model, DIMENSIONS, IndexPolicy()).round()
 
 
 async def test_an_index_whose_maker_was_stopped_before_the_comment_is_swept(filled: Runtime) -> None:

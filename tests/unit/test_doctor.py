@@ -38,7 +38,7 @@ def test_what_is_well_needs_no_mend(check: Check) -> None:
     (verdicts.postgresql(""), "PostgreSQL 14"),
     (verdicts.pgvector(None, "0.8.5"), "CREATE EXTENSION vector"),
     (verdicts.pgvector(None, None), "Install pgvector"),
-    (verdicts.pgvector("0.7.4", "0.8.5"), "ALTER EXTENSION vector UPDATE"),
+    (verdicts.pgvector("0.6.2", "0.8.5"), "ALTER EXTENSION vector UPDATE"),
     (verdicts.row_security(None, [], []), "agentcore migrate"),
     (verdicts.row_security({**ROLE, "superuser": True}, [], []), "NOSUPERUSER NOBYPASSRLS"),
     (verdicts.row_security({**ROLE, "bypasses": True}, [], []), "NOSUPERUSER NOBYPASSRLS"),
