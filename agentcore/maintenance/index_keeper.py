@@ -27,8 +27,8 @@ from agentcore.telemetry import describe_failure
 
 logger = logging.getLogger(__name__)
 MIN_ROWS = 10_000
-# At so many times the rows that an ivfflat index was built on it is built again, at so many times those that an
-# index was measured on it is measured again.
+# At so many times the rows that an ivfflat index was built on it is built again, at so many times those that
+# an index was measured on it is measured again.
 GROWTH, MEASURED_GROWTH = 2.0, 1.4
 # Lists made of other rows serve badly: with a reach over this share of them, a fifth more rows are enough.
 WORN_SHARE, WORN_GROWTH = 0.4, 1.2

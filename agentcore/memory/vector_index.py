@@ -1,7 +1,7 @@
 """What a vector index is made of, and how far a search looks into it.
 
 That distance is the index's *reach*: the lists probed of an ivfflat index, `ef_search` of an HNSW one. What
-an index was built on and which reach was measured to be enough stand in its comment: they live and die with it.
+an index was built on and which reach was measured to be enough stands in its comment, and goes with it.
 """
 
 from __future__ import annotations
