@@ -2,9 +2,9 @@
 
 Memories with callers' own vectors come through memory.store_batch, one batch after the other; 20 searches a
 second start on time whatever the others do, each a memory.retrieve with a query_vector of its own through the
-whole application. Vectors are embeddings of texts with seeded noise; topics open up one after the other, so that
-what arrives late is unlike what an index was built on. Each answer is compared afterwards with the exact nearest
-of what had been acknowledged when it was asked for. DESIGN section 6.1, issue 3.
+whole application. Vectors are embeddings of texts with seeded noise; topics open up one after the other, so
+that what arrives late is unlike what an index was built on. Each answer is compared afterwards with the exact
+nearest of what had been acknowledged when it was asked for. DESIGN section 6.1, issue 3.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def partition_state(row: Mapping[str, Any]) -> PartitionState:
 
 def plan(state: PartitionState, model: str, policy: IndexPolicy) -> IndexPlan | None:
     """What a partition's size and indexes call for; None if all is well."""
-    ours = sorted((each for each in state.indexes if each.model == model), key=lambda index: index.built_at)
+    ours = indexes_of(state, model)
     wanted = [index for index in ours if index.kind == policy.kind]
     current = wanted[-1] if wanted else None
     if state.rows >= MIN_ROWS and (current is None or _outgrown(current, state.rows)):
@@ -89,6 +89,22 @@ def plan(state: PartitionState, model: str, policy: IndexPolicy) -> IndexPlan | 
     if not (state.half_made or replaced or measured):
         return None
     return IndexPlan(state.half_made, replaced=replaced, measured=measured)
+
+
+def rebuild_plan(state: PartitionState, model: str) -> IndexPlan:
+    """A new index, whatever is there."""
+    return IndexPlan(state.half_made, build=True, replaced=tuple(indexes_of(state, model)))
+
+
+def tune_plan(state: PartitionState, model: str) -> IndexPlan | None:
+    """Another measurement of the index that is there; None where none is."""
+    ours = indexes_of(state, model)
+    return IndexPlan(measured=ours[-1]) if ours else None
+
+
+def indexes_of(state: PartitionState, model: str) -> list[VectorIndex]:
+    """The partition's indexes over this model's vectors, the newest last."""
+    return sorted((each for each in state.indexes if each.model == model), key=lambda index: index.built_at)
 
 
 def _outgrown(index: VectorIndex, rows: int) -> bool:
