@@ -43,7 +43,7 @@ indexes = typer.Typer(no_args_is_help=True, help="The vector indexes: what they 
 app.add_typer(indexes, name="index", rich_help_panel=SERVICE)
 
 
-@indexes.callback()
+@indexes.callback(epilog=examples("agentcore index status", "agentcore index rebuild memories_p07"))
 def index() -> None:
     """The vector indexes of a running service, which its index keeper looks after by itself."""
 
@@ -109,22 +109,31 @@ async def _states() -> list[PartitionState]:
 async def _work(partition: str | None, planner: Planner, needed: str) -> list[PartitionState]:
     """Carry a plan out for one partition, or for all that it is for; how everything then is."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=err) as progress:
-        bar = progress.add_task("waiting for the index keeper", total=None)
+    progress = Progress(*columns, console=err)
+    bar = progress.add_task("waiting for the index keeper", total=None)
 
-        def tell(name: str, step: str) -> None:
-            progress.update(bar, description=f"{name}: {step}")
+    def tell(name: str, step: str) -> None:
+        progress.update(bar, description=f"{name}: {step}")
 
-        async with _keeper(tell) as (keeper, model), _alone(keeper) as connection:
-            chosen = _chosen(await keeper.states(), partition, lambda state: planner(state, model), needed)
-            progress.update(bar, total=len(chosen), completed=0)
-            for state, todo in chosen:
-                try:
-                    await keeper.carry_out(connection, state, todo)
-                except psycopg.Error as error:
-                    fail(f"{state.partition}: {str(error).splitlines()[0]}")
-                progress.advance(bar)
-            return await keeper.states()
+    async with _keeper(tell) as (keeper, model):
+        chosen = _chosen(await keeper.states(), partition, lambda state: planner(state, model), needed)
+        if chosen:
+            with progress:
+                async with _alone(keeper) as connection:
+                    progress.update(bar, total=len(chosen), completed=0)
+                    for state, todo in chosen:
+                        await _carried_out(keeper, connection, state, todo)
+                        progress.advance(bar)
+        return await keeper.states()
+
+
+async def _carried_out(
+    keeper: IndexKeeper, connection: Connection, state: PartitionState, todo: IndexPlan
+) -> None:
+    try:
+        await keeper.carry_out(connection, state, todo)
+    except psycopg.Error as error:
+        fail(f"{state.partition}: {str(error).splitlines()[0]}")
 
 
 @asynccontextmanager
@@ -175,7 +184,8 @@ def _cells(state: PartitionState, found: VectorIndex | None) -> tuple[str, ...]:
     words = "{} / {}" if found.kind == "ivfflat" else "m {} / ef {}"
     recall = "-" if found.recall is None else f"{found.recall:.3f}"
     return (found.model, found.kind, str(found.built_rows), str(state.rows),
-            words.format(found.shape, found.reach), recall, _age(found.built_at), f"{found.bytes / 2**20:.1f}")
+            words.format(found.shape, found.reach), recall, _age(found.built_at),
+            f"{found.bytes / 2**20:.1f}")
 
 
 def _age(moment: float) -> str:
