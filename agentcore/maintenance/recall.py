@@ -86,9 +86,6 @@ async def measure(connection: Connection, subject: Subject, goal: float, told: T
             return Measured(reach, round(recall, 4), len(asked))
     except psycopg.errors.QueryCanceled:
         return Measured(subject.index.reach, None, 0)
-    finally:
-        if not connection.closed:
-            await connection.set_isolation_level(None)
 
 
 async def choose(

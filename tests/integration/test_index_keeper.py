@@ -224,7 +224,6 @@ async def test_another_kind_is_built_beside_the_old_which_then_goes(filled: Runt
         for state in (await partitions(filled)).values():
             assert [index.kind for index in state.indexes] == [policy.kind]
         result = await through_indexes(filled, "ada").retrieve(RetrieveParams(query="Reading 7", k=60))
-        assert result.receipt.searched["vectors"] == "indexed"
         assert result.receipt.candidates["vector"] == 60
 
 
