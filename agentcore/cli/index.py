@@ -167,15 +167,19 @@ def _report(states: Sequence[PartitionState], as_json: bool) -> None:
     filled = [state for state in states if state.rows or state.indexes or state.half_made]
     if as_json:
         typer.echo(json.dumps([_facts(state) for state in filled], indent=2))
-        return
+    else:
+        out.print(_table(filled) if filled else "no memories yet")
+
+
+def _table(states: Sequence[PartitionState]) -> Table:
     table = Table(Column("partition", min_width=12), "model", "kind", "rows at build", "rows now",
                   "lists / probes", "recall", "age", "MB", box=None, pad_edge=False)
-    for state in filled:
+    for state in states:
         for found in state.indexes or (None,):
             table.add_row(state.partition, *_cells(state, found))
         for name in state.half_made:
             table.add_row(state.partition, f"{name}: in the making, or left half made")
-    out.print(table if filled else "no memories yet")
+    return table
 
 
 def _cells(state: PartitionState, found: VectorIndex | None) -> tuple[str, ...]:

@@ -79,16 +79,13 @@ def partition_state(row: Mapping[str, Any]) -> PartitionState:
 def plan(state: PartitionState, model: str, policy: IndexPolicy) -> IndexPlan | None:
     """What a partition's size and indexes call for; None if all is well."""
     ours = indexes_of(state, model)
-    wanted = [index for index in ours if index.kind == policy.kind]
-    current = wanted[-1] if wanted else None
-    if state.rows >= MIN_ROWS and (current is None or _outgrown(current, state.rows)):
+    current = next((index for index in reversed(ours) if index.kind == policy.kind), None)
+    if _is_due(current, state.rows):
         return IndexPlan(state.half_made, build=True, replaced=tuple(ours))
-    kept = current or (ours[-1] if ours else None)
-    replaced = tuple(index for index in ours if index is not kept)
-    measured = kept if kept is not None and _unmeasured(kept, state.rows) else None
-    if not (state.half_made or replaced or measured):
-        return None
-    return IndexPlan(state.half_made, replaced=replaced, measured=measured)
+    kept = current or next(reversed(ours), None)
+    others = tuple(index for index in ours if index is not kept)
+    todo = IndexPlan(state.half_made, replaced=others, measured=_unmeasured(kept, state.rows))
+    return None if todo == IndexPlan() else todo
 
 
 def rebuild_plan(state: PartitionState, model: str) -> IndexPlan:
@@ -107,19 +104,25 @@ def indexes_of(state: PartitionState, model: str) -> list[VectorIndex]:
     return sorted((each for each in state.indexes if each.model == model), key=lambda index: index.built_at)
 
 
-def _outgrown(index: VectorIndex, rows: int) -> bool:
-    """An HNSW graph takes new rows in as well as the first; ivfflat's lists stay those of its first rows."""
+def _is_due(index: VectorIndex | None, rows: int) -> bool:
+    """Whether an index is to be built where this one is (None: none)."""
+    if rows < MIN_ROWS:
+        return False
+    if index is None:
+        return True
     if index.kind == "hnsw":
+        # A graph takes new rows in as well as the first; the lists of ivfflat stay those of its first rows.
         return False
     worn = index.reach > WORN_SHARE * index.shape and index.measured_at is not None
     return rows >= (WORN_GROWTH if worn else GROWTH) * index.built_rows
 
 
-def _unmeasured(index: VectorIndex, rows: int) -> bool:
-    if index.measured_rows is None:
-        return True
+def _unmeasured(index: VectorIndex | None, rows: int) -> VectorIndex | None:
+    """The index, if it was never measured or on a partition of quite another size."""
+    if index is None or index.measured_rows is None:
+        return index
     most, least = max(rows, index.measured_rows), min(rows, index.measured_rows)
-    return most >= MEASURED_GROWTH * max(1, least)
+    return index if most >= MEASURED_GROWTH * max(1, least) else None
 
 
 class IndexKeeper:
