@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 from agentcore import migration
-from agentcore.maintenance import index_keeper, recall
+from agentcore.maintenance import index_building, index_keeper, recall
 from agentcore.maintenance.index_keeper import IndexKeeper, IndexPlan, PartitionState, plan
 from agentcore.maintenance.recall import choose, disturbed
+from agentcore.memory import serving_indexes
 from agentcore.memory.api import Caller
 from agentcore.memory.lexical import Bm25, LexicalStatistics
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.params import RetrieveParams, StoreBatchParams, StoreParams
+from agentcore.memory.serving_indexes import ServingIndexes
 from agentcore.memory.vector_index import IndexPolicy, VectorIndex
 from agentcore.memory.vector_store import PgVectorStore, SearchLimits, SearchRequest, WordHits
 from agentcore.runtime import Runtime, open_runtime
@@ -261,6 +263,22 @@ async def test_without_any_index_a_large_agent_is_searched_exactly(filled: Runti
     found = await vectors.search("ada", request)
     assert (found.mode, found.counts["vector"]) == ("exact", 60)
     assert await vectors.measured_recall("ada", vector, filled.parts.vector_model, 50) == 1.0
+
+
+async def test_what_serves_an_agent_is_remembered_for_a_moment_and_for_so_many_agents(
+    filled: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await keep(filled)
+    known, model = ServingIndexes(filled.database), filled.parts.vector_model
+    served = await known.of("ada", model)
+    assert served is not None
+    async with filled.database.owner_autocommit() as connection:
+        for state in (await partitions(filled)).values():
+            await index_building.drop(connection, [index.name for index in state.indexes])
+    assert await known.of("ada", model) == served
+    monkeypatch.setattr(serving_indexes, "MAX_AGENTS", 1)
+    assert await known.of("grace", model) is None
+    assert await known.of("ada", model) is None
 
 
 # --- trouble -----------------------------------------------------------------------------------------------
