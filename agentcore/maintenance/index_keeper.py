@@ -22,14 +22,21 @@ from agentcore.errors import DependencyUnavailable
 from agentcore.maintenance import index_building
 from agentcore.maintenance.recall import Subject, measure
 from agentcore.memory.serving_indexes import LIFE_SECONDS
-from agentcore.memory.vector_index import IndexPolicy, VectorIndex, described, first_reach, shape_for
+from agentcore.memory.vector_index import (
+    IndexPolicy,
+    VectorIndex,
+    described,
+    first_reach,
+    least_reach,
+    shape_for,
+)
 from agentcore.telemetry import describe_failure
 
 logger = logging.getLogger(__name__)
 MIN_ROWS = 10_000
 # At so many times the rows that an ivfflat index was built on it is built again, at so many times those that
 # an index was measured on it is measured again.
-GROWTH, MEASURED_GROWTH = 2.0, 1.4
+GROWTH, MEASURED_GROWTH = 2.0, 1.25
 # Lists made of other rows serve badly: with a reach over this share of them, a fifth more rows are enough.
 WORN_SHARE, WORN_GROWTH = 0.4, 1.2
 MAX_INDEXED_DIMENSIONS = 4_000
@@ -113,7 +120,8 @@ def _is_due(index: VectorIndex | None, rows: int) -> bool:
     if index.kind == "hnsw":
         # A graph takes new rows in as well as the first; the lists of ivfflat stay those of its first rows.
         return False
-    worn = index.reach > WORN_SHARE * index.shape and index.measured_at is not None
+    enough = max(WORN_SHARE * index.shape, least_reach(index.kind, index.shape, index.built_rows))
+    worn = index.reach > enough and index.measured_at is not None
     return rows >= (WORN_GROWTH if worn else GROWTH) * index.built_rows
 
 
@@ -207,7 +215,7 @@ class IndexKeeper:
             shape=shape,
             built_rows=state.rows,
             built_at=time.time(),
-            reach=max(first_reach(kind, shape), *(int(share * shape) + 1 for share in shares), 0),
+            reach=max(first_reach(kind, shape, state.rows), *(int(share * shape) + 1 for share in shares), 0),
         )
         for old in alike:
             # Searches may meet the new index before they know of it: its reach is theirs by then.

@@ -74,7 +74,7 @@ async def measure(connection: Connection, subject: Subject, goal: float, told: T
             asked = await _ask_exactly(connection, subject, told)
             if not asked:
                 return Measured(subject.index.reach, None, 0)
-            ladder = reaches(subject.index.kind, subject.index.shape)
+            ladder = reaches(subject.index.kind, subject.index.shape, subject.rows)
 
             async def recall_at(reach: int) -> tuple[float, bool]:
                 shares = [await _share(connection, subject, each, reach) for each in asked]

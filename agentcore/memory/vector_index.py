@@ -23,6 +23,8 @@ HNSW_MOST_REACH = 1_000
 # Before anything is measured: enough for 100,000 memories, docs/decisions/0017.
 FIRST_SHARE = 0.12
 HNSW_FIRST_REACH = 120
+# However little a sample asks for: so much costs two milliseconds, and finds also what is unlike the sample.
+LEAST_ROWS_READ, HNSW_LEAST_REACH = 5_000, 80
 # A filter's matches lie further apart: to find as many of them, so many times as many lists are probed.
 FILTERED_REACH = 3
 _STEP = 1.2
@@ -80,9 +82,18 @@ def shape_for(kind: IndexKind, rows: int) -> int:
     return min(MAX_LISTS, max(MIN_LISTS, math.ceil(rows / ROWS_A_LIST)))
 
 
-def first_reach(kind: IndexKind, shape: int) -> int:
+def first_reach(kind: IndexKind, shape: int, rows: int) -> int:
     """How far is looked before anything is measured."""
-    return HNSW_FIRST_REACH if kind == "hnsw" else math.ceil(FIRST_SHARE * shape)
+    if kind == "hnsw":
+        return HNSW_FIRST_REACH
+    return max(least_reach(kind, shape, rows), math.ceil(FIRST_SHARE * shape))
+
+
+def least_reach(kind: IndexKind, shape: int, rows: int) -> int:
+    """How far is looked in any case, in an index over so many rows."""
+    if kind == "hnsw":
+        return HNSW_LEAST_REACH
+    return min(shape, math.ceil(shape * LEAST_ROWS_READ / max(1, rows)))
 
 
 def most_reach(kind: IndexKind, shape: int) -> int:
@@ -90,9 +101,9 @@ def most_reach(kind: IndexKind, shape: int) -> int:
     return HNSW_MOST_REACH if kind == "hnsw" else shape
 
 
-def reaches(kind: IndexKind, shape: int) -> Sequence[int]:
+def reaches(kind: IndexKind, shape: int, rows: int) -> Sequence[int]:
     """The reaches to choose from, each a fifth more than the one before."""
-    least, most = (40 if kind == "hnsw" else 1), most_reach(kind, shape)
+    least, most = least_reach(kind, shape, rows), most_reach(kind, shape)
     steps = range(math.ceil(math.log(most / least, _STEP)) + 1)
     return sorted({min(most, math.ceil(least * _STEP**step)) for step in steps})
 
@@ -136,9 +147,10 @@ def serving(indexes: Sequence[VectorIndex], *, iterative: bool) -> ServingIndex 
         return None
     lists = [index for index in indexes if index.kind == "ivfflat"]
     graphs = [index for index in indexes if index.kind == "hnsw"]
-    coming = shape_for("ivfflat", max(index.built_rows for index in indexes))
+    rows = max(index.built_rows for index in indexes)
+    coming = shape_for("ivfflat", rows)
     return ServingIndex(
-        probes=max((index.reach for index in lists), default=first_reach("ivfflat", coming)),
+        probes=max((index.reach for index in lists), default=first_reach("ivfflat", coming, rows)),
         most_probes=max((index.shape for index in lists), default=coming),
         ef_search=max((index.reach for index in graphs), default=HNSW_FIRST_REACH),
         hnsw=bool(graphs),

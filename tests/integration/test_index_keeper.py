@@ -14,7 +14,7 @@ from agentcore import migration
 from agentcore.maintenance import index_building, index_keeper, recall
 from agentcore.maintenance.index_keeper import IndexKeeper, IndexPlan, PartitionState, plan
 from agentcore.maintenance.recall import choose, disturbed
-from agentcore.memory import serving_indexes
+from agentcore.memory import serving_indexes, vector_index
 from agentcore.memory.api import Caller
 from agentcore.memory.lexical import Bm25, LexicalStatistics
 from agentcore.memory.manager import MemoryManager
@@ -45,6 +45,7 @@ async def filled(
     """Two partitions that are large enough for an index of their own."""
     monkeypatch.setattr(index_keeper, "MIN_ROWS", 40)
     monkeypatch.setattr(index_keeper, "LIFE_SECONDS", 0.0)
+    monkeypatch.setattr(vector_index, "LEAST_ROWS_READ", 1)
     # One connection stores everything: its counts of rows are flushed before the tables are analysed.
     async with open_runtime(settings_for(services, database_url=own.url, database_pool_size=1)) as runtime:
         for agent_id in ("ada", "grace"):
@@ -93,13 +94,14 @@ def through_indexes(runtime: Runtime, agent_id: str) -> MemoryManager:
 @pytest.mark.parametrize(("rows", "indexes", "build", "measured"), [
     (9_999, [], None, None),
     (10_000, [], True, None),
-    (13_999, [INDEX], None, None),
-    (14_000, [INDEX], False, INDEX),
-    (7_000, [INDEX], False, INDEX),
+    (12_499, [INDEX], None, None),
+    (12_500, [INDEX], False, INDEX),
+    (8_000, [INDEX], False, INDEX),
     (19_999, [INDEX], False, INDEX),
     (20_000, [INDEX], True, None),
-    (11_999, [replace(INDEX, reach=81)], None, None),
-    (12_000, [replace(INDEX, reach=81)], True, None),
+    (12_000, [replace(INDEX, reach=100)], None, None),
+    (11_999, [replace(INDEX, reach=101)], None, None),
+    (12_000, [replace(INDEX, reach=101)], True, None),
     (10_000, [replace(INDEX, measured_rows=None)], False, replace(INDEX, measured_rows=None)),
     (10_000, [replace(INDEX, model="another")], True, None),
     (13_000, [replace(INDEX, kind="hnsw")], True, None),
