@@ -17,16 +17,26 @@ from agentcore.embedded import Home
 from agentcore.errors import ConfigurationError
 from agentcore.memory.archival import ARCHIVES, Archive
 from agentcore.memory.embeddings import DEFAULT_MODEL_NAMES, EMBEDDERS, Embedder, EmbedderOptions
+from agentcore.memory.fitness import CutOffs
 from agentcore.memory.llm import QUERY_REWRITERS, RERANKERS, LlmOptions, RerankerOptions
 from agentcore.memory.llm_limits import LimitedReranker, LimitedRewriter
 from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.tokens import TokenCounter
+from agentcore.memory.vector_index import IndexPolicy
 from agentcore.memory.vector_store import VECTOR_STORES, SearchLimits
 from agentcore.memory.working import WorkingMemory
 from agentcore.readiness import WatchedEmbedder
 from agentcore.registry import resolve
 from agentcore.telemetry import Metrics
+
+# What no search answers with, and what no context holds: learnt with the local model's cosines, docs/decisions/
+# 0020. With another model a caller's own `min_fit` holds alone.
+LOCAL_RETRIEVE_CUT_OFFS = CutOffs(min_fit=0.15)
+LOCAL_CONTEXT_CUT_OFFS = CutOffs(min_fit=0.25, least_share=0.4, widest_gap=0.25)
+# Memories a reranker orders, and the longest time that rewriting may add to a search.
+RERANKED_AT_MOST = 40
+REWRITING_SECONDS = 5.0
 
 
 def revealed(secret: SecretStr | None) -> str | None:
@@ -85,9 +95,7 @@ def make_reranker(settings: Settings) -> LimitedReranker | None:
         timeout_seconds=timeout_seconds,
     )
     reranker = resolve(settings.reranker, RERANKERS, kind="RERANKER")(options)
-    return LimitedReranker(
-        reranker, candidates=settings.reranker_candidates, timeout_seconds=timeout_seconds
-    )
+    return LimitedReranker(reranker, candidates=RERANKED_AT_MOST, timeout_seconds=timeout_seconds)
 
 
 def make_rewriter(settings: Settings) -> LimitedRewriter | None:
@@ -98,10 +106,10 @@ def make_rewriter(settings: Settings) -> LimitedRewriter | None:
         model_name=settings.llm_model or "",
         api_key=revealed(settings.openai_api_key),
         base_url=settings.llm_base_url or settings.openai_base_url,
-        timeout_seconds=settings.llm_timeout_seconds,
+        timeout_seconds=REWRITING_SECONDS,
     )
     rewriter = resolve(settings.query_rewriter, QUERY_REWRITERS, kind="QUERY_REWRITER")(options)
-    return LimitedRewriter(rewriter, timeout_seconds=settings.llm_timeout_seconds)
+    return LimitedRewriter(rewriter, timeout_seconds=REWRITING_SECONDS)
 
 
 def make_parts(
@@ -117,6 +125,7 @@ def make_parts(
 ) -> MemoryParts:
     """What every agent's manager shares."""
     limits = SearchLimits(exact_search_limit=settings.exact_search_limit)
+    is_local = settings.embedding_model == "local"
     vectors = resolve(settings.vector_store, VECTOR_STORES, kind="VECTOR_STORE")
     return MemoryParts(
         storage=MemoryStorage(database),
@@ -134,11 +143,19 @@ def make_parts(
             idempotency_ttl_seconds=settings.idempotency_ttl,
             embedding_dimensions=settings.embedding_dimensions,
             limits=limits,
+            retrieve_cut_offs=LOCAL_RETRIEVE_CUT_OFFS if is_local else CutOffs(),
+            context_cut_offs=LOCAL_CONTEXT_CUT_OFFS if is_local else CutOffs(),
+            indexes=make_index_policy(settings),
         ),
         metrics=metrics,
         reranker=reranker,
         rewriter=rewriter,
     )
+
+
+def make_index_policy(settings: Settings) -> IndexPolicy:
+    """What the index keeper goes by."""
+    return IndexPolicy(kind=settings.vector_index, recall=settings.vector_index_recall)
 
 
 def make_archive(settings: Settings, home: Home) -> Archive | None:

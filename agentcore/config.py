@@ -100,16 +100,12 @@ class Settings(BaseSettings):
     reranker_timeout_ms: int = Field(
         150, ge=1, le=30_000, description="Longest time reranking may add to a search."
     )
-    reranker_candidates: int = Field(40, ge=2, le=200, description="Memories a reranker orders at most.")
     query_rewriter: Literal["none", "openai"] | str = Field(
         "none", description="Puts queries into other words: none | openai | module:attribute."
     )
     llm_model: str | None = Field(None, description="Chat model that rewrites queries.")
     llm_base_url: str | None = Field(
         None, description="Any OpenAI-compatible chat endpoint. Unset: OPENAI_BASE_URL, else OpenAI."
-    )
-    llm_timeout_seconds: float = Field(
-        5.0, gt=0, le=30, description="Longest time rewriting may add to a search."
     )
 
     # Memory
@@ -131,6 +127,15 @@ class Settings(BaseSettings):
     aws_endpoint_url_s3: str | None = Field(None, description="An S3-compatible endpoint other than AWS.")
     exact_search_limit: int = Field(
         5_000, ge=0, description="Up to this many memories an agent is searched exactly, without an index."
+    )
+    vector_index: Literal["ivfflat", "hnsw"] = Field(
+        "ivfflat", description="Kind of the vector indexes: hnsw answers faster, and takes longer to build."
+    )
+    vector_index_recall: float = Field(
+        0.95,
+        ge=0.5,
+        le=0.999,
+        description="Share of the exact 50 nearest that a search through an index should find.",
     )
     idempotency_ttl: int = Field(7 * 86_400, ge=60, description="Seconds an idempotency key is remembered.")
     token_encoding: str = Field("o200k_base", description="tiktoken encoding that counts context tokens.")

@@ -29,8 +29,8 @@ Pool = AsyncConnectionPool[Connection]
 SERVICE_ROLE = "agentcore_service"
 OPEN_TIMEOUT_SECONDS = 15.0
 PING_TIMEOUT_SECONDS = 2.0
-# The first with iterative scans, without which a filtered vector search comes back short.
-OLDEST_PGVECTOR = (0, 8)
+# The first with halfvec, and the first whose scans read on until enough rows pass the filters.
+OLDEST_PGVECTOR, ITERATIVE_PGVECTOR = (0, 7), (0, 8)
 # Over TCP: a connection that something on the way dropped without a word is found out within a minute, and an
 # idle one is kept from being dropped.
 _KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
@@ -245,6 +245,14 @@ def _translated(error: BaseException | None) -> AgentCoreError | None:
 
 
 def pgvector_is_too_old(version: str | None) -> bool:
-    """Whether filtered vector searches would fail with this version of pgvector (None: not installed)."""
-    numbers = tuple(int(part) for part in (version or "0").split(".") if part.isdigit())
-    return numbers < OLDEST_PGVECTOR
+    """Whether this version of pgvector cannot hold the vectors (None: not installed)."""
+    return _numbers(version) < OLDEST_PGVECTOR
+
+
+def has_iterative_scans(version: str | None) -> bool:
+    """Whether this version of pgvector reads on in an index until enough rows pass the filters."""
+    return _numbers(version) >= ITERATIVE_PGVECTOR
+
+
+def _numbers(version: str | None) -> tuple[int, ...]:
+    return tuple(int(part) for part in (version or "0").split(".") if part.isdigit())

@@ -81,20 +81,24 @@ class Service:
         return result
 
 
-@asynccontextmanager
-async def running_service(home: Path | None, **overrides: Any) -> AsyncIterator[Service]:
-    """A service on real embedded parts; without `home`, in a directory that goes away again."""
-    place = home or Path(tempfile.gettempdir()) / f"agentcore-bench-{time.time_ns()}"
-    settings = Settings(
+def bench_settings(home: Path, **overrides: Any) -> Settings:
+    """Settings untouched by the environment's `.env`."""
+    return Settings(
         _env_file=None,
-        agentcore_home=place,
+        agentcore_home=home,
         jwt_secret_key=SECRET,
         rate_limit_per_minute=0,
         log_level="WARNING",
         **overrides,
     )
+
+
+@asynccontextmanager
+async def running_service(home: Path | None, **overrides: Any) -> AsyncIterator[Service]:
+    """A service on real embedded parts; without `home`, in a directory that goes away again."""
+    place = home or Path(tempfile.gettempdir()) / f"agentcore-bench-{time.time_ns()}"
     try:
-        async with open_runtime(settings, log=print) as runtime:
+        async with open_runtime(bench_settings(place, **overrides), log=print) as runtime:
             yield Service(runtime)
     finally:
         if home is None:

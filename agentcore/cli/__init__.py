@@ -14,6 +14,7 @@ MODULES = {
     "agentcore.cli.serve": ("serve", "worker"),
     "agentcore.cli.token": ("token",),
     "agentcore.cli.operate": ("migrate", "doctor"),
+    "agentcore.cli.index": ("index",),
     "agentcore.cli.model": ("model",),
     "agentcore.cli.data": ("store", "retrieve", "context", "list", "prune"),
     "agentcore.cli.transfer": ("import", "export"),

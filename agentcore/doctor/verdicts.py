@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentcore.database import pgvector_is_too_old
+from agentcore.database import has_iterative_scans, pgvector_is_too_old
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 OLDEST_POSTGRESQL = 14
@@ -44,10 +44,13 @@ def pgvector(installed: str | None, available: str | None) -> Check:
         mend = ("As a superuser run in this database: CREATE EXTENSION vector;" if available else
                 "Install pgvector on the database server, then run as a superuser: CREATE EXTENSION vector;")
         return Check("pgvector", False, "not installed", mend)
-    if not pgvector_is_too_old(installed):
-        return Check("pgvector", True, installed)
-    return Check("pgvector", False, f"{installed}, 0.8 is needed",
-                 "Install pgvector 0.8 on the server, then run: ALTER EXTENSION vector UPDATE;")
+    mend = "Install pgvector 0.8 on the server, then run: ALTER EXTENSION vector UPDATE;"
+    if pgvector_is_too_old(installed):
+        return Check("pgvector", False, f"{installed}, 0.7 is needed", mend)
+    if not has_iterative_scans(installed):
+        found = f"{installed}; with 0.8 filtered searches of large agents are faster"
+        return Check("pgvector", True, found, mend)
+    return Check("pgvector", True, installed)
 
 
 def row_security(role: Mapping[str, Any] | None, owned: Sequence[str], unguarded: Sequence[str]) -> Check:

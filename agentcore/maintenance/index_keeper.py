@@ -1,120 +1,245 @@
 """The index keeper: vector indexes made on real rows, rebuilt without blocking as a partition grows.
 
 Searching is exact while a partition is small. An ivfflat index takes its centroids from the rows that are
-there when it is made, so it is never made by a migration. Names begin with `ann_`; what an index was built on
-stands in its comment.
+there when it is made, so it is never made by a migration. How far a search must look into an index is
+measured, after it was built and again as its partition grows. Names begin with `ann_`.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
+import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
-from psycopg import sql
 
-from agentcore.database import Connection, Database, query, shaped_query
+from agentcore.database import Connection, Database, has_iterative_scans, query
 from agentcore.errors import DependencyUnavailable
-from agentcore.memory.vector_store import lists_for
+from agentcore.maintenance import index_building
+from agentcore.maintenance.recall import Subject, measure
+from agentcore.memory.serving_indexes import LIFE_SECONDS
+from agentcore.memory.vector_index import (
+    IndexPolicy,
+    VectorIndex,
+    described,
+    first_reach,
+    least_reach,
+    shape_for,
+)
 from agentcore.telemetry import describe_failure
 
 logger = logging.getLogger(__name__)
 MIN_ROWS = 10_000
-GROWTH = 2.0
+# At so many times the rows that an ivfflat index was built on it is built again, at so many times those that
+# an index was measured on it is measured again.
+GROWTH, MEASURED_GROWTH = 2.0, 1.25
+# Lists made of other rows serve badly: with a reach over this share of them, a fifth more rows are enough.
+WORN_SHARE, WORN_GROWTH = 0.4, 1.2
 MAX_INDEXED_DIMENSIONS = 4_000
+LOCK_KEY = 5_520_981_347_702_114_404
+
+Tell = Callable[[str, str], None]
+
+
+@dataclass(frozen=True)
+class PartitionState:
+    """A partition's estimated rows, its vector indexes, and names of such as were never finished."""
+
+    partition: str
+    rows: int
+    indexes: tuple[VectorIndex, ...]
+    half_made: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class IndexPlan:
-    """What is to be done to one partition: an index to make (0 lists: none), and indexes to drop.
+    """What is to be done to a partition, in this order: sweep, build, drop what was replaced, measure.
 
-    Of those to drop, `replaced` are in use until the new one stands.
+    `measured` is the index to measure where none is built: what is built is measured in any case.
     """
 
-    partition: str
-    lists: int
-    rows: int
-    drop: tuple[str, ...]
-    replaced: tuple[str, ...] = ()
+    sweep: tuple[str, ...] = ()
+    build: bool = False
+    replaced: tuple[VectorIndex, ...] = ()
+    measured: VectorIndex | None = None
 
 
-def plan(row: Mapping[str, Any], model: str) -> IndexPlan | None:
+def partition_state(row: Mapping[str, Any]) -> PartitionState:
+    """What a row of `partition_sizes` says."""
+    found = {
+        each["name"]: described(each["name"], each["comment"], each["bytes"]) if each["valid"] else None
+        for each in row["indexes"]
+    }
+    return PartitionState(
+        row["partition"],
+        max(int(row["rows"]), int(row["live_rows"] or 0)),
+        tuple(index for index in found.values() if index is not None),
+        # Invalid, or without the comment that ends the work: somebody was stopped while making it.
+        tuple(name for name, index in found.items() if index is None),
+    )
+
+
+def plan(state: PartitionState, model: str, policy: IndexPolicy) -> IndexPlan | None:
     """What a partition's size and indexes call for; None if all is well."""
-    rows = max(int(row["rows"]), int(row["live_rows"] or 0))
-    facts = {each["name"]: _built_on(each) if each["valid"] else None for each in row["indexes"]}
-    # Invalid, or without the comment that ends the work: somebody was stopped while making it.
-    half_made = tuple(name for name, found in facts.items() if found is None)
-    current = {name: found["rows"] for name, found in facts.items() if found and found["model"] == model}
-    if rows >= MIN_ROWS and rows >= GROWTH * max(current.values(), default=0):
-        return IndexPlan(row["partition"], lists_for(rows), rows, (*half_made, *current), tuple(current))
-    return IndexPlan(row["partition"], 0, rows, half_made) if half_made else None
+    ours = indexes_of(state, model)
+    current = next((index for index in reversed(ours) if index.kind == policy.kind), None)
+    if _is_due(current, state.rows):
+        return IndexPlan(state.half_made, build=True, replaced=tuple(ours))
+    kept = current or next(reversed(ours), None)
+    others = tuple(index for index in ours if index is not kept)
+    todo = IndexPlan(state.half_made, replaced=others, measured=_unmeasured(kept, state.rows))
+    return None if todo == IndexPlan() else todo
 
 
-def _built_on(index: Mapping[str, Any]) -> dict[str, Any] | None:
-    try:
-        found = json.loads(index["comment"] or "null")
-    except ValueError:
-        return None
-    told = isinstance(found, dict) and "model" in found and isinstance(found.get("rows"), int)
-    return found if told else None
+def rebuild_plan(state: PartitionState, model: str) -> IndexPlan:
+    """A new index, whatever is there."""
+    return IndexPlan(state.half_made, build=True, replaced=tuple(indexes_of(state, model)))
 
 
-async def keep_indexes(database: Database, model: str, dimensions: int) -> int:
-    """Make, rebuild and sweep the vector indexes of one model; how many partitions changed.
-
-    One that fails is logged and tried again in the next round; the others are served.
-    """
-    if dimensions > MAX_INDEXED_DIMENSIONS:
-        return 0
-    async with database.owner_transaction() as connection:
-        rows = await (await connection.execute(query("partition_sizes"))).fetchall()
-    plans = [each for each in (plan(row, model) for row in rows) if each is not None]
-    changed = 0
-    for each in plans:
-        try:
-            async with database.owner_autocommit() as connection:
-                await _carry_out(connection, each, model, dimensions)
-        except (psycopg.Error, DependencyUnavailable) as failure:
-            logger.warning("the vector index of %s waits", each.partition, extra={
-                "failure": describe_failure(failure)})
-        else:
-            changed += 1
-    return changed
+def tune_plan(state: PartitionState, model: str) -> IndexPlan | None:
+    """Another measurement of the index that is there; None where none is."""
+    ours = indexes_of(state, model)
+    return IndexPlan(measured=ours[-1]) if ours else None
 
 
-async def _carry_out(connection: Connection, todo: IndexPlan, model: str, dimensions: int) -> None:
-    # What was left half made goes first: a build that fails again and again leaves one, not many.
-    await _drop(connection, [name for name in todo.drop if name not in todo.replaced])
-    if todo.lists:
-        await _build(connection, todo, model, dimensions)
-    await _drop(connection, todo.replaced)
+def indexes_of(state: PartitionState, model: str) -> list[VectorIndex]:
+    """The partition's indexes over this model's vectors, the newest last."""
+    return sorted((each for each in state.indexes if each.model == model), key=lambda index: index.built_at)
 
 
-async def _drop(connection: Connection, names: Sequence[str]) -> None:
-    for name in names:
-        await connection.execute(shaped_query("drop_vector_index", index=sql.Identifier(name)))
+def _is_due(index: VectorIndex | None, rows: int) -> bool:
+    """Whether an index is to be built where this one is (None: none)."""
+    if rows < MIN_ROWS:
+        return False
+    if index is None:
+        return True
+    if index.kind == "hnsw":
+        # A graph takes new rows in as well as the first; the lists of ivfflat stay those of its first rows.
+        return False
+    enough = max(WORN_SHARE * index.shape, least_reach(index.kind, index.shape, index.built_rows))
+    worn = index.reach > enough and index.measured_at is not None
+    return rows >= (WORN_GROWTH if worn else GROWTH) * index.built_rows
 
 
-async def _build(connection: Connection, todo: IndexPlan, model: str, dimensions: int) -> None:
-    digest = hashlib.sha256(model.encode()).hexdigest()[:8]
-    index = sql.Identifier(f"ann_{todo.partition}_{digest}_{int(time.time())}")
-    await connection.execute("SET maintenance_work_mem = '256MB'")
-    await connection.execute(
-        shaped_query(
-            "build_vector_index",
-            index=index,
-            partition=sql.Identifier(todo.partition),
-            dimensions=sql.Literal(dimensions),
-            lists=sql.Literal(todo.lists),
-            model=sql.Literal(model),
+def _unmeasured(index: VectorIndex | None, rows: int) -> VectorIndex | None:
+    """The index, if it was never measured or on a partition of quite another size."""
+    if index is None or index.measured_rows is None:
+        return index
+    most, least = max(rows, index.measured_rows), min(rows, index.measured_rows)
+    return index if most >= MEASURED_GROWTH * max(1, least) else None
+
+
+class IndexKeeper:
+    """Looks after the vector indexes of one model; `tell` hears of each step, by partition."""
+
+    def __init__(
+        self,
+        database: Database,
+        model: str,
+        dimensions: int,
+        policy: IndexPolicy,
+        *,
+        exact_search_limit: int = 5_000,
+        tell: Tell = lambda partition, step: None,
+    ) -> None:
+        self._database = database
+        self._model = model
+        self._dimensions = dimensions
+        self._policy = policy
+        self._exact_search_limit = exact_search_limit
+        self._tell = tell
+
+    async def states(self) -> list[PartitionState]:
+        """Every partition, by name."""
+        async with self._database.owner_transaction() as connection:
+            rows = await (await connection.execute(query("partition_sizes"))).fetchall()
+        return [partition_state(row) for row in rows]
+
+    async def round(self) -> int:
+        """Make, rebuild, sweep and measure what calls for it; how many partitions changed.
+
+        One that fails is logged and tried again in the next round; the others are served.
+        """
+        if self._dimensions > MAX_INDEXED_DIMENSIONS or not self._plans(await self.states()):
+            return 0
+        async with self.alone() as connection:
+            if connection is None:
+                return 0
+            changed = 0
+            for state, todo in self._plans(await self.states()):
+                try:
+                    await self.carry_out(connection, state, todo)
+                except (psycopg.Error, DependencyUnavailable) as failure:
+                    logger.warning("the vector index of %s waits", state.partition, extra={
+                        "failure": describe_failure(failure)})
+                else:
+                    changed += 1
+        return changed
+
+    def _plans(self, states: Sequence[PartitionState]) -> list[tuple[PartitionState, IndexPlan]]:
+        plans = [(state, plan(state, self._model, self._policy)) for state in states]
+        return [(state, todo) for state, todo in plans if todo is not None]
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[Connection | None]:
+        """A connection to work on the indexes with, as the only one who does; None while another works."""
+        async with self._database.owner_autocommit() as connection:
+            cursor = await connection.execute(query("take_index_lock"), {"key": LOCK_KEY})
+            row = await cursor.fetchone()
+            yield connection if row and row["taken"] else None
+
+    async def carry_out(self, connection: Connection, state: PartitionState, todo: IndexPlan) -> None:
+        """Do what was planned. While a new index is built the old one serves, or searches are exact."""
+        # What was left half made goes first: a build that fails again and again leaves one, not many.
+        await index_building.drop(connection, todo.sweep)
+        index = await self._build(connection, state, todo.replaced) if todo.build else todo.measured
+        await index_building.drop(connection, [each.name for each in todo.replaced])
+        if index is not None:
+            await self._measure(connection, state, index)
+
+    async def _build(
+        self, connection: Connection, state: PartitionState, replaced: Sequence[VectorIndex]
+    ) -> VectorIndex:
+        kind = self._policy.kind
+        shape = shape_for(kind, state.rows)
+        alike = [index for index in replaced if index.kind == kind]
+        shares = [index.reach / index.shape for index in alike if kind == "ivfflat"]
+        index = VectorIndex(
+            name=index_building.new_name(state.partition, self._model),
+            kind=kind,
+            model=self._model,
+            shape=shape,
+            built_rows=state.rows,
+            built_at=time.time(),
+            reach=max(first_reach(kind, shape, state.rows), *(int(share * shape) + 1 for share in shares), 0),
         )
-    )
-    built_on = json.dumps({"model": model, "rows": todo.rows, "lists": todo.lists, "built_at": time.time()})
-    await connection.execute(
-        shaped_query("describe_vector_index", index=index, description=sql.Literal(built_on))
-    )
+        for old in alike:
+            # Searches may meet the new index before they know of it: its reach is theirs by then.
+            await index_building.remember(connection, replace(old, reach=max(old.reach, index.reach)))
+        if alike:
+            await asyncio.sleep(LIFE_SECONDS)
+        self._tell(state.partition, f"building {kind} over {state.rows} rows")
+        await index_building.build(connection, state.partition, index, self._dimensions)
+        return index
+
+    async def _measure(self, connection: Connection, state: PartitionState, index: VectorIndex) -> None:
+        row = await (await connection.execute(query("pgvector_version"))).fetchone() or {}
+        subject = Subject(
+            state.partition,
+            state.rows,
+            index,
+            self._dimensions,
+            self._exact_search_limit,
+            has_iterative_scans(row.get("pgvector")),
+        )
+        found = await measure(
+            connection, subject, self._policy.recall, lambda step: self._tell(state.partition, step)
+        )
+        await index_building.remember(connection, replace(
+            index, reach=found.reach, recall=found.recall, measured_at=time.time(), measured_rows=state.rows))
+        logger.info("the vector index of %s was measured", state.partition, extra={
+            "recall": found.recall, "reach": found.reach, "queries": found.queries})

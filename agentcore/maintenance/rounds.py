@@ -10,7 +10,7 @@ from agentcore.database import Database, query
 from agentcore.errors import DependencyUnavailable
 from agentcore.maintenance.expiry import sweep_expired
 from agentcore.maintenance.folding import fold_deltas
-from agentcore.maintenance.index_keeper import keep_indexes
+from agentcore.maintenance.index_keeper import IndexKeeper
 from agentcore.maintenance.leader import Lead, leadership
 from agentcore.maintenance.reembed import embed_waiting
 from agentcore.memory.embeddings import refused_by
@@ -93,11 +93,15 @@ class Maintenance:
 
     async def keep_indexes(self) -> None:
         """The index keeper's round: it may take minutes, so it stands apart from the short duties."""
-        parts = self._parts
-        await self._attempt(
-            "index",
-            lambda: keep_indexes(self._database, parts.vector_model, parts.policy.embedding_dimensions),
+        policy = self._parts.policy
+        keeper = IndexKeeper(
+            self._database,
+            self._parts.vector_model,
+            policy.embedding_dimensions,
+            policy.indexes,
+            exact_search_limit=policy.limits.exact_search_limit,
         )
+        await self._attempt("index", keeper.round)
 
     async def _attempt(self, name: str, duty: Callable[[], Awaitable[int | None]]) -> int | None:
         try:

@@ -14,6 +14,7 @@ from agentcore.memory.fitness import CutOffs
 from agentcore.memory.llm_limits import LimitedReranker, LimitedRewriter
 from agentcore.memory.scoring import RetrievalWeights
 from agentcore.memory.storage import MemoryStorage
+from agentcore.memory.vector_index import IndexPolicy
 from agentcore.memory.vector_store import SearchLimits, VectorStore
 from agentcore.memory.working import WorkingMemory
 from agentcore.telemetry import Metrics, Steps
@@ -33,6 +34,7 @@ class MemoryPolicy:
     retrieve_cut_offs: CutOffs = field(default_factory=CutOffs)
     context_cut_offs: CutOffs = field(default_factory=CutOffs)
     limits: SearchLimits = field(default_factory=SearchLimits)
+    indexes: IndexPolicy = field(default_factory=IndexPolicy)
 
 
 class AccessQueue:

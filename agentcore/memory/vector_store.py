@@ -6,7 +6,6 @@ and reads of everything found what ranking must know.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -20,31 +19,18 @@ from psycopg.types.json import Jsonb
 from agentcore.database import Database, Row, Statement, query, shaped_query
 from agentcore.memory.lexical import Bm25, LexicalStatistics
 from agentcore.memory.retrieval import Candidate, Span, Tie
+from agentcore.memory.serving_indexes import ServingIndexes
+from agentcore.memory.vector_index import ServingIndex
 
 Conditions = Mapping[str, Any]
 
 VECTOR_STORES: Mapping[str, str] = {"pgvector": "agentcore.memory.vector_store:PgVectorStore"}
 
 
-ROWS_A_LIST = 100
-MIN_LISTS, MAX_LISTS = 32, 1_000
-# Of the lists of an index, the share that is searched: measured, docs/decisions/0014.
-PROBED_SHARE = 0.09
+# What a vector arm compares with: the vector asked for, or each of several in turn.
+ASKED, ONE_OF_SEVERAL = sql.SQL("%(vector)s::halfvec"), sql.SQL("asked.vector")
 # Of how many sessions a search knows what words they hold.
 SESSIONS = 200
-
-
-def lists_for(rows: int) -> int:
-    """Into how many lists an ivfflat index divides so many rows: small ones, for recall at a low price.
-
-    More than MAX_LISTS would need over 256 MB to train (it grows with their square).
-    """
-    return min(MAX_LISTS, max(MIN_LISTS, math.ceil(rows / ROWS_A_LIST)))
-
-
-def probes_for(rows: int) -> int:
-    """How many of those lists a search looks into."""
-    return math.ceil(PROBED_SHARE * lists_for(rows))
 
 
 @dataclass(frozen=True)
@@ -112,7 +98,7 @@ class VectorStore(Protocol):
 
 
 class PgVectorStore:
-    """pgvector beside the rows: exact while an agent is small, through the keeper's ivfflat index after."""
+    """pgvector beside the rows: exact while an agent is small, through the index keeper's indexes after."""
 
     name = "pgvector"
 
@@ -120,6 +106,7 @@ class PgVectorStore:
         self._database = database
         self._limits = limits
         self._dimensions = sql.Literal(dimensions)
+        self._indexes = ServingIndexes(database)
         self._statements: dict[tuple[str, bool, bool, bool], sql.Composed] = {}
 
     async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics:
@@ -157,9 +144,26 @@ class PgVectorStore:
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
         """Candidates of every arm, each with all that ranking must know of it."""
-        mode = self._mode(request)
+        index = await self._index(agent_id, request)
+        values = self._values(agent_id, request)
+        mode = "words" if request.vectors is None else "exact" if index is None else "indexed"
+        rows = await self._candidate_rows(agent_id, mode, request, values, index)
+        if index is not None and index.may_come_short and _near(rows) < self._limits.vector_candidates:
+            mode = "exact"
+            rows = await self._candidate_rows(agent_id, mode, request, values, None)
+        return Found(
+            [_candidate(row, request) for row in rows],
+            list(_ties(rows)),
+            [Tie(row["memory_id"], each, 1.0) for row in rows for each in row["beside_ids"]],
+            _counts(rows, request),
+            mode,
+        )
+
+    def _values(self, agent_id: str, request: SearchRequest) -> dict[str, Any]:
+        """What fills the `candidates` statement."""
         limits = self._limits
-        values: dict[str, Any] = {
+        vectors = [] if request.vectors is None else [HalfVector(each) for each in request.vectors]
+        return {
             "agent_id": agent_id,
             "filter": Jsonb(request.conditions),
             "model": request.model,
@@ -172,24 +176,27 @@ class PgVectorStore:
             "window_ends": [end for _, end in request.windows],
             "window_rows": limits.temporal_rows,
             "temporal_limit": limits.temporal_candidates,
+            "vector": next(iter(vectors), None),
+            "vectors": vectors,
         }
-        vectors = [] if request.vectors is None else [HalfVector(each) for each in request.vectors]
-        values.update(vector=next(iter(vectors), None), vectors=vectors)
+
+    async def _candidate_rows(
+        self,
+        agent_id: str,
+        mode: str,
+        request: SearchRequest,
+        values: Mapping[str, Any],
+        index: ServingIndex | None,
+    ) -> list[Row]:
         # Where words find memories, but none in a session, nothing stands beside anything.
         in_sessions = bool(request.words.sessions) or not request.words.memory_ids
-        statement = self._statement(mode, len(vectors) > 1, in_sessions, bool(request.windows))
+        several = len(values["vectors"]) > 1
+        statement = self._statement(mode, several, in_sessions, bool(request.windows))
         statements: list[Statement] = [(statement, values)]
-        if mode == "indexed":
+        if index is not None:
             filtered = bool(set(request.conditions) - {"current"})
-            statements.insert(0, _index_settings(request.bm25.statistics.memory_count, filtered=filtered))
-        rows = (await self._database.fetch(agent_id, statements, binary=True))[-1]
-        return Found(
-            [_candidate(row, request) for row in rows],
-            list(_ties(rows)),
-            [Tie(row["memory_id"], each, 1.0) for row in rows for each in row["beside_ids"]],
-            _counts(rows, request),
-            mode,
-        )
+            statements.insert(0, index_settings(index, filtered=filtered))
+        return (await self._database.fetch(agent_id, statements, binary=True))[-1]
 
     def _statement(self, mode: str, several: bool, in_sessions: bool, timely: bool) -> sql.Composed:
         """The `candidates` statement of this shape, made once."""
@@ -211,21 +218,24 @@ class PgVectorStore:
         """The vector arm: nothing for words alone, else exact or through the index, to one or several."""
         if mode == "words":
             return query("vector_arm_none")
-        vector = sql.SQL("asked.vector") if several else sql.SQL("%(vector)s::halfvec")
-        shape: dict[str, sql.Composable] = {"vector": vector}
+        shape: dict[str, sql.Composable] = {"vector": ONE_OF_SEVERAL if several else ASKED}
         if mode == "indexed":
             shape["dimensions"] = self._dimensions
         arm = shaped_query(f"vector_arm_{mode}", **shape)
         return shaped_query("vector_arm_several", arm=arm) if several else arm
 
-    def _mode(self, request: SearchRequest) -> str:
-        if request.vectors is None:
-            return "words"
+    async def _index(self, agent_id: str, request: SearchRequest) -> ServingIndex | None:
+        """What a large agent's vectors are searched through; None: all of them are compared."""
         large = request.bm25.statistics.memory_count > self._limits.exact_search_limit
-        return "indexed" if large else "exact"
+        if request.vectors is None or request.model is None or not large:
+            return None
+        return await self._indexes.of(agent_id, request.model)
 
     async def measured_recall(self, agent_id: str, vector: NDArray[Any], model: str, k: int) -> float:
-        """The share of the exact `k` nearest that the indexed search finds too; 1.0 with nothing stored."""
+        """The share of the exact `k` nearest that an indexed search finds; 1.0 where nothing is indexed."""
+        index = await self._indexes.of(agent_id, model)
+        if index is None:
+            return 1.0
         values = {
             "agent_id": agent_id,
             "filter": Jsonb({}),
@@ -233,10 +243,8 @@ class PgVectorStore:
             "vector": HalfVector(vector),
             "limit": k,
         }
-        [[counted], exact] = await self._database.fetch(
-            agent_id, [(query("lexical_totals"), values), (self._nearest("exact", several=False), values)]
-        )
-        settings = _index_settings(int(counted["memory_count"]), filtered=False)
+        [exact] = await self._database.fetch(agent_id, [(self._nearest("exact", several=False), values)])
+        settings = index_settings(index, filtered=False)
         [_, indexed] = await self._database.fetch(
             agent_id, [settings, (self._nearest("indexed", several=False), values)]
         )
@@ -244,12 +252,18 @@ class PgVectorStore:
         return len(wanted & {row["memory_id"] for row in indexed}) / len(wanted) if wanted else 1.0
 
 
-def _index_settings(memory_count: int, *, filtered: bool) -> Statement:
-    """A filter may leave few rows: the planner may then sort them, and the index is read to its end."""
-    return query("search_settings"), {
-        "probes": str(probes_for(memory_count)),
+def index_settings(index: ServingIndex, *, filtered: bool) -> Statement:
+    """A filter may leave few rows: the planner may then sort them, and more of the index is read."""
+    iterative = "search_settings" if index.iterative else "search_settings_without_iterative_scans"
+    return query(iterative), {
+        "probes": str(index.probes_for(filtered=filtered)),
+        "ef_search": str(index.ef_search_for(filtered=filtered)),
         "sort": "on" if filtered else "off",
     }
+
+
+def _near(rows: Sequence[Row]) -> int:
+    return sum(row["is_near"] for row in rows)
 
 
 def _counts(rows: Sequence[Row], request: SearchRequest) -> dict[str, int]:
@@ -257,7 +271,7 @@ def _counts(rows: Sequence[Row], request: SearchRequest) -> dict[str, int]:
     lexical = set(request.words.memory_ids)
     counts = {"lexical": len(lexical)}
     if request.vectors is not None:
-        counts["vector"] = sum(row["is_near"] for row in rows)
+        counts["vector"] = _near(rows)
     more = [row for row in rows if not row["is_near"] and row["memory_id"] not in lexical]
     if request.windows:
         counts["temporal"] = sum(row["is_timely"] for row in rows)

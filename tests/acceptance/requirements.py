@@ -230,6 +230,19 @@ BUILT = (
            "Search is exact while small; past a threshold an ivfflat index is built on its rows.",
            "integration/test_maintenance.py::"
            "test_a_partition_gets_its_index_once_it_has_rows_and_the_search_uses_it"),
+    _asked("7 recall",
+           "Recall is measured against exact search, how far is looked chosen from it; indexes are rebuilt "
+           "without blocking, as ivfflat or HNSW; pgvector 0.7 does not come short.",
+           "integration/test_index_keeper.py::test_what_was_measured_is_remembered_and_the_search_goes_by_it",
+           "integration/test_index_keeper.py::test_a_partition_that_has_grown_is_measured_again",
+           "integration/test_index_keeper.py::"
+           "test_a_partition_that_has_doubled_gets_a_new_index_while_searches_go_on",
+           "integration/test_index_keeper.py::test_another_kind_is_built_beside_the_old_which_then_goes",
+           "integration/test_index_keeper.py::test_a_filter_finds_all_it_should_also_before_pgvector_0_8",
+           "benchmarks/index_growth"),
+    _asked("7 index", "The operator sees the vector indexes, and measures and rebuilds them.",
+           "acceptance/test_cli.py::test_index_status_names_the_partitions_in_use",
+           "acceptance/test_cli.py::test_index_commands_say_where_nothing_is_to_be_done"),
     _asked("7 words", "Lexical candidates come through an index, also under row security.",
            "integration/test_plans.py::test_words_go_through_the_gin_index_inside_the_owners_function"),
     _asked("7 explained", "Each term of a score is explained.",

@@ -271,6 +271,26 @@ def test_migrate_beside_a_running_service_finds_nothing_to_do(serving: Serving) 
     assert re.fullmatch(r"the schema is at revision \w+\n", done.stdout)
 
 
+def test_index_status_names_the_partitions_in_use(serving: Serving, run: Callable[..., Done]) -> None:
+    assert run("store", "The sluice is opened at six.").returncode == 0
+    done = serving.cli("index", "status")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^memories_p\d\d +- +none: exact ", done.stdout, re.MULTILINE)
+    listed = json.loads(serving.cli("index", "status", "--json").stdout)
+    assert all(each["rows"] > 0 and each["indexes"] == [] for each in listed)
+    assert listed
+
+
+def test_index_commands_say_where_nothing_is_to_be_done(serving: Serving) -> None:
+    for command in ("tune", "rebuild"):
+        done = serving.cli("index", command)
+        assert done.returncode == 0, done.stderr
+        assert "nothing to do: no partition has" in done.stderr
+    done = serving.cli("index", "rebuild", "memories_p99")
+    assert done.returncode == 2
+    assert "no partition is named memories_p99" in done.stderr
+
+
 def test_worker_attaches_to_the_service_and_ends_when_asked(serving: Serving) -> None:
     worker = serving.open_cli("worker")
     assert worker.stderr is not None

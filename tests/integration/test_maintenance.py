@@ -12,6 +12,7 @@ from psycopg import sql
 from agentcore.database import query
 from agentcore.errors import DependencyUnavailable
 from agentcore.maintenance import folding, index_keeper
+from agentcore.maintenance.index_keeper import IndexKeeper
 from agentcore.maintenance.leader import leadership
 from agentcore.maintenance.reembed import embed_waiting
 from agentcore.maintenance.rounds import Maintenance
@@ -25,6 +26,7 @@ from agentcore.memory.params import (
     StoreBatchParams,
     StoreParams,
 )
+from agentcore.memory.vector_index import IndexPolicy
 from tests.fixtures.memory import Agent
 from tests.fixtures.picky_embedder import picky_memory
 
@@ -200,8 +202,9 @@ async def test_a_partition_gets_its_index_once_it_has_rows_and_the_search_uses_i
     parts, database = agent.runtime.parts, agent.runtime.database
     async with database.owner_transaction() as connection:
         await connection.execute("ANALYZE memories")
-    assert await index_keeper.keep_indexes(database, parts.vector_model, 64) >= 1
-    assert await index_keeper.keep_indexes(database, parts.vector_model, 64) == 0
+    keeper = IndexKeeper(database, parts.vector_model, 64, IndexPolicy())
+    assert await keeper.round() >= 1
+    assert await keeper.round() == 0
     vectors = replace_limit(parts.vectors)
     memory = MemoryManager(replace(parts, vectors=vectors), Caller(agent.agent_id))
     indexed = await memory.retrieve_memories("Reading 77 of sensor 12", k=1)
@@ -215,25 +218,3 @@ def replace_limit(vectors: object) -> object:
     store.__dict__.update(vectors.__dict__)
     store._limits = replace(store._limits, exact_search_limit=0)
     return store
-
-
-@pytest.mark.parametrize(
-    ("rows", "indexes", "lists", "dropped"),
-    [
-        (9_999, [], None, ()),
-        (10_000, [], 100, ()),
-        (15_000, [("ann_a", True, 10_000)], None, ()),
-        (20_000, [("ann_a", True, 10_000)], 200, ("ann_a",)),
-        (15_000, [("ann_a", True, 10_000), ("ann_b", False, None)], 0, ("ann_b",)),
-    ],
-)
-def test_a_plan_follows_from_size_and_what_is_there(
-    rows: int, indexes: list[tuple[str, bool, int | None]], lists: int | None, dropped: tuple[str, ...]
-) -> None:
-    described = [
-        {"name": name, "valid": valid, "comment": f'{{"model": "m", "rows": {built}}}' if built else None}
-        for name, valid, built in indexes
-    ]
-    plan = index_keeper.plan({"partition": "p", "rows": rows, "live_rows": 0, "indexes": described}, "m")
-    assert (plan.lists if plan else None) == lists
-    assert (plan.drop if plan else ()) == dropped

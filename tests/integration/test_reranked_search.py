@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agentcore import assembly
 from agentcore.errors import ConfigurationError
 from agentcore.memory.params import CapabilitiesParams, ContextParams, RetrieveParams, RetrieveResult, Turn
 from agentcore.runtime import open_runtime
@@ -93,9 +94,12 @@ async def test_without_one_nothing_is_told_of_it(agent: Agent) -> None:
         (await agent.memory.capabilities(CapabilitiesParams())).features)
 
 
-async def test_it_chooses_among_more_than_are_given_back(services: Services, server: ScriptedServer) -> None:
+async def test_it_chooses_among_more_than_are_given_back(
+    services: Services, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server.otherwise = backwards
-    async with serving(services, **over_http(server, reranker_candidates=3)) as agent:
+    monkeypatch.setattr(assembly, "RERANKED_AT_MOST", 3)
+    async with serving(services, **over_http(server)) as agent:
         await store_all(agent)
         everything = await asked(agent, k=5)
         best = await asked(agent, k=1)
@@ -150,8 +154,7 @@ async def test_a_reranker_over_its_time_is_done_without_and_then_given_less(
     services: Services, server: ScriptedServer
 ) -> None:
     server.otherwise = lambda request: Reply(hangs=True)
-    limits = {"reranker_timeout_ms": 400, "reranker_candidates": 20}
-    async with serving(services, **over_http(server, **limits)) as agent:
+    async with serving(services, **over_http(server, reranker_timeout_ms=400)) as agent:
         for number in range(20):
             await agent.stored_id(f"The green ferry leaves at {number}.")
         results = [await asked(agent, k=20) for _ in range(4)]
@@ -265,10 +268,11 @@ async def test_a_rewriter_that_fails_leaves_the_query_as_it_is(
 
 
 async def test_a_rewriter_over_its_time_is_done_without_and_left_alone(
-    services: Services, server: ScriptedServer
+    services: Services, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.otherwise = lambda request: Reply(hangs=True)
-    async with serving(services, **rewriting(server, llm_timeout_seconds=1.0)) as agent:
+    monkeypatch.setattr(assembly, "REWRITING_SECONDS", 1.0)
+    async with serving(services, **rewriting(server)) as agent:
         await store_all(agent)
         results = [await asked(agent) for _ in range(3)]
         assert [contents(result)[0] for result in results] == [NEAREST] * 3

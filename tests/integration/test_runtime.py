@@ -63,18 +63,18 @@ async def test_words_alone_need_no_embedder(services: Services) -> None:
         assert await words.found("ferry Skye") == ["The ferry to Skye leaves at 7:15."]
 
 
-async def test_a_pgvector_without_iterative_scans_stops_the_start(services: Services) -> None:
+async def test_a_pgvector_without_half_vectors_stops_the_start(services: Services) -> None:
     with own_database(services) as own:
         migration.upgrade(own.url)
-        own.as_administrator("UPDATE pg_extension SET extversion = '0.7.4' WHERE extname = 'vector'")
-        with pytest.raises(StartupError, match=r"pgvector 0\.8 or newer is needed, .* has 0\.7\.4"):
+        own.as_administrator("UPDATE pg_extension SET extversion = '0.6.2' WHERE extname = 'vector'")
+        with pytest.raises(StartupError, match=r"pgvector 0\.7 or newer is needed, .* has 0\.6\.2"):
             async with open_runtime(settings_for(services, database_url=own.url)):
                 pass
 
 
 @pytest.mark.parametrize(("version", "too_old"), [
-    (None, True), ("0.5", True), ("0.7.4", True), ("0.8", False), ("0.8.5", False), ("0.10.0", False),
-    ("1.0", False),
+    (None, True), ("0.5", True), ("0.6.2", True), ("0.7.4", False), ("0.8", False), ("0.8.5", False),
+    ("0.10.0", False), ("1.0", False),
 ])
 def test_a_version_of_pgvector_is_compared_by_its_numbers(version: str | None, too_old: bool) -> None:
     assert pgvector_is_too_old(version) is too_old

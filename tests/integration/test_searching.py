@@ -11,10 +11,12 @@ import pytest
 
 from agentcore.errors import DependencyUnavailable, InvalidParams
 from agentcore.maintenance import index_keeper
+from agentcore.maintenance.index_keeper import IndexKeeper
 from agentcore.memory.api import Caller
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link
 from agentcore.memory.params import RetrieveParams, StoreBatchParams, StoreParams, Turn
+from agentcore.memory.vector_index import IndexPolicy
 from agentcore.memory.vector_store import PgVectorStore, SearchLimits
 from tests.fixtures.memory import Agent
 
@@ -244,7 +246,7 @@ async def test_a_filter_finds_all_it_should_through_the_vector_index(
     parts, database = agent.runtime.parts, agent.runtime.database
     async with database.owner_transaction() as connection:
         await connection.execute("ANALYZE memories")
-    await index_keeper.keep_indexes(database, parts.vector_model, 64)
+    await IndexKeeper(database, parts.vector_model, 64, IndexPolicy()).round()
     vectors = PgVectorStore(database, 64, SearchLimits(exact_search_limit=0))
     memory = MemoryManager(replace(parts, vectors=vectors), Caller(agent.agent_id))
     result = await memory.retrieve(RetrieveParams(query="quite unrelated", k=60, tags=["rare"]))

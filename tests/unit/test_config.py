@@ -55,7 +55,7 @@ def test_a_url_of_something_else_is_refused_and_not_quoted(field: str, kind: str
      ["QUERY_REWRITER=openai needs LLM_MODEL", "QUERY_REWRITER=openai needs OPENAI_API_KEY"]),
     ({"query_rewriter": "openai", "llm_model": "m", "llm_base_url": "localhost"},
      ["LLM_BASE_URL is not a URL"]),
-    ({"reranker_candidates": 1, "reranker_timeout_ms": 0}, ["RERANKER_TIMEOUT_MS:", "RERANKER_CANDIDATES:"]),
+    ({"reranker_timeout_ms": 0}, ["RERANKER_TIMEOUT_MS:"]),
 ])
 def test_a_model_beside_the_embedder_says_what_it_lacks(values: dict[str, Any], problems: list[str]) -> None:
     found = problems_of(**values)

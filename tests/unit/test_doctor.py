@@ -38,7 +38,7 @@ def test_what_is_well_needs_no_mend(check: Check) -> None:
     (verdicts.postgresql(""), "PostgreSQL 14"),
     (verdicts.pgvector(None, "0.8.5"), "CREATE EXTENSION vector"),
     (verdicts.pgvector(None, None), "Install pgvector"),
-    (verdicts.pgvector("0.7.4", "0.8.5"), "ALTER EXTENSION vector UPDATE"),
+    (verdicts.pgvector("0.6.2", "0.8.5"), "ALTER EXTENSION vector UPDATE"),
     (verdicts.row_security(None, [], []), "agentcore migrate"),
     (verdicts.row_security({**ROLE, "superuser": True}, [], []), "NOSUPERUSER NOBYPASSRLS"),
     (verdicts.row_security({**ROLE, "bypasses": True}, [], []), "NOSUPERUSER NOBYPASSRLS"),
@@ -55,6 +55,13 @@ def test_what_is_well_needs_no_mend(check: Check) -> None:
 def test_what_is_wrong_comes_with_its_mend(check: Check, mend: str) -> None:
     assert check.ok is False
     assert mend in check.mend
+
+
+def test_a_pgvector_without_iterative_scans_is_well_but_told_of_a_better_one() -> None:
+    check = verdicts.pgvector("0.7.4", "0.8.5")
+    assert check.ok is True
+    assert "0.8" in check.found
+    assert "ALTER EXTENSION vector UPDATE" in check.mend
 
 
 def test_a_redis_that_keeps_nothing_is_told() -> None:

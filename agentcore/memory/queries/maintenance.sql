@@ -64,7 +64,8 @@ DELETE FROM idempotency_keys WHERE expires_at < now();
 -- Each partition's estimated rows and the vector indexes it has.
 SELECT c.relname AS partition, greatest(c.reltuples, 0)::bigint AS rows, s.n_live_tup AS live_rows,
        coalesce(jsonb_agg(jsonb_build_object('name', i.relname, 'valid', x.indisvalid,
-                                             'comment', obj_description(i.oid, 'pg_class')))
+                                             'comment', obj_description(i.oid, 'pg_class'),
+                                             'bytes', pg_relation_size(i.oid)))
                 FILTER (WHERE i.relname LIKE 'ann\_%%'), '[]') AS indexes
   FROM pg_inherits h
   JOIN pg_class c ON c.oid = h.inhrelid
@@ -75,16 +76,49 @@ SELECT c.relname AS partition, greatest(c.reltuples, 0)::bigint AS rows, s.n_liv
  GROUP BY c.relname, c.reltuples, s.n_live_tup
  ORDER BY c.relname;
 
--- name: build_vector_index
+-- name: pgvector_version
+-- Which pgvector this database has.
+SELECT extversion AS pgvector FROM pg_extension WHERE extname = 'vector';
+
+-- name: take_index_lock
+-- One process at a time works on the vector indexes: what is half made to another may be in the making.
+SELECT pg_try_advisory_lock(%(key)s) AS taken;
+
+-- name: index_building_session
+-- Memory to build in (in kB), and no second process: a core is left for those who search meanwhile.
+SELECT set_config('maintenance_work_mem', %(memory)s, false),
+       set_config('max_parallel_maintenance_workers', '0', false);
+
+-- name: build_ivfflat_index
 -- An ivfflat index over one partition's vectors of one model, made on the rows that are there.
 CREATE INDEX CONCURRENTLY {index} ON {partition}
- USING ivfflat ((embedding::halfvec({dimensions})) halfvec_cosine_ops) WITH (lists = {lists})
+ USING ivfflat ((embedding::halfvec({dimensions})) halfvec_cosine_ops) WITH (lists = {shape})
+ WHERE embedding_model = {model};
+
+-- name: build_hnsw_index
+-- The same as an HNSW graph.
+CREATE INDEX CONCURRENTLY {index} ON {partition}
+ USING hnsw ((embedding::halfvec({dimensions})) halfvec_cosine_ops)
+  WITH (m = {shape}, ef_construction = {construction})
  WHERE embedding_model = {model};
 
 -- name: describe_vector_index
--- Remember what an index was built on.
+-- Remember what an index was built on, and what was measured of it.
 COMMENT ON INDEX {index} IS {description};
 
 -- name: drop_vector_index
 -- Take a vector index away without blocking.
 DROP INDEX CONCURRENTLY IF EXISTS {index};
+
+-- name: sample_vectors
+-- Some vectors of a partition with whose they are: of agents that are searched through the index where there are any.
+SELECT sampled.agent_id, sampled.embedding::real[] AS vector
+  FROM (SELECT m.agent_id, m.embedding FROM {partition} m TABLESAMPLE SYSTEM (%(percent)s)
+         WHERE m.embedding_model = %(model)s AND m.embedding IS NOT NULL) AS sampled
+  LEFT JOIN lexical_totals t ON t.agent_id = sampled.agent_id
+ ORDER BY coalesce(t.memory_count, 0) > %(exact_search_limit)s DESC, random()
+ LIMIT %(limit)s;
+
+-- name: measuring_timeout
+-- How long the next search may take, in milliseconds.
+SELECT set_config('statement_timeout', %(timeout_ms)s, true);

@@ -16,11 +16,26 @@ SELECT term_key, sum(memory_count)::bigint AS memory_count
          WHERE d.agent_id = %(agent_id)s AND delta.term_key = ANY (%(term_keys)s::bigint[])) AS parts
  GROUP BY term_key;
 
+-- name: indexes_of_agent
+-- The vector indexes of the partition an agent's memories are in, with what the index keeper left in their comments.
+SELECT i.relname AS name, obj_description(i.oid, 'pg_class') AS comment,
+       (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector
+  FROM (SELECT m.tableoid FROM memories m WHERE m.agent_id = %(agent_id)s LIMIT 1) AS held
+  JOIN pg_index x ON x.indrelid = held.tableoid AND x.indisvalid
+  JOIN pg_class i ON i.oid = x.indexrelid
+ WHERE i.relname LIKE 'ann\_%%';
+
 -- name: search_settings
--- How far an approximate search looks, for this transaction alone: on from its probes until it has enough rows,
--- to the end of the index if need be. Without a filter no sort is wanted: the index gives the order.
-SELECT set_config('ivfflat.probes', %(probes)s, true), set_config('ivfflat.iterative_scan', 'relaxed_order', true),
-       set_config('ivfflat.max_probes', '32768', true), set_config('enable_sort', %(sort)s, true);
+-- How far an approximate search looks, for this transaction alone: on from its reach until it has enough rows, in
+-- an ivfflat index to its end if need be. Without a filter no sort is wanted: the index gives the order.
+SELECT set_config('ivfflat.probes', %(probes)s, true), set_config('hnsw.ef_search', %(ef_search)s, true),
+       set_config('ivfflat.iterative_scan', 'relaxed_order', true), set_config('ivfflat.max_probes', '32768', true),
+       set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('enable_sort', %(sort)s, true);
+
+-- name: search_settings_without_iterative_scans
+-- The same for pgvector before 0.8, which refuses settings that it does not know.
+SELECT set_config('ivfflat.probes', %(probes)s, true), set_config('hnsw.ef_search', %(ef_search)s, true),
+       set_config('enable_sort', %(sort)s, true);
 
 -- name: vector_arm_exact
 -- The nearest memories of the agent, each one compared.

@@ -1,0 +1,218 @@
+"""index status, tune, rebuild: what the vector indexes are, and the index keeper's work done now."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
+
+import psycopg
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column, Table
+
+from agentcore import migration
+from agentcore.assembly import make_embedder, make_index_policy
+from agentcore.cli import options
+from agentcore.cli.app import MISUSED, SERVICE, app, err, examples, fail, out, say
+from agentcore.config import load_settings
+from agentcore.database import Connection, Database
+from agentcore.maintenance.index_keeper import (
+    MIN_ROWS,
+    IndexKeeper,
+    IndexPlan,
+    PartitionState,
+    Tell,
+    rebuild_plan,
+    tune_plan,
+)
+from agentcore.memory.parts import CALLER_VECTORS
+from agentcore.memory.vector_index import VectorIndex
+from agentcore.runtime import urls_of
+
+POLL_SECONDS = 1.0
+Planner = Callable[[PartitionState, str], IndexPlan | None]
+
+Partition = Annotated[str | None, typer.Argument(
+    metavar="[PARTITION]", help="A table that status names, as memories_p07. Default: all.")]
+
+indexes = typer.Typer(no_args_is_help=True, help="The vector indexes: what they are, measured and built now.")
+app.add_typer(indexes, name="index", rich_help_panel=SERVICE)
+
+
+@indexes.callback(epilog=examples("agentcore index status", "agentcore index rebuild memories_p07"))
+def index() -> None:
+    """The vector indexes of a running service, which its index keeper looks after by itself."""
+
+
+@indexes.command(epilog=examples("agentcore index status", "agentcore index status --json"))
+def status(as_json: options.AsJson = False) -> None:
+    """List the partitions that hold memories, each with its vector indexes.
+
+    Rows are estimates. Recall is the share of the exact 50 nearest that was
+    found when it was last measured, with so many lists probed (HNSW: with so
+    large an ef_search).
+    """
+    _report(asyncio.run(_states()), as_json)
+
+
+@indexes.command(epilog=examples("agentcore index tune", "agentcore index tune memories_p07"))
+def tune(partition: Partition = None, as_json: options.AsJson = False) -> None:
+    """Measure recall now, and choose from it how far searches look.
+
+    The service does so by itself after each build and as a partition grows.
+    """
+    _report(asyncio.run(_work(partition, tune_plan, "has an index to measure")), as_json)
+
+
+@indexes.command(epilog=examples(
+    "agentcore index rebuild", "VECTOR_INDEX=hnsw agentcore index rebuild memories_p07"))
+def rebuild(partition: Partition = None, as_json: options.AsJson = False) -> None:
+    """Build the indexes anew, of the kind that VECTOR_INDEX names, and measure them.
+
+    Searches go on: the old index serves until the new one stands.
+    """
+    needed = f"has {MIN_ROWS} rows, from which on there is an index"
+    _report(asyncio.run(_work(partition, _rebuild_if_large, needed)), as_json)
+
+
+def _rebuild_if_large(state: PartitionState, model: str) -> IndexPlan | None:
+    return rebuild_plan(state, model) if state.rows >= MIN_ROWS or tune_plan(state, model) else None
+
+
+@asynccontextmanager
+async def _keeper(tell: Tell) -> AsyncIterator[tuple[IndexKeeper, str]]:
+    """A keeper on the running parts, and whose vectors it looks after."""
+    settings = load_settings()
+    database_url, _ = urls_of(settings)
+    await asyncio.to_thread(migration.check_revision, database_url)
+    embedder = make_embedder(settings)
+    model = CALLER_VECTORS if embedder is None else embedder.model
+    database = Database(database_url, pool_size=1, timeout_seconds=settings.database_timeout_seconds)
+    await database.open()
+    try:
+        yield IndexKeeper(
+            database, model, settings.embedding_dimensions, make_index_policy(settings),
+            exact_search_limit=settings.exact_search_limit, tell=tell), model
+    finally:
+        await database.close()
+
+
+async def _states() -> list[PartitionState]:
+    async with _keeper(lambda partition, step: None) as (keeper, _):
+        return await keeper.states()
+
+
+async def _work(partition: str | None, planner: Planner, needed: str) -> list[PartitionState]:
+    """Carry a plan out for one partition, or for all that it is for; how everything then is."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    progress = Progress(*columns, console=err)
+    bar = progress.add_task("waiting for the index keeper", total=None)
+
+    def tell(name: str, step: str) -> None:
+        progress.update(bar, description=f"{name}: {step}")
+
+    async with _keeper(tell) as (keeper, model):
+        chosen = _chosen(await keeper.states(), partition, lambda state: planner(state, model), needed)
+        if chosen:
+            with progress:
+                async with _alone(keeper) as connection:
+                    progress.update(bar, total=len(chosen), completed=0)
+                    for state, todo in chosen:
+                        await _carried_out(keeper, connection, state, todo)
+                        progress.advance(bar)
+        return await keeper.states()
+
+
+async def _carried_out(
+    keeper: IndexKeeper, connection: Connection, state: PartitionState, todo: IndexPlan
+) -> None:
+    try:
+        await keeper.carry_out(connection, state, todo)
+    except psycopg.Error as error:
+        fail(f"{state.partition}: {str(error).splitlines()[0]}")
+
+
+@asynccontextmanager
+async def _alone(keeper: IndexKeeper) -> AsyncIterator[Connection]:
+    """The keeper's own connection, once no other process works on the indexes."""
+    while True:
+        async with keeper.alone() as connection:
+            if connection is not None:
+                yield connection
+                return
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def _chosen(
+    states: Sequence[PartitionState],
+    partition: str | None,
+    planned: Callable[[PartitionState], IndexPlan | None],
+    needed: str,
+) -> list[tuple[PartitionState, IndexPlan]]:
+    named = [state for state in states if partition in (None, state.partition)]
+    if not named:
+        fail(f"no partition is named {partition}: `agentcore index status` lists them", MISUSED)
+    plans = [(state, planned(state)) for state in named]
+    chosen = [(state, todo) for state, todo in plans if todo is not None]
+    if not chosen:
+        say(f"nothing to do: {'no partition' if partition is None else f'{partition} is none that'} {needed}")
+    return chosen
+
+
+def _report(states: Sequence[PartitionState], as_json: bool) -> None:
+    filled = [state for state in states if state.rows or state.indexes or state.half_made]
+    if as_json:
+        typer.echo(json.dumps([_facts(state) for state in filled], indent=2))
+    else:
+        out.print(_table(filled) if filled else "no memories yet")
+
+
+def _table(states: Sequence[PartitionState]) -> Table:
+    table = Table(Column("partition", min_width=12), "model", "kind", "rows at build", "rows now",
+                  "lists / probes", "recall", "age", "MB", box=None, pad_edge=False)
+    for state in states:
+        for found in state.indexes or (None,):
+            table.add_row(state.partition, *_cells(state, found))
+        for name in state.half_made:
+            table.add_row(state.partition, f"{name}: in the making, or left half made")
+    return table
+
+
+def _cells(state: PartitionState, found: VectorIndex | None) -> tuple[str, ...]:
+    if found is None:
+        return "-", "none: exact", "-", str(state.rows), *("-",) * 4
+    words = "{} / {}" if found.kind == "ivfflat" else "m {} / ef {}"
+    recall = "-" if found.recall is None else f"{found.recall:.3f}"
+    return (found.model, found.kind, str(found.built_rows), str(state.rows),
+            words.format(found.shape, found.reach), recall, _age(found.built_at),
+            f"{found.bytes / 2**20:.1f}")
+
+
+def _age(moment: float) -> str:
+    seconds = max(0, int(time.time() - moment))
+    units = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+    size, unit = next(((size, unit) for size, unit in units if seconds >= size), (1, "s"))
+    return f"{seconds // size} {unit}"
+
+
+def _facts(state: PartitionState) -> dict[str, Any]:
+    return {
+        "partition": state.partition,
+        "rows": state.rows,
+        "half_made": list(state.half_made),
+        "indexes": [
+            {
+                "name": found.name, "model": found.model, "kind": found.kind,
+                "rows_at_build": found.built_rows,
+                "lists" if found.kind == "ivfflat" else "m": found.shape,
+                "probes" if found.kind == "ivfflat" else "ef_search": found.reach,
+                "recall_at_50": found.recall, "measured_at": found.measured_at,
+                "measured_rows": found.measured_rows, "built_at": found.built_at, "bytes": found.bytes,
+            }
+            for found in state.indexes
+        ],
+    }

@@ -1,0 +1,49 @@
+"""Building, describing and dropping one vector index, without blocking those who read and write meanwhile."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable
+
+from psycopg import sql
+
+from agentcore.database import Connection, query, shaped_query
+from agentcore.memory.vector_index import HNSW_CONSTRUCTION, VectorIndex
+
+BUILDING_MEMORY_KB = 262_144
+
+
+async def build(connection: Connection, partition: str, index: VectorIndex, dimensions: int) -> None:
+    """Make the index, and then its comment: one that lacks it was never finished."""
+    await connection.execute(query("index_building_session"), {"memory": str(BUILDING_MEMORY_KB)})
+    shape = {
+        "index": sql.Identifier(index.name),
+        "partition": sql.Identifier(partition),
+        "dimensions": sql.Literal(dimensions),
+        "shape": sql.Literal(index.shape),
+        "construction": sql.Literal(HNSW_CONSTRUCTION),
+        "model": sql.Literal(index.model),
+    }
+    await connection.execute(shaped_query(f"build_{index.kind}_index", **shape))
+    await remember(connection, index)
+
+
+async def remember(connection: Connection, index: VectorIndex) -> None:
+    """Write down what the index was built on and what was measured of it."""
+    description = sql.Literal(index.comment())
+    await connection.execute(
+        shaped_query("describe_vector_index", index=sql.Identifier(index.name), description=description)
+    )
+
+
+async def drop(connection: Connection, names: Iterable[str]) -> None:
+    """Take these indexes away."""
+    for name in names:
+        await connection.execute(shaped_query("drop_vector_index", index=sql.Identifier(name)))
+
+
+def new_name(partition: str, model: str) -> str:
+    """A name that no other index has."""
+    digest = hashlib.sha256(model.encode()).hexdigest()[:8]
+    return f"ann_{partition}_{digest}_{time.time_ns() // 1_000_000}"

@@ -1,0 +1,107 @@
+"""Vector indexes: their shape, how far a search looks into them, and the comment that remembers it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agentcore.memory.vector_index import (
+    HNSW_FIRST_REACH,
+    HNSW_MOST_REACH,
+    MAX_LISTS,
+    MIN_LISTS,
+    IndexKind,
+    VectorIndex,
+    described,
+    first_reach,
+    least_reach,
+    most_reach,
+    reaches,
+    serving,
+    shape_for,
+)
+
+LISTS = VectorIndex("ann_a", "ivfflat", "m", 200, 10_000, 1_000.0, 24)
+GRAPH = VectorIndex("ann_b", "hnsw", "m", 16, 10_000, 1_000.0, 90)
+
+
+def test_what_an_index_remembers_is_read_back_from_its_comment() -> None:
+    measured = replace(LISTS, recall=0.957, measured_at=2_000.0, measured_rows=14_000, bytes=8_192)
+    assert described("ann_a", measured.comment(), 8_192) == measured
+
+
+@pytest.mark.parametrize("comment", [
+    None, "", "null", "[]", "made by hand", '{"model": "m", "rows": 10000}', '{"unknown": 1}',
+])
+def test_an_index_without_a_whole_comment_was_never_finished(comment: str | None) -> None:
+    assert described("ann_a", comment) is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "lists"), [(1, MIN_LISTS), (10_000, 200), (10_001, 201), (10**7, MAX_LISTS)]
+)
+def test_lists_grow_with_the_rows_within_bounds(rows: int, lists: int) -> None:
+    assert shape_for("ivfflat", rows) == lists
+    assert shape_for("hnsw", rows) == 16
+
+
+@pytest.mark.parametrize(("kind", "shape"), [("ivfflat", 32), ("ivfflat", 1_000), ("hnsw", 16)])
+def test_the_reaches_rise_to_the_most_there_is_and_hold_the_first(kind: IndexKind, shape: int) -> None:
+    rows = shape * 50
+    ladder = list(reaches(kind, shape, rows))
+    assert ladder == sorted(set(ladder))
+    assert ladder[-1] == most_reach(kind, shape)
+    assert ladder[0] <= first_reach(kind, shape, rows) <= ladder[-1]
+
+
+@pytest.mark.parametrize(("shape", "rows", "lists"), [
+    (32, 100, 32), (200, 10_000, 100), (1_000, 100_000, 50), (1_000, 1_000_000, 5),
+])
+def test_so_many_rows_are_read_in_any_case(shape: int, rows: int, lists: int) -> None:
+    assert least_reach("ivfflat", shape, rows) == lists
+    assert reaches("ivfflat", shape, rows)[0] == lists
+
+
+def test_nothing_serves_where_no_index_is() -> None:
+    assert serving([], iterative=True) is None
+
+
+def test_of_two_indexes_of_one_kind_the_larger_reach_holds() -> None:
+    found = serving([LISTS, replace(LISTS, name="ann_c", shape=400, reach=48)], iterative=True)
+    assert found is not None
+    assert (found.probes, found.most_probes, found.ef_search) == (48, 400, HNSW_FIRST_REACH)
+    assert not found.may_come_short
+
+
+def test_while_one_kind_replaces_the_other_both_have_a_reach() -> None:
+    found = serving([LISTS, GRAPH], iterative=True)
+    assert found is not None
+    assert (found.probes, found.ef_search) == (24, 90)
+    alone = serving([GRAPH], iterative=True)
+    assert alone is not None
+    assert alone.probes == first_reach("ivfflat", 200, 10_000)
+
+
+def test_a_filtered_search_looks_further_but_not_beyond_the_index() -> None:
+    found = serving([LISTS], iterative=True)
+    worn = serving([replace(LISTS, reach=150)], iterative=True)
+    assert found is not None
+    assert worn is not None
+    assert (found.probes_for(filtered=False), found.probes_for(filtered=True)) == (24, 72)
+    assert worn.probes_for(filtered=True) == 200
+
+
+def test_without_iterative_scans_a_filter_follows_a_graph_further_and_may_come_short() -> None:
+    old, new = serving([GRAPH], iterative=False), serving([GRAPH], iterative=True)
+    assert old is not None
+    assert new is not None
+    assert (old.ef_search_for(filtered=True), new.ef_search_for(filtered=True)) == (270, 90)
+    wide = serving([replace(GRAPH, reach=900)], iterative=False)
+    assert wide is not None
+    assert wide.ef_search_for(filtered=True) == HNSW_MOST_REACH
+    lists = serving([LISTS], iterative=False)
+    assert lists is not None
+    assert old.may_come_short
+    assert new.may_come_short
+    assert lists.may_come_short
