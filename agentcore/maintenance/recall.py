@@ -131,7 +131,8 @@ async def _ask_exactly(connection: Connection, subject: Subject, told: Told) -> 
             break
         timeout = {"timeout_ms": str(math.ceil(left * 1_000))}
         await connection.execute(query("measuring_timeout"), timeout)
-        nearest = await _searched(connection, shaped_query("vector_arm_exact", vector=ASKED), row["agent_id"], vector, subject)
+        exact = shaped_query("vector_arm_exact", vector=ASKED)
+        nearest = await _searched(connection, exact, row["agent_id"], vector, subject)
         asked.append(_Asked(row["agent_id"], vector, nearest))
         told(f"compared {len(asked)} of {len(sampled)}")
     return asked if len(asked) >= min(LEAST_QUERIES, len(sampled)) else []

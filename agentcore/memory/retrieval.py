@@ -163,7 +163,7 @@ def rank(
     scores = fused * (1.0 - LOSS * repeated)
     order = _in_order(unique, scores)
     signals = _signals(unique, [float(scores[place]) for place in order], question.scale)
-    fit = weights.fit.probability(signals)
+    fit = weights.fit_model.probability(signals)
     order = _cut(order, scores, k, 1.0 if not unique else fit, cut_offs, dropped)
     ranked = [
         Ranked(

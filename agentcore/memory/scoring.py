@@ -41,7 +41,7 @@ class RetrievalWeights:
     before_statement: float = 0.55
     recency_half_life_days: float = 30.0
     frequency_half_life_days: float = 30.0
-    fit: FitModel = field(default_factory=FitModel)
+    fit_model: FitModel = field(default_factory=FitModel)
 
 
 def half_life_decay(age_seconds: float, half_life_days: float) -> float:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentcore.memory.fitness import Signals
 from agentcore.memory.models import Dropped, ScoreTerm
 from agentcore.memory.reranking import RERANKER, reordered, shortened
 from agentcore.memory.retrieval import Ranked, Ranking
@@ -21,7 +22,8 @@ def rankings(draw: st.DrawFn) -> Ranking:
     terms = [{"words": ScoreTerm(value=score, weight=1.0, contribution=score)} for score in scores]
     ranked = [Ranked(UUID(int=n), scores[n], scores[n], terms[n]) for n in range(len(scores))]
     dropped = draw(st.lists(st.sampled_from(["beyond_k", "below_min_score"]), unique=True))
-    return Ranking(ranked, [Dropped(reason=reason, count=3) for reason in sorted(dropped)])
+    signals = Signals(0.0, 0.0, 0.0, 0.0, 0.0)
+    return Ranking(ranked, signals, 0.5, [Dropped(reason=reason, count=3) for reason in sorted(dropped)])
 
 
 @st.composite

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -26,7 +27,9 @@ def candidate(
     session_words: float = 0.0,
     speaker: str | None = None,
     asks: bool = False,
+    is_exchange: bool = False,
     event: Span | None = None,
+    terms: Sequence[int] = (),
 ) -> Candidate:
     return Candidate(
         UUID(int=number),
@@ -40,7 +43,9 @@ def candidate(
         NOW if accesses else None,
         ((text or str(number)).encode(), None, None, None),
         asks,
+        is_exchange,
         event,
+        terms,
     )
 
 

@@ -1,0 +1,140 @@
+"""What a search makes of a query: times, several questions in one prompt, what needs no memory, silence."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from agentcore.memory.api import Caller
+from agentcore.memory.fitness import CutOffs
+from agentcore.memory.manager import MemoryManager
+from agentcore.memory.params import ContextParams, RetrieveParams
+from agentcore.runtime import Runtime
+from tests.fixtures.memory import Agent
+
+NOW = "2026-06-10T12:00:00Z"
+LATE = "We signed the lease yesterday."
+EARLY = "We looked at the harbour flat."
+
+
+@pytest.fixture
+async def tenant(agent: Agent) -> AsyncIterator[Agent]:
+    """An agent with things that happened, and a hundred that say nothing of when."""
+    await agent.stored_id(EARLY, timestamp="2026-05-04T09:00:00Z")
+    await agent.stored_id(LATE, timestamp="2026-06-04T09:00:00Z")
+    for number in range(100):
+        await agent.store(f"The lease has a clause {number}.", timestamp="2026-01-02T00:00:00Z", force=True)
+    yield agent
+
+
+async def test_a_time_in_the_query_finds_what_happened_then_though_no_word_or_vector_does(
+    tenant: Agent,
+) -> None:
+    params = {"query": "what happened in early May?", "asked_at": NOW, "k": 5, "explain": True}
+    result = await tenant.memory.retrieve(RetrieveParams.model_validate(params))
+    [found] = [each for each in result.memories if each.content == EARLY]
+    assert found.terms is not None
+    assert found.terms["time"].value == 1.0
+    assert result.memories[0].content == EARLY
+    assert result.receipt.candidates["temporal"] == 1
+
+
+async def test_what_was_told_later_of_a_day_is_found_by_that_day(tenant: Agent) -> None:
+    params = {"query": "the lease on 3 June", "asked_at": NOW, "k": 1}
+    assert [each.content for each in (await tenant.memory.retrieve(
+        RetrieveParams.model_validate(params))).memories] == [LATE]
+
+
+async def test_without_a_time_in_the_query_none_is_searched(tenant: Agent) -> None:
+    result = await tenant.memory.retrieve(RetrieveParams(query="the lease", explain=True))
+    assert "temporal" not in result.receipt.candidates
+    assert all(each.terms is not None and each.terms["time"].weight == 0 for each in result.memories)
+
+
+async def test_filters_hold_for_a_time_too(tenant: Agent) -> None:
+    params = {"query": "early May", "asked_at": NOW, "k": 200, "memory_types": ["semantic"]}
+    assert (await tenant.memory.retrieve(RetrieveParams.model_validate(params))).memories == []
+
+
+PROMPT = (
+    "I am preparing the review of the week and have three things to settle before the meeting starts. "
+    "Which colour did we choose for the shutters of the boathouse? "
+    "How much does the mooring in Ostend cost for a season? "
+    "And who repairs the outboard engines these days? Thank you very much for looking into all of this."
+)
+
+
+async def test_each_question_of_a_long_prompt_is_searched(agent: Agent) -> None:
+    answers = {
+        "The shutters of the boathouse will be sea green.",
+        "The mooring in Ostend costs 900 euros for a season.",
+        "Outboard engines are repaired by Joost.",
+    }
+    for content in answers:
+        await agent.stored_id(content)
+    for number in range(60):
+        await agent.store(f"The weekly review number {number} starts the meeting late.", force=True)
+    result = await agent.memory.retrieve(RetrieveParams(query=PROMPT, k=10))
+    assert result.receipt.searched["queries"] > 1
+    assert answers <= {each.content for each in result.memories}
+
+
+@pytest.mark.parametrize(("query", "gate", "reason"), [
+    ("thanks!", "cautious", "small talk"), ("what is the capital of France?", "general_knowledge", "general"),
+])
+async def test_a_context_passes_over_what_needs_no_memory_and_says_so(
+    tenant: Agent, query: str, gate: str, reason: str
+) -> None:
+    params = {"query": query, "gate": gate}
+    result = await tenant.memory.get_context(ContextParams.model_validate(params))
+    assert result.memory_ids == []
+    assert result.receipt.searched["passed_over"].startswith(reason)
+
+
+@pytest.mark.parametrize(("query", "gate"), [
+    ("thanks!", "off"), ("what is the capital of France?", "cautious"),
+    ("thanks, and the lease?", "cautious"),
+])
+async def test_a_context_is_searched_for_where_the_gate_lets_it(tenant: Agent, query: str, gate: str) -> None:
+    params = {"query": query, "gate": gate, "max_tokens": 100}
+    result = await tenant.memory.get_context(ContextParams.model_validate(params))
+    assert result.memory_ids != []
+    assert "passed_over" not in result.receipt.searched
+
+
+async def test_the_working_memory_of_a_task_stays_in_a_context_that_is_not_searched_for(agent: Agent) -> None:
+    await agent.stored_id("The draft is at step two.", task_id="draft")
+    result = await agent.memory.get_context(ContextParams(query="thanks!", task_id="draft"))
+    assert "The draft is at step two." in result.context
+
+
+async def test_below_the_callers_bound_a_search_is_silent_and_counts_what_it_held_back(tenant: Agent) -> None:
+    result = await tenant.memory.retrieve(RetrieveParams(query="zebra stripes", min_fit=0.99))
+    assert result.memories == []
+    assert result.receipt.fit is not None
+    assert result.receipt.fit < 0.99
+    assert [each.reason for each in result.receipt.dropped if each.count > 50] == ["nothing_fits"]
+    found = await tenant.memory.retrieve(RetrieveParams(query="zebra stripes", min_fit=0.0))
+    assert len(found.memories) == 5
+
+
+async def test_what_is_far_below_the_best_is_left_out_and_counted(runtime: Runtime, tenant: Agent) -> None:
+    policy = replace(runtime.parts.policy, retrieve_cut_offs=CutOffs(least_share=0.9))
+    strict = MemoryManager(replace(runtime.parts, policy=policy), Caller(tenant.agent_id))
+    result = await strict.retrieve(RetrieveParams(query="We signed the lease", k=10))
+    assert [each.content for each in result.memories] == [LATE]
+    assert [each.reason for each in result.receipt.dropped] == ["far_below_the_best"]
+
+
+async def test_entries_of_a_log_step_back_behind_what_says_something_else(agent: Agent) -> None:
+    for number in range(30):
+        await agent.store(f"Backup of the ledger host finished, run {number}.", force=True)
+    other = "The ledger host loses its backup when the disk is full."
+    await agent.stored_id(other)
+    result = await agent.memory.retrieve(RetrieveParams(query="ledger host backup", k=31, explain=True))
+    assert other in [each.content for each in result.memories[:2]]
+    terms = [each.terms or {} for each in result.memories]
+    assert sum("repetition" in each for each in terms) == 29
+    assert all(each["repetition"].contribution < 0 for each in terms if "repetition" in each)

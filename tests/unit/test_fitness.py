@@ -1,0 +1,41 @@
+"""Whether anything fits, and what is too far below the best."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agentcore.memory.fitness import CutOffs, FitModel, Signals, logistic
+
+MIDDLING = Signals(similarity=0.4, words=0.3, coverage=0.4, score=0.3, lead=0.1)
+
+
+@pytest.mark.parametrize("signal", ["similarity", "words", "coverage", "score", "lead"])
+def test_better_signals_never_make_an_answer_less_likely(signal: str) -> None:
+    better = replace(MIDDLING, **{signal: 0.9})
+    assert FitModel().probability(better) > FitModel().probability(MIDDLING)
+
+
+def test_a_good_match_is_likely_to_answer_and_a_poor_one_is_not() -> None:
+    assert FitModel().probability(Signals(0.7, 0.8, 1.0, 0.5, 0.2)) > 0.8
+    assert FitModel().probability(Signals(0.1, 0.0, 0.0, 0.1, 0.02)) < 0.1
+
+
+@pytest.mark.parametrize(("value", "probability"), [(0, 0.5), (1_000, 1.0), (-1_000, 0.0)])
+def test_the_logistic_holds_at_any_value(value: float, probability: float) -> None:
+    assert logistic(value) == probability
+
+
+@pytest.mark.parametrize(("cut_offs", "kept"), [
+    (CutOffs(), 4), (CutOffs(least_share=0.5), 3), (CutOffs(least_share=0.95), 1),
+    (CutOffs(widest_gap=0.25), 2), (CutOffs(widest_gap=0.05), 1),
+    (CutOffs(least_share=0.5, widest_gap=0.25), 2),
+])
+def test_what_is_too_far_below_the_best_goes(cut_offs: CutOffs, kept: int) -> None:
+    assert cut_offs.kept([0.8, 0.7, 0.4, 0.3]) == kept
+
+
+def test_the_best_itself_always_stays() -> None:
+    assert CutOffs(least_share=1.0, widest_gap=0.0).kept([0.1]) == 1
+    assert CutOffs().kept([]) == 0
