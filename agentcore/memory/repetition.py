@@ -7,43 +7,52 @@ A log of a hundred like entries would else fill every place. Maximal marginal re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
 LEAST_LIKENESS = 0.5
 # What a memory that repeats a better one word for word loses of its score.
 LOSS = 0.5
 MOST_CHOSEN = 20
 
 
-def likenesses(scores: Sequence[float], term_keys: Sequence[Sequence[int]]) -> list[float]:
+def likenesses(scores: Floats, term_keys: Sequence[Sequence[int]]) -> Floats:
     """How much each of these memories, best first, repeats one that takes a better place, in [0, 1].
 
-    The Jaccard coefficient of their different terms with the likest such memory, 0 below LEAST_LIKENESS.
+    The Jaccard coefficient of their different terms with the likest such memory, 0 up to LEAST_LIKENESS.
     Each takes its place by what is left of its score; only the first MOST_CHOSEN push others back.
     """
-    sets = _bit_sets(term_keys)
-    repeated = [0.0] * len(scores)
-    waiting = list(range(len(scores)))
+    repeated = np.zeros(len(scores))
+    alike = _jaccard(term_keys)
+    alike[alike <= LEAST_LIKENESS] = 0.0
+    if not alike.any():
+        return repeated
+    waiting = np.ones(len(scores), dtype=bool)
     for _ in range(min(MOST_CHOSEN, len(scores))):
-        best = max(waiting, key=lambda place: (left(scores[place], repeated[place]), -place))
-        waiting.remove(best)
-        for place in waiting:
-            alike = _jaccard(sets[best], sets[place])
-            if alike > max(LEAST_LIKENESS, repeated[place]):
-                repeated[place] = alike
+        best = int(np.argmax(np.where(waiting, left(scores, repeated), -1.0)))
+        waiting[best] = False
+        np.maximum(repeated, alike[best], out=repeated, where=waiting)
     return repeated
 
 
-def left(score: float, likeness: float) -> float:
-    """What is left of a score."""
-    return score * (1.0 - LOSS * likeness)
+def left(scores: Floats, likeness: Floats) -> Floats:
+    """What is left of the scores."""
+    return np.asarray(scores * (1.0 - LOSS * likeness))
 
 
-def _bit_sets(term_keys: Sequence[Sequence[int]]) -> list[int]:
-    """Each set of terms as the bits of one number: their common terms are then counted at once."""
-    bits: dict[int, int] = {}
-    return [sum(1 << bits.setdefault(key, len(bits)) for key in set(keys)) for keys in term_keys]
-
-
-def _jaccard(one: int, other: int) -> float:
-    either = (one | other).bit_count()
-    return (one & other).bit_count() / either if either else 0.0
+def _jaccard(term_keys: Sequence[Sequence[int]]) -> Floats:
+    """The likeness of each two sets of terms, a row and a column for each; 0 with itself."""
+    owners = np.repeat(np.arange(len(term_keys)), [len(keys) for keys in term_keys])
+    keys = np.fromiter(chain.from_iterable(term_keys), dtype=np.int64, count=len(owners))
+    known, columns = np.unique(keys, return_inverse=True)
+    held = np.zeros((len(term_keys), len(known)), dtype=np.float32)
+    held[owners, columns] = 1.0
+    common = (held @ held.T).astype(np.float64)
+    sizes = np.diag(common)
+    either = sizes[:, None] + sizes[None, :] - common
+    alike = np.divide(common, either, out=np.zeros_like(common), where=either > 0)
+    np.fill_diagonal(alike, 0.0)
+    return alike

@@ -12,16 +12,17 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from agentcore.memory.candidates import Candidate, MatchScale, Question, Span, Tie
 from agentcore.memory.fitness import CutOffs, Signals
 from agentcore.memory.models import Dropped, ScoreTerm
-from agentcore.memory.repetition import LOSS, likenesses
+from agentcore.memory.repetition import LOSS, left, likenesses
 from agentcore.memory.scoring import (
     RetrievalWeights,
-    frequency,
+    frequencies,
+    half_life_decays,
     is_assistant,
     is_person,
-    positive_cosine,
-    recency,
+    shares_of,
 )
 from agentcore.memory.text import words
 
@@ -39,79 +40,7 @@ COMPARED = 60
 KEEP_ALL = CutOffs()
 _COLUMN = {name: number for number, name in enumerate(TERMS)}
 
-Span = tuple[datetime, datetime]
-"""A half-open stretch of time."""
 Values = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """What ranking knows of a memory that an arm found.
-
-    `words` is its BM25 score and `session_words` the idf of the query's terms that its session holds, neither
-    scaled yet. `text` is the digest of its words with speaker, user and namespace: the same words of another
-    person are another statement. `asks`: it ends with a question. `is_exchange`: it holds both sides of one,
-    what was asked and what was answered. `event`: the time it speaks of, if it says. `term_keys`: its terms.
-    """
-
-    memory_id: UUID
-    timestamp: datetime
-    relevance_score: float
-    similarity: float | None
-    words: float
-    session_words: float
-    speaker: str | None
-    access_count: int
-    last_accessed: datetime | None
-    text: tuple[bytes, str | None, str | None, str | None]
-    asks: bool = False
-    is_exchange: bool = False
-    event: Span | None = None
-    term_keys: Sequence[int] = ()
-
-    @property
-    def is_turn(self) -> bool:
-        """Whether it is a person's turn in a talk, which the turns around it may answer or ask."""
-        return is_person(self.speaker) and not self.is_exchange
-
-
-@dataclass(frozen=True)
-class Tie:
-    """A link between two memories; it counts in both directions."""
-
-    source_id: UUID
-    target_id: UUID
-    weight: float
-
-
-@dataclass(frozen=True)
-class MatchScale:
-    """What counts as a full match: a BM25 score, and the idf of all of the query's terms together.
-
-    `query_words` is the BM25 score of a text made of the query alone.
-    """
-
-    words: float
-    session_words: float
-    query_words: float
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is asked, as ranking sees it, and `now`, the time it is asked at.
-
-    `words`, as `text.words` gives them, may name whose memories are meant. `windows` are the times that the
-    query speaks of; `seeks_time`: it asks when something was. `min_score` bounds the similarity alone: a
-    fused score is not a cosine. Without vectors the other terms share its weight.
-    """
-
-    now: datetime
-    scale: MatchScale
-    words: Collection[str] = ()
-    windows: Sequence[Span] = ()
-    seeks_time: bool = False
-    min_score: float | None = None
-    with_vectors: bool = True
 
 
 @dataclass(frozen=True)
@@ -150,6 +79,9 @@ def rank(
     dropped: Counter[str] = Counter()
     unique = _newest_of_equal_texts(_similar_enough(candidates, question, dropped), dropped)
     shares = _shares(weights, question)
+    if not unique:
+        nothing = Signals(0.0, 0.0, 0.0, 0.0, 0.0)
+        return Ranking([], nothing, weights.fit_model.probability(nothing), _told(dropped))
     values = _values(unique, weights, question)
     places = {each.memory_id: place for place, each in enumerate(unique)}
     matches = _matches(values, shares)
@@ -160,11 +92,11 @@ def rank(
     fused = np.clip(values @ shares, 0.0, 1.0)
     order = _in_order(unique, fused)
     repeated = _repeated(unique, fused, order[: max(COMPARED, k)])
-    scores = fused * (1.0 - LOSS * repeated)
+    scores = left(fused, repeated)
     order = _in_order(unique, scores)
-    signals = _signals(unique, [float(scores[place]) for place in order], question.scale)
+    signals = _signals(unique, scores[order], question.scale)
     fit = weights.fit_model.probability(signals)
-    order = _cut(order, scores, k, 1.0 if not unique else fit, cut_offs, dropped)
+    order = _cut(order, scores, k, fit, cut_offs, dropped)
     ranked = [
         Ranked(
             unique[place].memory_id,
@@ -174,8 +106,11 @@ def rank(
         )
         for place in order
     ]
-    left_out = [Dropped(reason=reason, count=count) for reason, count in sorted(dropped.items())]
-    return Ranking(ranked, signals, fit, left_out)
+    return Ranking(ranked, signals, fit, _told(dropped))
+
+
+def _told(dropped: Counter[str]) -> list[Dropped]:
+    return [Dropped(reason=reason, count=count) for reason, count in sorted(dropped.items())]
 
 
 def _similar_enough(
@@ -204,33 +139,31 @@ def _values(candidates: Sequence[Candidate], weights: RetrievalWeights, question
     """A row for each candidate, a column for each term; what others give it is still nothing."""
     values = np.zeros((len(candidates), len(TERMS)))
     named = _named_speakers(candidates, question.words)
-    for row, each in zip(values, candidates, strict=True):
-        said = _said_share(each, weights)
-        row[:] = (
-            said * positive_cosine(each.similarity),
-            said * _share_of(each.words, question.scale.words),
-            _share_of(each.session_words, question.scale.session_words),
-            0.0,
-            each.speaker in named,
-            said * _timely(each, question),
-            recency(each.timestamp, question.now, weights.recency_half_life_days),
-            frequency(
-                each.access_count, each.last_accessed, question.now, weights.frequency_half_life_days
-            ),
-            min(1.0, max(0.0, each.relevance_score)),
-            0.0,
-        )
+    now, scale = question.now.timestamp(), question.scale
+    said = np.array([_said_share(each, weights) for each in candidates])
+    matches = np.array([(each.similarity or 0.0, each.words, each.session_words) for each in candidates])
+    ages = np.array([now - each.timestamp.timestamp() for each in candidates])
+    used = np.array([(each.access_count, _age(each.last_accessed, now)) for each in candidates])
+    values[:, _COLUMN["similarity"]] = said * shares_of(matches[:, 0], 1.0)
+    values[:, _COLUMN["words"]] = said * shares_of(matches[:, 1], scale.words)
+    values[:, _COLUMN["session"]] = shares_of(matches[:, 2], scale.session_words)
+    values[:, _COLUMN["speaker"]] = [each.speaker in named for each in candidates]
+    values[:, _COLUMN["recency"]] = half_life_decays(ages, weights.recency_half_life_days)
+    values[:, _COLUMN["frequency"]] = frequencies(used[:, 0], used[:, 1], weights.frequency_half_life_days)
+    values[:, _COLUMN["importance"]] = shares_of(np.array([each.relevance_score for each in candidates]), 1.0)
+    if question.windows or question.seeks_time:
+        values[:, _COLUMN["time"]] = said * np.array([_timely(each, question) for each in candidates])
     return values
+
+
+def _age(moment: datetime | None, now: float) -> float:
+    return math.inf if moment is None else now - moment.timestamp()
 
 
 def _said_share(candidate: Candidate, weights: RetrievalWeights) -> float:
     if is_assistant(candidate.speaker):
         return weights.assistant_share
     return weights.question_share if candidate.asks and candidate.is_turn else 1.0
-
-
-def _share_of(value: float, full: float) -> float:
-    return min(1.0, value / full) if full > 0 else 0.0
 
 
 def _named_speakers(candidates: Sequence[Candidate], query_words: Collection[str]) -> set[str]:
@@ -316,16 +249,17 @@ def _add_neighbours(
         column[first] = max(column[first], before * tie.weight * matches[second])
 
 
-def _signals(candidates: Sequence[Candidate], scores: Sequence[float], scale: MatchScale) -> Signals:
+def _signals(candidates: Sequence[Candidate], scores: Values, scale: MatchScale) -> Signals:
     """What the best look like; `scores` are in order, the best first."""
-    if not candidates:
-        return Signals(0.0, 0.0, 0.0, 0.0, 0.0)
+    best = np.array(
+        [(each.similarity or 0.0, each.words, each.session_words) for each in candidates]
+    ).max(axis=0)
     return Signals(
-        similarity=max(positive_cosine(each.similarity) for each in candidates),
-        words=_share_of(max(each.words for each in candidates), scale.query_words),
-        coverage=_share_of(max(each.session_words for each in candidates), scale.session_words),
-        score=scores[0],
-        lead=scores[0] - scores[min(TENTH, len(scores) - 1)],
+        similarity=float(shares_of(best[0], 1.0)),
+        words=float(shares_of(best[1], scale.query_words)),
+        coverage=float(shares_of(best[2], scale.session_words)),
+        score=float(scores[0]),
+        lead=float(scores[0] - scores[min(TENTH, len(scores) - 1)]),
     )
 
 
@@ -346,20 +280,19 @@ def _cut(
 
 
 def _in_order(candidates: Sequence[Candidate], scores: Values) -> list[int]:
-    return sorted(
-        range(len(candidates)),
-        key=lambda place: (
-            -scores[place], -candidates[place].timestamp.timestamp(), candidates[place].memory_id
-        ),
-    )
+    """The places, best first; equal scores stand newest first, then by id."""
+    keys = [
+        (-score, -each.timestamp.timestamp(), each.memory_id)
+        for score, each in zip(scores.tolist(), candidates, strict=True)
+    ]
+    return sorted(range(len(keys)), key=keys.__getitem__)
 
 
 def _repeated(candidates: Sequence[Candidate], scores: Values, foremost: Sequence[int]) -> Values:
     """How much each candidate repeats a better one; only those among the foremost are looked at."""
     repeated = np.zeros(len(candidates))
-    repeated[list(foremost)] = likenesses(
-        [float(scores[place]) for place in foremost], [candidates[place].term_keys for place in foremost]
-    )
+    terms = [candidates[place].term_keys for place in foremost]
+    repeated[list(foremost)] = likenesses(scores[list(foremost)], terms)
     return repeated
 
 

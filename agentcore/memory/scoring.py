@@ -5,9 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from agentcore.memory.fitness import FitModel
 
+Floats = NDArray[np.float64]
 DAY_SECONDS = 86_400.0
 FREQUENT_ACCESSES = 100
 ASSISTANTS = frozenset({"assistant", "ai", "bot", "model"})
@@ -64,19 +69,32 @@ def frequency(
     return often * recency(last_accessed, now, half_life_days)
 
 
+def half_life_decays(ages_seconds: Floats, half_life_days: float) -> Floats:
+    """`half_life_decay` of each age; an infinite one gives 0."""
+    return np.asarray(np.exp2(-np.maximum(0.0, ages_seconds) / (half_life_days * DAY_SECONDS)))
+
+
+def frequencies(access_counts: Floats, ages_seconds: Floats, half_life_days: float) -> Floats:
+    """`frequency` of each count, by the time since its last access; infinite where there was none."""
+    often = np.log1p(np.maximum(0.0, access_counts)) / math.log1p(FREQUENT_ACCESSES)
+    return np.asarray(np.minimum(1.0, often) * half_life_decays(ages_seconds, half_life_days))
+
+
+def shares_of(values: Floats, full: float) -> Floats:
+    """Each value as a share of what is full, in [0, 1]; nothing where nothing is full."""
+    return np.clip(values / full, 0.0, 1.0) if full > 0 else np.zeros_like(values)
+
+
+@lru_cache(maxsize=4_096)
 def is_assistant(speaker: str | None) -> bool:
     """Whether the words are an assistant's: it repeats and elaborates what its user said."""
     return speaker is not None and speaker.casefold() in ASSISTANTS
 
 
+@lru_cache(maxsize=4_096)
 def is_person(speaker: str | None) -> bool:
     """Whether a named person speaks, rather than one side of a talk with an assistant."""
     return speaker is not None and speaker.casefold() not in ASSISTANTS | USERS
-
-
-def positive_cosine(similarity: float | None) -> float:
-    """A cosine as a share: negative and missing ones count as nothing."""
-    return 0.0 if similarity is None else min(1.0, max(0.0, similarity))
 
 
 def retention(relevance_score: float, accesses: float, freshness: float) -> float:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from agentcore.errors import DependencyUnavailable, InvalidParams
 from agentcore.memory import moments
 from agentcore.memory.api import Caller
+from agentcore.memory.candidates import MatchScale, Question, Span
 from agentcore.memory.fitness import CutOffs
 from agentcore.memory.models import MemorySummary, Receipt
 from agentcore.memory.notes import Notes
@@ -21,7 +22,7 @@ from agentcore.memory.params import ContextParams, RetrieveParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query import complete, split, wants, weighed
 from agentcore.memory.reranking import depth, reranked
-from agentcore.memory.retrieval import MatchScale, Question, Ranked, Ranking, Span, rank
+from agentcore.memory.retrieval import Ranked, Ranking, rank
 from agentcore.memory.rewriting import rewritten
 from agentcore.memory.text import words
 from agentcore.memory.vector_store import Found, SearchRequest

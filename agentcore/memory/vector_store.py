@@ -17,8 +17,8 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from agentcore.database import Database, Row, Statement, query, shaped_query
+from agentcore.memory.candidates import Candidate, Span, Tie
 from agentcore.memory.lexical import Bm25, LexicalStatistics
-from agentcore.memory.retrieval import Candidate, Span, Tie
 from agentcore.memory.serving_indexes import ServingIndexes
 from agentcore.memory.vector_index import ServingIndex
 

@@ -9,10 +9,11 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentcore.memory.candidates import Candidate, MatchScale, Question, Tie
 from agentcore.memory.compression import SECTIONS, ContextEntry, build_context
 from agentcore.memory.keys import encode_segment
 from agentcore.memory.pruning import STRATEGIES, Prunable, PruningPolicy, decide
-from agentcore.memory.retrieval import Candidate, MatchScale, Question, Tie, rank
+from agentcore.memory.retrieval import rank
 from agentcore.memory.scoring import RetrievalWeights
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)

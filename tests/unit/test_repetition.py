@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory.repetition import LEAST_LIKENESS, left, likenesses
+from agentcore.memory import repetition
+from agentcore.memory.repetition import LEAST_LIKENESS, left
+
+
+def likenesses(scores: list[float], term_keys: list[list[int]]) -> list[float]:
+    return list(repetition.likenesses(np.array(scores), term_keys).tolist())
+
 
 LOG, LIKE_IT, OTHER = [1, 2, 3, 4], [1, 2, 3, 5], [7, 8, 9]
 
@@ -42,4 +49,5 @@ def test_a_likeness_is_a_share_and_no_score_rises(found: list[tuple[float, list[
     found.sort(key=lambda each: -each[0])
     given_ = likenesses([score for score, _ in found], [keys for _, keys in found])
     assert all(each == 0 or LEAST_LIKENESS < each <= 1 for each in given_)
-    assert all(0 <= left(score, each) <= score for (score, _), each in zip(found, given_, strict=True))
+    kept = left(np.array([score for score, _ in found]), np.array(given_))
+    assert all(0 <= after <= before for (before, _), after in zip(found, kept.tolist(), strict=True))

@@ -9,7 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from agentcore.memory.retrieval import TERMS, Candidate, MatchScale, Question, Ranking, Span, Tie, rank
+from agentcore.memory.candidates import Candidate, MatchScale, Question, Span, Tie
+from agentcore.memory.retrieval import TERMS, Ranking, rank
 from agentcore.memory.scoring import RetrievalWeights
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 
-from agentcore.memory.scoring import frequency, half_life_decay, positive_cosine, recency, retention
+from agentcore.memory.scoring import (
+    frequencies,
+    frequency,
+    half_life_decay,
+    half_life_decays,
+    recency,
+    retention,
+    shares_of,
+)
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -33,9 +42,20 @@ def test_frequency_fades_with_time_since_the_last_access() -> None:
     assert frequency(100, None, NOW, 30) == 0.0
 
 
-@pytest.mark.parametrize(("cosine", "value"), [(None, 0.0), (-0.4, 0.0), (0.3, 0.3), (1.0000001, 1.0)])
-def test_a_cosine_becomes_a_share(cosine: float | None, value: float) -> None:
-    assert positive_cosine(cosine) == value
+def test_many_decay_and_count_as_one_does() -> None:
+    ages = [0.0, 86_400.0 * 30, 86_400.0 * 400, -5.0]
+    decays = half_life_decays(np.array([*ages, np.inf]), 30)
+    assert decays.tolist() == pytest.approx([*(half_life_decay(each, 30) for each in ages), 0.0])
+    counts = np.array([0, 1, 40, 1_000, 7])
+    moments = [NOW, NOW - timedelta(days=3), NOW - timedelta(days=90), NOW, None]
+    since = np.array([np.inf if each is None else (NOW - each).total_seconds() for each in moments])
+    one_by_one = [frequency(int(count), each, NOW, 30) for count, each in zip(counts, moments, strict=True)]
+    assert frequencies(counts, since, 30).tolist() == pytest.approx(one_by_one)
+
+
+def test_a_share_lies_between_nothing_and_all() -> None:
+    assert shares_of(np.array([-0.4, 0.0, 0.5, 3.0]), 2.0).tolist() == [0.0, 0.0, 0.25, 1.0]
+    assert shares_of(np.array([1.0, 2.0]), 0.0).tolist() == [0.0, 0.0]
 
 
 def test_retention_is_the_weighted_sum_of_its_three_parts() -> None:

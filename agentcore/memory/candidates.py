@@ -1,0 +1,83 @@
+"""What ranking is given: the memories that the arms found, what ties them, and what is asked. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from agentcore.memory.scoring import is_person
+
+Span = tuple[datetime, datetime]
+"""A half-open stretch of time."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What ranking knows of a memory that an arm found.
+
+    `words` is its BM25 score and `session_words` the idf of the query's terms that its session holds, neither
+    scaled yet. `text` is the digest of its words with speaker, user and namespace: the same words of another
+    person are another statement. `asks`: it ends with a question. `is_exchange`: it holds both sides of one,
+    what was asked and what was answered. `event`: the time it speaks of, if it says. `term_keys`: its terms.
+    """
+
+    memory_id: UUID
+    timestamp: datetime
+    relevance_score: float
+    similarity: float | None
+    words: float
+    session_words: float
+    speaker: str | None
+    access_count: int
+    last_accessed: datetime | None
+    text: tuple[bytes, str | None, str | None, str | None]
+    asks: bool = False
+    is_exchange: bool = False
+    event: Span | None = None
+    term_keys: Sequence[int] = ()
+
+    @property
+    def is_turn(self) -> bool:
+        """Whether it is a person's turn in a talk, which the turns around it may answer or ask."""
+        return is_person(self.speaker) and not self.is_exchange
+
+
+@dataclass(frozen=True)
+class Tie:
+    """A link between two memories; it counts in both directions."""
+
+    source_id: UUID
+    target_id: UUID
+    weight: float
+
+
+@dataclass(frozen=True)
+class MatchScale:
+    """What counts as a full match: a BM25 score, and the idf of all of the query's terms together.
+
+    `query_words` is the BM25 score of a text made of the query alone.
+    """
+
+    words: float
+    session_words: float
+    query_words: float
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, as ranking sees it, and `now`, the time it is asked at.
+
+    `words`, as `text.words` gives them, may name whose memories are meant. `windows` are the times that the
+    query speaks of; `seeks_time`: it asks when something was. `min_score` bounds the similarity alone: a
+    fused score is not a cosine. Without vectors the other terms share its weight.
+    """
+
+    now: datetime
+    scale: MatchScale
+    words: Collection[str] = ()
+    windows: Sequence[Span] = ()
+    seeks_time: bool = False
+    min_score: float | None = None
+    with_vectors: bool = True
