@@ -171,6 +171,8 @@ class Search:
             searched["signals"] = asdict(ranking.signals)
         if wording.corrected:
             searched["corrected"] = dict(wording.corrected)
+        if wording.aliases:
+            searched["aliases"] = dict(wording.aliases)
         return Receipt(
             searched=searched,
             candidates=dict(found.counts),
