@@ -16,6 +16,7 @@ MODULES = {
     "agentcore.cli.operate": ("migrate", "doctor"),
     "agentcore.cli.model": ("model",),
     "agentcore.cli.data": ("store", "retrieve", "context", "list", "prune"),
+    "agentcore.cli.alias": ("alias",),
     "agentcore.cli.transfer": ("import", "export"),
 }
 

@@ -1,4 +1,4 @@
-"""Two forms of one thing: read from a text ("Kubernetes (k8s)", "Robert, also known as Bob"), found in a query.
+"""Two forms of one thing: read from a text ("Kubernetes (k8s)", "Robert, known as Bob"), found in a query.
 
 Pure. Precision goes before recall: a pair must be evident from the words alone. Each sign is looked for in a
 bounded stretch of text, so that the work grows with the length of the text and no faster.
@@ -26,6 +26,7 @@ MAX_OTHER_FORMS = 8
 _CONTEXT_CHARS = 120
 
 _QUOTES = "\"'`\u2018\u2019\u201c\u201d"
+_AROUND = " ,;:.*_"
 _QUOTED = rf"[\"'`\u2018\u201c](?P<quoted>[^{_QUOTES}\n]{{2,{MAX_FORM_CHARS}}})[\"'`\u2019\u201d]"
 _ADVERB = r"(?: (?:all|also|always|internally|jokingly|just|often|simply|sometimes|usually))?"
 _OTHER_NAME = (
@@ -44,11 +45,17 @@ _BOUNDARY = re.compile(r"[.!?](?=\s|$)|[,;:()\[\]\n]")
 _IN_QUOTES_BEFORE = re.compile(_QUOTED + r"\Z")
 _IN_QUOTES_AFTER = re.compile(r"(?:(?:the|our|my|a|an) )?" + _QUOTED)
 _SHORT_FORM = re.compile(r"[^\W_][\w&/.-]{1,9}")
-_NUMERONYM = re.compile(r"([a-z])(\d{1,2})([a-z])")
+_NUMERONYM = re.compile(r"[a-z]\d{1,2}[a-z]")
 _PART = re.compile(r"[^\W\d_]+|\d+")
 _CASE_CHANGE = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_DETERMINERS = frozenset("the our my your their his her its a an this that".split())
-_JOINING = frozenset("of and the for in on to at de van von by with as".split())
+_DETERMINERS = frozenset({
+    "the", "our", "my", "your", "their",
+    "his", "her", "its", "a", "an", "this", "that",
+})
+_JOINING = frozenset({
+    "of", "and", "the", "for", "in", "on", "to",
+    "at", "by", "with", "as", "de", "van", "von",
+})
 _MAX_NAME_WORDS, _MAX_PLAIN_WORDS = 6, 3
 _MIN_LETTERS_OF_ONE_WORD = 3
 
@@ -93,7 +100,7 @@ def learn(text: str) -> list[Alias]:
 
 
 def forms(agent_id: str, text: str) -> dict[int, list[int]]:
-    """What in a query may have another form: its words and their runs by key, with the keys of their terms."""
+    """What in a query may have another form: its words and their runs by key, with their terms' keys."""
     read = [
         (words, term_keys(agent_id, token))
         for token in tokens(text)[:MAX_QUERY_WORDS]
@@ -179,22 +186,30 @@ def _in_parentheses(before: str, inside: str) -> Iterator[tuple[str, str]]:
         return
     long = _long_form(inside, words)
     if long is not None:
-        yield inside, long
+        yield from _of_any_number(inside, long)
     elif _stands_for(words[-1].strip(_QUOTES), inside.split()):
-        yield words[-1].strip(_QUOTES), inside
+        yield from _of_any_number(words[-1].strip(_QUOTES), inside)
+
+
+def _of_any_number(short: str, long: str) -> Iterator[tuple[str, str]]:
+    """The pair, and of "KPIs" the one of "KPI" too: stemming keeps the s of an abbreviation."""
+    yield short, long
+    if short.endswith("s") and short[:-1].isupper():
+        yield short[:-1], long
 
 
 def _long_form(short: str, words: Sequence[str]) -> str | None:
-    """The last of the words, as many as the short form abbreviates.
+    """The last of the words, as many as the short form can abbreviate.
 
     The bound on their number is that of Schwartz & Hearst 2003, "A simple algorithm for identifying
     abbreviation definitions in biomedical text", section 3.1; stricter than there, each word but stop words
     gives its first letter.
     """
     most = min(len(short) + 5, 2 * len(short), len(words))
-    for count in range(1, most + 1):
+    # The most words: American Animal Hospital Association (AAHA) is no Animal Hospital Association.
+    for count in range(most, 0, -1):
         if words[-count].casefold() not in STOP_WORDS and _stands_for(short, words[-count:]):
-            return " ".join(words[-count:]).strip(_QUOTES)
+            return " ".join(words[-count:])
     return None
 
 
@@ -202,11 +217,8 @@ def _stands_for(short: str, words: Sequence[str]) -> bool:
     """Whether it is written like an abbreviation and abbreviates just these words."""
     if not _SHORT_FORM.fullmatch(short) or not 0 < len(words) <= 2 * len(short):
         return False
-    counted = _NUMERONYM.fullmatch(fold(short))
-    if counted is not None:
-        [word] = words if len(words) == 1 else [""]
-        bare = fold(word.strip(_QUOTES))
-        return len(bare) == int(counted[2]) + 2 and (bare[0], bare[-1]) == (counted[1], counted[3])
+    if _NUMERONYM.fullmatch(fold(short)):
+        return len(words) == 1 and _numeronym(words[0]) == fold(short)
     if sum(char.isupper() for char in short) < 2:
         return False
     letters = "".join(_PART.findall(fold(short.removesuffix("s"))))
@@ -216,8 +228,14 @@ def _stands_for(short: str, words: Sequence[str]) -> bool:
     return _fits(letters, parts)
 
 
+def _numeronym(word: str) -> str:
+    """Its first letter, how many follow, its last: i18n for internationalization."""
+    letters = fold(word.strip(_QUOTES))
+    return f"{letters[:1]}{len(letters) - 2}{letters[-1:]}"
+
+
 def _fits(letters: str, parts: Sequence[str]) -> bool:
-    """Whether the letters are the parts' initials, in order, each followed by any later letters of its part."""
+    """Whether the letters are the parts' initials, in order, each with any later letters of its part."""
     ends = {0}
     for part in parts:
         further = ends.copy() if part in STOP_WORDS else set[int]()
@@ -318,7 +336,7 @@ def _is_form(text: str) -> bool:
 
 
 def _bare(text: str) -> str:
-    """Without quotation marks, and without the article before it."""
-    form = collapse(text).strip(_QUOTES + " ,;:")
+    """Without quotation marks and the like, and without the article before it."""
+    form = collapse(text).strip(_QUOTES + _AROUND)
     first, _, rest = form.partition(" ")
-    return rest if rest and first.casefold() in _DETERMINERS else form
+    return _bare(rest) if rest and first.casefold() in _DETERMINERS else form

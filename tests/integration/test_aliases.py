@@ -68,8 +68,8 @@ async def test_a_name_of_several_words_and_its_initials_find_each_other(agent: A
     words = await agent.stored_id("Key performance indicators are due on Friday.")
     for content in OTHERS:
         await agent.stored_id(content)
-    for query in ("KPI", "key performance indicator"):
-        result = await agent.memory.retrieve(RetrieveParams(query=query))
+    for form in ("KPI", "key performance indicator"):
+        result = await agent.memory.retrieve(RetrieveParams(query=form))
         assert {initials, words} <= {memory.memory_id for memory in result.memories}
         assert result.receipt.candidates["lexical"] == 3
 
@@ -117,10 +117,10 @@ async def test_setting_an_alias_again_gives_it_another_meaning_and_overrules_wha
 ) -> None:
     await agent.stored_id("An access control list (ACL) guards the share.")
     assert await taught(agent, "ACL") == {"ACL": "access control list"}
-    for means in ("anterior cruciate ligament", "the annual conference of lawyers"):
+    for means in ("anterior cruciate ligament", "the conference of lawyers"):
         await agent.memory.set_alias(SetAliasParams(alias="acl", means=means))
-    assert await taught(agent, "ACL") == {"acl": "annual conference of lawyers"}
-    assert [means for _, means, learnt in await listed(agent) if not learnt] == ["annual conference of lawyers"]
+    assert await taught(agent, "ACL") == {"acl": "conference of lawyers"}
+    assert [means for _, means, learnt in await listed(agent) if not learnt] == ["conference of lawyers"]
 
 
 async def test_several_meanings_that_memories_tell_are_all_looked_up(agent: Agent) -> None:
@@ -161,7 +161,8 @@ async def test_what_has_expired_teaches_nothing_before_and_after_it_is_swept(age
     assert await taught(agent, "k8s") == {"k8s": "Kubernetes"}
     past = datetime.now(UTC) - timedelta(hours=1)
     async with agent.runtime.database.owner_transaction() as connection:
-        await connection.execute("UPDATE memories SET expires_at = %s WHERE memory_id = %s", (past, memory_id))
+        await connection.execute(
+            "UPDATE memories SET expires_at = %s WHERE memory_id = %s", (past, memory_id))
     assert await taught(agent, "k8s") == {}
     assert await listed(agent) == []
     parts = agent.runtime.parts

@@ -26,7 +26,7 @@ from agentcore.database import Connection, Database, Statement
 from agentcore.database import Row as DatabaseRow
 from agentcore.errors import AgentCoreError
 from agentcore.memory import params as ask
-from agentcore.memory.alias_params import DeleteAliasParams, ListAliasesParams, SetAliasParams
+from agentcore.memory import alias_params as naming
 from agentcore.memory.api import METHODS, Caller, MemoryApi, Method
 from agentcore.memory.inventory import ARCHIVE, TABLES, RedisKeys
 from agentcore.memory.inventory import INVENTORY as PLACES
@@ -84,8 +84,7 @@ def _queries(strange: Strange) -> list[dict[str, Any]]:
     plain: list[dict[str, Any]] = [{"query": text, **filters} for filters in FILTERS]
     return [
         *({**each, "asked_at": LATER, "explain": True} for each in plain),
-        {"query": f"the den, Nob of {strange.word}", "asked_at": LATER, "explain": True},
-        {"query": text, "as_of": LATER},
+        {"query": text, "as_of": LATER}, {"query": " or ".join(strange.aliases), "asked_at": LATER},
         {"query": "and the other one?", "history": [{"content": text}], "asked_at": LATER},
         {"query": text, "query_vector": [1.0] * 64, "asked_at": LATER},
     ]
@@ -159,12 +158,10 @@ MATRIX: dict[str, Row] = {
         ask.CompleteTaskParams(task_id=task_id)
         for task_id in ("trip", "done", f"only-{strange.word}", f"only-{own.word}")],
     "memory.set_alias": lambda strange, own: [
-        SetAliasParams(alias=alias, means=means)
-        for alias, means in (("den", "attic"), (strange.word, "den"), (f"Nob of {strange.word}", "nobody"))],
+        naming.SetAliasParams(alias=each, means="attic") for each in strange.aliases],
     "memory.delete_alias": lambda strange, own: [
-        DeleteAliasParams(alias=alias)
-        for alias in (strange.word, f"Nob of {strange.word}", f"Nob of {own.word}", "den", "den")],
-    "memory.list_aliases": lambda strange, own: [ListAliasesParams(limit=limit) for limit in (1, 50)],
+        naming.DeleteAliasParams(alias=each) for each in strange.aliases],
+    "memory.list_aliases": lambda strange, own: [naming.ListAliasesParams(limit=each) for each in (1, 50)],
 }
 
 
