@@ -25,8 +25,8 @@ from agentcore.client import MemoryClient
 from agentcore.database import Connection, Database, Statement
 from agentcore.database import Row as DatabaseRow
 from agentcore.errors import AgentCoreError
-from agentcore.memory import params as ask
 from agentcore.memory import alias_params as naming
+from agentcore.memory import params as ask
 from agentcore.memory.api import METHODS, Caller, MemoryApi, Method
 from agentcore.memory.inventory import ARCHIVE, TABLES, RedisKeys
 from agentcore.memory.inventory import INVENTORY as PLACES
@@ -147,16 +147,14 @@ MATRIX: dict[str, Row] = {
         for each in [*_queries(strange), *_tasks(strange, own)]],
     "memory.update": _updates,
     "memory.prune": _prunes,
-    "memory.get": lambda strange, own: [
-        ask.GetParams(memory_id=each) for each in (*strange.ids, *own.ids)],
+    "memory.get": lambda strange, own: [ask.GetParams(memory_id=each) for each in (*strange.ids, *own.ids)],
     "memory.list": _lists,
     "memory.count": lambda strange, own: [ask.CountParams.model_validate(each) for each in FILTERS],
     "memory.delete": _deletes,
     "memory.stats": lambda strange, own: [ask.StatsParams()],
     "memory.capabilities": lambda strange, own: [ask.CapabilitiesParams()],
-    "memory.complete_task": lambda strange, own: [
-        ask.CompleteTaskParams(task_id=task_id)
-        for task_id in ("trip", "done", f"only-{strange.word}", f"only-{own.word}")],
+    "memory.complete_task": lambda strange, own: [ask.CompleteTaskParams(task_id=each) for each in (
+        "trip", "done", f"only-{strange.word}", f"only-{own.word}")],
     "memory.set_alias": lambda strange, own: [
         naming.SetAliasParams(alias=each, means="attic") for each in strange.aliases],
     "memory.delete_alias": lambda strange, own: [
