@@ -38,7 +38,7 @@ _SIGN = re.compile(
     rf"(?<=[\w{_QUOTES}]) \((?P<inside>[^()\n]{{2,90}})\)"
     rf"|\b(?i:we|they|people|everyone){_ADVERB} calls? "
     rf"(?P<thing>[^{_QUOTES}.,;:!?()\n]{{2,{MAX_FORM_CHARS}}}) {_QUOTED}"
-    rf"|,? (?:is |are )?(?i:(?P<other>{_OTHER_NAME})|(?P<short>{_SHORT_FOR}|stands for)) "
+    rf"|,? (?:is |are )?(?i:(?P<other>{_OTHER_NAME})|(?P<short>{_SHORT_FOR})|(?P<initials>stands? for)) "
 )
 _INSIDE = re.compile(rf"(?i:(?P<other>{_OTHER_NAME})|(?P<short>{_SHORT_FOR})) ")
 _BOUNDARY = re.compile(r"[.!?](?=\s|$)|[,;:()\[\]\n]")
@@ -159,15 +159,19 @@ def _told(text: str, sign: re.Match[str]) -> Iterator[tuple[str, str]]:
         yield from _in_parentheses(before, sign["inside"].strip())
     else:
         after = text[sign.end() : sign.end() + _CONTEXT_CHARS]
-        yield from _in_words(before, after, is_short=sign["short"] is not None)
+        yield from _in_words(before, after, sign)
 
 
-def _in_words(before: str, after: str, *, is_short: bool) -> Iterator[tuple[str, str]]:
+def _in_words(before: str, after: str, sign: re.Match[str]) -> Iterator[tuple[str, str]]:
     """ "Robert, also known as Bob" and "KPI stands for key performance indicator"."""
+    is_short = sign["other"] is None
     first = _form_before(before, alone=is_short)
     if first is None:
         return
-    second = (_initials_of(first, after) if is_short else None) or _form_after(after)
+    second = _initials_of(first, after) if is_short else None
+    # "The tree stands for deer hunting were sold."
+    if second is None and not sign["initials"]:
+        second = _form_after(after)
     if second is not None:
         yield (first, second) if is_short else (second, first)
 
@@ -331,6 +335,7 @@ def _is_form(text: str) -> bool:
     return (
         2 <= len(bare) <= MAX_FORM_CHARS
         and any(char.isalpha() for char in bare)
+        and not set(bare) & set("\"\u201c\u201d()")
         and not (inner & STOP_WORDS) - _JOINING
     )
 

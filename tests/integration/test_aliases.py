@@ -6,9 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from psycopg.types.json import Jsonb
+from psycopg import sql
 
-from agentcore.database import query
 from agentcore.errors import InvalidParams
 from agentcore.maintenance.expiry import sweep_expired
 from agentcore.memory.alias_params import DeleteAliasParams, ListAliasesParams, SetAliasParams
@@ -225,6 +224,17 @@ async def test_a_context_is_found_through_aliases_too(agent: Agent) -> None:
     assert "Billing runs" in result.context
 
 
+async def test_the_vector_of_the_other_form_is_searched_along(agent: Agent) -> None:
+    await agent.stored_id("Billing runs on the staging cluster.")
+    params = RetrieveParams(query="what runs on the zoo?")
+    [before] = (await agent.memory.retrieve(params)).memories
+    await agent.memory.set_alias(SetAliasParams(alias="zoo", means="staging cluster"))
+    [after] = (await agent.memory.retrieve(params)).memories
+    assert before.similarity is not None
+    assert after.similarity is not None
+    assert after.similarity > before.similarity + 0.1
+
+
 async def test_aliases_are_listed_page_by_page(agent: Agent) -> None:
     names = [f"alias {number:02}" for number in range(7)]
     for name in reversed(names):
@@ -258,14 +268,20 @@ async def test_what_cannot_be_looked_up_is_refused_by_name(
 
 
 async def test_forms_are_looked_up_through_their_indexes(agent: Agent) -> None:
-    items = [StoreParams(content=f"Server number {n}, also known as Box{n}, is up.") for n in range(1_000)]
+    items = [StoreParams(content=f"Server{n}, also known as Box{n}, is up.") for n in range(1_000)]
     await agent.memory.store_batch(StoreBatchParams(items=items))
+    assert len(await listed(agent)) == 100
     async with agent.runtime.database.owner_transaction() as connection:
         await connection.execute("ANALYZE memory_aliases")
-    values = {"agent_id": agent.agent_id, "form_keys": list(range(60)), "reach": Jsonb({}), "limit": 16}
+    plans: list[str] = []
     async with agent.runtime.database.transaction(agent.agent_id) as connection:
-        cursor = await connection.execute(b"EXPLAIN " + query("other_forms").as_bytes(connection), values)
-        plan = "\n".join(str(row["QUERY PLAN"]) for row in await cursor.fetchall())
-    assert "memory_aliases_by_alias" in plan
-    assert "memory_aliases_by_means" in plan
-    assert "Seq Scan on memories" not in plan
+        for column in ("alias_key", "means_key"):
+            # As the function other_forms asks for each form.
+            cursor = await connection.execute(
+                sql.SQL("EXPLAIN SELECT a.alias FROM unnest(%s::bigint[]) AS asked (key) CROSS JOIN LATERAL ("
+                        "SELECT * FROM memory_aliases a WHERE a.agent_id = %s AND a.{} = asked.key "
+                        "ORDER BY a.memory_id DESC LIMIT 16) AS a").format(sql.Identifier(column)),
+                (list(range(60)), agent.agent_id))
+            plans.append("\n".join(str(row["QUERY PLAN"]) for row in await cursor.fetchall()))
+    assert "Backward using memory_aliases_by_alias" in plans[0]
+    assert "Backward using memory_aliases_by_means" in plans[1]

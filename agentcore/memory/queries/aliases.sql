@@ -39,25 +39,6 @@ SELECT a.alias, a.means, a.memory_id, a.created_at
 
 -- name: other_forms
 -- What these forms, given as keys, are called too: as the caller set it, then as the newest memories in reach of
--- the query tell it. Of an agent without aliases nothing is looked up.
-SELECT asked.key, found.written, found.other, found.is_alias, found.memory_id IS NULL AS is_set
-  FROM unnest(%(form_keys)s::bigint[]) AS asked (key)
- CROSS JOIN LATERAL (
-       (SELECT a.alias AS written, a.means AS other, true AS is_alias, a.memory_id
-          FROM memory_aliases a
-         WHERE a.agent_id = %(agent_id)s AND a.alias_key = asked.key
-           AND (a.memory_id IS NULL
-                OR EXISTS (SELECT FROM memories m WHERE m.agent_id = %(agent_id)s AND m.memory_id = a.memory_id
-                              AND memory_matches(m, %(reach)s)))
-         ORDER BY a.memory_id DESC LIMIT %(limit)s)
-        UNION ALL
-       (SELECT a.means, a.alias, false, a.memory_id
-          FROM memory_aliases a
-         WHERE a.agent_id = %(agent_id)s AND a.means_key = asked.key
-           AND (a.memory_id IS NULL
-                OR EXISTS (SELECT FROM memories m WHERE m.agent_id = %(agent_id)s AND m.memory_id = a.memory_id
-                              AND memory_matches(m, %(reach)s)))
-         ORDER BY a.memory_id DESC LIMIT %(limit)s)
-       ) AS found
- WHERE EXISTS (SELECT FROM memory_aliases WHERE agent_id = %(agent_id)s)
- ORDER BY is_set DESC, found.memory_id DESC, found.written, found.other;
+-- the query tell it.
+SELECT key, written, other, is_alias, is_set
+  FROM other_forms(%(agent_id)s, %(form_keys)s::bigint[], %(reach)s, %(limit)s);
