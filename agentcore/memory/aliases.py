@@ -223,8 +223,11 @@ def _stands_for(short: str, words: Sequence[str]) -> bool:
         return False
     if _NUMERONYM.fullmatch(fold(short)):
         return len(words) == 1 and _numeronym(words[0]) == fold(short)
-    if sum(char.isupper() for char in short) < 2:
-        return False
+    return sum(char.isupper() for char in short) > 1 and _initials(short, words)
+
+
+def _initials(short: str, words: Sequence[str]) -> bool:
+    """Whether the short form is made of the words' first letters, and more of them behind each."""
     letters = "".join(_PART.findall(fold(short.removesuffix("s"))))
     parts = [fold(part) for word in words for part in _PART.findall(_CASE_CHANGE.sub(" ", word))]
     if len(parts) == 1 and not _MIN_LETTERS_OF_ONE_WORD <= len(letters) < len(parts[0]) - 1:
