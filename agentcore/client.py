@@ -26,6 +26,14 @@ from agentcore.errors import (
     TooLarge,
     from_wire,
 )
+from agentcore.memory.alias_params import (
+    DeleteAliasParams,
+    DeleteAliasResult,
+    ListAliasesParams,
+    ListAliasesResult,
+    SetAliasParams,
+    SetAliasResult,
+)
 from agentcore.memory.api import METHODS, MemoryApi
 from agentcore.memory.models import Strict
 from agentcore.memory.params import (
@@ -189,6 +197,15 @@ class MemoryClient(MemoryApi):
 
     async def complete_task(self, params: CompleteTaskParams) -> CompleteTaskResult:
         return await self._call("complete_task", params, CompleteTaskResult)
+
+    async def set_alias(self, params: SetAliasParams) -> SetAliasResult:
+        return await self._call("set_alias", params, SetAliasResult, repeatable=True)
+
+    async def delete_alias(self, params: DeleteAliasParams) -> DeleteAliasResult:
+        return await self._call("delete_alias", params, DeleteAliasResult)
+
+    async def list_aliases(self, params: ListAliasesParams) -> ListAliasesResult:
+        return await self._call("list_aliases", params, ListAliasesResult)
 
     async def _call(self, attribute: str, params: Strict, result: type[ResultT], *,
                     repeatable: bool = False) -> ResultT:

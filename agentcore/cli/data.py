@@ -99,6 +99,7 @@ def retrieve(
     query: Annotated[str, typer.Argument(help="What is asked.")],
     k: Annotated[int, typer.Option("-k", "--k", help="How many at most.")] = 5,
     min_score: options.MinScore = None,
+    min_fit: options.MinFit = None,
     asked_at: Annotated[datetime | None, typer.Option(
         parser=options.moment, metavar="TIME", help="The time 'now' of the question.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say where each score came from.")] = False,
@@ -127,8 +128,16 @@ def retrieve(
     if found.memories:
         out.print(_ranking(found.memories, explained=explain))
     else:
-        say("nothing found")
+        say(_silence(found.receipt))
     _warn_of(found.receipt)
+
+
+def _silence(receipt: Receipt) -> str:
+    """Why nothing was given."""
+    held = sum(each.count for each in receipt.dropped if each.reason == "nothing_fits")
+    if not held:
+        return "nothing found"
+    return f"nothing fits (probability {receipt.fit}); {held} weak matches held back, --min-fit 0 shows them"
 
 
 @app.command("context", rich_help_panel=MEMORIES, epilog=examples(
@@ -142,6 +151,8 @@ def get_context(
     task_id: Annotated[str | None, typer.Option(
         "--task", metavar="ID", help="The task whose working memory comes first.")] = None,
     min_score: options.MinScore = None,
+    min_fit: options.MinFit = None,
+    gate: options.Gate = "cautious",
     asked_at: Annotated[datetime | None, typer.Option(
         parser=options.moment, metavar="TIME", help="The time 'now' of the question.")] = None,
     memory_types: options.MemoryTypes = None,
@@ -167,6 +178,8 @@ def get_context(
         return
     typer.echo(printable(built.context) if sys.stdout.isatty() else built.context)
     say(f"{built.token_count} tokens of {max_tokens}, from {len(built.memory_ids)} memories")
+    if "passed_over" in built.receipt.searched:
+        say(f"not searched: {built.receipt.searched['passed_over']} (--gate off searches anyway)")
     _warn_of(built.receipt)
 
 

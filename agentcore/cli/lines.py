@@ -14,6 +14,7 @@ from uuid import UUID
 
 from pydantic import AliasChoices, ConfigDict, Field, ValidationError
 
+from agentcore.memory.alias_params import KnownAlias, SetAliasParams
 from agentcore.memory.encoding import interaction_text
 from agentcore.memory.models import (
     FilledText,
@@ -76,11 +77,11 @@ class Line(Strict):
 
 @dataclass(frozen=True)
 class NumberedLine:
-    """A line, or why it is none; `end` is how many bytes had been read by its end."""
+    """A line, of a memory or of an alias, or why it is none; `end`: the bytes that were read by its end."""
 
     number: int
     end: int
-    line: Line | None
+    line: Line | SetAliasParams | None
     key: str
     problem: str | None = None
 
@@ -98,7 +99,8 @@ def read_lines(file: BinaryIO) -> Iterator[NumberedLine]:
             digest = _digest(said)
             seen[digest[:8]] += 1
             key = f"import:{digest.hex()}:{seen[digest[:8]]}"
-            yield NumberedLine(number, end, Line.model_validate(said), key)
+            kind = SetAliasParams if {"alias", "means"} == set(said) else Line
+            yield NumberedLine(number, end, kind.model_validate(said), key)
         except ValidationError as error:
             yield NumberedLine(number, end, None, "", "; ".join(_problem(each) for each in error.errors()))
         except BadLine as problem:
@@ -137,6 +139,11 @@ def line_of(record: MemoryRecord) -> dict[str, Any]:
     }
     # It was worth storing once: neither the gate nor the duplicate check is asked again.
     return {name: value for name, value in line.items() if value is not None} | {"force": True}
+
+
+def alias_line(alias: KnownAlias) -> dict[str, Any]:
+    """An alias that was set, as a line."""
+    return {"alias": alias.alias, "means": alias.means}
 
 
 def _raw_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:

@@ -94,5 +94,11 @@ Tags = Annotated[list[str] | None, typer.Option(
     "--tag", metavar="TAG", help="Has one of these; may be repeated.", rich_help_panel=_FILTERS)]
 MinImportance = Annotated[float | None, typer.Option(
     "--min-importance", metavar="0..1", help="At least this important.", rich_help_panel=_FILTERS)]
+MinFit = Annotated[float | None, typer.Option(
+    "--min-fit", metavar="0..1", help="Stay silent below this probability that anything found answers.",
+    rich_help_panel=_FILTERS)]
+Gate = Annotated[str, typer.Option(
+    metavar="off|cautious|general_knowledge",
+    help="What is passed over: nothing, greetings and what needs no memory, or general knowledge too.")]
 MinScore = Annotated[float | None, typer.Option(
     "--min-score", metavar="0..1", help="At least this similar (cosine).", rich_help_panel=_FILTERS)]

@@ -22,9 +22,10 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from agentcore.cli import options
 from agentcore.cli.app import FAILED, MEMORIES, app, err, examples, fail, say
 from agentcore.cli.connection import ask
-from agentcore.cli.lines import BadLine, NumberedLine, line_of, read_lines, store_params
+from agentcore.cli.lines import BadLine, Line, NumberedLine, alias_line, line_of, read_lines, store_params
 from agentcore.client import MemoryClient
 from agentcore.errors import AgentCoreError, InvalidParams, JsonRpcErrorCode, NotFound, TooLarge
+from agentcore.memory.alias_params import MAX_ALIASES, KnownAlias, ListAliasesParams, SetAliasParams
 from agentcore.memory.models import Link, MemoryRecord
 from agentcore.memory.params import (
     MAX_LINKS_A_CALL,
@@ -56,6 +57,7 @@ class Tally:
 
     outcomes: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    aliases: int = 0
     last_line: int = 0
 
     def count(self, result: StoreResult) -> None:
@@ -68,6 +70,8 @@ class Tally:
     def report(self) -> None:
         names = ("stored", "existing", "reinforced", "rejected", "failed")
         typer.echo(", ".join(f"{name} {self.outcomes[name]}" for name in names))
+        if self.aliases:
+            typer.echo(f"  aliases set {self.aliases}")
         for reason, count in self.reasons.most_common():
             typer.echo(f"  rejected {count}: {reason}")
 
@@ -91,6 +95,9 @@ class Import:
         if line is None:
             await self._refuse(numbered.number, numbered.problem or "is no line")
             return
+        if isinstance(line, SetAliasParams):
+            await self._name(numbered.number, line)
+            return
         if line.parent_memory_id is not None and line.parent_memory_id not in self._ids:
             await self.flush()  # its parent may be waiting, without an id yet
         try:
@@ -104,6 +111,14 @@ class Import:
         self._chars += len(line.text)
         if len(self._waiting) >= BATCH_LINES or self._chars >= BATCH_CHARS:
             await self.flush()
+
+    async def _name(self, number: int, alias: SetAliasParams) -> None:
+        try:
+            await self._memory.set_alias(alias)
+        except InvalidParams as error:
+            await self._refuse(number, error.message)
+        else:
+            self._tally.aliases += 1
 
     async def flush(self) -> None:
         """Store what waits."""
@@ -168,7 +183,7 @@ class Import:
     def _note(self, numbered: NumberedLine, result: StoreResult) -> None:
         self._tally.count(result)
         line = numbered.line
-        if line is None or result.memory_id is None:
+        if not isinstance(line, Line) or result.memory_id is None:
             return
         if line.memory_id is not None:
             self._ids[line.memory_id] = result.memory_id
@@ -207,7 +222,8 @@ def _is_refused(result: StoreResult) -> bool:
     "memory_type, importance, metadata, external_id, pinned, ttl_seconds,",
     "expires_at, force, memory_id and links to other lines' memory_ids:",
     "[{\"target_id\": \"...\", \"relation\": \"follows\", \"weight\": 0.5}],",
-    "and what else export writes.",
+    "and what else export writes. A line may also set an alias:",
+    "{\"alias\": \"k8s\", \"means\": \"Kubernetes\"}",
 ))
 def import_lines(
     context: typer.Context,
@@ -274,21 +290,27 @@ def export_lines(
 ) -> None:
     """Write memories as JSONL, oldest first, in the form that import reads.
 
+    Without a filter the aliases that were set come after them.
     Not carried: vectors and what else is derived from the text, access counts,
     history and ids.
     """
     params = options.given(context, ListParams, order_by="timestamp", descending=False, limit=PAGE)
 
-    async def run(memory: MemoryClient) -> int:
-        count = 0
+    async def run(memory: MemoryClient) -> tuple[int, int]:
+        count = aliases = 0
         with _target(file) as target:
             async for record in _all(memory, params):
                 target.write(json.dumps(line_of(record), ensure_ascii=False).encode() + b"\n")
                 count += 1
-        return count
+            if not params.conditions():
+                for alias in await _set_aliases(memory):
+                    target.write(json.dumps(alias_line(alias), ensure_ascii=False).encode() + b"\n")
+                    aliases += 1
+        return count, aliases
 
-    count = ask(context, run, max_attempts=PATIENT_ATTEMPTS)
-    say(f"exported {count} memories{'' if file is None else f' to {file}'}")
+    count, aliases = ask(context, run, max_attempts=PATIENT_ATTEMPTS)
+    named = f" and {aliases} aliases" if aliases else ""
+    say(f"exported {count} memories{named}{'' if file is None else f' to {file}'}")
 
 
 async def _all(memory: MemoryClient, params: ListParams) -> AsyncIterator[MemoryRecord]:
@@ -298,6 +320,18 @@ async def _all(memory: MemoryClient, params: ListParams) -> AsyncIterator[Memory
             yield record
         if page.next_cursor is None:
             return
+        params = params.model_copy(update={"cursor": page.next_cursor})
+
+
+async def _set_aliases(memory: MemoryClient) -> list[KnownAlias]:
+    """Those that were set: what memories teach follows from them."""
+    params = ListAliasesParams(limit=MAX_ALIASES)
+    found: list[KnownAlias] = []
+    while True:
+        page = await memory.list_aliases(params)
+        found += [each for each in page.aliases if each.memory_id is None]
+        if page.next_cursor is None:
+            return found
         params = params.model_copy(update={"cursor": page.next_cursor})
 
 

@@ -11,6 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
+from agentcore.memory.alias_params import (
+    DeleteAliasParams,
+    DeleteAliasResult,
+    ListAliasesParams,
+    ListAliasesResult,
+    SetAliasParams,
+    SetAliasResult,
+)
 from agentcore.memory.models import Interaction, MemorySummary, Strict
 from agentcore.memory.params import (
     CapabilitiesParams,
@@ -103,6 +111,15 @@ class MemoryApi(ABC):
 
     @abstractmethod
     async def complete_task(self, params: CompleteTaskParams) -> CompleteTaskResult: ...
+
+    @abstractmethod
+    async def set_alias(self, params: SetAliasParams) -> SetAliasResult: ...
+
+    @abstractmethod
+    async def delete_alias(self, params: DeleteAliasParams) -> DeleteAliasResult: ...
+
+    @abstractmethod
+    async def list_aliases(self, params: ListAliasesParams) -> ListAliasesResult: ...
 
     async def add_interaction(self, interaction: Interaction, **options: Any) -> StoreResult:
         """Store an interaction; `options` are the other fields of `StoreParams`."""
@@ -222,5 +239,29 @@ METHODS: tuple[Method[Any, Any], ...] = (
         CompleteTaskResult,
         "memory:write",
         "End a task: its working memory is cleared, its lasting memories stay.",
+    ),
+    Method(
+        "memory.set_alias",
+        "set_alias",
+        SetAliasParams,
+        SetAliasResult,
+        "memory:write",
+        "Say what something is called too: each form then finds what was said in the other.",
+    ),
+    Method(
+        "memory.delete_alias",
+        "delete_alias",
+        DeleteAliasParams,
+        DeleteAliasResult,
+        "memory:write",
+        "Take an alias away, whether it was set or learnt.",
+    ),
+    Method(
+        "memory.list_aliases",
+        "list_aliases",
+        ListAliasesParams,
+        ListAliasesResult,
+        "memory:read",
+        "The aliases that apply, page by page: those set, and those learnt from memories.",
     ),
 )

@@ -129,6 +129,7 @@ class Updating:
         if changed:
             await transaction.append_terms([row["term_keys"]], sign=-1)
             await transaction.append_terms([columns["term_keys"]], sign=1)
+            await transaction.aliases.learn_anew(self._memory_id, changed["aliases"])
         await self._relate(transaction)
         before, after = _difference(row, columns, self._updates)
         await transaction.record(

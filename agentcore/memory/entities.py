@@ -81,7 +81,7 @@ that's let's who's there's what's coffee tea dinner lunch breakfast rent work sc
 time money life food water sleep sugar bread milk meat fish wine beer rice health homework luggage news
 advice support access email mail data code tomorrow's today's yesterday's
 """
-_OPENERS = frozenset(_OPENING.split())
+OPENING_WORDS = frozenset(_OPENING.split())
 _ABSTRACT_ENDINGS = ("ing", "tion", "sion", "ment", "ness", "ity", "ance", "ence", "ship", "ism")
 _DEEDS = """
 said says told tells asked asks wants wanted likes liked loves loved hates hated prefers preferred lives
@@ -198,7 +198,7 @@ def _is_no_name(word: str, ordinary_words: Collection[str]) -> bool:
     plain = word.casefold().replace("\u2019", "'")
     if plain in _NEVER_NAMES:
         return True
-    return bool(ordinary_words) and (plain in _OPENERS or plain.replace("'", "") in ordinary_words)
+    return bool(ordinary_words) and (plain in OPENING_WORDS or plain.replace("'", "") in ordinary_words)
 
 
 def _named(group: list[str], start: int, end: int, opening: bool, sentence: str) -> Iterator[_Named]:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentcore.errors import InvalidParams
+from agentcore.memory.aliases import keyed, learn
 from agentcore.memory.encoding import action_outcomes, encode, interaction_text
 from agentcore.memory.lexical import term_keys
 from agentcore.memory.models import MAX_TEXT_CHARS, Interaction, Link, MemoryType
@@ -98,6 +99,7 @@ def text_columns(
         "event_to": event_to,
         "content_hash": bytes.fromhex(encoded.content_hash),
         "term_keys": term_keys(agent_id, indexed),
+        "aliases": [keyed(agent_id, pair) for pair in learn(content)],
         "token_count": count_tokens(content),
     }, encoded.embedding_text
 

@@ -112,6 +112,13 @@ TABLES: tuple[OwnedTable, ...] = (
         ),
     ),
     _table("memory_usage", _WITH_ROW, labels=("memory_id",)),
+    _table(
+        "memory_aliases",
+        f"{_WITH_ROW}; what was set: memory.delete_alias, or deleting everything",
+        text=("alias", "means"),
+        digests=("alias_key", "means_key"),
+        labels=("memory_id",),
+    ),
     _table("memory_links", _WITH_ROW, labels=("source_id", "target_id", "relation")),
     _table(
         "memory_history",

@@ -44,6 +44,8 @@ POSITIONAL = {
     "memory.prune": ("memory_layer", "strategy"),
     "memory.get": ("memory_id",),
     "memory.complete_task": ("task_id",),
+    "memory.set_alias": ("alias", "means"),
+    "memory.delete_alias": ("alias",),
 }
 
 

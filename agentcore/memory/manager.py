@@ -15,7 +15,15 @@ from uuid import UUID
 
 from agentcore import __version__
 from agentcore.errors import InvalidParams, NotFound
-from agentcore.memory import changing, recalling, removing
+from agentcore.memory import changing, naming, recalling, removing
+from agentcore.memory.alias_params import (
+    DeleteAliasParams,
+    DeleteAliasResult,
+    ListAliasesParams,
+    ListAliasesResult,
+    SetAliasParams,
+    SetAliasResult,
+)
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.models import MemoryType, Receipt
 from agentcore.memory.params import (
@@ -71,6 +79,7 @@ FEATURES = (
     "receipts",
     "reranker",
     "query_rewriting",
+    "aliases",
 )
 _PLACES: dict[str, Callable[[Any], Any]] = {
     "timestamp": datetime.fromisoformat,
@@ -229,6 +238,24 @@ class MemoryManager(MemoryApi):
         with steps("complete"):
             cleared = await changing.complete_task(self._parts, self._caller, params.task_id)
         return CompleteTaskResult(success=True, cleared_count=cleared, receipt=_receipt(steps))
+
+    async def set_alias(self, params: SetAliasParams) -> SetAliasResult:
+        steps = self._parts.steps()
+        with steps("alias"):
+            await naming.set_alias(self._parts, self._caller, params)
+        return SetAliasResult(success=True, receipt=_receipt(steps))
+
+    async def delete_alias(self, params: DeleteAliasParams) -> DeleteAliasResult:
+        steps = self._parts.steps()
+        with steps("alias"):
+            deleted = await naming.delete_alias(self._parts, self._caller, params)
+        return DeleteAliasResult(success=deleted > 0, deleted_count=deleted, receipt=_receipt(steps))
+
+    async def list_aliases(self, params: ListAliasesParams) -> ListAliasesResult:
+        steps = self._parts.steps()
+        with steps("alias"):
+            aliases, cursor = await naming.list_aliases(self._parts, self._caller, params)
+        return ListAliasesResult(aliases=aliases, next_cursor=cursor, receipt=_receipt(steps))
 
 
 def _features(parts: MemoryParts) -> list[str]:

@@ -31,7 +31,7 @@ QUERY_CHARS = 500
 PROMPT_CHARS = 32_768
 NAMES_OF_CODE = 16
 # How much more recency counts where the query asks how things stand now.
-PRESENT_FACTOR = 6.0
+PRESENT_FACTOR = 4.0
 _PRESENT = re.compile(
     r"\b(?:now|nowadays|currently|current|presently|latest|newest|most recent|most recently|these days|today"
     r"|at present|at the moment|still|so far|up to date)\b",

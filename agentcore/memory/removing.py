@@ -137,8 +137,16 @@ async def delete(parts: MemoryParts, caller: Caller, params: DeleteParams) -> tu
         deleted += len(rows)
         over = not waiting if named else len(rows) < DELETE_CHUNK
         if over:
+            if params.all:
+                await _forget_settings(parts, caller)
             return deleted, True
     return deleted, False
+
+
+async def _forget_settings(parts: MemoryParts, caller: Caller) -> None:
+    """Of everything an agent has, what belongs to no memory."""
+    async with parts.storage.transaction(caller.agent_id) as transaction:
+        await transaction.aliases.forget_set()
 
 
 async def _delete_chunk(

@@ -78,7 +78,7 @@ def rank(
     """The `k` best candidates, best first; equal scores stand newest first, then by id."""
     dropped: Counter[str] = Counter()
     unique = _newest_of_equal_texts(_similar_enough(candidates, question, dropped), dropped)
-    shares = _shares(weights, question)
+    shares = _shares(unique, weights, question)
     if not unique:
         nothing = Signals(0.0, 0.0, 0.0, 0.0, 0.0)
         return Ranking([], nothing, weights.fit_model.probability(nothing), _told(dropped))
@@ -197,9 +197,11 @@ def _share_inside(event: Span, window: Span) -> float:
     return max(0.0, shared / (event[1] - event[0]))
 
 
-def _shares(weights: RetrievalWeights, question: Question) -> Values:
-    """The weight of each term, scaled to sum to one over those that the query has a use for."""
+def _shares(candidates: Sequence[Candidate], weights: RetrievalWeights, question: Question) -> Values:
+    """The weight of each term, scaled to sum to one over those that can tell anything here."""
     raw = np.array([float(getattr(weights, name)) for name in TERMS])
+    if not any(each.is_turn for each in candidates):
+        raw[_COLUMN["neighbours"]] = 0.0
     if not question.with_vectors:
         raw[_COLUMN["similarity"]] = 0.0
     if not question.windows and not question.seeks_time:

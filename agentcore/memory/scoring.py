@@ -28,16 +28,16 @@ class RetrievalWeights:
     are what the match of the turn beside counts for a person's turn, by where it stands.
     """
 
-    similarity: float = 0.24
-    words: float = 0.12
-    session: float = 0.07
-    neighbours: float = 0.28
-    speaker: float = 0.07
-    time: float = 0.14
+    similarity: float = 0.21
+    words: float = 0.15
+    session: float = 0.13
+    neighbours: float = 0.18
+    speaker: float = 0.09
+    time: float = 0.17
     recency: float = 0.03
     frequency: float = 0.01
     importance: float = 0.02
-    links: float = 0.02
+    links: float = 0.01
     assistant_share: float = 0.6
     question_share: float = 0.85
     after_question: float = 1.0

@@ -20,7 +20,7 @@ from agentcore.memory.models import MemorySummary, Receipt
 from agentcore.memory.notes import Notes
 from agentcore.memory.params import ContextParams, RetrieveParams
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.query import complete, split, wants, weighed
+from agentcore.memory.query import QUERY_CHARS, complete, split, wants, weighed
 from agentcore.memory.reranking import depth, reranked
 from agentcore.memory.retrieval import Ranked, Ranking, rank
 from agentcore.memory.rewriting import rewritten
@@ -32,7 +32,7 @@ from agentcore.telemetry import Steps
 # Of a long prompt no memory holds every word: a text of its rarest ones is a full match.
 MATCHED_TERMS = 12
 WORDS_ONLY = "embedding: the embedder does not answer; searched by words alone"
-
+ALIASES_BY_WORDS = "aliases: the embedder does not answer; looked up by their words alone"
 NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
 
 
@@ -72,6 +72,7 @@ class Search:
         text = complete(self._params.query, self._params.history)
         windows = [(each.start, each.end) for each in moments.windows(text, now)]
         vectors, wording = await asyncio.gather(self._vectors(text), self._words(text))
+        vectors = await self._with_aliases(vectors, text, wording)
         request = SearchRequest(
             self._conditions, vectors, self._parts.vector_model, wording.bm25, wording.hits, windows
         )
@@ -129,6 +130,22 @@ class Search:
                 self._notes.degraded.append(NO_MIN_SCORE)
             return None
 
+    async def _with_aliases(
+        self, vectors: NDArray[np.float32] | None, text: str, wording: Wording
+    ) -> NDArray[np.float32] | None:
+        """One row more where the query has other forms: of its text with them behind it."""
+        embedder = self._parts.embedder
+        given = self._params.query_vector is not None
+        if vectors is None or embedder is None or given or not wording.aliases:
+            return vectors
+        known = " ".join([text[:QUERY_CHARS], *wording.aliases.values()])
+        try:
+            with self._steps("embed"):
+                return np.vstack([vectors, await embedder.embed([known], "query")])
+        except DependencyUnavailable:
+            self._notes.degraded.append(ALIASES_BY_WORDS)
+            return vectors
+
     def _given_vector(self, given: list[float]) -> NDArray[np.float32]:
         dimensions = self._parts.policy.embedding_dimensions
         if len(given) != dimensions:
@@ -172,6 +189,8 @@ class Search:
             searched["signals"] = asdict(ranking.signals)
         if wording.corrected:
             searched["corrected"] = dict(wording.corrected)
+        if wording.aliases:
+            searched["aliases"] = dict(wording.aliases)
         return Receipt(
             searched=searched,
             candidates=dict(found.counts),

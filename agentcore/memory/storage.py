@@ -18,6 +18,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from agentcore.database import Connection, Database, query, shaped_query
+from agentcore.memory.alias_rows import AliasRows
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
 
 Row = Mapping[str, Any]
@@ -76,6 +77,7 @@ class MemoryTransaction:
     def __init__(self, connection: Connection, agent_id: str) -> None:
         self._connection = connection
         self._agent_id = agent_id
+        self.aliases = AliasRows(connection, agent_id)
 
     async def _rows(self, name: str, **values: Any) -> list[Row]:
         cursor = await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})
@@ -123,13 +125,14 @@ class MemoryTransaction:
         return {row["memory_id"] for row in await self._rows("existing_ids", memory_ids=wanted)}
 
     async def insert(self, memories: Sequence[NewMemory]) -> None:
-        """Store the rows, their links, and their share of the document frequencies."""
+        """Store the rows, their links, what they tell of other names, and their terms' frequencies."""
         if not memories:
             return
         cursor = self._connection.cursor()
         await cursor.executemany(query("insert_memory"), [self._columns(memory) for memory in memories])
         for memory in memories:
             await self.link(memory.memory_id, memory.links)
+        await self.aliases.learn({memory.memory_id: memory.columns["aliases"] for memory in memories})
         await self.append_terms([memory.columns["term_keys"] for memory in memories], sign=1)
 
     def _columns(self, memory: NewMemory) -> dict[str, Any]:
@@ -328,6 +331,14 @@ class MemoryStorage:
     async def count(self, agent_id: str, conditions: Mapping[str, Any]) -> int:
         """How many memories match."""
         return int((await self._read(agent_id, "count_memories", filter=Jsonb(conditions)))[0]["count"])
+
+    async def aliases(self, agent_id: str, after: Sequence[str] | None, limit: int) -> list[Row]:
+        """Aliases in order, behind the one with this alias, meaning and memory id."""
+        alias, means, memory_id = after or (None, None, None)
+        place = {"after_alias": alias, "after_means": means, "after_id": memory_id}
+        return await self._fetch(
+            agent_id, query("list_aliases"), {**place, "limit": limit}, primary=False
+        )
 
     async def layers(self, agent_id: str) -> list[Row]:
         """Each layer's statistics."""

@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 
 from agentcore.database import Database, Row, Statement, query, shaped_query
 from agentcore.memory.candidates import Candidate, Span, Tie
-from agentcore.memory.lexical import Bm25, LexicalStatistics
+from agentcore.memory.lexical import Bm25, LexicalStatistics, OtherForm
 from agentcore.memory.serving_indexes import ServingIndexes
 from agentcore.memory.vector_index import ServingIndex
 
@@ -31,6 +31,8 @@ VECTOR_STORES: Mapping[str, str] = {"pgvector": "agentcore.memory.vector_store:P
 ASKED, ONE_OF_SEVERAL = sql.SQL("%(vector)s::halfvec"), sql.SQL("asked.vector")
 # Of how many sessions a search knows what words they hold.
 SESSIONS = 200
+# How many of the newest memories that tell another form of one are asked.
+TELLING_MEMORIES = 16
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,13 @@ class VectorStore(Protocol):
 
     name: str
 
-    async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics: ...
+    async def statistics(
+        self,
+        agent_id: str,
+        term_keys: Sequence[int],
+        form_keys: Sequence[int] = (),
+        reach: Conditions | None = None,
+    ) -> LexicalStatistics: ...
 
     async def search_words(
         self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions
@@ -109,17 +117,34 @@ class PgVectorStore:
         self._indexes = ServingIndexes(database)
         self._statements: dict[tuple[str, bool, bool, bool], sql.Composed] = {}
 
-    async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics:
-        """The agent's size and in how many of its memories each term stands."""
-        values = {"agent_id": agent_id, "term_keys": list(set(term_keys))}
-        [[total], frequencies] = await self._database.fetch(
-            agent_id, [(query("lexical_totals"), values), (query("lexical_frequencies"), values)]
+    async def statistics(
+        self,
+        agent_id: str,
+        term_keys: Sequence[int],
+        form_keys: Sequence[int] = (),
+        reach: Conditions | None = None,
+    ) -> LexicalStatistics:
+        """The agent's size, in how many of its memories each term stands, and other forms of the forms.
+
+        Of the memories that tell other forms only those count that match `reach`.
+        """
+        values = {
+            "agent_id": agent_id,
+            "term_keys": list(set(term_keys)),
+            "form_keys": list(form_keys),
+            "reach": Jsonb(reach or {}),
+            "limit": TELLING_MEMORIES,
+        }
+        names = ("lexical_totals", "lexical_frequencies", *(("other_forms",) if form_keys else ()))
+        [[total], frequencies, *others] = await self._database.fetch(
+            agent_id, [(query(name), values) for name in names]
         )
         count = max(0, int(total["memory_count"]))
         return LexicalStatistics(
             memory_count=count,
             mean_length=max(1.0, int(total["term_count"]) / max(1, count)),
             document_frequency={row["term_key"]: max(0, int(row["memory_count"])) for row in frequencies},
+            other_forms=[OtherForm(**row) for rows in others for row in rows],
         )
 
     async def search_words(

@@ -1,13 +1,15 @@
-"""Searching by words: which of the query's terms tell most, what was probably meant by the unknown ones, and
-what holds them."""
+"""Searching by words: which of the query's terms tell most, what was probably meant by the unknown ones, what
+they are called too, and what holds them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
+from agentcore.memory.aliases import Expansion, expansions, forms
 from agentcore.memory.lexical import (
     Bm25,
     LexicalStatistics,
@@ -25,17 +27,25 @@ MAX_QUERY_TERMS = 64
 MAX_CORRECTED_TERMS = 4
 # What a term counts that the query does not hold, but probably means.
 CORRECTED_SHARE = 0.8
+# What all terms of another form count together.
+ALIAS_SHARE = 0.8
+# Of the filters, those that also say whose words may tell another form, and as of when.
+REACH = ("user_id", "namespace", "as_of", "current")
 THREAD_ABOVE_CHARS = 4_000
 
 
 @dataclass(frozen=True)
 class Wording:
-    """The query's terms as keys, the score they give, what holds them, and which were read as another."""
+    """The query's terms as keys, the score they give, what holds them, and which were read as another.
+
+    `aliases`: which forms of the query were looked up in another form too.
+    """
 
     keys: Sequence[int]
     bm25: Bm25
     hits: WordHits
     corrected: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
 
 async def search_words(
@@ -43,42 +53,96 @@ async def search_words(
 ) -> Wording:
     """What holds the words of the text, in the agent's memories that match."""
     with steps("statistics"):
-        keys = await _keys(agent_id, text)
-        statistics = await vectors.statistics(agent_id, list(keys))
-        corrected = await _corrected(vectors, agent_id, keys, statistics)
-    meant = {key: corrected[key][1] for key in keys if key in corrected}
-    frequencies = {**statistics.document_frequency, **{key: count for _, key, count in corrected.values()}}
+        keys, asked = await _read(agent_id, text)
+        reach = {name: conditions[name] for name in REACH if name in conditions}
+        statistics = await vectors.statistics(agent_id, list(keys), list(asked), reach)
+        others = expansions(agent_id, asked, statistics.other_forms)
+        replaced = _replaced(others, statistics)
+        slips = _slips(agent_id, {key: keys[key] for key in keys if key not in replaced}, statistics)
+        frequencies = await _frequencies(vectors, agent_id, slips, others, statistics)
+    corrected = _corrected(slips, frequencies)
+    meant = {key: slip for key, (_, slip) in corrected.items()}
+    own = [meant.get(key, key) for key in keys if key not in replaced]
+    added = _added(others, own)
+    standing_in = [key for each in others if replaced & set(each.held_keys) for key in each.other_keys]
     known = LexicalStatistics(statistics.memory_count, statistics.mean_length, frequencies)
-    wanted = rarest([meant.get(key, key) for key in keys], frequencies, MAX_QUERY_TERMS)
-    bm25 = Bm25(wanted, known, discounts=dict.fromkeys(meant.values(), CORRECTED_SHARE))
-    chosen = select_query_keys(wanted, frequencies, MAX_POSTINGS)
+    wanted = rarest([*own, *standing_in], frequencies, MAX_QUERY_TERMS)
+    weighed = list(dict.fromkeys([*wanted, *added]))
+    bm25 = Bm25(weighed, known, discounts={**added, **dict.fromkeys(meant.values(), CORRECTED_SHARE)})
+    chosen = select_query_keys(weighed, frequencies, MAX_POSTINGS)
     with steps("words"):
         hits = await vectors.search_words(agent_id, bm25.weights(chosen), conditions)
-    return Wording(wanted, bm25, hits, {keys[key]: term for key, (term, _, _) in corrected.items()})
+    return Wording(
+        wanted, bm25, hits, {keys[key]: term for key, (term, _) in corrected.items()}, _told(others)
+    )
 
 
-async def _keys(agent_id: str, text: str) -> dict[int, str]:
-    """The text's terms by their keys, in order."""
-    found = terms(text) if len(text) <= THREAD_ABOVE_CHARS else await asyncio.to_thread(terms, text)
-    return {term_key(agent_id, term): term for term in found}
+async def _read(agent_id: str, text: str) -> tuple[dict[int, str], dict[int, list[int]]]:
+    """The text's terms by their keys, in order, and what in it may have another form."""
+
+    def read() -> tuple[dict[int, str], dict[int, list[int]]]:
+        return {term_key(agent_id, term): term for term in terms(text)}, forms(agent_id, text)
+
+    return read() if len(text) <= THREAD_ABOVE_CHARS else await asyncio.to_thread(read)
 
 
-async def _corrected(
-    vectors: VectorStore, agent_id: str, keys: Mapping[int, str], statistics: LexicalStatistics
-) -> dict[int, tuple[str, int, int]]:
-    """For each key that no memory holds, the most common term one slip away, with its key and its count."""
-    unknown = {
-        key: {term_key(agent_id, slip): slip for slip in spellings(term)}
-        for key, term in keys.items()
-        if not statistics.document_frequency.get(key)
-    }
-    asked = dict([(key, slips) for key, slips in unknown.items() if slips][:MAX_CORRECTED_TERMS])
-    if not asked or not statistics.memory_count:
+def _replaced(others: Sequence[Expansion], statistics: LexicalStatistics) -> set[int]:
+    """The terms that no memory holds, of forms that another form stands in for."""
+    held = {key for each in others for key in each.held_keys}
+    return {key for key in held if not statistics.document_frequency.get(key)}
+
+
+def _slips(
+    agent_id: str, keys: Mapping[int, str], statistics: LexicalStatistics
+) -> dict[int, dict[int, str]]:
+    """For the first keys that no memory holds, the terms one slip away by their keys."""
+    if not statistics.memory_count:
         return {}
-    found = await vectors.statistics(agent_id, [slip for slips in asked.values() for slip in slips])
-    best: dict[int, tuple[str, int, int]] = {}
-    for key, slips in asked.items():
-        count, meant = max((found.document_frequency.get(slip, 0), slip) for slip in slips)
+    near = ((key, spellings(term)) for key, term in keys.items() if not statistics.document_frequency.get(key))
+    few = islice(((key, slips) for key, slips in near if slips), MAX_CORRECTED_TERMS)
+    return {key: {term_key(agent_id, slip): slip for slip in slips} for key, slips in few}
+
+
+async def _frequencies(
+    vectors: VectorStore,
+    agent_id: str,
+    slips: Mapping[int, Mapping[int, str]],
+    others: Sequence[Expansion],
+    statistics: LexicalStatistics,
+) -> Mapping[int, int]:
+    """In how many memories each term stands, those of the query, of its slips and of its other forms."""
+    more = {key for near in slips.values() for key in near}
+    more |= {key for each in others for key in each.other_keys}
+    if not more:
+        return statistics.document_frequency
+    found = await vectors.statistics(agent_id, list(more))
+    return {**found.document_frequency, **statistics.document_frequency}
+
+
+def _corrected(
+    slips: Mapping[int, Mapping[int, str]], frequencies: Mapping[int, int]
+) -> dict[int, tuple[str, int]]:
+    """For each key that no memory holds, the most common term one slip away, with its key."""
+    best: dict[int, tuple[str, int]] = {}
+    for key, near in slips.items():
+        count, meant = max((frequencies.get(slip, 0), slip) for slip in near)
         if count:
-            best[key] = (slips[meant], meant, count)
+            best[key] = (near[meant], meant)
     return best
+
+
+def _added(others: Sequence[Expansion], own: Sequence[int]) -> dict[int, float]:
+    """What each term of the other forms counts; one that the query holds itself counts in full."""
+    shares: dict[int, float] = {}
+    for each in others:
+        for key in each.other_keys:
+            shares[key] = max(shares.get(key, 0.0), ALIAS_SHARE / len(each.other_keys))
+    return {key: share for key, share in shares.items() if key not in own}
+
+
+def _told(others: Sequence[Expansion]) -> dict[str, str]:
+    """Each form of the query with its other forms, as the receipt tells them."""
+    told: dict[str, str] = {}
+    for each in others:
+        told[each.written] = f"{told[each.written]}, {each.other}" if each.written in told else each.other
+    return told

@@ -25,6 +25,7 @@ from agentcore.client import MemoryClient
 from agentcore.database import Connection, Database, Statement
 from agentcore.database import Row as DatabaseRow
 from agentcore.errors import AgentCoreError
+from agentcore.memory import alias_params as naming
 from agentcore.memory import params as ask
 from agentcore.memory.api import METHODS, Caller, MemoryApi, Method
 from agentcore.memory.inventory import ARCHIVE, TABLES, RedisKeys
@@ -83,7 +84,7 @@ def _queries(strange: Strange) -> list[dict[str, Any]]:
     plain: list[dict[str, Any]] = [{"query": text, **filters} for filters in FILTERS]
     return [
         *({**each, "asked_at": LATER, "explain": True} for each in plain),
-        {"query": text, "as_of": LATER},
+        {"query": text, "as_of": LATER}, {"query": " or ".join(strange.aliases), "asked_at": LATER},
         {"query": "and the other one?", "history": [{"content": text}], "asked_at": LATER},
         {"query": text, "query_vector": [1.0] * 64, "asked_at": LATER},
     ]
@@ -146,16 +147,19 @@ MATRIX: dict[str, Row] = {
         for each in [*_queries(strange), *_tasks(strange, own)]],
     "memory.update": _updates,
     "memory.prune": _prunes,
-    "memory.get": lambda strange, own: [
-        ask.GetParams(memory_id=each) for each in (*strange.ids, *own.ids)],
+    "memory.get": lambda strange, own: [ask.GetParams(memory_id=each) for each in (*strange.ids, *own.ids)],
     "memory.list": _lists,
     "memory.count": lambda strange, own: [ask.CountParams.model_validate(each) for each in FILTERS],
     "memory.delete": _deletes,
     "memory.stats": lambda strange, own: [ask.StatsParams()],
     "memory.capabilities": lambda strange, own: [ask.CapabilitiesParams()],
-    "memory.complete_task": lambda strange, own: [
-        ask.CompleteTaskParams(task_id=task_id)
-        for task_id in ("trip", "done", f"only-{strange.word}", f"only-{own.word}")],
+    "memory.complete_task": lambda strange, own: [ask.CompleteTaskParams(task_id=each) for each in (
+        "trip", "done", f"only-{strange.word}", f"only-{own.word}")],
+    "memory.set_alias": lambda strange, own: [
+        naming.SetAliasParams(alias=each, means="attic") for each in strange.aliases],
+    "memory.delete_alias": lambda strange, own: [
+        naming.DeleteAliasParams(alias=each) for each in strange.aliases],
+    "memory.list_aliases": lambda strange, own: [naming.ListAliasesParams(limit=each) for each in (1, 50)],
 }
 
 
