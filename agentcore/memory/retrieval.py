@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from uuid import UUID
 
 import numpy as np
@@ -137,27 +136,38 @@ def _newest_of_equal_texts(candidates: Sequence[Candidate], dropped: Counter[str
 
 def _values(candidates: Sequence[Candidate], weights: RetrievalWeights, question: Question) -> Values:
     """A row for each candidate, a column for each term; what others give it is still nothing."""
-    values = np.zeros((len(candidates), len(TERMS)))
     named = _named_speakers(candidates, question.words)
     now, scale = question.now.timestamp(), question.scale
     said = np.array([_said_share(each, weights) for each in candidates])
-    matches = np.array([(each.similarity or 0.0, each.words, each.session_words) for each in candidates])
-    ages = np.array([now - each.timestamp.timestamp() for each in candidates])
-    used = np.array([(each.access_count, _age(each.last_accessed, now)) for each in candidates])
-    values[:, _COLUMN["similarity"]] = said * shares_of(matches[:, 0], 1.0)
-    values[:, _COLUMN["words"]] = said * shares_of(matches[:, 1], scale.words)
-    values[:, _COLUMN["session"]] = shares_of(matches[:, 2], scale.session_words)
-    values[:, _COLUMN["speaker"]] = [each.speaker in named for each in candidates]
-    values[:, _COLUMN["recency"]] = half_life_decays(ages, weights.recency_half_life_days)
-    values[:, _COLUMN["frequency"]] = frequencies(used[:, 0], used[:, 1], weights.frequency_half_life_days)
-    values[:, _COLUMN["importance"]] = shares_of(np.array([each.relevance_score for each in candidates]), 1.0)
+    facts = np.array([(*_facts(each, now), each.speaker in named) for each in candidates], dtype=np.float64)
+    similarity, words_, session, age, accesses, idle, importance, speaker = facts.T
+    columns = {
+        "similarity": said * shares_of(similarity, 1.0),
+        "words": said * shares_of(words_, scale.words),
+        "session": shares_of(session, scale.session_words),
+        "speaker": speaker,
+        "recency": half_life_decays(age, weights.recency_half_life_days),
+        "frequency": frequencies(accesses, idle, weights.frequency_half_life_days),
+        "importance": shares_of(importance, 1.0),
+    }
     if question.windows or question.seeks_time:
-        values[:, _COLUMN["time"]] = said * np.array([_timely(each, question) for each in candidates])
-    return values
+        columns["time"] = said * np.array([_timely(each, question) for each in candidates])
+    nothing = np.zeros(len(candidates))
+    return np.column_stack([columns.get(name, nothing) for name in TERMS])
 
 
-def _age(moment: datetime | None, now: float) -> float:
-    return math.inf if moment is None else now - moment.timestamp()
+def _facts(candidate: Candidate, now: float) -> tuple[float, ...]:
+    """Similarity, words, session, seconds since it happened, accesses, seconds since the last, importance."""
+    last = candidate.last_accessed
+    return (
+        candidate.similarity or 0.0,
+        candidate.words,
+        candidate.session_words,
+        now - candidate.timestamp.timestamp(),
+        candidate.access_count,
+        math.inf if last is None else now - last.timestamp(),
+        candidate.relevance_score,
+    )
 
 
 def _said_share(candidate: Candidate, weights: RetrievalWeights) -> float:

@@ -31,6 +31,8 @@ from agentcore.telemetry import Steps
 
 # Of a long prompt no memory holds every word: a text of its rarest ones is a full match.
 MATCHED_TERMS = 12
+# So much of a query is read for times and names, and on the event loop.
+READ_CHARS = 4_000
 WORDS_ONLY = "embedding: the embedder does not answer; searched by words alone"
 ALIASES_BY_WORDS = "aliases: the embedder does not answer; looked up by their words alone"
 NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
@@ -70,7 +72,7 @@ class Search:
         """The `k` best memories. Raises InvalidParams (a vector of another length), DependencyUnavailable."""
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text = complete(self._params.query, self._params.history)
-        windows = [(each.start, each.end) for each in moments.windows(text, now)]
+        windows = [(each.start, each.end) for each in moments.windows(text[:READ_CHARS], now)]
         vectors, wording = await asyncio.gather(self._vectors(text), self._words(text))
         vectors = await self._with_aliases(vectors, text, wording)
         request = SearchRequest(
@@ -104,7 +106,7 @@ class Search:
         return Question(
             now=now,
             scale=_full_match(wording, found),
-            words=frozenset(words(self._params.query)),
+            words=frozenset(words(self._params.query[:READ_CHARS])),
             windows=windows,
             seeks_time=wants(self._params.query) == "time",
             min_score=self._params.min_score,
@@ -118,7 +120,7 @@ class Search:
         if self._parts.embedder is None:
             return None
         wordings = await rewritten(self._parts, self._params.query, text, self._params.history, self._notes)
-        queries = split(wordings[0])
+        queries = await self._queries(wordings[0])
         if len(queries) > 1:
             self._notes.searched["queries"] = len(queries)
         try:
@@ -145,6 +147,9 @@ class Search:
         except DependencyUnavailable:
             self._notes.degraded.append(ALIASES_BY_WORDS)
             return vectors
+
+    async def _queries(self, text: str) -> list[str]:
+        return split(text) if len(text) <= READ_CHARS else await asyncio.to_thread(split, text)
 
     def _given_vector(self, given: list[float]) -> NDArray[np.float32]:
         dimensions = self._parts.policy.embedding_dimensions

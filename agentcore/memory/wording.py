@@ -98,7 +98,8 @@ def _slips(
     """For the first keys that no memory holds, the terms one slip away by their keys."""
     if not statistics.memory_count:
         return {}
-    near = ((key, spellings(term)) for key, term in keys.items() if not statistics.document_frequency.get(key))
+    unknown = (each for each in keys.items() if not statistics.document_frequency.get(each[0]))
+    near = ((key, spellings(term)) for key, term in unknown)
     few = islice(((key, slips) for key, slips in near if slips), MAX_CORRECTED_TERMS)
     return {key: {term_key(agent_id, slip): slip for slip in slips} for key, slips in few}
 
