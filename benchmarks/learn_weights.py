@@ -67,7 +67,8 @@ async def collected(service: Service, agents: Sequence[Conversation], progress: 
     gathered = []
     whole = weighed(service, RetrievalWeights()).call
     for number, (place, agent, question) in enumerate(progress.track(questions, description="asking")):
-        answer = await whole(agent.agent_id, "memory.retrieve", asked(question, MAX_K, explain=True))
+        params = asked(question, MAX_K, explain=True, min_fit=0.0)
+        answer = await whole(agent.agent_id, "memory.retrieve", params)
         found = answer["memories"]
         if not found:
             continue
