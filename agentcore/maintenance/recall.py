@@ -28,6 +28,7 @@ from agentcore.memory.vector_store import ASKED, index_settings
 NEAREST = 50
 QUERIES, LEAST_QUERIES = 40, 10
 EXACT_SEARCH_SECONDS = 20.0
+LONGEST_INDEXED_SEARCH_MS = 30_000
 LONGEST_REST_SECONDS = 1.0
 SAMPLED_ROWS_A_QUERY = 20
 
@@ -132,9 +133,14 @@ async def _ask_exactly(connection: Connection, subject: Subject, told: Told) -> 
         timeout = {"timeout_ms": str(math.ceil(left * 1_000))}
         await connection.execute(query("measuring_timeout"), timeout)
         exact = shaped_query("vector_arm_exact", vector=ASKED)
-        nearest = await _searched(connection, exact, row["agent_id"], vector, subject)
+        try:
+            async with connection.transaction():
+                nearest = await _searched(connection, exact, row["agent_id"], vector, subject)
+        except psycopg.errors.QueryCanceled:
+            break
         asked.append(_Asked(row["agent_id"], vector, nearest))
         told(f"compared {len(asked)} of {len(sampled)}")
+    await connection.execute(query("measuring_timeout"), {"timeout_ms": str(LONGEST_INDEXED_SEARCH_MS)})
     return asked if len(asked) >= min(LEAST_QUERIES, len(sampled)) else []
 
 

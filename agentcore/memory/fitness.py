@@ -13,7 +13,7 @@ class Signals:
 
     `similarity`: the highest cosine; `words`: the best BM25 score beside that of a text made of the query
     alone; `coverage`: how much of the query's words, the rare ones counting more, one memory's session holds;
-    `score`: the best fused score; `lead`: how far that stands above the tenth best.
+    `score`: the best fused score; `lead`: how far that stands above the tenth best, or above nothing.
     """
 
     similarity: float

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from agentcore.memory.rejection import is_small_talk
+from agentcore.memory.rejection import is_filler, is_small_talk
 from agentcore.memory.text import normal_form, sentences, words
 
 JUDGED_CHARS = 300
@@ -183,7 +183,7 @@ def _reason(sentence: str) -> str:
 
 def _is_acknowledgement(sentence: str) -> bool:
     said = words(sentence)
-    return said != ["again"] and (is_small_talk(sentence) or _ANSWERS.issuperset(said))
+    return _ANSWERS.issuperset(said) or (is_small_talk(sentence) and not is_filler(sentence))
 
 
 def _opener_end(plain: str) -> int:

@@ -171,18 +171,21 @@ def rarest(query_keys: Sequence[int], document_frequency: Mapping[int, int], cou
 
 
 def select_query_keys(
-    query_keys: Sequence[int], document_frequency: Mapping[int, int], max_postings: int
+    query_keys: Sequence[int],
+    document_frequency: Mapping[int, int],
+    max_postings: int,
+    longest_list: float = math.inf,
 ) -> list[int]:
     """Distinct keys that occur at all, rarest first, as many as have `max_postings` postings together.
 
-    At least one, unless no key occurs. Ties keep the query's order.
+    At least one, unless none occurs in at most `longest_list` memories. Ties keep the query's order.
     """
     known = [key for key in dict.fromkeys(query_keys) if document_frequency.get(key, 0) > 0]
     chosen: list[int] = []
     postings = 0
     for key in sorted(known, key=lambda key: document_frequency[key]):
         postings += document_frequency[key]
-        if chosen and postings > max_postings:
+        if postings > (max_postings if chosen else longest_list):
             break
         chosen.append(key)
     return chosen

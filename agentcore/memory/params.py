@@ -148,7 +148,9 @@ class RetrieveParams(Filters):
     k: Annotated[int, Field(strict=True, ge=1, le=MAX_K)] = Field(5, description="How many memories at most.")
     min_score: Share | None = Field(None, description="The least similarity (cosine) of a memory.")
     min_fit: Share | None = Field(
-        None, description="Below this probability that anything found answers, nothing is given; 0 if absent."
+        None,
+        description="Below this probability that anything found answers, nothing is given. Absent: 0.1 with "
+        "the local embedding model, else 0.",
     )
     asked_at: Moment | None = Field(None, description="The time 'now' of the question.")
     history: Annotated[list[Turn], Field(max_length=64)] = Field(
@@ -177,7 +179,7 @@ class ContextParams(Filters):
     max_tokens: Annotated[int, Field(strict=True, ge=1, le=MAX_CONTEXT_TOKENS)] = 2_000
     min_score: Share | None = None
     min_fit: Share | None = Field(
-        None, description="As for memory.retrieve, but with a bound where absent: docs/concepts.md."
+        None, description="As for memory.retrieve; absent: 0.2 with the local embedding model, else 0."
     )
     gate: GateMode = Field(
         "cautious",

@@ -6,6 +6,7 @@ A log of a hundred like entries would else fill every place. Maximal marginal re
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from itertools import chain
 
@@ -17,6 +18,7 @@ LEAST_LIKENESS = 0.5
 # What a memory that repeats a better one word for word loses of its score.
 LOSS = 0.5
 MOST_CHOSEN = 20
+SKETCHED_TERMS = 128
 
 
 def likenesses(scores: Floats, term_keys: Sequence[Sequence[int]]) -> Floats:
@@ -44,9 +46,14 @@ def left(scores: Floats, likeness: Floats) -> Floats:
 
 
 def _jaccard(term_keys: Sequence[Sequence[int]]) -> Floats:
-    """The likeness of each two sets of terms, a row and a column for each; 0 with itself."""
-    owners = np.repeat(np.arange(len(term_keys)), [len(keys) for keys in term_keys])
-    keys = np.fromiter(chain.from_iterable(term_keys), dtype=np.int64, count=len(owners))
+    """The likeness of each two sets of terms, a row and a column for each; 0 with itself.
+
+    Of long memories only the smallest keys are compared, which are as good as drawn by lot: keys are hashes
+    (Broder 1997, "On the resemblance and containment of documents").
+    """
+    sketches = [heapq.nsmallest(SKETCHED_TERMS, set(keys)) for keys in term_keys]
+    owners = np.repeat(np.arange(len(sketches)), [len(keys) for keys in sketches])
+    keys = np.fromiter(chain.from_iterable(sketches), dtype=np.int64, count=len(owners))
     known, columns = np.unique(keys, return_inverse=True)
     held = np.zeros((len(term_keys), len(known)), dtype=np.float32)
     held[owners, columns] = 1.0

@@ -34,7 +34,7 @@ TERMS = (
     "links",
 )
 TENTH = 9
-# How many of the best are looked at for repetition, where no more are asked for.
+# How many of the best are looked at for repetition.
 COMPARED = 60
 KEEP_ALL = CutOffs()
 _COLUMN = {name: number for number, name in enumerate(TERMS)}
@@ -90,7 +90,7 @@ def rank(
         values[:, _COLUMN["time"]] *= matches
     fused = np.clip(values @ shares, 0.0, 1.0)
     order = _in_order(unique, fused)
-    repeated = _repeated(unique, fused, order[: max(COMPARED, k)])
+    repeated = _repeated(unique, fused, order[:COMPARED])
     scores = left(fused, repeated)
     order = _in_order(unique, scores)
     signals = _signals(unique, scores[order], question.scale)
@@ -271,7 +271,7 @@ def _signals(candidates: Sequence[Candidate], scores: Values, scale: MatchScale)
         words=float(shares_of(best[1], scale.query_words)),
         coverage=float(shares_of(best[2], scale.session_words)),
         score=float(scores[0]),
-        lead=float(scores[0] - scores[min(TENTH, len(scores) - 1)]),
+        lead=float(scores[0] - (scores[TENTH] if len(scores) > TENTH else 0.0)),
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ MATCHED_TERMS = 12
 READ_CHARS = 4_000
 WORDS_ONLY = "embedding: the embedder does not answer; searched by words alone"
 ALIASES_BY_WORDS = "aliases: the embedder does not answer; looked up by their words alone"
+Read = TypeVar("Read")
+
 NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
 
 
@@ -71,8 +73,7 @@ class Search:
     async def run(self, k: int, cut_offs: CutOffs) -> SearchResult:
         """The `k` best memories. Raises InvalidParams (a vector of another length), DependencyUnavailable."""
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
-        text = complete(self._params.query, self._params.history)
-        windows = [(each.start, each.end) for each in moments.windows(text[:READ_CHARS], now)]
+        text, windows = await self._understood(now)
         vectors, wording = await asyncio.gather(self._vectors(text), self._words(text))
         vectors = await self._with_aliases(vectors, text, wording)
         request = SearchRequest(
@@ -88,16 +89,18 @@ class Search:
                 weighed(self._params.query, self._parts.policy.weights),
                 self._question(now, windows, found, wording),
                 depth(self._parts, k),
-                self._wanted(cut_offs),
+                self._wanted(cut_offs, found),
             )
         ranking = await reranked(self._parts, self._agent_id, text, ranking, k, self._notes)
         with self._steps("fetch"):
             memories = await self._read(ranking.ranked)
         return SearchResult(memories, self._receipt(found, ranking, text, wording))
 
-    def _wanted(self, cut_offs: CutOffs) -> CutOffs:
-        """The caller's own bound, where one is given."""
+    def _wanted(self, cut_offs: CutOffs, found: Found) -> CutOffs:
+        """The caller's own bound, where one is given; without vectors the service has none of its own."""
         given = self._params.min_fit
+        if found.mode == "words":
+            return CutOffs(min_fit=given or 0.0)
         return cut_offs if given is None else replace(cut_offs, min_fit=given)
 
     def _question(
@@ -118,9 +121,11 @@ class Search:
         if self._params.query_vector is not None:
             return self._given_vector(self._params.query_vector)
         if self._parts.embedder is None:
+            if self._params.min_score is not None:
+                self._notes.degraded.append(NO_MIN_SCORE)
             return None
         wordings = await rewritten(self._parts, self._params.query, text, self._params.history, self._notes)
-        queries = await self._queries(wordings[0])
+        queries = await self._read_text(lambda: split(wordings[0]), len(wordings[0]))
         if len(queries) > 1:
             self._notes.searched["queries"] = len(queries)
         try:
@@ -148,8 +153,18 @@ class Search:
             self._notes.degraded.append(ALIASES_BY_WORDS)
             return vectors
 
-    async def _queries(self, text: str) -> list[str]:
-        return split(text) if len(text) <= READ_CHARS else await asyncio.to_thread(split, text)
+    async def _understood(self, now: datetime) -> tuple[str, list[Span]]:
+        """The query, completed where it is vague, and the times it names."""
+
+        def read() -> tuple[str, list[Span]]:
+            text = complete(self._params.query, self._params.history)
+            return text, [(each.start, each.end) for each in moments.windows(text[:READ_CHARS], now)]
+
+        return await self._read_text(read, len(self._params.query))
+
+    async def _read_text(self, read: Callable[[], Read], chars: int) -> Read:
+        """What a pure reading gives, off the event loop where there is much to read."""
+        return read() if chars <= READ_CHARS else await asyncio.to_thread(read)
 
     def _given_vector(self, given: list[float]) -> NDArray[np.float32]:
         dimensions = self._parts.policy.embedding_dimensions
@@ -162,7 +177,12 @@ class Search:
 
     async def _words(self, text: str) -> Wording:
         return await search_words(
-            self._parts.vectors, self._agent_id, text, self._conditions, self._steps
+            self._parts.vectors,
+            self._agent_id,
+            text,
+            self._conditions,
+            self._steps,
+            with_vectors=self._parts.embedder is not None or self._params.query_vector is not None,
         )
 
     async def _read(self, ranked: Sequence[Ranked]) -> list[MemorySummary]:

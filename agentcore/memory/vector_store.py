@@ -46,6 +46,8 @@ class SearchLimits:
     link_candidates: int = 20
     temporal_candidates: int = 40
     temporal_rows: int = 1_000
+    temporal_rows_read: int = 10_000
+    several_vector_candidates: int = 150
 
 
 @dataclass(frozen=True)
@@ -200,6 +202,8 @@ class PgVectorStore:
             "window_starts": [start for start, _ in request.windows],
             "window_ends": [end for _, end in request.windows],
             "window_rows": limits.temporal_rows,
+            "read_rows": limits.temporal_rows_read,
+            "several_limit": limits.several_vector_candidates,
             "temporal_limit": limits.temporal_candidates,
             "vector": next(iter(vectors), None),
             "vectors": vectors,
@@ -313,7 +317,10 @@ def _candidate(row: Row, request: SearchRequest) -> Candidate:
         relevance_score=row["relevance_score"],
         similarity=row["similarity"],
         words=request.bm25(row["term_keys"]),
-        session_words=request.words.sessions.get(row["session_id"] or "", 0.0),
+        # A memory of no session is its own.
+        session_words=request.bm25.weigh(set(row["term_keys"]))
+        if row["session_id"] is None
+        else request.words.sessions.get(row["session_id"], 0.0),
         speaker=row["speaker"],
         access_count=row["access_count"],
         last_accessed=row["last_accessed"],

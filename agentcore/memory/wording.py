@@ -4,6 +4,7 @@ they are called too, and what holds them."""
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -23,6 +24,8 @@ from agentcore.memory.vector_store import VectorStore, WordHits
 from agentcore.telemetry import Steps
 
 MAX_POSTINGS = 2_000
+# A word of more memories than this tells too little for its price where vectors are searched, too.
+LONGEST_LIST = 20_000
 MAX_QUERY_TERMS = 64
 MAX_CORRECTED_TERMS = 4
 # What a term counts that the query does not hold, but probably means.
@@ -49,9 +52,18 @@ class Wording:
 
 
 async def search_words(
-    vectors: VectorStore, agent_id: str, text: str, conditions: Mapping[str, Any], steps: Steps
+    vectors: VectorStore,
+    agent_id: str,
+    text: str,
+    conditions: Mapping[str, Any],
+    steps: Steps,
+    *,
+    with_vectors: bool,
 ) -> Wording:
-    """What holds the words of the text, in the agent's memories that match."""
+    """What holds the words of the text, in the agent's memories that match.
+
+    Beside vectors words that stand nearly everywhere are not looked up.
+    """
     with steps("statistics"):
         keys, asked = await _read(agent_id, text)
         reach = {name: conditions[name] for name in REACH if name in conditions}
@@ -69,7 +81,9 @@ async def search_words(
     wanted = rarest([*own, *standing_in], frequencies, MAX_QUERY_TERMS)
     weighed = list(dict.fromkeys([*wanted, *added]))
     bm25 = Bm25(weighed, known, discounts={**added, **dict.fromkeys(meant.values(), CORRECTED_SHARE)})
-    chosen = select_query_keys(weighed, frequencies, MAX_POSTINGS)
+    chosen = select_query_keys(
+        weighed, frequencies, MAX_POSTINGS, LONGEST_LIST if with_vectors else math.inf
+    )
     with steps("words"):
         hits = await vectors.search_words(agent_id, bm25.weights(chosen), conditions)
     return Wording(

@@ -1,9 +1,8 @@
 """The time that what a memory tells of took place.
 
-What: `memories.event_from` and `event_to`, null where the words name no time, and an index over them. Why: a
-question about last week finds what was said of it later. Memories stored before keep nulls until their
-content is updated. Safe while an old version runs: it names its columns and leaves these null; no row is
-rewritten, and stores wait while the index is made, which reads the table once.
+What: `memories.event_from` and `event_to`, null where the words name no time. Why: a question about last week
+finds what was said of it later. Memories stored before keep nulls until their content is updated. Safe while
+an old version runs: it names its columns and leaves these null; no row is rewritten.
 """
 
 from agentcore.migration import run_sql

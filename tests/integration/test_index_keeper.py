@@ -260,7 +260,7 @@ async def test_a_filter_finds_all_it_should_also_before_pgvector_0_8(
 async def test_without_any_index_a_large_agent_is_searched_exactly(filled: Runtime) -> None:
     vector = np.ones(DIMENSIONS, dtype=np.float32)
     statistics = LexicalStatistics(60, 1.0, {})
-    request = SearchRequest({}, vector, filled.parts.vector_model, Bm25([], statistics), WordHits())
+    request = SearchRequest({}, vector[None], filled.parts.vector_model, Bm25([], statistics), WordHits())
     vectors = PgVectorStore(filled.database, DIMENSIONS, SearchLimits(exact_search_limit=0))
     found = await vectors.search("ada", request)
     assert (found.mode, found.counts["vector"]) == ("exact", 60)

@@ -10,7 +10,8 @@ import pytest
 from agentcore.memory.api import Caller
 from agentcore.memory.fitness import CutOffs
 from agentcore.memory.manager import MemoryManager
-from agentcore.memory.params import ContextParams, RetrieveParams
+from agentcore.memory.models import Link
+from agentcore.memory.params import ContextParams, RetrieveParams, UpdateParams, Updates
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
 
@@ -25,7 +26,8 @@ async def tenant(agent: Agent) -> AsyncIterator[Agent]:
     await agent.stored_id(EARLY, timestamp="2026-05-04T09:00:00Z")
     await agent.stored_id(LATE, timestamp="2026-06-04T09:00:00Z")
     for number in range(100):
-        await agent.store(f"The lease has a clause {number}.", timestamp="2026-01-02T00:00:00Z", force=True)
+        clause = f"The lease has a clause {number + 100}."
+        await agent.store(clause, timestamp="2026-01-02T00:00:00Z", force=True)
     yield agent
 
 
@@ -138,3 +140,41 @@ async def test_entries_of_a_log_step_back_behind_what_says_something_else(agent:
     terms = [each.terms or {} for each in result.memories]
     assert sum("repetition" in each for each in terms) == 29
     assert all(each["repetition"].contribution < 0 for each in terms if "repetition" in each)
+
+
+async def test_without_vectors_a_search_holds_nothing_back_by_itself(runtime: Runtime, tenant: Agent) -> None:
+    policy = replace(runtime.parts.policy, retrieve_cut_offs=CutOffs(min_fit=0.99, least_share=0.9))
+    wordless = MemoryManager(replace(runtime.parts, policy=policy, embedder=None), Caller(tenant.agent_id))
+    assert len((await wordless.retrieve(RetrieveParams(query="the lease", k=10))).memories) == 10
+    assert (await wordless.retrieve(RetrieveParams(query="the lease", min_fit=0.999))).memories == []
+
+
+async def test_a_filter_that_leaves_one_memory_does_not_make_it_unfit(agent: Agent) -> None:
+    await agent.stored_id("I am allergic to peanuts.", tags=["health"])
+    for number in range(20):
+        await agent.store(f"The greengrocer had {number} boxes of peanuts.", force=True)
+    alone = await agent.memory.retrieve(RetrieveParams(query="allergic peanuts", tags=["health"]))
+    among = await agent.memory.retrieve(RetrieveParams(query="allergic peanuts"))
+    assert alone.receipt.fit is not None
+    assert among.receipt.fit is not None
+    assert alone.receipt.fit >= among.receipt.fit - 0.05
+
+
+@pytest.mark.parametrize("query", ["and today?", "so then?"])
+async def test_a_follow_up_of_fillers_is_searched(tenant: Agent, query: str) -> None:
+    result = await tenant.memory.get_context(ContextParams(query=query))
+    assert "passed_over" not in result.receipt.searched
+
+
+async def test_links_that_filters_leave_out_take_no_place(agent: Agent) -> None:
+    hub = await agent.stored_id("The invoice for Acme is open.", tags=["mine"])
+    wanted = await agent.stored_id("Zebra stripes.", tags=["mine"], timestamp="2020-01-01T00:00:00Z")
+    others = [await agent.stored_id(f"Zebra number {number}.", tags=["other"]) for number in range(25)]
+    for number in range(90):
+        await agent.store(f"The meeting note number {number} says hello.", tags=["mine"], force=True)
+    links = [Link(target_id=each, relation="near", weight=1.0) for each in others]
+    links.append(Link(target_id=wanted, relation="near", weight=0.5))
+    await agent.memory.update(UpdateParams(memory_id=hub, updates=Updates(links=links)))
+    result = await agent.memory.retrieve(RetrieveParams(query="invoice Acme open", k=200, tags=["mine"]))
+    assert result.receipt.candidates["links"] == 1
+    assert "Zebra stripes." in [each.content for each in result.memories]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory.moments import EARLIEST, LATEST, anchors, mentioned, windows
+from agentcore.memory.moments import EARLIEST, LATEST, mentioned, windows
 from agentcore.memory.moments.words import COUNTS, MONTHS, UNITS, WEEKDAYS
 
 ZONES = st.integers(-12, 14).map(lambda hours: timezone(timedelta(hours=hours)))
@@ -35,10 +35,3 @@ def test_any_text_gives_windows_in_order_with_a_length_inside_the_calendar(text:
 def test_any_memory_speaks_of_one_span_or_none(text: str, said_at: datetime) -> None:
     span = mentioned(text, said_at)
     assert span is None or EARLIEST <= span[0] < span[1] <= LATEST
-
-
-@given(TEXTS)
-def test_an_anchors_words_stand_in_the_text(text: str) -> None:
-    for anchor in anchors(text):
-        assert anchor.text in text
-        assert anchor.relation in text.lower()

@@ -6,6 +6,6 @@ A month or weekday without a year or week is the latest begun; in a sentence of 
 """
 
 from agentcore.memory.moments.periods import Grain
-from agentcore.memory.moments.reading import EARLIEST, LATEST, Anchor, Window, anchors, mentioned, windows
+from agentcore.memory.moments.reading import EARLIEST, LATEST, Window, mentioned, windows
 
-__all__ = ["EARLIEST", "LATEST", "Anchor", "Grain", "Window", "anchors", "mentioned", "windows"]
+__all__ = ["EARLIEST", "LATEST", "Grain", "Window", "mentioned", "windows"]

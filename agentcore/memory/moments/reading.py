@@ -1,17 +1,18 @@
-"""The times of a whole text: windows, events it refers to, the span a memory speaks of. Pure."""
+"""The times of a whole text: windows, and the span a memory speaks of. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime, time
+from itertools import islice
 
 from agentcore.memory.models import FIRST_YEAR, LAST_YEAR
 from agentcore.memory.moments.names import Found, Stance
 from agentcore.memory.moments.periods import DAY, GRAINS, Grain, Period
 from agentcore.memory.moments.phrases import begins, moment
-from agentcore.memory.moments.words import Said, word_set
+from agentcore.memory.moments.words import Said
 
 EARLIEST = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)
 LATEST = datetime(LAST_YEAR, 12, 31, tzinfo=UTC)
@@ -20,17 +21,11 @@ READ_CHARS = 32_768
 JOINED_DAYS = 31
 # A text with more times all over the calendar is about none of them.
 TOLD_TIMES = 4
-ANCHOR_WORDS = 8
+# Of a text with very many times only the first are read.
+MOST_WINDOWS, MOST_TOLD = 8, 64
 
 _OPEN = frozenset({"since", "before", "after", "until", "till", "by"})
 _RANGES = {"between": frozenset({"and"}), "from": frozenset({"to", "until", "till", "through"})}
-_EVENT_RELATIONS = frozenset({"before", "after", "since", "during", "until", "till"})
-_EVENT_OPENERS = word_set("the a an my our his her their your its this that i we he she they you it")
-_EVENT_ENDS = word_set("""
-and or but what when where which who whom whose why how did do does was were is are has have had will would
-could should can
-""")
-_CLAUSE_OPENERS = frozenset({"i", "we", "he", "she", "they", "you", "it"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,40 +41,19 @@ class Window:
     grain: Grain
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
-    """A time told by an event ("before the trip"): `relation` to it, and its words, to be looked up."""
-
-    relation: str
-    text: str
-
-
 def windows(query: str, now: datetime) -> tuple[Window, ...]:
-    """The times a question speaks of, as they stand in it; `now` has a time zone, whose days are meant.
+    """The first times a question speaks of, at most `MOST_WINDOWS`; its days are those of the zone of `now`.
 
     "Since", "before", "after" and "until" open a window to one side: to today, `EARLIEST` or `LATEST`.
     """
     said = Said(query[:READ_CHARS])
     stance = Stance(now.date())
     found = []
-    for period, at, after in _periods(said, stance, open_sides=True):
+    for period, at, after in islice(_periods(said, stance, open_sides=True), MOST_WINDOWS):
         with suppress(OverflowError, ValueError):
             start, end = _moments(period, now)
             if start < end:
                 found.append(Window(start, end, said.phrase(at, after), period.grain))
-    return tuple(found)
-
-
-def anchors(query: str) -> tuple[Anchor, ...]:
-    """The events by which a question tells a time, where no calendar does."""
-    said = Said(query[:READ_CHARS])
-    stance = Stance(date(2000, 1, 1), named=True)
-    found = []
-    for at in range(len(said)):
-        if said.lower(at) in _EVENT_RELATIONS and moment(said, at + 1, stance) is None:
-            end = _event_end(said, at + 1)
-            if end > at + 2:
-                found.append(Anchor(said.lower(at), said.phrase(at + 1, end)))
     return tuple(found)
 
 
@@ -89,10 +63,10 @@ def mentioned(content: str, timestamp: datetime) -> tuple[datetime, datetime] | 
     Several times near each other are one span; of a few others the most precise counts, then the first. What
     only says now ("today", "this week") names none.
     """
-    said = Said(content[:READ_CHARS])
+    said, stance = Said(content[:READ_CHARS]), Stance(timestamp.date())
     periods = [
         period
-        for period, _, _ in _periods(said, Stance(timestamp.date()), open_sides=False)
+        for period, _, _ in islice(_periods(said, stance, open_sides=False), MOST_TOLD)
         if not period.present
     ]
     if not periods:
@@ -176,21 +150,3 @@ def _in_order(said: Said, at: int, first: Found, second: Found, stance: Stance) 
         earlier = moment(said, at, replace(stance, today=ended.start, coming=False))
         return earlier[0] if earlier else begun, ended
     return begun, ended
-
-
-def _event_end(said: Said, at: int) -> int:
-    """Where the event's words end that begin here; `at` if none does."""
-    if said.lower(at) not in _EVENT_OPENERS and not said.capital(at):
-        return at
-    clause = said.lower(at) in _CLAUSE_OPENERS
-    end = at
-    while end < min(len(said), at + ANCHOR_WORDS) and _goes_on(said, end):
-        if end > at and said.lower(end) in _EVENT_ENDS and not (clause and end < at + 3):
-            break
-        end += 1
-    return end
-
-
-def _goes_on(said: Said, at: int) -> bool:
-    """Whether the place holds a word, or a sign within one."""
-    return said.lower(at)[:1].isalnum() or (said.glued(at) and said.glued(at + 1))

@@ -57,7 +57,8 @@ SELECT near.memory_id
   FROM unnest(%(vectors)s::halfvec[]) AS asked (vector)
  CROSS JOIN LATERAL (SELECT arm.memory_id, row_number() OVER () AS place FROM ({arm}) AS arm) AS near
  GROUP BY near.memory_id
- ORDER BY min(near.place), near.memory_id;
+ ORDER BY min(near.place), near.memory_id
+ LIMIT %(several_limit)s;
 
 -- name: lexical_hits
 -- Memories that hold the query's rarest terms, the best by BM25 over those terms, and sessions, by the weight of the
@@ -72,12 +73,12 @@ SELECT f.memory_id AS found_id, near.memory_id
  CROSS JOIN LATERAL (
        (SELECT m.memory_id FROM memories m
          WHERE m.agent_id = %(agent_id)s AND m.session_id = f.session_id
-           AND (m.timestamp, m.memory_id) < (f.timestamp, f.memory_id)
+           AND (m.timestamp, m.memory_id) < (f.timestamp, f.memory_id) AND memory_matches(m, %(filter)s)
          ORDER BY m.timestamp DESC, m.memory_id DESC LIMIT 1)
         UNION ALL
        (SELECT m.memory_id FROM memories m
          WHERE m.agent_id = %(agent_id)s AND m.session_id = f.session_id
-           AND (m.timestamp, m.memory_id) > (f.timestamp, f.memory_id)
+           AND (m.timestamp, m.memory_id) > (f.timestamp, f.memory_id) AND memory_matches(m, %(filter)s)
          ORDER BY m.timestamp, m.memory_id LIMIT 1)
        ) AS near
  WHERE f.agent_id = %(agent_id)s AND f.session_id IS NOT NULL
@@ -89,25 +90,27 @@ SELECT NULL::uuid AS found_id, NULL::uuid AS memory_id WHERE false;
 
 -- name: temporal_arm
 -- Memories that speak of one of these times, or were said in one, those first that are nearest to what is asked; of
--- a long time the latest are compared.
+-- a long time the latest are read, and of those that match again the latest compared.
 SELECT m.memory_id FROM memories m
  WHERE m.agent_id = %(agent_id)s
    AND m.memory_id IN (
-       SELECT found.memory_id
+       SELECT inside.memory_id
          FROM unnest(%(window_starts)s::timestamptz[], %(window_ends)s::timestamptz[]) AS span (starts_at, ends_at)
         CROSS JOIN LATERAL (
-              (SELECT said.memory_id FROM memories said
-                WHERE said.agent_id = %(agent_id)s
-                  AND said.timestamp >= span.starts_at AND said.timestamp < span.ends_at
-                  AND memory_matches(said, %(filter)s)
-                ORDER BY said.timestamp DESC LIMIT %(window_rows)s)
+              (SELECT (said.memory).memory_id
+                 FROM (SELECT m AS memory FROM memories m
+                        WHERE m.agent_id = %(agent_id)s
+                          AND m.timestamp >= span.starts_at AND m.timestamp < span.ends_at
+                        ORDER BY m.timestamp DESC LIMIT %(read_rows)s) AS said
+                WHERE memory_matches(said.memory, %(filter)s) LIMIT %(window_rows)s)
                UNION ALL
-              (SELECT told.memory_id FROM memories told
-                WHERE told.agent_id = %(agent_id)s
-                  AND told.event_to > span.starts_at AND told.event_from < span.ends_at
-                  AND memory_matches(told, %(filter)s)
-                ORDER BY told.event_to DESC LIMIT %(window_rows)s)
-              ) AS found)
+              (SELECT (told.memory).memory_id
+                 FROM (SELECT m AS memory FROM memories m
+                        WHERE m.agent_id = %(agent_id)s
+                          AND m.event_to > span.starts_at AND m.event_from < span.ends_at
+                        ORDER BY m.event_to DESC LIMIT %(read_rows)s) AS told
+                WHERE memory_matches(told.memory, %(filter)s) LIMIT %(window_rows)s)
+              ) AS inside)
  ORDER BY {distance} NULLS LAST, m.timestamp DESC
  LIMIT %(temporal_limit)s;
 
@@ -138,12 +141,15 @@ WITH nearest AS MATERIALIZED ({nearest}),
          (SELECT memory_id FROM nearest LIMIT %(foremost)s)
      ),
      linked AS MATERIALIZED (
-         SELECT CASE WHEN l.source_id = ANY (ARRAY(SELECT memory_id FROM foremost)) THEN l.target_id
-                     ELSE l.source_id END AS memory_id
+         SELECT m.memory_id
            FROM memory_links l
+           JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id =
+                CASE WHEN l.source_id = ANY (ARRAY(SELECT memory_id FROM foremost)) THEN l.target_id
+                     ELSE l.source_id END
           WHERE l.agent_id = %(agent_id)s
             AND (l.source_id = ANY (ARRAY(SELECT memory_id FROM foremost))
                  OR l.target_id = ANY (ARRAY(SELECT memory_id FROM foremost)))
+            AND memory_matches(m, %(filter)s)
           ORDER BY l.weight DESC LIMIT %(link_limit)s
      ),
      beside AS MATERIALIZED ({beside}),
