@@ -115,7 +115,7 @@ def learnt_weights(asked_: Sequence[Asked], start: RetrievalWeights) -> Retrieva
         place -= RATE * (mean / (1 - 0.9**step)) / (np.sqrt(spread / (1 - 0.999**step)) + 1e-8)
     learnt = np.exp(place[:-1])
     learnt /= learnt.sum()
-    chosen = {name: round(float(weight), 3) for name, weight in zip(TERMS, learnt, strict=True)}
+    chosen: Row = {name: round(float(weight), 3) for name, weight in zip(TERMS, learnt, strict=True)}
     return replace(start, **chosen)
 
 

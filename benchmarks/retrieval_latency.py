@@ -71,7 +71,7 @@ async def bare(service: Service, agent_id: str, text: str) -> None:
 
 
 async def _vector(parts: MemoryParts, text: str) -> Any:
-    return (await parts.embedder.embed([text], "query"))[0] if parts.embedder is not None else None
+    return await parts.embedder.embed([text], "query") if parts.embedder is not None else None
 
 
 async def _words(parts: MemoryParts, agent_id: str, text: str) -> tuple[Bm25, WordHits]:
