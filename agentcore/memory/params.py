@@ -179,7 +179,7 @@ class ContextParams(Filters):
     max_tokens: Annotated[int, Field(strict=True, ge=1, le=MAX_CONTEXT_TOKENS)] = 2_000
     min_score: Share | None = None
     min_fit: Share | None = Field(
-        None, description="As for memory.retrieve; absent: 0.2 with the local embedding model, else 0."
+        None, description="As for memory.retrieve; absent: 0.12 with the local embedding model, else 0."
     )
     gate: GateMode = Field(
         "cautious",
