@@ -183,7 +183,7 @@ async def recall_at_50(service: Service, agent_id: str, chance: random.Random, q
     parts = service.runtime.parts
     if parts.embedder is None:
         return 1.0
-    shares = []
+    shares: list[float] = []
     for _ in range(queries):
         [vector] = await parts.embedder.embed([question(chance)], "query")
         shares.append(await parts.vectors.measured_recall(agent_id, vector, parts.vector_model, 50))  # type: ignore[attr-defined]

@@ -57,12 +57,13 @@ def bm25(texts: Sequence[str], queries: Sequence[str]) -> Scores:
 async def cosine(embedder: MiniLmEmbedder, texts: Sequence[str], queries: Sequence[str]) -> Scores:
     """A row a query."""
     documents = np.asarray(await embedder.embed(texts, "document"), dtype=float)
-    return np.asarray(await embedder.embed(queries, "query"), dtype=float) @ documents.T
+    asked = np.asarray(await embedder.embed(queries, "query"), dtype=float)
+    return np.asarray(asked @ documents.T)
 
 
 async def rankings(directory: Path) -> list[tuple[Table, Table, Mapping[str, list[str]]]]:
     """Each query with its conversation and the ids in the order of each ranking. The directory is scratch."""
-    ranked = []
+    ranked: list[tuple[Table, Table, Mapping[str, list[str]]]] = []
     embedder = MiniLmEmbedder(
         EmbedderOptions(model_name=MODEL_NAME, dimensions=DIMENSIONS, cache_directory=directory))
     await embedder.open()
