@@ -155,11 +155,12 @@ def test_a_disturbed_vector_is_near_its_origin_but_not_the_same() -> None:
 
 
 async def test_what_was_measured_is_remembered_and_the_search_goes_by_it(filled: Runtime) -> None:
-    assert await keep(filled, IndexPolicy(recall=0.999)) == 2
+    assert await keep(filled, IndexPolicy(recall=0.99)) == 2
     for state in (await partitions(filled)).values():
         [index] = state.indexes
         assert index.recall is not None
-        assert index.recall >= 0.999
+        # Of two that are equally far either may be the fiftieth: 1.0 is not sure at any reach.
+        assert index.recall >= 0.99
         assert index.measured_rows == state.rows == 60
         assert index.reach <= index.shape
     result = await through_indexes(filled, "ada").retrieve(RetrieveParams(query="Reading 7", k=5))
