@@ -14,7 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from agentcore.auth import mint_token
 from agentcore.memory.parts import AccessQueue
+from agentcore.memory.retrieval import TERMS
 from agentcore.memory.scoring import RetrievalWeights
 from benchmarks.labelled import (
     OWN_SETS,
@@ -41,7 +42,6 @@ from benchmarks.service import Service, run, running_service
 
 DEEPEST = 20
 SHOWN = 10
-TERMS = tuple(each.name for each in fields(RetrievalWeights) if "_" not in each.name)
 LEAST_WEIGHT = 1e-9
 ARMS = ("similarity", "words")
 

@@ -46,6 +46,9 @@ class FitModel:
         )
 
 
+FIT = FitModel()
+
+
 def logistic(value: float) -> float:
     """1 / (1 + exp(-value)), for any value."""
     return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentcore.memory.candidates import Candidate, MatchScale, Question, Span, Tie
-from agentcore.memory.fitness import CutOffs, Signals
+from agentcore.memory.fitness import FIT, CutOffs, Signals
 from agentcore.memory.models import Dropped, ScoreTerm
 from agentcore.memory.repetition import LOSS, left, likenesses
 from agentcore.memory.scoring import (
@@ -80,7 +80,7 @@ def rank(
     shares = _shares(unique, weights, question)
     if not unique:
         nothing = Signals(0.0, 0.0, 0.0, 0.0, 0.0)
-        return Ranking([], nothing, weights.fit_model.probability(nothing), _told(dropped))
+        return Ranking([], nothing, FIT.probability(nothing), _told(dropped))
     values = _values(unique, weights, question)
     places = {each.memory_id: place for place, each in enumerate(unique)}
     matches = _matches(values, shares)
@@ -94,7 +94,7 @@ def rank(
     scores = left(fused, repeated)
     order = _in_order(unique, scores)
     signals = _signals(unique, scores[order], question.scale)
-    fit = weights.fit_model.probability(signals)
+    fit = FIT.probability(signals)
     order = _cut(order, scores, k, fit, cut_offs, dropped)
     ranked = [
         Ranked(

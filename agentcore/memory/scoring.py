@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-
-from agentcore.memory.fitness import FitModel
 
 Floats = NDArray[np.float64]
 DAY_SECONDS = 86_400.0
@@ -46,7 +44,6 @@ class RetrievalWeights:
     before_statement: float = 0.55
     recency_half_life_days: float = 30.0
     frequency_half_life_days: float = 30.0
-    fit_model: FitModel = field(default_factory=FitModel)
 
 
 def half_life_decay(age_seconds: float, half_life_days: float) -> float:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,17 +26,13 @@ from agentcore.memory.retrieval import Ranked, Ranking, rank
 from agentcore.memory.rewriting import rewritten
 from agentcore.memory.text import words
 from agentcore.memory.vector_store import Found, SearchRequest
-from agentcore.memory.wording import Wording, search_words
+from agentcore.memory.wording import READ_CHARS, Wording, read_text, search_words
 from agentcore.telemetry import Steps
 
 # Of a long prompt no memory holds every word: a text of its rarest ones is a full match.
 MATCHED_TERMS = 12
-# So much of a query is read for times and names, and on the event loop.
-READ_CHARS = 4_000
 WORDS_ONLY = "embedding: the embedder does not answer; searched by words alone"
 ALIASES_BY_WORDS = "aliases: the embedder does not answer; looked up by their words alone"
-Read = TypeVar("Read")
-
 NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
 
 
@@ -125,7 +121,7 @@ class Search:
                 self._notes.degraded.append(NO_MIN_SCORE)
             return None
         wordings = await rewritten(self._parts, self._params.query, text, self._params.history, self._notes)
-        queries = await self._read_text(lambda: split(wordings[0]), len(wordings[0]))
+        queries = await read_text(lambda: split(wordings[0]), len(wordings[0]))
         if len(queries) > 1:
             self._notes.searched["queries"] = len(queries)
         try:
@@ -160,11 +156,7 @@ class Search:
             text = complete(self._params.query, self._params.history)
             return text, [(each.start, each.end) for each in moments.windows(text[:READ_CHARS], now)]
 
-        return await self._read_text(read, len(self._params.query))
-
-    async def _read_text(self, read: Callable[[], Read], chars: int) -> Read:
-        """What a pure reading gives, off the event loop where there is much to read."""
-        return read() if chars <= READ_CHARS else await asyncio.to_thread(read)
+        return await read_text(read, len(self._params.query))
 
     def _given_vector(self, given: list[float]) -> NDArray[np.float32]:
         dimensions = self._parts.policy.embedding_dimensions

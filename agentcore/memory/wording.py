@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from agentcore.memory.aliases import Expansion, expansions, forms
 from agentcore.memory.lexical import (
@@ -34,7 +34,10 @@ CORRECTED_SHARE = 0.8
 ALIAS_SHARE = 0.8
 # Of the filters, those that also say whose words may tell another form, and as of when.
 REACH = ("user_id", "namespace", "as_of", "current")
-THREAD_ABOVE_CHARS = 4_000
+# So much text is read on the event loop.
+READ_CHARS = 4_000
+
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,12 @@ async def _read(agent_id: str, text: str) -> tuple[dict[int, str], dict[int, lis
     def read() -> tuple[dict[int, str], dict[int, list[int]]]:
         return {term_key(agent_id, term): term for term in terms(text)}, forms(agent_id, text)
 
-    return read() if len(text) <= THREAD_ABOVE_CHARS else await asyncio.to_thread(read)
+    return await read_text(read, len(text))
+
+
+async def read_text(read: Callable[[], Read], chars: int) -> Read:
+    """What a pure reading of so many characters gives, off the event loop where that is much."""
+    return read() if chars <= READ_CHARS else await asyncio.to_thread(read)
 
 
 def _replaced(others: Sequence[Expansion], statistics: LexicalStatistics) -> set[int]:
