@@ -35,6 +35,14 @@ from agentcore.memory.alias_params import (
     SetAliasResult,
 )
 from agentcore.memory.api import METHODS, MemoryApi
+from agentcore.memory.history_params import (
+    FeedbackParams,
+    FeedbackResult,
+    HistoryParams,
+    HistoryResult,
+    RevertParams,
+    RevertResult,
+)
 from agentcore.memory.models import Strict
 from agentcore.memory.params import (
     CapabilitiesParams,
@@ -173,6 +181,15 @@ class MemoryClient(MemoryApi):
 
     async def update(self, params: UpdateParams) -> UpdateResult:
         return await self._call("update", params, UpdateResult)
+
+    async def history(self, params: HistoryParams) -> HistoryResult:
+        return await self._call("history", params, HistoryResult)
+
+    async def revert(self, params: RevertParams) -> RevertResult:
+        return await self._call("revert", params, RevertResult)
+
+    async def feedback(self, params: FeedbackParams) -> FeedbackResult:
+        return await self._call("feedback", params, FeedbackResult)
 
     async def prune(self, params: PruneParams) -> PruneResult:
         return await self._call("prune", params, PruneResult, repeatable=params.dry_run)

@@ -17,6 +17,7 @@ MODULES = {
     "agentcore.cli.index": ("index",),
     "agentcore.cli.model": ("model",),
     "agentcore.cli.data": ("store", "retrieve", "context", "list", "prune"),
+    "agentcore.cli.past": ("history", "revert", "feedback"),
     "agentcore.cli.alias": ("alias",),
     "agentcore.cli.transfer": ("import", "export"),
 }

@@ -19,6 +19,14 @@ from agentcore.memory.alias_params import (
     SetAliasParams,
     SetAliasResult,
 )
+from agentcore.memory.history_params import (
+    FeedbackParams,
+    FeedbackResult,
+    HistoryParams,
+    HistoryResult,
+    RevertParams,
+    RevertResult,
+)
 from agentcore.memory.models import Interaction, MemorySummary, Strict
 from agentcore.memory.params import (
     CapabilitiesParams,
@@ -87,6 +95,15 @@ class MemoryApi(ABC):
 
     @abstractmethod
     async def update(self, params: UpdateParams) -> UpdateResult: ...
+
+    @abstractmethod
+    async def history(self, params: HistoryParams) -> HistoryResult: ...
+
+    @abstractmethod
+    async def revert(self, params: RevertParams) -> RevertResult: ...
+
+    @abstractmethod
+    async def feedback(self, params: FeedbackParams) -> FeedbackResult: ...
 
     @abstractmethod
     async def prune(self, params: PruneParams) -> PruneResult: ...
@@ -189,6 +206,30 @@ METHODS: tuple[Method[Any, Any], ...] = (
         UpdateResult,
         "memory:write",
         "Correct, extend or re-weigh a memory; the change is kept in its history.",
+    ),
+    Method(
+        "memory.history",
+        "history",
+        HistoryParams,
+        HistoryResult,
+        "memory:read",
+        "What was changed in a memory, when and by whom, the latest first.",
+    ),
+    Method(
+        "memory.revert",
+        "revert",
+        RevertParams,
+        RevertResult,
+        "memory:write",
+        "Bring a memory back to how it stood at an earlier version; nothing of its history goes.",
+    ),
+    Method(
+        "memory.feedback",
+        "feedback",
+        FeedbackParams,
+        FeedbackResult,
+        "memory:write",
+        "Say how a memory served: helpful, unhelpful or wrong moves its relevance score.",
     ),
     Method(
         "memory.prune",

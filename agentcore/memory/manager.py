@@ -15,7 +15,7 @@ from uuid import UUID
 
 from agentcore import __version__
 from agentcore.errors import InvalidParams, NotFound
-from agentcore.memory import changing, naming, recalling, removing
+from agentcore.memory import changing, naming, recalling, removing, reverting, updating
 from agentcore.memory.alias_params import (
     DeleteAliasParams,
     DeleteAliasResult,
@@ -25,6 +25,15 @@ from agentcore.memory.alias_params import (
     SetAliasResult,
 )
 from agentcore.memory.api import Caller, MemoryApi
+from agentcore.memory.changing import Changing
+from agentcore.memory.history_params import (
+    FeedbackParams,
+    FeedbackResult,
+    HistoryParams,
+    HistoryResult,
+    RevertParams,
+    RevertResult,
+)
 from agentcore.memory.models import MemoryType, Receipt
 from agentcore.memory.params import (
     MAX_BATCH_ITEMS,
@@ -80,6 +89,9 @@ FEATURES = (
     "reranker",
     "query_rewriting",
     "aliases",
+    "history",
+    "revert",
+    "feedback",
 )
 _PLACES: dict[str, Callable[[Any], Any]] = {
     "timestamp": datetime.fromisoformat,
@@ -127,16 +139,29 @@ class MemoryManager(MemoryApi):
         return await recalling.context(self._parts, self._caller, params)
 
     async def update(self, params: UpdateParams) -> UpdateResult:
+        return UpdateResult(**await self._changed(updating.Updating(self._parts, self._caller, params)))
+
+    async def history(self, params: HistoryParams) -> HistoryResult:
         steps = self._parts.steps()
-        updating = changing.Updating(self._parts, self._caller, params)
-        with steps("update"):
-            version = await updating.run()
-        return UpdateResult(
-            success=True,
-            memory_id=params.memory_id,
-            version=version,
-            receipt=_receipt(steps, updating.degraded),
-        )
+        with steps("fetch"):
+            standing, changes, cursor = await reverting.changes(self._parts, self._caller, params)
+        return HistoryResult(**standing, changes=changes, next_cursor=cursor, receipt=_receipt(steps))
+
+    async def revert(self, params: RevertParams) -> RevertResult:
+        return RevertResult(**await self._changed(reverting.Reverting(self._parts, self._caller, params)))
+
+    async def feedback(self, params: FeedbackParams) -> FeedbackResult:
+        judging = updating.Judging(self._parts, self._caller, params)
+        changed = await self._changed(judging)
+        return FeedbackResult(**changed, relevance_score=judging.relevance_score)
+
+    async def _changed(self, changing: Changing) -> dict[str, Any]:
+        """What every change of a memory answers with."""
+        steps = self._parts.steps()
+        with steps(changing.operation):
+            version = await changing.run()
+        receipt = _receipt(steps, changing.degraded)
+        return {"success": True, "memory_id": changing.memory_id, "version": version, "receipt": receipt}
 
     async def prune(self, params: PruneParams) -> PruneResult:
         steps = self._parts.steps()

@@ -226,6 +226,15 @@ class Updates(Strict):
         None, description="Change only this version; else a conflict."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _names_what_may_change(cls, given: Any) -> Any:
+        others = set(MemoryRecord.model_fields) - set(cls.model_fields)
+        fixed = sorted(others.intersection(given if isinstance(given, dict) else ()))
+        if fixed:
+            raise ValueError(f"{', '.join(fixed)} cannot be changed; {', '.join(cls.model_fields)} can")
+        return given
+
     @model_validator(mode="after")
     def _changes_something(self) -> Updates:
         if not self.model_fields_set - {"if_version"}:

@@ -83,7 +83,9 @@ FUNCTIONAL = (
                "integration/test_lifecycle.py::test_added_context_extends_and_plain_fields_change",
                "integration/test_lifecycle.py::test_links_are_added_and_removed_in_both_directions"),
     _specified("FR-4.2", "Changes are kept as a history.",
-               "integration/test_lifecycle.py::test_added_context_extends_and_plain_fields_change"),
+               "integration/test_history.py::"
+               "test_every_change_says_what_by_whom_and_which_version_it_made",
+               "integration/test_history.py::test_a_memory_goes_back_to_exactly_what_it_held"),
     _specified("FR-5.1", "Capacity limits are enforced for each layer, and configurable.",
                "unit/test_pruning.py::test_how_many_go",
                missing="capacities of other layers than the episodic one, and enforcing without a call"),

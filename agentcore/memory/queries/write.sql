@@ -73,11 +73,6 @@ SELECT memory_id FROM memories
 INSERT INTO lexical_deltas (agent_id, memory_count, term_count, term_keys, term_memories)
 VALUES (%(agent_id)s, %(memory_count)s, %(term_count)s, %(term_keys)s, %(term_memories)s);
 
--- name: append_history
--- One change of one memory.
-INSERT INTO memory_history (agent_id, memory_id, operation, token_id, trace_id, before, after)
-VALUES (%(agent_id)s, %(memory_id)s, %(operation)s, %(token_id)s, %(trace_id)s, %(before)s, %(after)s);
-
 -- name: lock_memory
 -- One memory, held until the transaction ends.
 SELECT * FROM memories
@@ -92,13 +87,13 @@ UPDATE memories
        embedding_model = %(embedding_model)s, entities = %(entities)s, entity_keys = %(entity_keys)s, facts = %(facts)s, keywords = %(keywords)s,
        tags = %(tags)s, metadata = %(metadata)s, relevance_score = %(relevance_score)s, pinned = %(pinned)s,
        expires_at = CASE WHEN %(never_expires)s::boolean THEN NULL
-                         WHEN %(ttl_seconds)s::bigint IS NULL THEN expires_at
+                         WHEN %(ttl_seconds)s::bigint IS NULL THEN coalesce(%(expires_at)s::timestamptz, expires_at)
                          ELSE now() + make_interval(secs => %(ttl_seconds)s::bigint) END,
        event_from = %(event_from)s, event_to = %(event_to)s,
        content_hash = %(content_hash)s, term_keys = %(term_keys)s, token_count = %(token_count)s,
        version = version + 1, updated_at = now()
  WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s
-RETURNING version;
+RETURNING version, expires_at;
 
 -- name: count_accesses
 -- Count accesses of memories that still exist, in id order so that two flushes never deadlock.
@@ -148,8 +143,18 @@ VALUES (%(agent_id)s, %(task_id)s, clock_timestamp())
     ON CONFLICT (agent_id, task_id) DO UPDATE SET completed_at = EXCLUDED.completed_at;
 
 -- name: expire_working_rows
--- Rows of the working layer end with their task.
-UPDATE memories SET expires_at = now(), updated_at = now(), version = version + 1
- WHERE agent_id = %(agent_id)s AND task_id = %(task_id)s AND memory_type = 'working' AND NOT pinned
-   AND (expires_at IS NULL OR expires_at > now())
-RETURNING memory_id;
+-- Rows of the working layer end with their task, which goes into their histories.
+WITH ending AS (
+    SELECT memory_id, expires_at FROM memories
+     WHERE agent_id = %(agent_id)s AND task_id = %(task_id)s AND memory_type = 'working' AND NOT pinned
+       AND (expires_at IS NULL OR expires_at > now())
+     ORDER BY memory_id FOR UPDATE),
+ended AS (
+    UPDATE memories m SET expires_at = now(), updated_at = now(), version = m.version + 1
+      FROM ending
+     WHERE m.agent_id = %(agent_id)s AND m.memory_id = ending.memory_id
+    RETURNING m.memory_id, m.version, ending.expires_at AS before, m.expires_at AS after)
+INSERT INTO memory_history (agent_id, memory_id, operation, version, token_id, trace_id, before, after)
+SELECT %(agent_id)s, memory_id, 'complete_task', version, %(token_id)s, %(trace_id)s,
+       jsonb_build_object('expires_at', before), jsonb_build_object('expires_at', after)
+  FROM ended;
