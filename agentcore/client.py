@@ -35,13 +35,15 @@ from agentcore.memory.alias_params import (
     SetAliasResult,
 )
 from agentcore.memory.api import METHODS, MemoryApi
-from agentcore.memory.history_params import (
+from agentcore.memory.change_params import (
     FeedbackParams,
     FeedbackResult,
     HistoryParams,
     HistoryResult,
     RevertParams,
     RevertResult,
+    UpdateParams,
+    UpdateResult,
 )
 from agentcore.memory.models import Strict
 from agentcore.memory.params import (
@@ -69,8 +71,6 @@ from agentcore.memory.params import (
     StoreBatchResult,
     StoreParams,
     StoreResult,
-    UpdateParams,
-    UpdateResult,
 )
 
 ENDPOINT = "/api/v1/jsonrpc"

@@ -19,13 +19,15 @@ from agentcore.memory.alias_params import (
     SetAliasParams,
     SetAliasResult,
 )
-from agentcore.memory.history_params import (
+from agentcore.memory.change_params import (
     FeedbackParams,
     FeedbackResult,
     HistoryParams,
     HistoryResult,
     RevertParams,
     RevertResult,
+    UpdateParams,
+    UpdateResult,
 )
 from agentcore.memory.models import Interaction, MemorySummary, Strict
 from agentcore.memory.params import (
@@ -53,8 +55,6 @@ from agentcore.memory.params import (
     StoreBatchResult,
     StoreParams,
     StoreResult,
-    UpdateParams,
-    UpdateResult,
 )
 
 Scope = Literal["memory:read", "memory:write", "memory:admin"]

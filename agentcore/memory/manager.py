@@ -25,15 +25,17 @@ from agentcore.memory.alias_params import (
     SetAliasResult,
 )
 from agentcore.memory.api import Caller, MemoryApi
-from agentcore.memory.changing import Changing
-from agentcore.memory.history_params import (
+from agentcore.memory.change_params import (
     FeedbackParams,
     FeedbackResult,
     HistoryParams,
     HistoryResult,
     RevertParams,
     RevertResult,
+    UpdateParams,
+    UpdateResult,
 )
+from agentcore.memory.changing import Changing
 from agentcore.memory.models import MemoryType, Receipt
 from agentcore.memory.params import (
     MAX_BATCH_ITEMS,
@@ -66,8 +68,6 @@ from agentcore.memory.params import (
     StoreBatchResult,
     StoreParams,
     StoreResult,
-    UpdateParams,
-    UpdateResult,
 )
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import STRATEGIES

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.memory.api import Caller
+from agentcore.memory.change_params import HistoryEntry, HistoryParams, RevertParams
 from agentcore.memory.changing import TRACKED, Changing, Wanted
-from agentcore.memory.history_params import HistoryEntry, HistoryParams, RevertParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.storage import Row
 

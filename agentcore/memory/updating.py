@@ -6,10 +6,9 @@ from typing import Any
 
 from agentcore.errors import InvalidParams
 from agentcore.memory.api import Caller
+from agentcore.memory.change_params import FeedbackParams, UpdateParams, Updates
 from agentcore.memory.changing import Changing, Wanted
-from agentcore.memory.history_params import FeedbackParams
 from agentcore.memory.intake import check_length
-from agentcore.memory.params import UpdateParams, Updates
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.scoring import after_feedback
 from agentcore.memory.storage import Row

@@ -22,6 +22,7 @@ from agentcore.errors import (
     NotFound,
 )
 from agentcore.memory.api import METHODS, MemoryApi
+from agentcore.memory.change_params import UpdateParams, Updates
 from agentcore.memory.models import Interaction, MemoryType
 from agentcore.memory.params import (
     CapabilitiesParams,
@@ -36,8 +37,6 @@ from agentcore.memory.params import (
     StatsParams,
     StoreBatchParams,
     StoreParams,
-    UpdateParams,
-    Updates,
 )
 from agentcore.runtime import Runtime
 from agentcore.server import create_app

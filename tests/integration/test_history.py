@@ -11,9 +11,15 @@ import pytest
 
 from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.maintenance.folding import fold_deltas
-from agentcore.memory.history_params import FeedbackParams, HistoryParams, HistoryResult, RevertParams
+from agentcore.memory.change_params import (
+    FeedbackParams,
+    HistoryParams,
+    HistoryResult,
+    RevertParams,
+    UpdateParams,
+)
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import CompleteTaskParams, DeleteParams, UpdateParams
+from agentcore.memory.params import CompleteTaskParams, DeleteParams
 from tests.fixtures.memory import Agent
 
 LIFE = {"version", "updated_at"}

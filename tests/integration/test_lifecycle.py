@@ -20,6 +20,7 @@ from agentcore.maintenance.folding import fold_deltas
 from agentcore.memory import removing
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import DirectoryArchive, object_key
+from agentcore.memory.change_params import UpdateParams
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params import (
@@ -31,7 +32,6 @@ from agentcore.memory.params import (
     PruneParams,
     RetrieveParams,
     StatsParams,
-    UpdateParams,
 )
 from tests.fixtures.memory import Agent, fill
 from tests.fixtures.picky_embedder import picky_memory

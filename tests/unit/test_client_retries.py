@@ -26,6 +26,7 @@ from agentcore.errors import (
     TooLarge,
 )
 from agentcore.memory.api import METHODS, Method
+from agentcore.memory.change_params import UpdateParams, Updates
 from agentcore.memory.params import (
     CountParams,
     DeleteParams,
@@ -34,8 +35,6 @@ from agentcore.memory.params import (
     RetrieveParams,
     StoreBatchParams,
     StoreParams,
-    UpdateParams,
-    Updates,
 )
 
 TOKEN = "t.o.ken"
