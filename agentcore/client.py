@@ -45,6 +45,12 @@ from agentcore.memory.change_params import (
     UpdateParams,
     UpdateResult,
 )
+from agentcore.memory.layer_params import (
+    ConfigureParams,
+    ConfigureResult,
+    SettingsParams,
+    SettingsResult,
+)
 from agentcore.memory.models import Strict
 from agentcore.memory.params import (
     CapabilitiesParams,
@@ -214,6 +220,12 @@ class MemoryClient(MemoryApi):
 
     async def complete_task(self, params: CompleteTaskParams) -> CompleteTaskResult:
         return await self._call("complete_task", params, CompleteTaskResult)
+
+    async def settings(self, params: SettingsParams) -> SettingsResult:
+        return await self._call("settings", params, SettingsResult)
+
+    async def configure(self, params: ConfigureParams) -> ConfigureResult:
+        return await self._call("configure", params, ConfigureResult, repeatable=True)
 
     async def set_alias(self, params: SetAliasParams) -> SetAliasResult:
         return await self._call("set_alias", params, SetAliasResult, repeatable=True)

@@ -29,6 +29,12 @@ from agentcore.memory.change_params import (
     UpdateParams,
     UpdateResult,
 )
+from agentcore.memory.layer_params import (
+    ConfigureParams,
+    ConfigureResult,
+    SettingsParams,
+    SettingsResult,
+)
 from agentcore.memory.models import Interaction, MemorySummary, Strict
 from agentcore.memory.params import (
     CapabilitiesParams,
@@ -128,6 +134,12 @@ class MemoryApi(ABC):
 
     @abstractmethod
     async def complete_task(self, params: CompleteTaskParams) -> CompleteTaskResult: ...
+
+    @abstractmethod
+    async def settings(self, params: SettingsParams) -> SettingsResult: ...
+
+    @abstractmethod
+    async def configure(self, params: ConfigureParams) -> ConfigureResult: ...
 
     @abstractmethod
     async def set_alias(self, params: SetAliasParams) -> SetAliasResult: ...
@@ -280,6 +292,22 @@ METHODS: tuple[Method[Any, Any], ...] = (
         CompleteTaskResult,
         "memory:write",
         "End a task: its working memory is cleared, its lasting memories stay.",
+    ),
+    Method(
+        "memory.settings",
+        "settings",
+        SettingsParams,
+        SettingsResult,
+        "memory:read",
+        "How the agent's layers forget: time to live, capacity, extension by use.",
+    ),
+    Method(
+        "memory.configure",
+        "configure",
+        ConfigureParams,
+        ConfigureResult,
+        "memory:admin",
+        "Give an agent's layers rules of their own: time to live, capacity, extension by use.",
     ),
     Method(
         "memory.set_alias",

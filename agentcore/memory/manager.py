@@ -15,7 +15,7 @@ from uuid import UUID
 
 from agentcore import __version__
 from agentcore.errors import InvalidParams, NotFound
-from agentcore.memory import changing, naming, recalling, removing, reverting, updating
+from agentcore.memory import changing, configuring, naming, recalling, removing, reverting, updating
 from agentcore.memory.alias_params import (
     DeleteAliasParams,
     DeleteAliasResult,
@@ -36,6 +36,13 @@ from agentcore.memory.change_params import (
     UpdateResult,
 )
 from agentcore.memory.changing import Changing
+from agentcore.memory.layer_params import (
+    ConfigureParams,
+    ConfigureResult,
+    SettingsParams,
+    SettingsResult,
+    rules_of,
+)
 from agentcore.memory.models import MemoryType, Receipt
 from agentcore.memory.params import (
     MAX_BATCH_ITEMS,
@@ -224,10 +231,10 @@ class MemoryManager(MemoryApi):
                 row["memory_type"]: row for row in await self._parts.storage.layers(self._caller.agent_id)
             }
             totals = await self._parts.storage.totals(self._caller.agent_id)
+            own = await self._parts.storage.own_rules(self._caller.agent_id)
+        rules = rules_of(self._parts.policy.layers, own)
         layers = {
-            layer: LayerStats(
-                **_layer(rows.get(layer.value), self._parts.policy.capacities.get(layer.value, 0))
-            )
+            layer: LayerStats(**_layer(rows.get(layer.value), rules[layer].capacity or 0))
             for layer in MemoryType
         }
         return StatsResult(
@@ -263,6 +270,18 @@ class MemoryManager(MemoryApi):
         with steps("complete"):
             cleared = await changing.complete_task(self._parts, self._caller, params.task_id)
         return CompleteTaskResult(success=True, cleared_count=cleared, receipt=_receipt(steps))
+
+    async def settings(self, params: SettingsParams) -> SettingsResult:
+        steps = self._parts.steps()
+        with steps("fetch"):
+            rules = await configuring.rules(self._parts, self._caller)
+        return SettingsResult(**rules, receipt=_receipt(steps))
+
+    async def configure(self, params: ConfigureParams) -> ConfigureResult:
+        steps = self._parts.steps()
+        with steps("configure"):
+            rules = await configuring.configure(self._parts, self._caller, params)
+        return ConfigureResult(success=True, **rules, receipt=_receipt(steps))
 
     async def set_alias(self, params: SetAliasParams) -> SetAliasResult:
         steps = self._parts.steps()

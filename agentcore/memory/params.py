@@ -87,7 +87,9 @@ class StoreParams(Strict):
     task_id: Identifier | None = None
     speaker: Identifier | None = None
     timestamp: Moment | None = Field(None, description="When it happened; now if absent.")
-    ttl_seconds: TtlSeconds | None = Field(None, description="Seconds until it expires.")
+    ttl_seconds: TtlSeconds | None = Field(
+        None, description="Seconds until it expires; null: never. Absent: as its layer has it."
+    )
     pinned: Flag = Field(False, description="Never pruned, never expired.")
     external_id: Identifier | None = Field(None, description="The caller's own id, given back as it is.")
     idempotency_key: Identifier | None = Field(

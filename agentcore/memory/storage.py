@@ -20,8 +20,10 @@ from psycopg.types.json import Jsonb
 from agentcore.database import Connection, Database, query, shaped_query
 from agentcore.memory.alias_rows import AliasRows
 from agentcore.memory.history_rows import HistoryRows
+from agentcore.memory.layer_params import OwnRules
 from agentcore.memory.link_rows import LinkRows
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
+from agentcore.memory.rule_rows import RuleRows
 
 Row = Mapping[str, Any]
 _RECORD_FIELDS = set(MemoryRecord.model_fields)
@@ -70,6 +72,7 @@ class MemoryTransaction:
         self.aliases = AliasRows(connection, agent_id)
         self.history = HistoryRows(connection, agent_id)
         self.links = LinkRows(connection, agent_id)
+        self.rules = RuleRows(connection, agent_id)
 
     async def _rows(self, name: str, **values: Any) -> list[Row]:
         cursor = await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})
@@ -223,14 +226,25 @@ class MemoryTransaction:
         await self._run("complete_task", task_id=task_id)
         await self._run("expire_working_rows", task_id=task_id, token_id=token_id, trace_id=trace_id)
 
-    async def count_accesses(self, counts: Mapping[UUID, int], moments: Mapping[UUID, datetime]) -> None:
-        """Add accesses, in id order so that two flushes never deadlock."""
+    async def count_accesses(
+        self,
+        counts: Mapping[UUID, int],
+        moments: Mapping[UUID, datetime],
+        extend_after_uses: Mapping[str, int],
+    ) -> None:
+        """Add accesses and extend what they keep alive, in id order so that two flushes never deadlock."""
         ids = sorted(counts)
         await self._run(
             "count_accesses",
             memory_ids=ids,
             counts=[counts[each] for each in ids],
             moments=[moments[each] for each in ids],
+        )
+        await self._run(
+            "extend_used",
+            memory_ids=ids,
+            moments=[moments[each] for each in ids],
+            extend_after_uses=Jsonb(extend_after_uses),
         )
 
 
@@ -311,6 +325,11 @@ class MemoryStorage:
         return await self._read(
             agent_id, "list_history", memory_id=memory_id, before_number=before_number, limit=limit
         )
+
+    async def own_rules(self, agent_id: str) -> OwnRules:
+        """How the agent's layers forget, where it has rules of its own."""
+        rows = await self._read(agent_id, "agent_rules", primary=True)
+        return cast(OwnRules, rows[0]["layers"]) if rows else {}
 
     async def layers(self, agent_id: str) -> list[Row]:
         """Each layer's statistics."""

@@ -24,7 +24,7 @@ from agentcore.database import Connection, Database, Statement
 from agentcore.database import Row as DatabaseRow
 from agentcore.errors import AgentCoreError
 from agentcore.memory import params as ask
-from agentcore.memory.api import METHODS, Caller, MemoryApi, Method
+from agentcore.memory.api import METHODS, SCOPES, Caller, MemoryApi, Method
 from agentcore.memory.inventory import ARCHIVE, TABLES, RedisKeys
 from agentcore.memory.inventory import INVENTORY as PLACES
 from agentcore.memory.manager import MemoryManager
@@ -105,7 +105,7 @@ async def over_http(runtime: Runtime) -> AsyncIterator[Way]:
     assert secret is not None
 
     def way(agent: Agent) -> MemoryApi:
-        token = mint_token(secret.get_secret_value(), agent.agent_id, ["memory:read", "memory:write"], 600)
+        token = mint_token(secret.get_secret_value(), agent.agent_id, [*SCOPES], 600)
         return MemoryClient("http://service", token, transport=transport, max_attempts=1)
 
     yield way
