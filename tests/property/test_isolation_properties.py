@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 
 from agentcore.errors import AgentCoreError, Conflict, InvalidParams, NotFound
 from agentcore.memory import alias_params as naming
+from agentcore.memory import change_params as past
+from agentcore.memory import layer_params as rules
 from agentcore.memory import params as ask
 from agentcore.memory.api import METHODS, Caller, MemoryApi
 from agentcore.memory.models import MemoryType
@@ -55,6 +57,7 @@ class Known:
     tags: tuple[str, ...]
     place: int
     hidden: bool = False
+    past: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
 
     def matches(self, filters: Mapping[str, Any]) -> bool:
         given = {"task_id": self.task_id, "session_id": self.session_id}
@@ -73,6 +76,7 @@ class Model:
     keys: dict[str, tuple[Any, UUID]] = field(default_factory=dict)
     completed: dict[str, int] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
+    capacities: dict[MemoryType, int] = field(default_factory=dict)
     archived: int = 0
     places: Iterator[int] = field(default_factory=count)
 
@@ -187,11 +191,53 @@ async def update(turn: Turn, place: int, change: dict[str, Any], target: int | N
             errors = [InvalidParams]
         elif not errors and target_id not in model.rows:
             errors = [NotFound]
-    params = ask.UpdateParams.model_validate({"memory_id": memory_id, "updates": updates})
+    params = past.UpdateParams.model_validate({"memory_id": memory_id, "updates": updates})
     if await turn.ask(turn.memory.update, params, *errors) is not None:
         known = model.rows[memory_id]
+        known.past.append((known.content, known.tags))
         known.content = updates.get("content", known.content)
         known.tags = tuple(updates.get("tags", known.tags))
+
+
+async def history(turn: Turn, place: int) -> None:
+    memory_id = turn.stage.id_at(place)
+    known = turn.model.visible().get(memory_id)
+    params = past.HistoryParams(memory_id=memory_id)
+    result = await turn.ask(turn.memory.history, params, *([] if known is not None else [NotFound]))
+    if known is not None:
+        assert (result.version, len(result.changes)) == (len(known.past) + 1, len(known.past))
+
+
+async def revert(turn: Turn, place: int, version: int) -> None:
+    memory_id = turn.stage.id_at(place)
+    known = turn.model.visible().get(memory_id)
+    errors: list[type[AgentCoreError]] = [NotFound] if known is None else []
+    if known is not None and version > len(known.past):
+        errors = [InvalidParams]
+    params = past.RevertParams(memory_id=memory_id, version=version)
+    if await turn.ask(turn.memory.revert, params, *errors) is not None and known is not None:
+        known.past.append((known.content, known.tags))
+        known.content, known.tags = known.past[version - 1]
+
+
+async def feedback(turn: Turn, place: int, verdict: past.Verdict) -> None:
+    memory_id = turn.stage.id_at(place)
+    known = turn.model.visible().get(memory_id)
+    params = past.FeedbackParams(memory_id=memory_id, verdict=verdict, note=turn.model.said("{word}"))
+    await turn.ask(turn.memory.feedback, params, *([] if known is not None else [NotFound]))
+    if known is not None:
+        known.past.append((known.content, known.tags))
+
+
+async def show_settings(turn: Turn) -> None:
+    result = await turn.ask(turn.memory.settings, rules.SettingsParams())
+    assert {layer: each.capacity for layer, each in result.own.items()} == turn.model.capacities
+
+
+async def configure(turn: Turn, layer: MemoryType, capacity: int) -> None:
+    changes = {layer: rules.LayerRules(capacity=capacity)}
+    await turn.ask(turn.memory.configure, rules.ConfigureParams(layers=changes))
+    turn.model.capacities[layer] = capacity
 
 
 async def get(turn: Turn, place: int) -> None:
@@ -314,6 +360,11 @@ OPERATIONS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[st.SearchStrat
     "memory.retrieve": (retrieve, (texts, filters)),
     "memory.get_context": (get_context, (texts, st.none() | tasks)),
     "memory.update": (update, (places, changes, st.none() | places)),
+    "memory.history": (history, (places,)),
+    "memory.revert": (revert, (places, st.integers(1, 4))),
+    "memory.feedback": (feedback, (places, st.sampled_from(["helpful", "unhelpful", "wrong"]))),
+    "memory.settings": (show_settings, ()),
+    "memory.configure": (configure, (st.sampled_from(LAYERS), st.integers(0, 3))),
     "memory.prune": (prune, (
         st.sampled_from(LAYERS), st.sampled_from(["least_relevant", "oldest_first", "frequency_based"]),
         st.integers(1, 3), st.booleans())),
