@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
-from itertools import count
-from types import MappingProxyType
 from typing import Any
-from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
@@ -27,6 +23,7 @@ from agentcore.memory import params as ask
 from agentcore.memory.api import METHODS, Caller, MemoryApi
 from agentcore.memory.models import MemoryType
 from agentcore.runtime import Runtime, open_runtime
+from tests.fixtures.isolation_model import Model, Stage, Turn
 from tests.fixtures.memory import settings_for
 from tests.fixtures.services import Services
 
@@ -43,122 +40,7 @@ TEXTS = (
 LAYERS = (MemoryType.EPISODIC, MemoryType.SEMANTIC, MemoryType.WORKING)
 
 
-# --- the model ---------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Known:
-    """A memory as its agent knows it. `hidden`: expired, its row not yet swept."""
-
-    content: str
-    layer: MemoryType
-    task_id: str | None
-    session_id: str | None
-    tags: tuple[str, ...]
-    place: int
-    hidden: bool = False
-    past: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
-
-    def matches(self, filters: Mapping[str, Any]) -> bool:
-        given = {"task_id": self.task_id, "session_id": self.session_id}
-        return (not self.hidden
-                and all(given[name] == value for name, value in filters.items() if name in given)
-                and ("tags" not in filters or bool(set(filters["tags"]) & set(self.tags)))
-                and ("memory_types" not in filters or self.layer in filters["memory_types"]))
-
-
-@dataclass
-class Model:
-    """What one agent should see."""
-
-    word: str
-    rows: dict[UUID, Known] = field(default_factory=dict)
-    keys: dict[str, tuple[Any, UUID]] = field(default_factory=dict)
-    completed: dict[str, int] = field(default_factory=dict)
-    aliases: dict[str, str] = field(default_factory=dict)
-    capacities: dict[MemoryType, int] = field(default_factory=dict)
-    archived: int = 0
-    places: Iterator[int] = field(default_factory=count)
-
-    def visible(self, filters: Mapping[str, Any] = MappingProxyType({})) -> dict[UUID, Known]:
-        return {memory_id: known for memory_id, known in self.rows.items() if known.matches(filters)}
-
-    def said(self, text: str) -> str:
-        return text.format(word=self.word)
-
-    def store(self, item: Mapping[str, Any], result: ask.StoreResult) -> None:
-        """Check a store's answer, and learn the memory it made."""
-        key, known = item.get("idempotency_key"), self._known(item)
-        wanted = (known.content, known.layer, known.task_id, known.session_id, known.tags)
-        if key in self.keys:
-            digest, memory_id = self.keys[key]
-            expected = ("existing", memory_id) if digest == wanted else ("rejected", None)
-            assert (result.status, result.memory_id) == expected
-            return
-        twins = {memory_id for memory_id, other in self.visible().items()
-                 if (other.content, other.layer, other.session_id, other.task_id) == (
-                     known.content, known.layer, known.session_id, known.task_id)
-                 and known.tags in ((), other.tags)}
-        assert result.memory_id is not None
-        if twins:
-            assert result.status == "reinforced"
-            assert result.memory_id in twins
-        else:
-            assert result.status == "stored"
-            assert result.memory_id not in self.rows
-            self.rows[result.memory_id] = known
-        if key is not None:
-            self.keys[key] = wanted, result.memory_id
-
-    def is_conflict(self, item: Mapping[str, Any]) -> bool:
-        """Whether the item's key was used for another request."""
-        known = self._known(item)
-        wanted = (known.content, known.layer, known.task_id, known.session_id, known.tags)
-        return self.keys.get(item.get("idempotency_key", ""), (wanted,))[0] != wanted
-
-    def _known(self, item: Mapping[str, Any]) -> Known:
-        return Known(self.said(item["content"]), item["memory_type"], item.get("task_id"),
-                     item.get("session_id"), tuple(item.get("tags", ())), next(self.places))
-
-
 # --- the operations: what is called, and what must come of it ----------------------------------------------
-
-
-@dataclass
-class Stage:
-    """The agents with their models, and every memory id that anybody was ever given."""
-
-    memories: list[MemoryApi]
-    models: list[Model]
-    ids: list[UUID] = field(default_factory=lambda: [uuid.uuid4()])
-
-    def id_at(self, place: int) -> UUID:
-        """One of all ids: the own, the others', such as are gone, and one that never was."""
-        return self.ids[place % len(self.ids)]
-
-
-class Turn:
-    """One agent's call: `answer` is its result, `failure` its error."""
-
-    def __init__(self, stage: Stage, who: int) -> None:
-        self.stage = stage
-        self.memory = stage.memories[who]
-        self.model = stage.models[who]
-        self._others = [model.word for model in stage.models if model is not self.model]
-
-    async def ask(
-        self, method: Callable[[Any], Awaitable[Any]], params: Any, *errors: type[AgentCoreError]
-    ) -> Any:
-        """The result; None where one of the `errors` was raised, of which at least one must be then."""
-        try:
-            result = await method(params)
-        except AgentCoreError as failure:
-            assert type(failure) in errors, failure
-            return None
-        assert not errors, result
-        told = result.model_dump_json()
-        assert not [word for word in self._others if word in told]
-        return result
 
 
 async def store(turn: Turn, item: dict[str, Any]) -> None:
