@@ -59,9 +59,11 @@ def _newest(
     stands_for: StandsFor,
 ) -> list[Candidate]:
     """The one to stay of each key; `stands_for` is told."""
+    keys = [key(each) for each in candidates]
+    if len(set(keys)) == len(keys):
+        return list(candidates)
     staying: dict[Hashable, Candidate] = {}
-    for each in candidates:
-        alike = key(each)
+    for alike, each in zip(keys, candidates, strict=True):
         other = staying.setdefault(alike, each)
         if other is each:
             continue

@@ -49,9 +49,11 @@ _SIGN = re.compile(
     r"|(?<=\bno),|(?<=\bnot),|(?<=\byes),)",
     re.IGNORECASE,
 )
+_BLANKS = re.compile(r"[^\S\n]+")
+# Blanks stand alone by then, so that nothing looks through a run of them again and again.
 _PIECES = re.compile(
-    r"(?<=[.!?;:])\s+|\s*\n\s*(?:[*\u2022-]\s+)*"
-    r"|(?<=[^\s\d])\s+[-\u2013\u2014]+\s+|\s+[-\u2013\u2014]+\s+(?=[^\s\d])|(?<!\d)\u2014|\u2014(?!\d)"
+    r"\n[\s*\u2022]*(?:- )?|(?<=[.!?;:]) |(?<=[^\s\d]) [-\u2013\u2014]+ | [-\u2013\u2014]+ (?=[^\s\d])"
+    r"|(?<!\d)\u2014|\u2014(?!\d)"
 )
 
 _OPENING = re.compile(
@@ -60,7 +62,7 @@ _OPENING = re.compile(
     r"(?: (?:there|all|team|everyone|everybody))?\s*[,:!.]+\s*)+",
     re.IGNORECASE,
 )
-_CLOSING = re.compile(r"(?:[\s,]+please|,\s*(?:many )?(?:thanks|thank you|thx))[\s.!]*$", re.IGNORECASE)
+_CLOSING = re.compile(r"(?: |, ?)(?:please|(?<=, )(?:many )?(?:thanks|thank you|thx))[ .!]*$", re.IGNORECASE)
 
 _AROUND = " \"'*\u2022"
 
@@ -121,7 +123,7 @@ def gist(text: str) -> tuple[str, ...]:
     plain = text.strip().translate(_QUOTES)
     if len(plain) > MOST_CHARS or _FORMAL.search(plain):
         return (normal_form(plain),)
-    plain = _GROUPED.sub(lambda match: match.group().replace(",", ""), plain)
+    plain = _GROUPED.sub(lambda match: match.group().replace(",", ""), _BLANKS.sub(" ", plain))
     pieces = [said for piece in _PIECES.split(plain) if (said := _said(piece))]
     found = [word for said in pieces for word in (*said, _END)]
     return tuple(found[:-1]) or (normal_form(plain),)
