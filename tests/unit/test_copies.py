@@ -23,7 +23,11 @@ def memory(number: int, text: str, gist: str | None, *, days_ago: int = 0, speak
     return Candidate(UUID(int=number), at, 0.5, 0.5, 0.0, 0.0, speaker, 0, None, said, gist=known)
 
 
-def left(memories: list[Candidate], windows: list[Span] | None = None) -> tuple[dict[int, list[int]], dict[str, int]]:
+Left = tuple[dict[int, list[int]], dict[str, int]]
+SAID = st.tuples(st.sampled_from("abc"), st.sampled_from(["g", "h", None]), st.integers(0, 3))
+
+
+def left(memories: list[Candidate], windows: list[Span] | None = None) -> Left:
     """Who stays, for whom each stands, and what the receipt is told."""
     dropped: Counter[str] = Counter()
     found = distinct(memories, windows or [], dropped)
@@ -42,8 +46,9 @@ def test_it_stands_for_those_with_its_text_and_for_those_of_theirs() -> None:
 
 
 def test_equal_texts_are_the_same_where_no_gist_is_known_and_others_are_not() -> None:
-    memories = [memory(1, "a", None, days_ago=1), memory(2, "a", "g"), memory(3, "b", None), memory(4, "c", None)]
-    assert left(memories) == ({2: [1], 3: [], 4: []}, {SAME_TEXT: 1})
+    equal = [memory(1, "a", None, days_ago=1), memory(2, "a", "g")]
+    unlike = [memory(3, "b", None), memory(4, "c", None)]
+    assert left([*equal, *unlike]) == ({2: [1], 3: [], 4: []}, {SAME_TEXT: 1})
 
 
 def test_the_same_said_by_another_is_another_memory() -> None:
@@ -57,7 +62,7 @@ def test_what_was_said_when_the_query_asks_for_stays_rather_than_the_newest(text
     assert list(left(memories, [week])[0].items()) == [(2, [3, 1])]
 
 
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["g", "h", None]), st.integers(0, 3)), max_size=20))
+@given(st.lists(SAID, max_size=20))
 def test_nothing_is_lost_and_the_order_given_changes_nothing(said: list[tuple[str, str | None, int]]) -> None:
     memories = [memory(at, text, gist, days_ago=age) for at, (text, gist, age) in enumerate(said)]
     kept, dropped = left(memories)
