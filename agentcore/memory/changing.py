@@ -33,6 +33,7 @@ _KEPT = (
     "relevance_score",
     "pinned",
     "content_hash",
+    "gist_hash",
     "term_keys",
     "token_count",
 )

@@ -160,6 +160,7 @@ class RetrieveParams(Filters):
     query_vector: Vector | None = Field(
         None, description="A vector of the caller's, instead of the embedder's."
     )
+    distinct: Flag = Field(True, description="Of memories that say nearly the same, the newest alone.")
     explain: Flag = Field(False, description="Say where each score came from.")
 
 
@@ -190,6 +191,7 @@ class ContextParams(Filters):
     history: Annotated[list[Turn], Field(max_length=64)] = Field(default_factory=list)
     as_of: Moment | None = None
     query_vector: Vector | None = None
+    distinct: Flag = Field(True, description="As for memory.retrieve; working memory stays as it is.")
     explain: Flag = Field(False, description="Give back what was found with its score terms, too.")
 
 

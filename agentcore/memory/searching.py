@@ -110,6 +110,7 @@ class Search:
             seeks_time=wants(self._params.query) == "time",
             min_score=self._params.min_score,
             with_vectors=found.mode != "words",
+            distinct=self._params.distinct,
         )
 
     async def _vectors(self, text: str) -> NDArray[np.float32] | None:
@@ -187,6 +188,7 @@ class Search:
                     "score": each.score,
                     "similarity": each.similarity,
                     "terms": dict(each.terms) if explain else None,
+                    "stands_for": list(each.stands_for),
                 }
             )
             for each in ranked

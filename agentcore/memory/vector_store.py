@@ -328,6 +328,7 @@ def _candidate(row: Row, request: SearchRequest) -> Candidate:
         asks=row["asks"],
         is_exchange=row["is_exchange"],
         term_keys=row["term_keys"],
+        gist=None if row["gist_hash"] is None else bytes(row["gist_hash"]),
         event=None if row["event_from"] is None else (row["event_from"], row["event_to"]),
     )
 

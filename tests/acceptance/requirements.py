@@ -378,6 +378,10 @@ UNDERSTOOD = (
             "property/test_pure_properties.py::"
             "test_a_ranking_is_bounded_ordered_and_independent_of_the_order_of_arrival",
             "benchmarks/learn_weights", "benchmarks/retrieval_quality", "benchmarks/ranking_cost"),
+    _sought("3 near-duplicates",
+            "Near-duplicates are removed, the newest is kept and says so; the caller can have all.",
+            "integration/test_near_duplicates.py::test_the_newest_is_given_and_names_the_older_ones",
+            "integration/test_near_duplicates.py::test_who_wants_every_copy_gets_it"),
     _sought("3 silence",
             "Where nothing fits nothing is given, stricter in a context, and the receipt says so.",
             "unit/test_fitness.py::test_a_good_match_is_likely_to_answer_and_a_poor_one_is_not",

@@ -169,7 +169,7 @@ WITH nearest AS MATERIALIZED ({nearest}),
           GROUP BY l.source_id
      )
 SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevance_score,
-       m.term_keys, m.content_hash, m.speaker, m.user_id, m.namespace, m.session_id,
+       m.term_keys, m.content_hash, m.gist_hash, m.speaker, m.user_id, m.namespace, m.session_id,
        CASE WHEN m.embedding_model = %(model)s THEN 1 - {distance} END AS similarity,
        m.token_count < 400 AND position('?' IN right(m.content, 80)) > 0 AS asks,
        left(m.content, 6) = 'User: ' AS is_exchange,
