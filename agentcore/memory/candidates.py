@@ -70,14 +70,16 @@ class Question:
     """What is asked, as ranking sees it, and `now`, the time it is asked at.
 
     `words`, as `text.words` gives them, may name whose memories are meant. `windows` are the times that the
-    query speaks of; `seeks_time`: it asks when something was. `min_score` bounds the similarity alone: a
-    fused score is not a cosine. Without vectors the other terms share its weight.
+    query speaks of, `anchors` the memories that tell them; `seeks_time`: it asks when something was.
+    `min_score` bounds the similarity alone: a fused score is not a cosine. Without vectors the other terms
+    share its weight.
     """
 
     now: datetime
     scale: MatchScale
     words: Collection[str] = ()
     windows: Sequence[Span] = ()
+    anchors: Collection[UUID] = ()
     seeks_time: bool = False
     min_score: float | None = None
     with_vectors: bool = True

@@ -101,8 +101,8 @@ class VectorStore(Protocol):
     ) -> LexicalStatistics: ...
 
     async def search_words(
-        self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions
-    ) -> WordHits: ...
+        self, agent_id: str, searches: Sequence[Mapping[int, float]], conditions: Conditions
+    ) -> list[WordHits]: ...
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found: ...
 
@@ -150,12 +150,25 @@ class PgVectorStore:
         )
 
     async def search_words(
+        self, agent_id: str, searches: Sequence[Mapping[int, float]], conditions: Conditions
+    ) -> list[WordHits]:
+        """For each search, the weights of terms by their keys, what holds any of them, in one round trip.
+
+        Those memories and sessions first whose terms weigh most together.
+        """
+        statements: list[Statement] = [
+            (query("lexical_hits"), self._words(agent_id, weights, conditions))
+            for weights in searches
+            if weights
+        ]
+        found = iter(await self._database.fetch(agent_id, statements, binary=True) if statements else ())
+        return [_word_hits(next(found)) if weights else WordHits() for weights in searches]
+
+    def _words(
         self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions
-    ) -> WordHits:
-        """Memories and sessions that hold any of these terms, those first whose terms weigh most together."""
-        if not term_weights:
-            return WordHits()
-        values = {
+    ) -> dict[str, Any]:
+        """What fills the `lexical_hits` statement."""
+        return {
             "agent_id": agent_id,
             "filter": Jsonb(conditions),
             "term_keys": list(term_weights),
@@ -163,11 +176,6 @@ class PgVectorStore:
             "limit": self._limits.lexical_candidates,
             "session_limit": SESSIONS,
         }
-        [rows] = await self._database.fetch(agent_id, [(query("lexical_hits"), values)], binary=True)
-        return WordHits(
-            [row["memory_id"] for row in rows if row["memory_id"] is not None],
-            {row["session_id"]: row["weight"] for row in rows if row["memory_id"] is None},
-        )
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
         """Candidates of every arm, each with all that ranking must know of it."""
@@ -289,6 +297,13 @@ def index_settings(index: ServingIndex, *, filtered: bool) -> Statement:
         "ef_search": str(index.ef_search_for(filtered=filtered)),
         "sort": "on" if filtered else "off",
     }
+
+
+def _word_hits(rows: Sequence[Row]) -> WordHits:
+    return WordHits(
+        [row["memory_id"] for row in rows if row["memory_id"] is not None],
+        {row["session_id"]: row["weight"] for row in rows if row["memory_id"] is None},
+    )
 
 
 def _near(rows: Sequence[Row]) -> int:
