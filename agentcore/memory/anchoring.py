@@ -3,7 +3,6 @@ times become windows."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,12 +12,12 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from agentcore.memory.candidates import Span
-from agentcore.memory.events import Telling, teller
+from agentcore.memory.candidates import Mention, Span
+from agentcore.memory.events import teller
 from agentcore.memory.moments import Anchor, told_times
 from agentcore.memory.notes import Notes
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.vector_store import Conditions, SearchRequest
+from agentcore.memory.vector_store import Conditions, Lookup
 from agentcore.memory.wording import Wording
 
 NO_MEMORY = "no memory surely speaks of it"
@@ -26,10 +25,10 @@ NO_MEMORY = "no memory surely speaks of it"
 
 @dataclass(frozen=True)
 class Sought:
-    """An anchor with what its event is looked up by: the one row of its vector, or none, and its words."""
+    """An anchor with what its event is looked up by: its vector, where there is one, and its words."""
 
     anchor: Anchor
-    vectors: NDArray[np.float32] | None
+    vector: NDArray[np.float32] | None
     wording: Wording
 
 
@@ -51,39 +50,31 @@ async def anchored(
     now: datetime,
     notes: Notes,
 ) -> list[Anchored]:
-    """What each anchor tells; all are looked up at once, and `notes` say what came of it.
+    """What each anchor tells, in one round trip for all; `notes` say what came of it.
 
     `names` are the query's words.
     """
     if not sought:
         return []
+    events = [Lookup(each.wording.hits.memory_ids, each.vector) for each in sought]
     with notes.steps("anchor"):
-        tellings = await asyncio.gather(
-            *(_telling(parts, agent_id, each, conditions, names) for each in sought)
-        )
-    found = [_anchored(each.anchor, told, now) for each, told in zip(sought, tellings, strict=True)]
+        mentions = await parts.vectors.mentions(agent_id, events, parts.vector_model, conditions)
+    found = [_anchored(each, held, names, now) for each, held in zip(sought, mentions, strict=True)]
     notes.searched["anchors"] = [_told(each) for each in found]
     return found
 
 
-def _anchored(anchor: Anchor, telling: Telling | None, now: datetime) -> Anchored:
-    if telling is None:
-        return Anchored(anchor, None, ())
-    memory = telling.memory
-    return Anchored(anchor, memory.memory_id, told_times(anchor, memory.event, memory.timestamp, now))
-
-
-async def _telling(
-    parts: MemoryParts, agent_id: str, sought: Sought, conditions: Conditions, names: Collection[str]
-) -> Telling | None:
-    """The memory that surely speaks of the event, if one does."""
-    bm25, hits = sought.wording.bm25, sought.wording.hits
+def _anchored(
+    sought: Sought, mentions: Sequence[Mention], names: Collection[str], now: datetime
+) -> Anchored:
+    bm25 = sought.wording.bm25
     whole = bm25.weigh(sought.wording.keys)
-    if not hits.memory_ids:
-        return None
-    request = SearchRequest(conditions, sought.vectors, parts.vector_model, bm25, hits)
-    found = await parts.vectors.search(agent_id, request)
-    return teller(found.candidates, lambda each: bm25.weigh(set(each.term_keys)) / whole, names)
+    telling = teller(mentions, lambda each: bm25.weigh(set(each.term_keys)) / whole, names)
+    if telling is None:
+        return Anchored(sought.anchor, None, ())
+    memory = telling.memory
+    times = told_times(sought.anchor, memory.event, memory.timestamp, now)
+    return Anchored(sought.anchor, memory.memory_id, times)
 
 
 def _told(anchored: Anchored) -> Mapping[str, Any]:

@@ -45,6 +45,18 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class Mention:
+    """A memory that holds words of an event, as far as it may tell when that was; fields as a candidate's."""
+
+    memory_id: UUID
+    timestamp: datetime
+    similarity: float | None
+    speaker: str | None
+    event: Span | None
+    term_keys: Sequence[int]
+
+
+@dataclass(frozen=True)
 class Tie:
     """A link between two memories; it counts in both directions."""
 

@@ -189,7 +189,7 @@ class Search:
     ) -> list[Anchored]:
         """The times that the query's events tell."""
         sought = [
-            Sought(anchor, None if events is None else events[place : place + 1], wording.parts[place])
+            Sought(anchor, None if events is None else events[place], wording.parts[place])
             for place, anchor in enumerate(anchors)
         ]
         return await anchored(

@@ -17,7 +17,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from agentcore.database import Database, Row, Statement, query, shaped_query
-from agentcore.memory.candidates import Candidate, Span, Tie
+from agentcore.memory.candidates import Candidate, Mention, Span, Tie
 from agentcore.memory.lexical import Bm25, LexicalStatistics, OtherForm
 from agentcore.memory.serving_indexes import ServingIndexes
 from agentcore.memory.vector_index import ServingIndex
@@ -56,6 +56,14 @@ class WordHits:
 
     memory_ids: Sequence[UUID] = ()
     sessions: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """An event that is looked up: the memories that hold its words, and its vector, to compare them with."""
+
+    memory_ids: Sequence[UUID]
+    vector: NDArray[Any] | None
 
 
 @dataclass(frozen=True)
@@ -103,6 +111,10 @@ class VectorStore(Protocol):
     async def search_words(
         self, agent_id: str, searches: Sequence[Mapping[int, float]], conditions: Conditions
     ) -> list[WordHits]: ...
+
+    async def mentions(
+        self, agent_id: str, events: Sequence[Lookup], model: str | None, conditions: Conditions
+    ) -> list[list[Mention]]: ...
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found: ...
 
@@ -163,6 +175,24 @@ class PgVectorStore:
         ]
         found = iter(await self._database.fetch(agent_id, statements, binary=True) if statements else ())
         return [_word_hits(next(found)) if weights else WordHits() for weights in searches]
+
+    async def mentions(
+        self, agent_id: str, events: Sequence[Lookup], model: str | None, conditions: Conditions
+    ) -> list[list[Mention]]:
+        """What each event's memories say of it, in one round trip."""
+        values = [
+            {
+                "agent_id": agent_id,
+                "filter": Jsonb(conditions),
+                "model": model,
+                "memory_ids": list(each.memory_ids),
+                "vector": None if each.vector is None else HalfVector(each.vector),
+            }
+            for each in events
+        ]
+        statements = [(query("mentions"), each) for each in values]
+        found = await self._database.fetch(agent_id, statements, binary=True)
+        return [[_mention(row) for row in rows] for rows in found]
 
     def _words(
         self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions
@@ -325,6 +355,16 @@ def _counts(rows: Sequence[Row], request: SearchRequest) -> dict[str, int]:
     return counts
 
 
+def _mention(row: Row) -> Mention:
+    return Mention(
+        row["memory_id"], row["timestamp"], row["similarity"], row["speaker"], _event(row), row["term_keys"]
+    )
+
+
+def _event(row: Row) -> Span | None:
+    return None if row["event_from"] is None else (row["event_from"], row["event_to"])
+
+
 def _candidate(row: Row, request: SearchRequest) -> Candidate:
     return Candidate(
         memory_id=row["memory_id"],
@@ -343,7 +383,7 @@ def _candidate(row: Row, request: SearchRequest) -> Candidate:
         asks=row["asks"],
         is_exchange=row["is_exchange"],
         term_keys=row["term_keys"],
-        event=None if row["event_from"] is None else (row["event_from"], row["event_to"]),
+        event=_event(row),
     )
 
 

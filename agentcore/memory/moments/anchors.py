@@ -39,7 +39,7 @@ _OWNERS = word_set("my our his her their your its")
 _DEFINITE = _OWNERS | {"the", "that"}
 _SUBJECTS = word_set("i we he she they you")
 # Behind these a preposition is part of the verb: "look after the cat", "named after the river".
-_VERBS_BEFORE = word_set("look looks looked looking named called take takes taking ask asks asking")
+_VERBS_BEFORE = word_set("look looks looked looking named")
 # What ends an event's words: the question goes on.
 _ENDS = word_set("""
 and or but so what when where which who whom whose why how did do does was were had
