@@ -12,13 +12,13 @@ from agentcore.memory.text import words
 
 # Of the event's words, the rare ones counting more, a memory must hold so much to be taken for it.
 LEAST_COVERAGE = 0.75
-# And be so near to it, by cosine: below that the same words mean something else. Without
-# vectors it must hold them all.
+# And be so near to it, by cosine: below that the same words mean something else.
+# Without vectors it must hold them all.
 LEAST_SIMILARITY = 0.3
 # What it counts that a memory says when it was, and that a person says it whom the query names.
 SAYS_WHEN, IS_NAMED = 0.2, 0.1
-# What fits so nearly as well, so much earlier or later, is as likely the event that is meant; most of all beside
-# a memory that does not say when, for people come back to an event at any time.
+# What fits so nearly as well, so much earlier or later, is as likely the event that is meant; the more so
+# beside a memory that does not say when, for people come back to an event at any time.
 RIVAL_MARGIN, RIVAL_MARGIN_UNDATED = 0.15, 0.3
 RIVAL_DISTANCE = timedelta(days=31)
 
