@@ -192,6 +192,8 @@ def _timely(candidate: Candidate, question: Question) -> float:
     event = candidate.event
     if not question.windows:
         return float(question.seeks_time and event is not None)
+    if candidate.memory_id in question.anchors:
+        return 1.0
     said_then = any(start <= candidate.timestamp < end for start, end in question.windows)
     if event is None:
         return float(said_then)
