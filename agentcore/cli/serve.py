@@ -19,7 +19,7 @@ from agentcore.cli.app import SERVICE, app, examples, say
 from agentcore.config import Settings, load_settings
 from agentcore.embedded import default_home
 from agentcore.runtime import home_of, open_runtime
-from agentcore.server import ENDPOINT, create_app, stop_on_signals
+from agentcore.server import ENDPOINT, bound, create_app, stop_on_signals
 from agentcore.server import serve as answer
 from agentcore.telemetry import configure_logging
 
@@ -56,11 +56,13 @@ def serve(
         async with open_runtime(settings, migrate=migrate) as runtime:
             stop.started.set()
             await stop.unless_forced(answer(
-                create_app(runtime, stopping=stop.asked), host=settings.host, port=settings.port,
+                create_app(runtime, stopping=stop.asked), address=address,
                 stopping=stop.asked, grace_seconds=settings.shutdown_grace_seconds,
                 on_listening=lambda url: typer.echo(_welcome(settings, url))))
 
-    _run_until_stopped(work)
+    # A port in use is told before a database is made for nothing.
+    with bound(settings.host, settings.port) as address:
+        _run_until_stopped(work)
 
 
 @app.command(rich_help_panel=SERVICE, epilog=examples(

@@ -209,13 +209,13 @@ def test_a_second_server_on_the_home_is_refused_with_a_sentence(serving: Serving
     assert "Traceback" not in done.stderr
 
 
-def test_a_port_that_is_taken_is_named(serving: Serving, new_serving: Callable[..., Serving]) -> None:
+def test_a_port_that_is_taken_is_named_before_anything_is_made(serving: Serving, stopped: Serving) -> None:
     port = serving.url.rpartition(":")[2]
-    other = new_serving()
-    done = other.cli("serve", "--port", port)
+    done = stopped.cli("serve", "--port", port)
     assert done.returncode == 1
-    assert f"Cannot listen on 127.0.0.1:{port}" in done.stderr
-    assert other.left_over() == []
+    assert f"Cannot listen on 127.0.0.1:{port} (Address already in use)" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not stopped.home.exists()
 
 
 def test_ctrl_c_while_it_starts_ends_it_and_leaves_nothing(new_serving: Callable[..., Serving]) -> None:
