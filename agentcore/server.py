@@ -116,8 +116,8 @@ async def serve(
 ) -> None:
     """Answer until `stopping` is set, then let running calls end, for `grace_seconds` at most.
 
-    Listens on an address that `bound` gave, and closes it. `on_listening` is told the URL once calls are taken.
-    Raises StartupError where it cannot listen.
+    Listens on an address that `bound` gave, and closes it. `on_listening` is told the URL once calls are
+    taken. Raises StartupError where it cannot listen.
     """
     server = _Server(uvicorn.Config(
         app, http="httptools", ws="none", lifespan="off", access_log=False, log_config=None,
@@ -169,8 +169,8 @@ def _listen(address: socket.socket) -> None:
 
 
 def _not_to_be_had(host: str, port: int, cause: OSError) -> StartupError:
-    return StartupError(f"Cannot listen on {host}:{port} ({cause.strerror}): stop what listens there (perhaps "
-                        "another agentcore serve), or choose another HOST or PORT.")
+    return StartupError(f"Cannot listen on {host}:{port} ({cause.strerror}): stop what listens there "
+                        "(perhaps another agentcore serve), or choose another HOST or PORT.")
 
 
 def _url(address: socket.socket) -> str:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from agentcore.cli.app import run
+from agentcore.cli.app import INTERRUPTED, run
 
 __all__ = ["main"]
 
@@ -27,6 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     # The service's own modules take a second to load: commands that only speak to it need not wait for them.
     named = [module for module, commands in MODULES.items() if given and given[0] in commands]
-    for module in named or MODULES:
-        import_module(module)
+    try:
+        for module in named or MODULES:
+            import_module(module)
+    except KeyboardInterrupt:  # once a command runs, it minds Ctrl-C itself
+        sys.exit(INTERRUPTED)
     run(given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -15,7 +15,7 @@ from rich.text import Text
 from agentcore.cli import options
 from agentcore.cli.app import FAILED, MEMORIES, app, examples, out, printable, say
 from agentcore.cli.connection import ask
-from agentcore.memory.models import Interaction, MemorySummary, MemoryType, Receipt
+from agentcore.memory.models import Interaction, MemorySummary, MemoryType, Receipt, ScoreTerm
 from agentcore.memory.params import (
     ContextParams,
     ListParams,
@@ -272,12 +272,17 @@ def _ranking(memories: Iterable[MemorySummary], *, explained: bool) -> Table:
     for memory in memories:
         text = Text(printable(memory.content))
         if explained and memory.terms:
-            terms = "  ".join(f"{name} {term.contribution:.3f} = {term.weight:.2f} x {term.value:.2f}"
-                              for name, term in memory.terms.items())
-            text.append(f"\n{terms}", style="dim")
+            text.append(f"\n{_reasons(memory.terms)}", style="dim")
         table.add_row(_figure(memory.score), _figure(memory.similarity), f"{memory.timestamp:%Y-%m-%d}",
                       Text(printable(memory.speaker or "")), text)
     return table
+
+
+def _reasons(terms: Mapping[str, ScoreTerm]) -> str:
+    """What made the score, the greatest part first; --json shows also what gave nothing."""
+    giving = sorted(terms.items(), key=lambda named: -abs(named[1].contribution))
+    return "  ".join(f"{name} {term.contribution:.3f} = {term.weight:.2f} x {term.value:.2f}"
+                     for name, term in giving if round(term.contribution, 3))
 
 
 def _page(page: ListResult) -> Table:

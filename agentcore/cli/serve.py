@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 import uvloop
 
-from agentcore.cli.app import SERVICE, app, examples, say
+from agentcore.cli.app import INTERRUPTED, SERVICE, app, examples, say
 from agentcore.config import Settings, load_settings
 from agentcore.embedded import default_home
 from agentcore.runtime import home_of, open_runtime
@@ -23,7 +23,6 @@ from agentcore.server import ENDPOINT, bound, create_app, stop_on_signals
 from agentcore.server import serve as answer
 from agentcore.telemetry import configure_logging
 
-FORCED = 130
 EXAMPLE_AGENT = "my-agent"
 EXAMPLE_CALL = '{"jsonrpc": "2.0", "id": 1, "method": "memory.store", "params": {"content": "Ada likes tea"}}'
 
@@ -137,7 +136,7 @@ def _run_until_stopped(work: Work) -> None:
         runner.run(stop.run(work))
     say("stopped")
     if stop.forced.is_set():
-        raise typer.Exit(FORCED)
+        raise typer.Exit(INTERRUPTED)
 
 
 def _welcome(settings: Settings, url: str) -> str:

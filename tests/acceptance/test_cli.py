@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
@@ -16,6 +17,7 @@ import pytest
 
 from agentcore.client import MemoryClient
 from agentcore.memory.params import CountParams, ListParams
+from tests.fixtures.scripted_http import Reply, scripted_http
 from tests.fixtures.serving import Done, Serving
 
 JWT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+\n")
@@ -99,6 +101,7 @@ async def test_a_stored_text_is_found_listed_and_put_into_context(
     found = run("retrieve", "what does Ada drink?", "--explain")
     assert "Ada prefers tea" in found.stdout
     assert "similarity" in found.stdout
+    assert "links" not in found.stdout  # it gave nothing to the score
     listed = run("list")
     assert str(record.memory_id) in listed.stdout
     built = run("context", "breakfast for Ada", "--max-tokens", "300")
@@ -122,6 +125,7 @@ def test_an_alias_is_set_listed_used_and_deleted(run: Callable[..., Done]) -> No
     found = json.loads(run("retrieve", "k8s", "--json").stdout)
     assert found["receipt"]["searched"]["aliases"] == {"k8s": "Kubernetes"}
     assert run("alias", "delete", "k8s").returncode == 0
+    assert run("alias", "list").stderr == "no aliases\n"
     again = run("alias", "delete", "k8s")
     assert (again.returncode, again.stderr) == (1, "0 deleted\n")
     refused = run("alias", "set", "it", "information technology")
@@ -175,6 +179,17 @@ def test_a_page_tells_how_to_go_on(run: Callable[..., Done]) -> None:
     rest = run("list", "--limit", "2", "--cursor", cursor[1])
     assert "Reading number 0" in rest.stdout
     assert "--cursor" not in rest.stderr
+
+
+async def test_a_command_that_waits_for_the_rate_limit_says_so(stopped: Serving) -> None:
+    limited = Reply({"jsonrpc": "2.0", "id": 1, "error": {"code": -32004, "message": "Too many requests."}},
+                    status=429, headers={"Retry-After": "1"})
+    page = Reply({"jsonrpc": "2.0", "id": 1, "result": {"memories": [], "next_cursor": None, "receipt": {}}})
+    async with scripted_http(lambda request: page) as service:
+        service.script.append(limited)
+        done = await asyncio.to_thread(stopped.cli, "list", "--token", "t.o.k", "--url", service.url)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.splitlines() == ["the rate limit is reached: trying again in 1 s", "no memories"]
 
 
 def test_a_text_cannot_steer_the_terminal(run: Callable[..., Done]) -> None:

@@ -91,12 +91,11 @@ def test_until_it_listens_a_bound_address_refuses_connections() -> None:
 
 
 async def test_of_two_that_bind_an_address_at_once_the_later_to_listen_says_so() -> None:
-    with bound("127.0.0.1", 0) as first:
-        with pytest.raises(StartupError, match="Cannot listen on"):
-            second = bound(*first.getsockname())
-            first.listen()
-            await serve(create_app(edge_runtime()), address=second, stopping=asyncio.Event(), grace_seconds=1,
-                        on_listening=lambda url: None)
+    with bound("127.0.0.1", 0) as first, pytest.raises(StartupError, match="Cannot listen on"):
+        second = bound(*first.getsockname())
+        first.listen()
+        await serve(create_app(edge_runtime()), address=second, stopping=asyncio.Event(), grace_seconds=1,
+                    on_listening=lambda url: None)
 
 
 @pytest.mark.parametrize("chunked", [False, True])
