@@ -214,9 +214,7 @@ async def test_a_models_own_rule_is_told_without_its_value() -> None:
     ({"name": ""}, "name", "is empty"),
     ({"tags": []}, "tags", "is empty"),
 ])
-async def test_a_problem_is_told_once_and_in_plain_words(
-    params: dict[str, Any], field: str, problem: str
-) -> None:
+async def test_a_problem_is_told_once_and_plainly(params: dict[str, Any], field: str, problem: str) -> None:
     class Bounded(BaseModel):
         target: Annotated[int, Field(strict=True, gt=0)] | Annotated[float, Field(strict=True, gt=0)] = 1
         name: Annotated[str, Field(min_length=1)] = "name"
