@@ -19,7 +19,6 @@ SERVICE = "The service"
 MEMORIES = "Memories"
 FAILED = 1
 MISUSED = 2
-INTERRUPTED = 130
 
 app = typer.Typer(
     name="agentcore",
@@ -68,6 +67,11 @@ def agentcore(
 def say(text: str) -> None:
     """Tell the person something that is not the answer: answers go to stdout, alone."""
     err.print(Text(printable(text)), soft_wrap=True)
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """1 memory, 2 memories."""
+    return f"{count} {one if count == 1 else many}"
 
 
 def fail(sentence: str, code: int = FAILED) -> Never:

@@ -13,7 +13,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, app, examples, out, printable, say
+from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, out, printable, say
 from agentcore.cli.connection import ask
 from agentcore.memory.models import Interaction, MemorySummary, MemoryType, Receipt, ScoreTerm
 from agentcore.memory.params import (
@@ -137,7 +137,8 @@ def _silence(receipt: Receipt) -> str:
     held = sum(each.count for each in receipt.dropped if each.reason == "nothing_fits")
     if not held:
         return "nothing found"
-    return f"nothing fits (probability {receipt.fit}); {held} weak matches held back, --min-fit 0 shows them"
+    matches = counted(held, "weak match", "weak matches")
+    return f"nothing fits (probability {receipt.fit}); {matches} held back, --min-fit 0 shows them"
 
 
 @app.command("context", rich_help_panel=MEMORIES, epilog=examples(
@@ -177,7 +178,8 @@ def get_context(
         _print_json(built)
         return
     typer.echo(printable(built.context) if sys.stdout.isatty() else built.context)
-    say(f"{built.token_count} tokens of {max_tokens}, from {len(built.memory_ids)} memories")
+    memories = counted(len(built.memory_ids), "memory", "memories")
+    say(f"{built.token_count} tokens of {max_tokens}, from {memories}")
     if "passed_over" in built.receipt.searched:
         say(f"not searched: {built.receipt.searched['passed_over']} (--gate off searches anyway)")
     _warn_of(built.receipt)

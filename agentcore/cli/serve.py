@@ -15,7 +15,8 @@ from typing import Annotated, Any
 import typer
 import uvloop
 
-from agentcore.cli.app import INTERRUPTED, SERVICE, app, examples, say
+from agentcore.cli import INTERRUPTED
+from agentcore.cli.app import SERVICE, app, examples, say
 from agentcore.config import Settings, load_settings
 from agentcore.embedded import default_home
 from agentcore.runtime import home_of, open_runtime

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, app, err, examples, fail, say
+from agentcore.cli.app import FAILED, MEMORIES, app, counted, err, examples, fail, say
 from agentcore.cli.connection import ask
 from agentcore.cli.lines import BadLine, Line, NumberedLine, alias_line, line_of, read_lines, store_params
 from agentcore.client import MemoryClient
@@ -314,8 +314,8 @@ def export_lines(
         return count, aliases
 
     count, aliases = ask(context, run, max_attempts=PATIENT_ATTEMPTS)
-    named = f" and {aliases} aliases" if aliases else ""
-    say(f"exported {count} memories{named}{'' if file is None else f' to {file}'}")
+    named = f" and {counted(aliases, 'alias', 'aliases')}" if aliases else ""
+    say(f"exported {counted(count, 'memory', 'memories')}{named}{'' if file is None else f' to {file}'}")
 
 
 async def _all(memory: MemoryClient, params: ListParams) -> AsyncIterator[MemoryRecord]:

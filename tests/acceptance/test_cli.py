@@ -106,7 +106,7 @@ async def test_a_stored_text_is_found_listed_and_put_into_context(
     assert str(record.memory_id) in listed.stdout
     built = run("context", "breakfast for Ada", "--max-tokens", "300")
     assert "Ada prefers tea" in built.stdout
-    assert re.search(r"\d+ tokens of 300, from 1 memories", built.stderr)
+    assert re.search(r"\d+ tokens of 300, from 1 memory", built.stderr)
 
 
 async def test_a_filter_given_is_a_filter_applied(run: Callable[..., Done], memory: MemoryClient) -> None:

@@ -293,7 +293,7 @@ async def test_aliases_that_were_set_travel_and_learnt_ones_are_learnt_anew(
     await memory.set_alias(SetAliasParams(alias="zoo", means="staging cluster"))
     await memory.store(StoreParams(content="We run Kubernetes (k8s) in Frankfurt."))
     exported = serving.cli("export", "--agent", agent_id)
-    assert "exported 1 memories and 1 aliases" in exported.stderr
+    assert "exported 1 memory and 1 alias" in exported.stderr
     assert serving.cli("export", "--agent", agent_id, "--type", "episodic").stdout.count("\n") == 1
     other = f"agent-{uuid4()}"
     done = serving.cli("import", "-", "--agent", other, said=exported.stdout)
@@ -370,7 +370,7 @@ def test_an_export_replaces_a_file_only_when_told_to(run: Callable[..., Done], t
     assert run("export", str(file), "--overwrite").returncode == 0
     assert json.loads(file.read_text())["text"] == "The lighthouse was painted in May."
     dashed = run("export", "-")
-    assert (dashed.stdout, dashed.stderr) == (file.read_text(), "exported 1 memories\n")
+    assert (dashed.stdout, dashed.stderr) == (file.read_text(), "exported 1 memory\n")
 
 
 def test_an_export_that_fails_leaves_no_half_file(serving: Serving, agent_id: str, tmp_path: Path) -> None:
