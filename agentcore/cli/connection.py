@@ -79,12 +79,9 @@ def ask(context: typer.Context, question: Callable[[MemoryClient], Awaitable[Res
 
 
 def _tell_of_waiting(details: RetryDetails) -> None:
-    """A command that stands still says why; a moment's wait is not worth a line between the answers."""
-    if details.wait_for < TOLD_WAIT_SECONDS:
-        return
-    limited = isinstance(details.caused_by, RateLimited)
-    why = "the rate limit is reached" if limited else str(details.caused_by).rstrip(".")
-    say(f"{why}: trying again in {details.wait_for:.0f} s")
+    """A rate limit may hold a command up for a minute; what else is tried again is told where it fails."""
+    if isinstance(details.caused_by, RateLimited) and details.wait_for >= TOLD_WAIT_SECONDS:
+        say(f"the rate limit is reached: trying again in {details.wait_for:.0f} s")
 
 
 def opened(context: typer.Context, *, max_attempts: int, timeout_seconds: float) -> MemoryClient:
