@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import itertools
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -19,6 +20,7 @@ from pydantic import ValidationError
 from agentcore.errors import (
     AgentCoreError,
     AuthenticationFailed,
+    ClientClosed,
     ConfigurationError,
     DependencyUnavailable,
     NotReady,
@@ -94,6 +96,9 @@ _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 ResultT = TypeVar("ResultT", bound=Strict)
 
+# stamina logs each wait: where nobody has set up logging, Python would print that to stderr, without a cause.
+logging.getLogger("stamina").addHandler(logging.NullHandler())
+
 
 class Credential:
     """The bearer token: asked for when first needed, and again when the service refuses it."""
@@ -155,6 +160,7 @@ class MemoryClient(MemoryApi):
             raise ConfigurationError([f"The service's URL {url!r} is not a URL: {cause}."]) from cause
 
     async def __aenter__(self) -> Self:
+        self._must_be_open()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
@@ -162,8 +168,12 @@ class MemoryClient(MemoryApi):
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections; the client, and every view of it, is of no use afterwards."""
+        """Close the connections; the client, and every view of it, raises ClientClosed afterwards."""
         await self._http.aclose()
+
+    def _must_be_open(self) -> None:
+        if self._http.is_closed:
+            raise ClientClosed
 
     def traced(self, *, traceparent: str | None = None, a2a_context: Mapping[str, Any] | None = None) -> Self:
         """The same client and connections; each call carries a W3C `traceparent` and an `a2a_context`."""
@@ -267,6 +277,7 @@ class MemoryClient(MemoryApi):
         return await self._send(body, await self._credential.token(refused=token))
 
     async def _send(self, body: Mapping[str, Any], token: str) -> Any:
+        self._must_be_open()
         headers = {"Authorization": f"Bearer {token}"}
         if self._traceparent is not None:
             headers["traceparent"] = self._traceparent

@@ -135,6 +135,25 @@ class StartupError(AgentCoreError):
     """The service cannot start; the message says what to do."""
 
 
+class ClientClosed(AgentCoreError):
+    """This client is closed: make a new MemoryClient, or keep the one you have open."""
+
+
+def problem_sentence(found: Mapping[str, Any]) -> str:
+    """One of pydantic's `errors()` in words that say it without pydantic; never the value."""
+    match found["type"]:
+        case "extra_forbidden":
+            return "is not a known field"
+        case "missing":
+            return "is required"
+        case "model_type" | "dict_type":
+            return "must be an object"
+        case "string_too_short" | "too_short" if "at least 1 " in found["msg"]:
+            return "is empty"
+        case _:
+            return str(found["msg"]).removeprefix("Value error, ")
+
+
 def _descendants(root: type[AgentCoreError]) -> list[type[AgentCoreError]]:
     return [found for child in root.__subclasses__() for found in (child, *_descendants(child))]
 
@@ -142,7 +161,7 @@ def _descendants(root: type[AgentCoreError]) -> list[type[AgentCoreError]]:
 _BY_CODE = {
     error.code: error
     for error in _descendants(AgentCoreError)
-    if error not in (ConfigurationError, StartupError)
+    if error not in (ConfigurationError, StartupError, ClientClosed)
 }
 
 

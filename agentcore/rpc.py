@@ -32,6 +32,7 @@ from agentcore.errors import (
     NotAuthorised,
     ParseError,
     TooLarge,
+    problem_sentence,
 )
 from agentcore.telemetry import describe_failure
 
@@ -233,25 +234,13 @@ def _field(location: Iterable[Any]) -> str:
     return ".".join(parts)[:MAX_FIELD_CHARS] or "params"
 
 
-def _sentence(problem: Mapping[str, Any]) -> str:
-    match problem["type"]:
-        case "extra_forbidden":
-            return "is not a known field"
-        case "missing":
-            return "is required"
-        case "model_type" | "dict_type":
-            return "must be an object"
-        case "value_error":
-            return str(problem["msg"]).removeprefix("Value error, ")
-        case _:
-            return str(problem["msg"])
-
-
 def invalid_params(cause: ValidationError) -> InvalidParams:
     """What is wrong with which field; never the value that was sent."""
     found = cause.errors(include_url=False, include_context=False, include_input=False)
-    errors = [{"field": _field(each["loc"]), "problem": _sentence(each)} for each in found[:MAX_PROBLEMS]]
-    return InvalidParams(data={"errors": errors})
+    # The members of a union say the same of the same field, each for itself.
+    problems = dict.fromkeys((_field(each["loc"]), problem_sentence(each)) for each in found)
+    named = [{"field": field, "problem": problem} for field, problem in problems]
+    return InvalidParams(data={"errors": named[:MAX_PROBLEMS]})
 
 
 def _opaque(cause: BaseException, method: str) -> AgentCoreError:

@@ -111,14 +111,14 @@ def stop_on_signals(stopping: asyncio.Event) -> Iterator[None]:
 
 
 async def serve(
-    app: ASGIApp, *, host: str, port: int, stopping: asyncio.Event, grace_seconds: float,
+    app: ASGIApp, *, address: socket.socket, stopping: asyncio.Event, grace_seconds: float,
     on_listening: Callable[[str], None],
 ) -> None:
     """Answer until `stopping` is set, then let running calls end, for `grace_seconds` at most.
 
-    `on_listening` is told the URL once calls are taken. Raises StartupError where it cannot listen.
+    Listens on an address that `bound` gave, and closes it. `on_listening` is told the URL once calls are
+    taken. Raises StartupError where it cannot listen.
     """
-    listener = _listen(host, port)
     server = _Server(uvicorn.Config(
         app, http="httptools", ws="none", lifespan="off", access_log=False, log_config=None,
         server_header=False, backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE_SECONDS,
@@ -129,24 +129,50 @@ async def serve(
         await stopping.wait()
         server.should_exit = True
 
-    with listener:
+    with address:
+        _listen(address)
         # A connection made before uvicorn accepts waits in the backlog: the URL is good from here on.
-        on_listening(_url(listener))
+        on_listening(_url(address))
         async with asyncio.TaskGroup() as tasks:
             waiting = tasks.create_task(stop())
-            await server.serve(sockets=[listener])
+            await server.serve(sockets=[address])
             waiting.cancel()
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def bound(host: str, port: int) -> socket.socket:
+    """The address, taken for this process: connections are refused until `serve` listens on it.
+
+    Raises StartupError where it is not to be had, so that a start need not go further than this.
+    """
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(address[:2], family=family, backlog=BACKLOG)
     except OSError as cause:
-        raise StartupError(f"Cannot listen on {host}:{port} ({cause.strerror}): "
-                           "stop what listens there, or choose another HOST or PORT.") from cause
+        raise _not_to_be_had(host, port, cause) from cause
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(address)
+    except OSError as cause:
+        listener.close()
+        raise _not_to_be_had(host, port, cause) from cause
+    return listener
 
 
-def _url(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
+def _listen(address: socket.socket) -> None:
+    try:
+        address.listen(BACKLOG)
+    except OSError as cause:  # another process bound it too, and listened first
+        host, port = address.getsockname()[:2]
+        raise _not_to_be_had(host, port, cause) from cause
+
+
+def _not_to_be_had(host: str, port: int, cause: OSError) -> StartupError:
+    return StartupError(f"Cannot listen on {host}:{port} ({cause.strerror}): stop what listens there "
+                        "(perhaps another agentcore serve), or choose another HOST or PORT.")
+
+
+def _url(address: socket.socket) -> str:
+    host, port = address.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

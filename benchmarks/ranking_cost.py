@@ -9,10 +9,14 @@ import argparse
 import itertools
 import random
 import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from agentcore.memory.candidates import Candidate, MatchScale, Question, Tie
+from agentcore.memory.copies import distinct
 from agentcore.memory.retrieval import rank
 from agentcore.memory.scoring import RetrievalWeights
 from benchmarks.ledger import append, percentiles
@@ -22,7 +26,7 @@ SPEAKERS = ("Ada", "Bo", "user", "assistant", None)
 
 
 def candidates(count: int, terms: int, chance: random.Random) -> list[Candidate]:
-    """Memories of so many terms each, in sessions of ten, some of them nearly the same."""
+    """Memories of so many terms each, some of them alike, and some of these near-duplicates."""
     made: list[Candidate] = []
     for number in range(count):
         keys = [chance.randrange(5_000) for _ in range(terms)]
@@ -44,6 +48,7 @@ def candidates(count: int, terms: int, chance: random.Random) -> list[Candidate]
                 asks=chance.random() < 0.3,
                 event=(start, start + timedelta(days=1)) if chance.random() < 0.2 else None,
                 term_keys=keys,
+                gist=(number - (chance.random() < 0.05)).to_bytes(16, "big", signed=True),
             )
         )
     return made
@@ -64,12 +69,19 @@ def main() -> int:
     beside = [Tie(one.memory_id, other.memory_id, 1.0) for one, other in itertools.pairwise(found[:40])]
     window = (NOW - timedelta(days=7), NOW)
     question = Question(NOW, MatchScale(10, 10, 10), frozenset({"what", "did", "ada", "say"}), [window])
-    spent = []
+    every = replace(question, distinct=False)
+    steps: dict[str, Callable[[], object]] = {
+        "rank_ms": lambda: rank(found, beside, beside, RetrievalWeights(), question, options.k),
+        "rank_copies_too_ms": lambda: rank(found, beside, beside, RetrievalWeights(), every, options.k),
+        "distinct_ms": lambda: distinct(found, question.windows, Counter()),
+    }
+    spent: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(options.rounds):
-        began = time.perf_counter()
-        rank(found, beside, beside, RetrievalWeights(), question, options.k)
-        spent.append(1_000 * (time.perf_counter() - began))
-    figures = {"rank_ms": percentiles(spent)}
+        for name, step in steps.items():
+            began = time.perf_counter()
+            step()
+            spent[name].append(1_000 * (time.perf_counter() - began))
+    figures = {name: percentiles(each) for name, each in spent.items()}
     print(figures)
     append("ranking_cost", vars(options), figures)
     return 0

@@ -40,8 +40,8 @@ This page is written by `scripts/write_reference.py`.
 FILTERS_HEAD = """\
 ## Filters
 
-Shared by several methods. Every filter given must hold; a list matches any of its values. Entities and
-keywords are compared without regard to case.
+Shared by several methods. Every filter given must hold; a list matches any of its values, and an empty list
+is refused: leave the filter out to set none. Entities and keywords are compared without regard to case.
 
 """
 OBJECTS_HEAD = "## Objects\n"

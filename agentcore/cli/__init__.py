@@ -6,10 +6,9 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from agentcore.cli.app import run
+__all__ = ["INTERRUPTED", "main"]
 
-__all__ = ["main"]
-
+INTERRUPTED = 130
 MODULES = {
     "agentcore.cli.serve": ("serve", "worker"),
     "agentcore.cli.token": ("token",),
@@ -29,6 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     # The service's own modules take a second to load: commands that only speak to it need not wait for them.
     named = [module for module, commands in MODULES.items() if given and given[0] in commands]
-    for module in named or MODULES:
-        import_module(module)
-    run(given)
+    try:
+        application = import_module("agentcore.cli.app")
+        for module in named or MODULES:
+            import_module(module)
+    except KeyboardInterrupt:  # once a command runs, it minds Ctrl-C itself
+        sys.exit(INTERRUPTED)
+    application.run(given)

@@ -76,6 +76,8 @@ def list_aliases(
         return
     if page.aliases:
         out.print(_table(page))
+    else:
+        say("no aliases")
     if page.next_cursor is not None:
         say(f"more with --cursor {page.next_cursor}")
 

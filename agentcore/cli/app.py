@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from agentcore import __version__
-from agentcore.errors import AgentCoreError, ConfigurationError
+from agentcore.errors import AgentCoreError, ConfigurationError, problem_sentence
 
 SERVICE = "The service"
 MEMORIES = "Memories"
@@ -57,16 +57,21 @@ def agentcore(
 ) -> None:
     """A memory for AI agents: store, retrieve, build context, forget.
 
-    serve runs the service. store, retrieve, context, list, prune, import and
-    export speak to a running one at AGENTCORE_URL, with AGENTCORE_TOKEN; where
-    the embedded service's home is on this machine, --agent ID makes a token by
-    itself. Every setting is an environment variable, or a line of a file .env.
+    serve runs the service. store, retrieve, context, list, prune, alias, import
+    and export speak to a running one at AGENTCORE_URL, with AGENTCORE_TOKEN;
+    where the embedded service's home is on this machine, --agent ID makes a token
+    by itself. Every setting is an environment variable, or a line of a file .env.
     """
 
 
 def say(text: str) -> None:
     """Tell the person something that is not the answer: answers go to stdout, alone."""
     err.print(Text(printable(text)), soft_wrap=True)
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """1 memory, 2 memories."""
+    return f"{count} {one if count == 1 else many}"
 
 
 def fail(sentence: str, code: int = FAILED) -> Never:
@@ -99,4 +104,4 @@ def _sentence(error: AgentCoreError) -> str:
 
 def _problem(found: ErrorDetails) -> str:
     where = ".".join(str(part) for part in found["loc"])
-    return f"{where}: {found['msg']}" if where else str(found["msg"])
+    return f"{where}: {problem_sentence(found)}" if where else problem_sentence(found)

@@ -11,15 +11,17 @@ from typing import TypeVar
 
 import stamina.instrumentation
 import typer
+from stamina.instrumentation import RetryDetails
 
 from agentcore.auth import mint_token
 from agentcore.cli.app import say
 from agentcore.client import MemoryClient, TokenSource
 from agentcore.config import Settings, load_settings
 from agentcore.embedded import Home, default_home
-from agentcore.errors import ConfigurationError
+from agentcore.errors import ConfigurationError, RateLimited
 
 OWN_TOKEN_SECONDS = 600
+TOLD_WAIT_SECONDS = 1.0
 DEFAULT_SCOPES: Sequence[str] = ("memory:read", "memory:write")
 
 ResultT = TypeVar("ResultT")
@@ -67,14 +69,19 @@ def _secret(settings: Settings, *, make_home: bool) -> str:
 def ask(context: typer.Context, question: Callable[[MemoryClient], Awaitable[ResultT]], *,
         max_attempts: int = 3, timeout_seconds: float = 60.0) -> ResultT:
     """Ask the service that the command's --url, --token and --agent name."""
-    # What is tried again is the client's affair: its log lines would stand between the answers.
-    stamina.instrumentation.set_on_retry_hooks([])
+    stamina.instrumentation.set_on_retry_hooks([_tell_of_waiting])
 
     async def asked() -> ResultT:
         async with opened(context, max_attempts=max_attempts, timeout_seconds=timeout_seconds) as client:
             return await question(client)
 
     return asyncio.run(asked())
+
+
+def _tell_of_waiting(details: RetryDetails) -> None:
+    """A rate limit may hold a command up for a minute; what else is tried again is told where it fails."""
+    if isinstance(details.caused_by, RateLimited) and details.wait_for >= TOLD_WAIT_SECONDS:
+        say(f"the rate limit is reached: trying again in {details.wait_for:.0f} s")
 
 
 def opened(context: typer.Context, *, max_attempts: int, timeout_seconds: float) -> MemoryClient:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -13,9 +13,9 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, app, examples, out, printable, say
+from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, out, printable, say
 from agentcore.cli.connection import ask
-from agentcore.memory.models import Interaction, MemorySummary, MemoryType, Receipt
+from agentcore.memory.models import Interaction, MemorySummary, MemoryType, Receipt, ScoreTerm
 from agentcore.memory.params import (
     ContextParams,
     ListParams,
@@ -137,7 +137,8 @@ def _silence(receipt: Receipt) -> str:
     held = sum(each.count for each in receipt.dropped if each.reason == "nothing_fits")
     if not held:
         return "nothing found"
-    return f"nothing fits (probability {receipt.fit}); {held} weak matches held back, --min-fit 0 shows them"
+    matches = counted(held, "weak match", "weak matches")
+    return f"nothing fits (probability {receipt.fit}); {matches} held back, --min-fit 0 shows them"
 
 
 @app.command("context", rich_help_panel=MEMORIES, epilog=examples(
@@ -177,7 +178,8 @@ def get_context(
         _print_json(built)
         return
     typer.echo(printable(built.context) if sys.stdout.isatty() else built.context)
-    say(f"{built.token_count} tokens of {max_tokens}, from {len(built.memory_ids)} memories")
+    memories = counted(len(built.memory_ids), "memory", "memories")
+    say(f"{built.token_count} tokens of {max_tokens}, from {memories}")
     if "passed_over" in built.receipt.searched:
         say(f"not searched: {built.receipt.searched['passed_over']} (--gate off searches anyway)")
     _warn_of(built.receipt)
@@ -272,12 +274,17 @@ def _ranking(memories: Iterable[MemorySummary], *, explained: bool) -> Table:
     for memory in memories:
         text = Text(printable(memory.content))
         if explained and memory.terms:
-            terms = "  ".join(f"{name} {term.contribution:.3f} = {term.weight:.2f} x {term.value:.2f}"
-                              for name, term in memory.terms.items())
-            text.append(f"\n{terms}", style="dim")
+            text.append(f"\n{_reasons(memory.terms)}", style="dim")
         table.add_row(_figure(memory.score), _figure(memory.similarity), f"{memory.timestamp:%Y-%m-%d}",
                       Text(printable(memory.speaker or "")), text)
     return table
+
+
+def _reasons(terms: Mapping[str, ScoreTerm]) -> str:
+    """What made the score, the greatest part first; --json shows also what gave nothing."""
+    giving = sorted(terms.items(), key=lambda named: -abs(named[1].contribution))
+    return "  ".join(f"{name} {term.contribution:.3f} = {term.weight:.2f} x {term.value:.2f}"
+                     for name, term in giving if round(term.contribution, 3))
 
 
 def _page(page: ListResult) -> Table:

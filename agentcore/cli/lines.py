@@ -14,6 +14,7 @@ from uuid import UUID
 
 from pydantic import AliasChoices, ConfigDict, Field, ValidationError
 
+from agentcore.errors import problem_sentence
 from agentcore.memory.alias_params import KnownAlias, SetAliasParams
 from agentcore.memory.encoding import interaction_text
 from agentcore.memory.models import (
@@ -190,7 +191,7 @@ def _problem(found: Mapping[str, Any]) -> str:
     where = ".".join(str(part) for part in found["loc"])
     if found["type"] == "extra_forbidden":
         return f"unknown field {where!r}; what is your own belongs into metadata"
-    return f"{where}: {found['msg'].removeprefix('Value error, ')}"
+    return f"{where}: {problem_sentence(found)}"
 
 
 def _ttl_seconds(line: Line, now: datetime) -> int | None:

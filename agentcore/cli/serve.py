@@ -15,15 +15,15 @@ from typing import Annotated, Any
 import typer
 import uvloop
 
+from agentcore.cli import INTERRUPTED
 from agentcore.cli.app import SERVICE, app, examples, say
 from agentcore.config import Settings, load_settings
 from agentcore.embedded import default_home
 from agentcore.runtime import home_of, open_runtime
-from agentcore.server import ENDPOINT, create_app, stop_on_signals
+from agentcore.server import ENDPOINT, bound, create_app, stop_on_signals
 from agentcore.server import serve as answer
 from agentcore.telemetry import configure_logging
 
-FORCED = 130
 EXAMPLE_AGENT = "my-agent"
 EXAMPLE_CALL = '{"jsonrpc": "2.0", "id": 1, "method": "memory.store", "params": {"content": "Ada likes tea"}}'
 
@@ -56,11 +56,13 @@ def serve(
         async with open_runtime(settings, migrate=migrate) as runtime:
             stop.started.set()
             await stop.unless_forced(answer(
-                create_app(runtime, stopping=stop.asked), host=settings.host, port=settings.port,
+                create_app(runtime, stopping=stop.asked), address=address,
                 stopping=stop.asked, grace_seconds=settings.shutdown_grace_seconds,
                 on_listening=lambda url: typer.echo(_welcome(settings, url))))
 
-    _run_until_stopped(work)
+    # A port in use is told before a database is made for nothing.
+    with bound(settings.host, settings.port) as address:
+        _run_until_stopped(work)
 
 
 @app.command(rich_help_panel=SERVICE, epilog=examples(
@@ -135,7 +137,7 @@ def _run_until_stopped(work: Work) -> None:
         runner.run(stop.run(work))
     say("stopped")
     if stop.forced.is_set():
-        raise typer.Exit(FORCED)
+        raise typer.Exit(INTERRUPTED)
 
 
 def _welcome(settings: Settings, url: str) -> str:

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, app, err, examples, fail, say
+from agentcore.cli.app import FAILED, MEMORIES, app, counted, err, examples, fail, say
 from agentcore.cli.connection import ask
 from agentcore.cli.lines import BadLine, Line, NumberedLine, alias_line, line_of, read_lines, store_params
 from agentcore.client import MemoryClient
@@ -37,7 +37,7 @@ from agentcore.memory.params import (
     StoreResult,
 )
 
-STDIN = Path("-")
+STDIN = STDOUT = Path("-")
 BATCH_LINES = 250
 BATCH_CHARS = 1_000_000
 PAGE = 250
@@ -268,12 +268,16 @@ def import_lines(
 
 @app.command("export", rich_help_panel=MEMORIES, epilog=examples(
     "agentcore export memories.jsonl",
+    "agentcore export memories.jsonl --overwrite",
     "agentcore export --type semantic | wc -l",
 ))
 def export_lines(
     context: typer.Context,
     file: Annotated[Path | None, typer.Argument(
-        help="Where to write; stdout if absent.", dir_okay=False, writable=True)] = None,
+        help="Where to write; stdout if absent, or -.", dir_okay=False, writable=True,
+        allow_dash=True)] = None,
+    overwrite: Annotated[bool, typer.Option(
+        "--overwrite", help="Replace the file if it is there, once all is written.")] = False,
     memory_types: options.MemoryTypes = None,
     task_id: options.TaskId = None,
     session_id: options.SessionId = None,
@@ -294,10 +298,11 @@ def export_lines(
     history and ids.
     """
     params = options.given(context, ListParams, order_by="timestamp", descending=False, limit=PAGE)
+    file = None if file == STDOUT else file
 
     async def run(memory: MemoryClient) -> tuple[int, int]:
         count = aliases = 0
-        with _target(file) as target:
+        with _target(file, overwrite=overwrite) as target:
             async for record in _all(memory, params):
                 target.write(json.dumps(line_of(record), ensure_ascii=False).encode() + b"\n")
                 count += 1
@@ -308,8 +313,8 @@ def export_lines(
         return count, aliases
 
     count, aliases = ask(context, run, max_attempts=PATIENT_ATTEMPTS)
-    named = f" and {aliases} aliases" if aliases else ""
-    say(f"exported {count} memories{named}{'' if file is None else f' to {file}'}")
+    named = f" and {counted(aliases, 'alias', 'aliases')}" if aliases else ""
+    say(f"exported {counted(count, 'memory', 'memories')}{named}{'' if file is None else f' to {file}'}")
 
 
 async def _all(memory: MemoryClient, params: ListParams) -> AsyncIterator[MemoryRecord]:
@@ -347,7 +352,7 @@ def _source(file: Path) -> Iterator[tuple[BinaryIO, int | None]]:
 
 
 @contextmanager
-def _target(file: Path | None) -> Iterator[BinaryIO]:
+def _target(file: Path | None, *, overwrite: bool) -> Iterator[BinaryIO]:
     """Where an export goes: a file is there when it is whole, and open to its owner alone."""
     if file is None:
         yield sys.stdout.buffer
@@ -356,6 +361,8 @@ def _target(file: Path | None) -> Iterator[BinaryIO]:
     whole = file.resolve()
     if whole.exists() and not whole.is_file():
         raise AgentCoreError(f"{file} is no file.")
+    if whole.exists() and not overwrite:
+        raise AgentCoreError(f"{file} is there already: name another file, or replace it with --overwrite.")
     draft = whole.with_name(f".{whole.name}.{os.getpid()}.part")
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target:

@@ -19,8 +19,9 @@ class Candidate:
 
     `words` is its BM25 score and `session_words` the idf of the query's terms that its session holds, neither
     scaled yet. `text` is the digest of its words with speaker, user and namespace: the same words of another
-    person are another statement. `asks`: it ends with a question. `is_exchange`: it holds both sides of one,
-    what was asked and what was answered. `event`: the time it speaks of, if it says. `term_keys`: its terms.
+    person are another statement. `gist` is the digest of what they say, where it is known. `asks`: it ends
+    with a question. `is_exchange`: it holds both sides of one, what was asked and what was answered. `event`:
+    the time it speaks of, if it says. `term_keys`: its terms.
     """
 
     memory_id: UUID
@@ -37,11 +38,24 @@ class Candidate:
     is_exchange: bool = False
     event: Span | None = None
     term_keys: Sequence[int] = ()
+    gist: bytes | None = None
 
     @property
     def is_turn(self) -> bool:
         """Whether it is a person's turn in a talk, which the turns around it may answer or ask."""
         return is_person(self.speaker) and not self.is_exchange
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A memory that holds words of an event, as far as it may tell when that was; fields as a candidate's."""
+
+    memory_id: UUID
+    timestamp: datetime
+    similarity: float | None
+    speaker: str | None
+    event: Span | None
+    term_keys: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -70,14 +84,17 @@ class Question:
     """What is asked, as ranking sees it, and `now`, the time it is asked at.
 
     `words`, as `text.words` gives them, may name whose memories are meant. `windows` are the times that the
-    query speaks of; `seeks_time`: it asks when something was. `min_score` bounds the similarity alone: a
-    fused score is not a cosine. Without vectors the other terms share its weight.
+    query speaks of, `anchors` the memories that tell them; `seeks_time`: it asks when something was.
+    `min_score` bounds the similarity alone: a fused score is not a cosine. Without vectors the other terms
+    share its weight. `distinct`: of memories that say the same one is enough.
     """
 
     now: datetime
     scale: MatchScale
     words: Collection[str] = ()
     windows: Sequence[Span] = ()
+    anchors: Collection[UUID] = ()
     seeks_time: bool = False
     min_score: float | None = None
     with_vectors: bool = True
+    distinct: bool = True

@@ -34,6 +34,7 @@ _KEPT = (
     "event_from",
     "event_to",
     "content_hash",
+    "gist_hash",
     "term_keys",
     "token_count",
 )

@@ -6,7 +6,9 @@ Pure. English, as are its lists; a question in another language is searched.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from agentcore.memory.rejection import is_filler, is_small_talk
 from agentcore.memory.text import normal_form, sentences, words
@@ -119,7 +121,6 @@ dinosaurs hamlet macbeth odyssey iliad beethoven mozart bach einstein newton dar
 napoleon renaissance revolution french american industrial roman empire medieval pythagorean fibonacci
 bayesian gaussian
 """
-# What is as likely somebody's own where "the" stands before it: "explain the mutex".
 _SUBJECTS = """
 tcp udp ip http https dns tls ssh ftp smtp html css json xml yaml regex unicode utf-8 ascii sql nosql acid
 cap rest graphql grpc quicksort mergesort bubblesort recursion polymorphism inheritance encapsulation
@@ -134,11 +135,15 @@ palindrome stoicism existentialism utilitarianism vaccine vaccines antibody anti
 bacteria cholesterol insulin hemoglobin volcano volcanoes earthquake earthquakes tsunami tides rainbow
 rainbows eclipse greenhouse nucleus mitochondria chlorophyll light water sound
 """
+_GLUE_WORDS = frozenset(_GLUE.split())
 _GENERIC_WORDS = frozenset(word.removesuffix("'s") for word in [*_GENERIC.split(), *_GLUE.split()])
 _WORLD_WORDS = frozenset(_WORLD.split())
 _SUBJECT_WORDS = frozenset(_SUBJECTS.split())
-_SUBJECT = "|".join(map(re.escape, sorted(_SUBJECT_WORDS)))
-_OWN = re.compile(rf"\b(?:the|this|that|these|those) (?:{_SUBJECT})\b(?! of\b)")
+# Of these there are many: only a name beside it says which the whole world means.
+_KINDS = frozenset(["tower", "pyramid", "pyramids", "revolution", "empire", "galaxy", "system", "dinosaurs"])
+_NAMES = _WORLD_WORDS - _KINDS | {"world"}
+_DEFINITE = frozenset({"the", "this", "that", "these", "those"})
+_LEADING_ON = frozenset({"of", "between", "for"})
 _WORD = re.compile(r"[\w'-]+")
 
 
@@ -193,8 +198,21 @@ def _opener_end(plain: str) -> int:
 
 def _is_general(asked: str) -> bool:
     """Whether it asks of the world at large, in words that are known to be about nothing else."""
-    if _FRAME.match(asked) is None or _OWN.search(asked):
+    said = [word.removesuffix("'s") for word in _WORD.findall(asked)]
+    if _FRAME.match(asked) is None or _is_known_between(said):
         return False
-    said = _WORD.findall(asked)
-    topics = {word.removesuffix("'s") for word in said} - _GENERIC_WORDS
+    topics = set(said) - _GENERIC_WORDS
     return bool(topics) and topics <= _WORLD_WORDS | _SUBJECT_WORDS
+
+
+def _is_known_between(said: Sequence[str]) -> bool:
+    """Whether it speaks of "the tower", which the two know; not of the Eiffel Tower, the longest river or the
+    capital of something."""
+    for at, word in enumerate(said):
+        if word in _DEFINITE:
+            named = list(takewhile(lambda each: each not in _GLUE_WORDS, said[at + 1 :]))
+            follower = said[at + 1 + len(named) : at + 2 + len(named)]
+            unique = not _NAMES.isdisjoint(named) or any(each.endswith("est") for each in named)
+            if not named or not (unique or (_LEADING_ON.issuperset(follower) and follower)):
+                return True
+    return False

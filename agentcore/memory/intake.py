@@ -11,6 +11,7 @@ from typing import Any
 from agentcore.errors import InvalidParams
 from agentcore.memory.aliases import keyed, learn
 from agentcore.memory.encoding import action_outcomes, encode, interaction_text
+from agentcore.memory.gist import gist, gist_hash, without_stamp
 from agentcore.memory.lexical import term_keys
 from agentcore.memory.models import MAX_TEXT_CHARS, Interaction, Link, MemoryType
 from agentcore.memory.moments import mentioned
@@ -91,7 +92,10 @@ def text_columns(
     """The columns that follow from the text, said at `timestamp`, and the text to embed."""
     encoded = encode(content, speaker=speaker)
     # Days are those of UTC, whichever zone the database tells a stored time in.
-    event_from, event_to = mentioned(content, timestamp.astimezone(UTC)) or (None, None)
+    said_at = timestamp.astimezone(UTC)
+    event = mentioned(content, said_at)
+    event_from, event_to = event or (None, None)
+    plain = without_stamp(content, said_at)
     indexed = f"{speaker} {content}" if speaker else content
     return {
         "summary": encoded.summary,
@@ -102,6 +106,7 @@ def text_columns(
         "event_from": event_from,
         "event_to": event_to,
         "content_hash": bytes.fromhex(encoded.content_hash),
+        "gist_hash": gist_hash(gist(plain), event if plain == content else mentioned(plain, said_at)),
         "term_keys": term_keys(agent_id, indexed),
         "aliases": [keyed(agent_id, pair) for pair in learn(content)],
         "token_count": count_tokens(content),

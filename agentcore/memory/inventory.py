@@ -95,7 +95,7 @@ TABLES: tuple[OwnedTable, ...] = (
             "provenance",
         ),
         vectors=("embedding",),
-        digests=("content_hash", "term_keys"),
+        digests=("content_hash", "gist_hash", "term_keys"),
         labels=(
             "memory_id",
             "memory_type",

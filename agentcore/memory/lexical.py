@@ -143,6 +143,11 @@ class Bm25:
             for key in query_keys
         }
 
+    @property
+    def keys(self) -> list[int]:
+        """The query's keys, in its order."""
+        return list(self._weights)
+
     def weights(self, keys: Iterable[int]) -> dict[int, float]:
         """What each of these terms of the query weighs."""
         return {key: self._weights.get(key, 0.0) for key in keys}

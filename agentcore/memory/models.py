@@ -248,6 +248,10 @@ class MemorySummary(Strict):
     keywords: list[str] = Field(default_factory=list)
     tags: list[str] = Field(default_factory=list)
     metadata: dict[str, Any] = Field(default_factory=dict)
+    stands_for: list[UUID] = Field(
+        default_factory=list,
+        description="Of a search: what was left out because this one says the same in nearly the same words.",
+    )
     terms: dict[str, ScoreTerm] | None = None
 
 

@@ -37,6 +37,8 @@ MAX_CONTEXT_TOKENS = 1_000_000
 MAX_QUERY_CHARS = 32_768
 MAX_LINKS_A_CALL = 64
 
+# A list matches any of its values, so an empty one could only mean nothing, or be meant to say anything.
+FilterLabels = Annotated[Labels, Field(min_length=1)]
 MemoryTypes = Annotated[list[MemoryType], Field(min_length=1, max_length=len(MemoryType))]
 Count = Annotated[int, Field(strict=True, gt=0)]
 PositiveShare = Annotated[float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)]
@@ -53,9 +55,9 @@ class Filters(Strict):
     namespace: Identifier | None = None
     after: Moment | None = Field(None, description="Timestamp at or after this time.")
     before: Moment | None = Field(None, description="Timestamp before this time.")
-    entities: Labels | None = None
-    keywords: Labels | None = None
-    tags: Labels | None = None
+    entities: FilterLabels | None = None
+    keywords: FilterLabels | None = None
+    tags: FilterLabels | None = None
     min_importance: Share | None = None
 
     @model_validator(mode="after")
@@ -162,6 +164,7 @@ class RetrieveParams(Filters):
     query_vector: Vector | None = Field(
         None, description="A vector of the caller's, instead of the embedder's."
     )
+    distinct: Flag = Field(True, description="Of memories that say nearly the same, the newest alone.")
     explain: Flag = Field(False, description="Say where each score came from.")
 
 
@@ -192,6 +195,7 @@ class ContextParams(Filters):
     history: Annotated[list[Turn], Field(max_length=64)] = Field(default_factory=list)
     as_of: Moment | None = None
     query_vector: Vector | None = None
+    distinct: Flag = Field(True, description="As for memory.retrieve; working memory stays as it is.")
     explain: Flag = Field(False, description="Give back what was found with its score terms, too.")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentcore.memory.candidates import Candidate, MatchScale, Question, Span, Tie
+from agentcore.memory.copies import Distinct, distinct
 from agentcore.memory.fitness import FIT, CutOffs, Signals
 from agentcore.memory.models import Dropped, ScoreTerm
 from agentcore.memory.repetition import LOSS, left, likenesses
@@ -44,12 +45,16 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Ranked:
-    """A memory with its place: the fused score, the cosine alone, and each term's share."""
+    """A memory with its place: the fused score, the cosine alone, and each term's share.
+
+    `stands_for`: the memories left out because this one says the same, newest first.
+    """
 
     memory_id: UUID
     score: float
     similarity: float | None
     terms: Mapping[str, ScoreTerm]
+    stands_for: Sequence[UUID] = ()
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,9 @@ def rank(
 ) -> Ranking:
     """The `k` best candidates, best first; equal scores stand newest first, then by id."""
     dropped: Counter[str] = Counter()
-    unique = _newest_of_equal_texts(_similar_enough(candidates, question, dropped), dropped)
+    similar = _similar_enough(candidates, question, dropped)
+    told = distinct(similar, question.windows, dropped) if question.distinct else Distinct(similar, {})
+    unique = told.kept
     shares = _shares(unique, weights, question)
     if not unique:
         nothing = Signals(0.0, 0.0, 0.0, 0.0, 0.0)
@@ -102,6 +109,7 @@ def rank(
             float(scores[place]),
             unique[place].similarity,
             _terms(values[place], shares) | _repetition(float(fused[place]), float(repeated[place])),
+            told.stands_for.get(unique[place].memory_id, ()),
         )
         for place in order
     ]
@@ -121,17 +129,6 @@ def _similar_enough(
     if len(kept) < len(candidates):
         dropped["below_min_score"] = len(candidates) - len(kept)
     return kept
-
-
-def _newest_of_equal_texts(candidates: Sequence[Candidate], dropped: Counter[str]) -> list[Candidate]:
-    newest: dict[tuple[bytes, str | None, str | None, str | None], Candidate] = {}
-    for each in candidates:
-        other = newest.get(each.text)
-        if other is not None:
-            dropped["same_text_as_newer"] += 1
-        if other is None or (each.timestamp, each.memory_id) > (other.timestamp, other.memory_id):
-            newest[each.text] = each
-    return list(newest.values())
 
 
 def _values(candidates: Sequence[Candidate], weights: RetrievalWeights, question: Question) -> Values:
@@ -195,6 +192,8 @@ def _timely(candidate: Candidate, question: Question) -> float:
     event = candidate.event
     if not question.windows:
         return float(question.seeks_time and event is not None)
+    if candidate.memory_id in question.anchors:
+        return 1.0
     said_then = any(start <= candidate.timestamp < end for start, end in question.windows)
     if event is None:
         return float(said_then)

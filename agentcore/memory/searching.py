@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 
 from agentcore.errors import DependencyUnavailable, InvalidParams
 from agentcore.memory import moments
+from agentcore.memory.anchoring import Anchored, Sought, anchored
 from agentcore.memory.api import Caller
-from agentcore.memory.candidates import MatchScale, Question, Span
+from agentcore.memory.candidates import Question, Span
+from agentcore.memory.events import narrowed
 from agentcore.memory.fitness import CutOffs
 from agentcore.memory.models import MemorySummary, Receipt
+from agentcore.memory.moments import Anchor
 from agentcore.memory.notes import Notes
 from agentcore.memory.params import ContextParams, RetrieveParams
 from agentcore.memory.parts import MemoryParts
@@ -29,11 +32,12 @@ from agentcore.memory.vector_store import Found, SearchRequest
 from agentcore.memory.wording import READ_CHARS, Wording, read_text, search_words
 from agentcore.telemetry import Steps
 
-# Of a long prompt no memory holds every word: a text of its rarest ones is a full match.
-MATCHED_TERMS = 12
 WORDS_ONLY = "embedding: the embedder does not answer; searched by words alone"
 ALIASES_BY_WORDS = "aliases: the embedder does not answer; looked up by their words alone"
 NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
+
+Vectors = NDArray[np.float32] | None
+"""A row each, or none where only words are searched."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +73,13 @@ class Search:
     async def run(self, k: int, cut_offs: CutOffs) -> SearchResult:
         """The `k` best memories. Raises InvalidParams (a vector of another length), DependencyUnavailable."""
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
-        text, windows = await self._understood(now)
-        vectors, wording = await asyncio.gather(self._vectors(text), self._words(text))
+        text, windows, anchors = await self._understood(now)
+        (vectors, events), wording = await asyncio.gather(
+            self._vectors(text, anchors), self._words(text, anchors)
+        )
         vectors = await self._with_aliases(vectors, text, wording)
+        told = await self._anchored(now, anchors, events, wording)
+        windows = narrowed(windows, [each.times for each in told if each.times])
         request = SearchRequest(
             self._conditions, vectors, self._parts.vector_model, wording.bm25, wording.hits, windows
         )
@@ -83,7 +91,7 @@ class Search:
                 found.ties,
                 found.neighbours,
                 weighed(self._params.query, self._parts.policy.weights),
-                self._question(now, windows, found, wording),
+                self._question(now, windows, told, found, wording),
                 depth(self._parts, k),
                 self._wanted(cut_offs, found),
             )
@@ -100,42 +108,51 @@ class Search:
         return cut_offs if given is None else replace(cut_offs, min_fit=given)
 
     def _question(
-        self, now: datetime, windows: Sequence[Span], found: Found, wording: Wording
+        self,
+        now: datetime,
+        windows: Sequence[Span],
+        told: Sequence[Anchored],
+        found: Found,
+        wording: Wording,
     ) -> Question:
         return Question(
             now=now,
-            scale=_full_match(wording, found),
+            scale=wording.full_match(found.candidates),
             words=frozenset(words(self._params.query[:READ_CHARS])),
             windows=windows,
+            anchors={each.memory_id for each in told if each.memory_id is not None},
             seeks_time=wants(self._params.query) == "time",
             min_score=self._params.min_score,
             with_vectors=found.mode != "words",
+            distinct=self._params.distinct,
         )
 
-    async def _vectors(self, text: str) -> NDArray[np.float32] | None:
-        """A row for the text and each other wording of the query, or the caller's own vector."""
+    async def _vectors(self, text: str, anchors: Sequence[Anchor]) -> tuple[Vectors, Vectors]:
+        """A row for the text and each other wording of the query, or the caller's own vector; and a row for
+        each event that tells a time."""
         if self._params.query_vector is not None:
-            return self._given_vector(self._params.query_vector)
+            return self._given_vector(self._params.query_vector), None
         if self._parts.embedder is None:
             if self._params.min_score is not None:
                 self._notes.degraded.append(NO_MIN_SCORE)
-            return None
+            return None, None
         wordings = await rewritten(self._parts, self._params.query, text, self._params.history, self._notes)
         queries = await read_text(lambda: split(wordings[0]), len(wordings[0]))
         if len(queries) > 1:
             self._notes.searched["queries"] = len(queries)
         try:
             with self._steps("embed"):
-                return await self._parts.embedder.embed([*queries, *wordings[1:]], "query")
+                texts = [*queries, *wordings[1:], *(each.event for each in anchors)]
+                vectors = await self._parts.embedder.embed(texts, "query")
         except DependencyUnavailable:
             self._notes.degraded.append(WORDS_ONLY)
             if self._params.min_score is not None:
                 self._notes.degraded.append(NO_MIN_SCORE)
-            return None
+            return None, None
+        asked = len(texts) - len(anchors)
+        return vectors[:asked], vectors[asked:]
 
-    async def _with_aliases(
-        self, vectors: NDArray[np.float32] | None, text: str, wording: Wording
-    ) -> NDArray[np.float32] | None:
+    async def _with_aliases(self, vectors: Vectors, text: str, wording: Wording) -> Vectors:
         """One row more where the query has other forms: of its text with them behind it."""
         embedder = self._parts.embedder
         given = self._params.query_vector is not None
@@ -149,12 +166,13 @@ class Search:
             self._notes.degraded.append(ALIASES_BY_WORDS)
             return vectors
 
-    async def _understood(self, now: datetime) -> tuple[str, list[Span]]:
-        """The query, completed where it is vague, and the times it names."""
+    async def _understood(self, now: datetime) -> tuple[str, list[Span], Sequence[Anchor]]:
+        """The query, completed where it is vague, the times it names and the events that tell one."""
 
-        def read() -> tuple[str, list[Span]]:
+        def read() -> tuple[str, list[Span], Sequence[Anchor]]:
             text = complete(self._params.query, self._params.history)
-            return text, [(each.start, each.end) for each in moments.windows(text[:READ_CHARS], now)]
+            windows = [(each.start, each.end) for each in moments.windows(text[:READ_CHARS], now)]
+            return text, windows, moments.anchors(self._params.query)
 
         return await read_text(read, len(self._params.query))
 
@@ -167,7 +185,25 @@ class Search:
             )
         return np.asarray([given], dtype=np.float32)
 
-    async def _words(self, text: str) -> Wording:
+    async def _anchored(
+        self, now: datetime, anchors: Sequence[Anchor], events: Vectors, wording: Wording
+    ) -> list[Anchored]:
+        """The times that the query's events tell."""
+        sought = [
+            Sought(anchor, None if events is None else events[place], wording.parts[place])
+            for place, anchor in enumerate(anchors)
+        ]
+        return await anchored(
+            self._parts,
+            self._agent_id,
+            sought,
+            self._conditions,
+            words(self._params.query),
+            now,
+            self._notes,
+        )
+
+    async def _words(self, text: str, anchors: Sequence[Anchor]) -> Wording:
         return await search_words(
             self._parts.vectors,
             self._agent_id,
@@ -175,6 +211,7 @@ class Search:
             self._conditions,
             self._steps,
             with_vectors=self._parts.embedder is not None or self._params.query_vector is not None,
+            parts=[each.event for each in anchors],
         )
 
     async def _read(self, ranked: Sequence[Ranked]) -> list[MemorySummary]:
@@ -187,6 +224,7 @@ class Search:
                     "score": each.score,
                     "similarity": each.similarity,
                     "terms": dict(each.terms) if explain else None,
+                    "stands_for": list(each.stands_for),
                 }
             )
             for each in ranked
@@ -217,10 +255,3 @@ class Search:
             timings_ms=self._steps.timings_ms,
         )
 
-
-def _full_match(wording: Wording, found: Found) -> MatchScale:
-    """The BM25 score that counts as a full match is the best one found, but no less than half of what a text
-    made of the query's rarest terms would have, so that one common word in common is no match."""
-    alone = wording.bm25(wording.keys[:MATCHED_TERMS])
-    best = max((candidate.words for candidate in found.candidates), default=0.0)
-    return MatchScale(max(best, 0.5 * alone), wording.bm25.weigh(wording.keys), alone)

@@ -17,7 +17,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from agentcore.database import Database, Row, Statement, query, shaped_query
-from agentcore.memory.candidates import Candidate, Span, Tie
+from agentcore.memory.candidates import Candidate, Mention, Span, Tie
 from agentcore.memory.lexical import Bm25, LexicalStatistics, OtherForm
 from agentcore.memory.serving_indexes import ServingIndexes
 from agentcore.memory.vector_index import ServingIndex
@@ -56,6 +56,14 @@ class WordHits:
 
     memory_ids: Sequence[UUID] = ()
     sessions: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """An event that is looked up: the memories that hold its words, and its vector, to compare them with."""
+
+    memory_ids: Sequence[UUID]
+    vector: NDArray[Any] | None
 
 
 @dataclass(frozen=True)
@@ -101,8 +109,12 @@ class VectorStore(Protocol):
     ) -> LexicalStatistics: ...
 
     async def search_words(
-        self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions
-    ) -> WordHits: ...
+        self, agent_id: str, searches: Sequence[Mapping[int, float]], conditions: Conditions
+    ) -> list[WordHits]: ...
+
+    async def mentions(
+        self, agent_id: str, events: Sequence[Lookup], model: str | None, conditions: Conditions
+    ) -> list[list[Mention]]: ...
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found: ...
 
@@ -150,12 +162,43 @@ class PgVectorStore:
         )
 
     async def search_words(
+        self, agent_id: str, searches: Sequence[Mapping[int, float]], conditions: Conditions
+    ) -> list[WordHits]:
+        """For each search, the weights of terms by their keys, what holds any of them, in one round trip.
+
+        Those memories and sessions first whose terms weigh most together.
+        """
+        statements: list[Statement] = [
+            (query("lexical_hits"), self._words(agent_id, weights, conditions))
+            for weights in searches
+            if weights
+        ]
+        found = iter(await self._database.fetch(agent_id, statements, binary=True) if statements else ())
+        return [_word_hits(next(found)) if weights else WordHits() for weights in searches]
+
+    async def mentions(
+        self, agent_id: str, events: Sequence[Lookup], model: str | None, conditions: Conditions
+    ) -> list[list[Mention]]:
+        """What each event's memories say of it, in one round trip."""
+        values = [
+            {
+                "agent_id": agent_id,
+                "filter": Jsonb(conditions),
+                "model": model,
+                "memory_ids": list(each.memory_ids),
+                "vector": None if each.vector is None else HalfVector(each.vector),
+            }
+            for each in events
+        ]
+        statements = [(query("mentions"), each) for each in values]
+        found = await self._database.fetch(agent_id, statements, binary=True)
+        return [[_mention(row) for row in rows] for rows in found]
+
+    def _words(
         self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions
-    ) -> WordHits:
-        """Memories and sessions that hold any of these terms, those first whose terms weigh most together."""
-        if not term_weights:
-            return WordHits()
-        values = {
+    ) -> dict[str, Any]:
+        """What fills the `lexical_hits` statement."""
+        return {
             "agent_id": agent_id,
             "filter": Jsonb(conditions),
             "term_keys": list(term_weights),
@@ -163,11 +206,6 @@ class PgVectorStore:
             "limit": self._limits.lexical_candidates,
             "session_limit": SESSIONS,
         }
-        [rows] = await self._database.fetch(agent_id, [(query("lexical_hits"), values)], binary=True)
-        return WordHits(
-            [row["memory_id"] for row in rows if row["memory_id"] is not None],
-            {row["session_id"]: row["weight"] for row in rows if row["memory_id"] is None},
-        )
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
         """Candidates of every arm, each with all that ranking must know of it."""
@@ -291,6 +329,13 @@ def index_settings(index: ServingIndex, *, filtered: bool) -> Statement:
     }
 
 
+def _word_hits(rows: Sequence[Row]) -> WordHits:
+    return WordHits(
+        [row["memory_id"] for row in rows if row["memory_id"] is not None],
+        {row["session_id"]: row["weight"] for row in rows if row["memory_id"] is None},
+    )
+
+
 def _near(rows: Sequence[Row]) -> int:
     return sum(row["is_near"] for row in rows)
 
@@ -308,6 +353,16 @@ def _counts(rows: Sequence[Row], request: SearchRequest) -> dict[str, int]:
     counts["links"] = sum(row["is_linked"] for row in more)
     counts["neighbours"] = len(more) - counts["links"]
     return counts
+
+
+def _mention(row: Row) -> Mention:
+    return Mention(
+        row["memory_id"], row["timestamp"], row["similarity"], row["speaker"], _event(row), row["term_keys"]
+    )
+
+
+def _event(row: Row) -> Span | None:
+    return None if row["event_from"] is None else (row["event_from"], row["event_to"])
 
 
 def _candidate(row: Row, request: SearchRequest) -> Candidate:
@@ -328,7 +383,8 @@ def _candidate(row: Row, request: SearchRequest) -> Candidate:
         asks=row["asks"],
         is_exchange=row["is_exchange"],
         term_keys=row["term_keys"],
-        event=None if row["event_from"] is None else (row["event_from"], row["event_to"]),
+        gist=None if row["gist_hash"] is None else bytes(row["gist_hash"]),
+        event=_event(row),
     )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, TypeVar
 
 from agentcore.memory.aliases import Expansion, expansions, forms
+from agentcore.memory.candidates import Candidate, MatchScale
 from agentcore.memory.lexical import (
     Bm25,
     LexicalStatistics,
@@ -18,6 +19,7 @@ from agentcore.memory.lexical import (
     select_query_keys,
     spellings,
     term_key,
+    term_keys,
     terms,
 )
 from agentcore.memory.vector_store import VectorStore, WordHits
@@ -27,6 +29,8 @@ MAX_POSTINGS = 2_000
 # A word of more memories than this tells too little for its price where vectors are searched, too.
 LONGEST_LIST = 20_000
 MAX_QUERY_TERMS = 64
+# Of a long prompt no memory holds every word: a text of its rarest ones is a full match.
+MATCHED_TERMS = 12
 MAX_CORRECTED_TERMS = 4
 # What a term counts that the query does not hold, but probably means.
 CORRECTED_SHARE = 0.8
@@ -44,7 +48,8 @@ Read = TypeVar("Read")
 class Wording:
     """The query's terms as keys, the score they give, what holds them, and which were read as another.
 
-    `aliases`: which forms of the query were looked up in another form too.
+    `aliases`: which forms of the query were looked up in another form too. `parts`: the same of each part of
+    the text that was looked up by itself.
     """
 
     keys: Sequence[int]
@@ -52,6 +57,14 @@ class Wording:
     hits: WordHits
     corrected: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
+    parts: Sequence[Wording] = ()
+
+    def full_match(self, candidates: Sequence[Candidate]) -> MatchScale:
+        """The best BM25 score found is a full match, but no less than half of what a text made of the query's
+        rarest terms would have, so that one common word in common is no match."""
+        alone = self.bm25(self.keys[:MATCHED_TERMS])
+        best = max((candidate.words for candidate in candidates), default=0.0)
+        return MatchScale(max(best, 0.5 * alone), self.bm25.weigh(self.keys), alone)
 
 
 async def search_words(
@@ -62,36 +75,74 @@ async def search_words(
     steps: Steps,
     *,
     with_vectors: bool,
+    parts: Sequence[str] = (),
 ) -> Wording:
-    """What holds the words of the text, in the agent's memories that match.
+    """What holds the words of the text, and of each of these parts of it, in the agent's memories that match.
 
     Beside vectors words that stand nearly everywhere are not looked up.
     """
     with steps("statistics"):
-        keys, asked = await _read(agent_id, text)
-        reach = {name: conditions[name] for name in REACH if name in conditions}
-        statistics = await vectors.statistics(agent_id, list(keys), list(asked), reach)
-        others = expansions(agent_id, asked, statistics.other_forms)
-        replaced = _replaced(others, statistics)
-        slips = _slips(agent_id, {key: keys[key] for key in keys if key not in replaced}, statistics)
-        frequencies = await _frequencies(vectors, agent_id, slips, others, statistics)
-    corrected = _corrected(slips, frequencies)
-    meant = {key: slip for key, (_, slip) in corrected.items()}
-    own = [meant.get(key, key) for key in keys if key not in replaced]
-    added = _added(others, own)
-    standing_in = [key for each in others if replaced & set(each.held_keys) for key in each.other_keys]
-    known = LexicalStatistics(statistics.memory_count, statistics.mean_length, frequencies)
-    wanted = rarest([*own, *standing_in], frequencies, MAX_QUERY_TERMS)
-    weighed = list(dict.fromkeys([*wanted, *added]))
-    bm25 = Bm25(weighed, known, discounts={**added, **dict.fromkeys(meant.values(), CORRECTED_SHARE)})
-    chosen = select_query_keys(
-        weighed, frequencies, MAX_POSTINGS, LONGEST_LIST if with_vectors else math.inf
-    )
+        reading = await _reading(vectors, agent_id, text, conditions)
+    keys_of_parts = [reading.known(term_keys(agent_id, part)) for part in parts]
+    wordings = [reading.of(keys) for keys in (list(reading.keys), *keys_of_parts)]
+    longest = LONGEST_LIST if with_vectors else math.inf
     with steps("words"):
-        hits = await vectors.search_words(agent_id, bm25.weights(chosen), conditions)
-    return Wording(
-        wanted, bm25, hits, {keys[key]: term for key, (term, _) in corrected.items()}, _told(others)
-    )
+        weights = [_looked_up(bm25, longest) for _, bm25 in wordings]
+        hits = await vectors.search_words(agent_id, weights, conditions)
+    whole, *of_parts = [Wording(*each, found) for each, found in zip(wordings, hits, strict=True)]
+    return replace(whole, corrected=reading.told(), aliases=_told(reading.others), parts=of_parts)
+
+
+def _looked_up(bm25: Bm25, longest_list: float) -> dict[int, float]:
+    """The weights of the terms that are looked up: the rarest."""
+    frequencies = bm25.statistics.document_frequency
+    return bm25.weights(select_query_keys(bm25.keys, frequencies, MAX_POSTINGS, longest_list))
+
+
+async def _reading(vectors: VectorStore, agent_id: str, text: str, conditions: Mapping[str, Any]) -> _Reading:
+    keys, asked = await _read(agent_id, text)
+    reach = {name: conditions[name] for name in REACH if name in conditions}
+    statistics = await vectors.statistics(agent_id, list(keys), list(asked), reach)
+    others = expansions(agent_id, asked, statistics.other_forms)
+    replaced = _replaced(others, statistics)
+    slips = _slips(agent_id, {key: keys[key] for key in keys if key not in replaced}, statistics)
+    frequencies = await _frequencies(vectors, agent_id, slips, others, statistics)
+    known = LexicalStatistics(statistics.memory_count, statistics.mean_length, frequencies)
+    return _Reading(keys, known, _corrected(slips, frequencies), replaced, others)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What an agent's memories make of a text's terms: what was probably meant, what stands in for which."""
+
+    keys: Mapping[int, str]
+    statistics: LexicalStatistics
+    corrected: Mapping[int, tuple[str, int]]
+    replaced: Set[int]
+    others: Sequence[Expansion]
+
+    def known(self, keys: Sequence[int]) -> list[int]:
+        """Those of the keys that are the text's."""
+        return [key for key in keys if key in self.keys]
+
+    def told(self) -> dict[str, str]:
+        """Which terms were read as another."""
+        return {self.keys[key]: term for key, (term, _) in self.corrected.items()}
+
+    def of(self, keys: Sequence[int]) -> tuple[list[int], Bm25]:
+        """Of the keys those that tell most, and the score that they give with their other forms."""
+        others = [each for each in self.others if set(keys).issuperset(each.held_keys)]
+        meant = {key: self.corrected[key][1] for key in keys if key in self.corrected}
+        own = [meant.get(key, key) for key in keys if key not in self.replaced]
+        added = _added(others, own)
+        standing_in = [
+            key for each in others if self.replaced & set(each.held_keys) for key in each.other_keys
+        ]
+        wanted = rarest([*own, *standing_in], self.statistics.document_frequency, MAX_QUERY_TERMS)
+        # A word that is written right, too, counts in full.
+        slipped = dict.fromkeys(set(meant.values()) - set(keys), CORRECTED_SHARE)
+        weighed = list(dict.fromkeys([*wanted, *added]))
+        return wanted, Bm25(weighed, self.statistics, discounts={**added, **slipped})
 
 
 async def _read(agent_id: str, text: str) -> tuple[dict[int, str], dict[int, list[int]]]:

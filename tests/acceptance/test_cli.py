@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
@@ -16,6 +17,7 @@ import pytest
 
 from agentcore.client import MemoryClient
 from agentcore.memory.params import CountParams, ListParams
+from tests.fixtures.scripted_http import Reply, scripted_http
 from tests.fixtures.serving import Done, Serving
 
 JWT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+\n")
@@ -99,11 +101,12 @@ async def test_a_stored_text_is_found_listed_and_put_into_context(
     found = run("retrieve", "what does Ada drink?", "--explain")
     assert "Ada prefers tea" in found.stdout
     assert "similarity" in found.stdout
+    assert "links" not in found.stdout  # it gave nothing to the score
     listed = run("list")
     assert str(record.memory_id) in listed.stdout
     built = run("context", "breakfast for Ada", "--max-tokens", "300")
     assert "Ada prefers tea" in built.stdout
-    assert re.search(r"\d+ tokens of 300, from 1 memories", built.stderr)
+    assert re.search(r"\d+ tokens of 300, from 1 memory", built.stderr)
 
 
 async def test_a_filter_given_is_a_filter_applied(run: Callable[..., Done], memory: MemoryClient) -> None:
@@ -122,6 +125,7 @@ def test_an_alias_is_set_listed_used_and_deleted(run: Callable[..., Done]) -> No
     found = json.loads(run("retrieve", "k8s", "--json").stdout)
     assert found["receipt"]["searched"]["aliases"] == {"k8s": "Kubernetes"}
     assert run("alias", "delete", "k8s").returncode == 0
+    assert run("alias", "list").stderr == "no aliases\n"
     again = run("alias", "delete", "k8s")
     assert (again.returncode, again.stderr) == (1, "0 deleted\n")
     refused = run("alias", "set", "it", "information technology")
@@ -177,6 +181,17 @@ def test_a_page_tells_how_to_go_on(run: Callable[..., Done]) -> None:
     assert "--cursor" not in rest.stderr
 
 
+async def test_a_command_that_waits_for_the_rate_limit_says_so(stopped: Serving) -> None:
+    limited = Reply({"jsonrpc": "2.0", "id": 1, "error": {"code": -32004, "message": "Too many requests."}},
+                    status=429, headers={"Retry-After": "1"})
+    page = Reply({"jsonrpc": "2.0", "id": 1, "result": {"memories": [], "next_cursor": None, "receipt": {}}})
+    async with scripted_http(lambda request: page) as service:
+        service.script.append(limited)
+        done = await asyncio.to_thread(stopped.cli, "list", "--token", "t.o.k", "--url", service.url)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.splitlines() == ["the rate limit is reached: trying again in 1 s", "no memories"]
+
+
 def test_a_text_cannot_steer_the_terminal(run: Callable[..., Done]) -> None:
     run("store", "Ada said \x1b[31mred\x1b]0;title\x07 [bold]loud[/bold]")
     for done in (run("retrieve", "Ada"), run("list")):
@@ -209,13 +224,13 @@ def test_a_second_server_on_the_home_is_refused_with_a_sentence(serving: Serving
     assert "Traceback" not in done.stderr
 
 
-def test_a_port_that_is_taken_is_named(serving: Serving, new_serving: Callable[..., Serving]) -> None:
+def test_a_port_that_is_taken_is_named_before_anything_is_made(serving: Serving, stopped: Serving) -> None:
     port = serving.url.rpartition(":")[2]
-    other = new_serving()
-    done = other.cli("serve", "--port", port)
+    done = stopped.cli("serve", "--port", port)
     assert done.returncode == 1
-    assert f"Cannot listen on 127.0.0.1:{port}" in done.stderr
-    assert other.left_over() == []
+    assert f"Cannot listen on 127.0.0.1:{port} (Address already in use)" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not stopped.home.exists()
 
 
 def test_ctrl_c_while_it_starts_ends_it_and_leaves_nothing(new_serving: Callable[..., Serving]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID, uuid4
@@ -42,6 +44,20 @@ from agentcore.runtime import Runtime
 from agentcore.server import create_app
 from tests.fixtures.serving import Serving
 
+WITHOUT_LOGGING = """
+import asyncio
+from agentcore.client import MemoryClient
+from agentcore.errors import DependencyUnavailable
+
+async def ask():
+    async with MemoryClient("http://127.0.0.1:9", "t.o.k") as memory:
+        try:
+            await memory.retrieve_memories("anything")
+        except DependencyUnavailable as error:
+            print(error)
+
+asyncio.run(ask())
+"""
 TEA = "Ada prefers green tea over coffee in the morning."
 BIKE = "The blue bicycle needs a new chain before Friday."
 
@@ -217,3 +233,10 @@ async def test_the_real_local_model_finds_what_shares_no_word(
     assert list(best.values()) == [TEA, BIKE, contents[3]]
     assert local.stop() == 0
     assert local.left_over() == []
+
+
+def test_a_script_that_sets_up_no_logging_sees_its_error_and_no_lines_of_a_library() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_LOGGING], text=True, capture_output=True,
+                          check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("No service answers at http://127.0.0.1:9")

@@ -96,8 +96,10 @@ def test_the_commands_run(shell: None, serving: Serving, agent_id: str, tmp_path
     done = run_as_printed(commands, serving, agent_id, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("The key rotates on Mondays") == 2
-    assert json.loads((tmp_path / "memories.jsonl").read_text())["tags"] == ["ops"]
+    memory, alias = map(json.loads, (tmp_path / "memories.jsonl").read_text().splitlines())
+    assert (memory["tags"], alias["alias"]) == (["ops"], "k8s")
     assert "stored 1, " in done.stdout
+    assert "aliases set 1" in done.stdout
 
 
 def test_every_target_of_make_that_is_named_exists() -> None:

@@ -139,8 +139,8 @@ async def test_equal_lines_of_one_file_are_asked_to_be_stored_each(
     ("{", "is not JSON"),
     ("[1, 2]", "is not a JSON object"),
     ('{"text": NaN}', "NaN is no number"),
-    ('{"role": "user"}', "text: Field required"),
-    ('{"text": ""}', "text: String should have at least 1 character"),
+    ('{"role": "user"}', "text: is required"),
+    ('{"text": ""}', "text: is empty"),
     ('{"text": "nul \\u0000 byte"}', "NUL"),
     ('{"text": "a", "time": "yesterday"}', "time: "),
     ('{"text": "a", "colour": "blue"}', "unknown field 'colour'"),
@@ -286,7 +286,7 @@ async def test_aliases_that_were_set_travel_and_learnt_ones_are_learnt_anew(
     await memory.set_alias(SetAliasParams(alias="zoo", means="staging cluster"))
     await memory.store(StoreParams(content="We run Kubernetes (k8s) in Frankfurt."))
     exported = serving.cli("export", "--agent", agent_id)
-    assert "exported 1 memories and 1 aliases" in exported.stderr
+    assert "exported 1 memory and 1 alias" in exported.stderr
     assert serving.cli("export", "--agent", agent_id, "--type", "episodic").stdout.count("\n") == 1
     other = f"agent-{uuid4()}"
     done = serving.cli("import", "-", "--agent", other, said=exported.stdout)
@@ -353,9 +353,22 @@ async def test_more_memories_than_a_page_come_out_oldest_first_and_filtered(
     assert len(serving.cli("export", "--agent", agent_id, "--namespace", "odd").stdout.splitlines()) == 300
 
 
+def test_an_export_replaces_a_file_only_when_told_to(run: Callable[..., Done], tmp_path: Path) -> None:
+    file = write(tmp_path / "kept.jsonl", ["before"])
+    assert run("store", "The lighthouse was painted in May.").returncode == 0
+    refused = run("export", str(file))
+    assert (refused.returncode, file.read_text()) == (1, "before\n")
+    assert refused.stderr.startswith(f"agentcore: {file} is there already")
+    assert "--overwrite" in refused.stderr
+    assert run("export", str(file), "--overwrite").returncode == 0
+    assert json.loads(file.read_text())["text"] == "The lighthouse was painted in May."
+    dashed = run("export", "-")
+    assert (dashed.stdout, dashed.stderr) == (file.read_text(), "exported 1 memory\n")
+
+
 def test_an_export_that_fails_leaves_no_half_file(serving: Serving, agent_id: str, tmp_path: Path) -> None:
     (tmp_path / "kept.jsonl").write_text("before\n")
-    done = serving.cli("export", str(tmp_path / "kept.jsonl"), "--token", "no.real.token")
+    done = serving.cli("export", str(tmp_path / "kept.jsonl"), "--overwrite", "--token", "no.real.token")
     assert done.returncode == 1
     assert (tmp_path / "kept.jsonl").read_text() == "before\n"
     assert list(tmp_path.iterdir()) == [tmp_path / "kept.jsonl"]

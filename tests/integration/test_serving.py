@@ -17,7 +17,7 @@ import pytest
 
 from agentcore.auth import mint_token
 from agentcore.errors import StartupError
-from agentcore.server import ENDPOINT, create_app, serve, stop_on_signals
+from agentcore.server import ENDPOINT, bound, create_app, serve, stop_on_signals
 from tests.fixtures.edge import METHODS, SECRET, edge_runtime, request
 from tests.fixtures.rpc_methods import Gate
 
@@ -42,7 +42,7 @@ async def served(grace_seconds: float = 5.0, host: str = "127.0.0.1") -> AsyncIt
     runtime = edge_runtime(max_body_bytes=1_000_000)
     app = create_app(runtime, stopping=stopping, methods=[*METHODS, gate.method()])
     ended = asyncio.create_task(serve(
-        app, host=host, port=0, stopping=stopping, grace_seconds=grace_seconds,
+        app, address=bound(host, 0), stopping=stopping, grace_seconds=grace_seconds,
         on_listening=listening.set_result))
     try:
         async with asyncio.timeout(10):
@@ -52,11 +52,6 @@ async def served(grace_seconds: float = 5.0, host: str = "127.0.0.1") -> AsyncIt
         stopping.set()
         gate.go.set()
         await ended
-
-
-async def serve_at(host: str, port: int) -> None:
-    await serve(create_app(edge_runtime()), host=host, port=port, stopping=asyncio.Event(), grace_seconds=1,
-                on_listening=lambda url: None)
 
 
 async def test_it_says_where_it_listens_and_answers_there() -> None:
@@ -82,12 +77,25 @@ async def test_a_port_that_is_taken_stops_the_start_with_a_sentence() -> None:
         port = int(service.url.rpartition(":")[2])
         told = rf"Cannot listen on 127\.0\.0\.1:{port} .*choose another HOST or PORT"
         with pytest.raises(StartupError, match=told):
-            await serve_at("127.0.0.1", port)
+            bound("127.0.0.1", port)
 
 
-async def test_an_address_that_is_not_ours_stops_the_start() -> None:
+def test_an_address_that_is_not_ours_stops_the_start() -> None:
     with pytest.raises(StartupError, match=r"Cannot listen on no\.such\.host\.invalid:0"):
-        await serve_at("no.such.host.invalid", 0)
+        bound("no.such.host.invalid", 0)
+
+
+def test_until_it_listens_a_bound_address_refuses_connections() -> None:
+    with bound("127.0.0.1", 0) as address, pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address.getsockname(), timeout=10)
+
+
+async def test_of_two_that_bind_an_address_at_once_the_later_to_listen_says_so() -> None:
+    with bound("127.0.0.1", 0) as first, pytest.raises(StartupError, match="Cannot listen on"):
+        second = bound(*first.getsockname())
+        first.listen()
+        await serve(create_app(edge_runtime()), address=second, stopping=asyncio.Event(), grace_seconds=1,
+                    on_listening=lambda url: None)
 
 
 @pytest.mark.parametrize("chunked", [False, True])

@@ -26,6 +26,18 @@ async def test_a_slip_of_the_pen_is_read_as_the_word_it_is_near(
         assert result.receipt.candidates["lexical"] == 1
 
 
+async def test_a_word_that_is_written_right_too_counts_in_full_beside_its_slip(agent: Agent) -> None:
+    await agent.stored_id(LEASE)
+
+    async def share_of_words(query: str) -> float:
+        result = await agent.memory.retrieve(RetrieveParams(query=query, k=1, explain=True))
+        return (result.memories[0].terms or {})["words"].value
+
+    right = await share_of_words("warehouse zeppelin balloon")
+    assert await share_of_words("warehouse warehuose zeppelin balloon") == right
+    assert await share_of_words("warehuose zeppelin balloon") < right
+
+
 async def test_a_word_that_is_known_is_never_read_as_another(agent: Agent) -> None:
     await agent.stored_id("The marina is full.")
     for number in range(5):

@@ -47,6 +47,15 @@ def typed(
     return type_in
 
 
+def test_ctrl_c_while_a_command_still_loads_ends_it_without_a_traceback(
+    typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "interrupted_loading.py").write_text("raise KeyboardInterrupt\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(MODULES, "interrupted_loading", ("interrupted",))
+    assert typed("interrupted") == Ended(130, "", "")
+
+
 def test_the_help_names_every_command_and_shows_what_to_type(typed: Typed) -> None:
     said = typed("--help").out
     assert "agentcore serve" in said

@@ -16,6 +16,7 @@ from agentcore.client import MemoryClient, TokenSource
 from agentcore.errors import (
     AgentCoreError,
     AuthenticationFailed,
+    ClientClosed,
     ConfigurationError,
     Conflict,
     DependencyUnavailable,
@@ -309,6 +310,18 @@ async def test_a_traced_view_sends_the_trace_and_the_conversation_with_each_call
     assert script.body(0)["a2a_context"] == {"source_agent": "planner"}
     assert "traceparent" not in script.requests[1].headers
     assert "a2a_context" not in script.body(1)
+
+
+async def test_a_closed_client_and_every_view_of_it_says_that_it_is_closed() -> None:
+    script = Script()
+    async with client(script) as memory:
+        view = memory.traced(a2a_context={"source_agent": "planner"})
+    for closed in (memory, view):
+        with pytest.raises(ClientClosed, match="make a new MemoryClient"):
+            await closed.count(CountParams())
+        with pytest.raises(ClientClosed):
+            await closed.__aenter__()
+    assert script.requests == []
 
 
 async def test_a_silent_connection_names_the_service_in_its_error() -> None:

@@ -87,6 +87,11 @@ can you tell me what the capital of Spain is
 what is the Pythagorean theorem?
 when did the French Revolution end?
 how tall is the Eiffel Tower?
+how many people were there in the Roman Empire?
+where are the pyramids of Egypt?
+which is the longest river in Europe?
+what is the symbol for gold?
+what is a galaxy?
 """
 PERSONAL_QUESTIONS = """
 hi, what did we decide about the budget?
@@ -182,6 +187,13 @@ passport
 open the door
 thank you, that helps with the flat
 how hot is the water?
+how tall is the tower?
+what is the height of the tower?
+when did the revolution end?
+how old is this empire?
+how far is the lake from Berlin?
+what is the cycle time in Berlin?
+what is the difference between the galaxy and the system?
 who is Darwin?
 what color is the light?
 the value of pi in the report

@@ -79,6 +79,13 @@ def span(text: str, now: datetime = NOW) -> tuple[str, str]:
     ("next May", "2024-05-01", "2024-05-31"),
     ("early June", "2023-06-01", "2023-06-10"),
     ("mid-May", "2023-05-11", "2023-05-20"),
+    ("early March", "2023-03-01", "2023-03-10"),
+    ("late 2022", "2022-09-01", "2022-12-31"),
+    ("the mid-2022 report", "2022-05-02", "2022-08-31"),
+    ("mid\u20112022", "2022-05-02", "2022-08-31"),
+    ("late-2021, we moved", "2021-09-01", "2021-12-31"),
+    ("mid-Q3 2022", "2022-07-31", "2022-08-30"),
+    ("end of May", "2023-05-21", "2023-05-31"),
     ("late in May", "2023-05-21", "2023-05-31"),
     ("the end of last year", "2022-09-01", "2022-12-31"),
     ("at the beginning of 2022", "2022-01-01", "2022-05-01"),
@@ -150,6 +157,7 @@ def test_words_for_a_time_become_its_days(text: str, first: str, last: str) -> N
     "the week of the trip", "end of line", "", "\u00b2\u00b3 ago", "\uff11\uff12 May", "this afterwards",
     "all Q3", "past weekends", "these next few", "last days", "early in the day", "the end of the day",
     "the end of the world", "the early the mid", "since Monday mornings", "in the end", "mon ami",
+    "build-2022", "mid-20225", "mid-2022.4", "mid-2022-03", "mid-1990s", "late 2000 rows", "sub-Q3 2022",
 ])  # fmt: skip
 def test_what_is_no_time_or_not_surely_one_is_left_alone(text: str) -> None:
     assert windows(text, NOW) == ()

@@ -45,6 +45,8 @@ ID = "0190f7c0-0000-7000-8000-000000000001"
         (RetrieveParams, {"query": "x", "after": "2026-02-02", "before": "2026-01-01"}, ""),
         (RetrieveParams, {"query": "x", "min_score": float("nan")}, "min_score"),
         (RetrieveParams, {"query": "x", "memory_types": ["sematic"]}, "memory_types"),
+        *((RetrieveParams, {"query": "x", name: []}, name)
+          for name in ("memory_types", "entities", "keywords", "tags")),
         (RetrieveParams, {"query": "x", "session_id": "a\nb"}, "session_id"),
         (ContextParams, {"query": "x", "max_tokens": 0}, "max_tokens"),
         (RetrieveParams, {"query": 7}, "query"),

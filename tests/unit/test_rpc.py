@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID, uuid4
 
 import pytest
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from agentcore.errors import AgentCoreError, ConfigurationError, Conflict, DependencyUnavailable, NotFound
 from agentcore.rpc import MAX_A2A_BYTES, MAX_DEPTH, MAX_PROBLEMS, Call, Limits, RpcMethod, error_answer
@@ -209,8 +209,24 @@ async def test_a_models_own_rule_is_told_without_its_value() -> None:
     assert SECRET not in json.dumps(answer)
 
 
+@pytest.mark.parametrize(("params", "field", "problem"), [
+    ({"target": -4}, "target", "Input should be greater than 0"),
+    ({"name": ""}, "name", "is empty"),
+    ({"tags": []}, "tags", "is empty"),
+])
+async def test_a_problem_is_told_once_and_plainly(params: dict[str, Any], field: str, problem: str) -> None:
+    class Bounded(BaseModel):
+        target: Annotated[int, Field(strict=True, gt=0)] | Annotated[float, Field(strict=True, gt=0)] = 1
+        name: Annotated[str, Field(min_length=1)] = "name"
+        tags: Annotated[list[str], Field(min_length=1)] = ["tag"]
+
+    bounded = RpcMethod("bounded", Bounded, None, echoing().handler, "")
+    answer = await Service([bounded]).call("bounded", params)
+    assert answer["error"]["data"] == {"errors": [{"field": field, "problem": problem}]}
+
+
 async def test_the_list_of_problems_is_bounded() -> None:
-    answer = await Service([echoing()]).call("echo", {"x" * 1_000 + str(number): 1 for number in range(100)})
+    answer = await Service([echoing()]).call("echo", {str(number) + "x" * 1_000: 1 for number in range(100)})
     errors = answer["error"]["data"]["errors"]
     assert len(errors) == MAX_PROBLEMS
     assert max(len(error["field"]) for error in errors) <= 200

@@ -5,7 +5,18 @@ days), 1.2.2023 (a version), "may" and "march" without a preposition, "in 3 days
 A month or weekday without a year or week is the latest begun; in a sentence of what is to come, the next.
 """
 
+from agentcore.memory.moments.anchors import Anchor, anchors, told_times
 from agentcore.memory.moments.periods import Grain
 from agentcore.memory.moments.reading import EARLIEST, LATEST, Window, mentioned, windows
 
-__all__ = ["EARLIEST", "LATEST", "Grain", "Window", "mentioned", "windows"]
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "Anchor",
+    "Grain",
+    "Window",
+    "anchors",
+    "mentioned",
+    "told_times",
+    "windows",
+]

@@ -27,6 +27,7 @@ from agentcore.memory.moments.words import (
     DOUBTFUL_WORDS,
     FULL_MONTHS,
     FULL_WEEKDAYS,
+    HYPHENS,
     MONTH_PREPOSITIONS,
     MONTHS,
     PREPOSITIONS,
@@ -238,9 +239,16 @@ def _is_surely_month(said: Said, at: int, stance: Stance) -> bool:
 def bare_year(said: Said, at: int, stance: Stance) -> Found | None:
     year = _year_at(said, at)
     fits = stance.named or said.lower(at - 1) in _BEFORE_YEARS
-    if year is None or not fits or said.glued(at) or not said.after_time(at + 1):
+    if year is None or not fits or _hangs_on_other(said, at):
         return None
-    return whole_year(year), at + 1
+    surely = said.glued(at) and not said.glued(at + 1)
+    return (whole_year(year), at + 1) if surely or said.after_time(at + 1) else None
+
+
+def _hangs_on_other(said: Said, at: int) -> bool:
+    """Whether it is part of another word: "build-2023"; not "mid-2023", which can be only a time."""
+    part = said.lower(at - 1) in HYPHENS and said.lower(at - 2) in ("early", "mid", "late")
+    return said.glued(at) and not part
 
 
 def week_day(said: Said, at: int, stance: Stance) -> Found | None:
@@ -296,8 +304,7 @@ def _is_other_spring(said: Said, at: int) -> bool:
 def quarter_name(said: Said, at: int, stance: Stance) -> Found | None:
     """As "Q1 2024", "in Q3"."""
     number = said.number(at + 1, digits=1)
-    apart = said.glued(at) or not said.glued(at + 1)
-    if number not in (1, 2, 3, 4) or apart:
+    if number not in (1, 2, 3, 4) or not said.glued(at + 1) or _hangs_on_other(said, at):
         return None
     year_at = at + 3 if said.lower(at + 2) in ("of", "/", "-", ",") else at + 2
     year = _year_at(said, year_at)

@@ -42,6 +42,7 @@ from agentcore.memory.moments.periods import (
 )
 from agentcore.memory.moments.words import (
     COUNTS,
+    HYPHENS,
     MONTHS,
     PREPOSITIONS,
     UNITS,
@@ -228,7 +229,7 @@ def _part_of(said: Said, at: int, stance: Stance) -> Found | None:
         of = UNITS.get(said.lower(after + 2), "day") if said.lower(after + 1) == "the" else "day"
         if of != "day":
             return part(unit(stance.today, of), which), after + 3
-    after += said.lower(after) in ("-", "in", "of")
+    after += said.lower(after) in HYPHENS | {"in", "of"}
     # "The early the early ..." must not go down for ever.
     nested = said.lower(after) == "the" or said.lower(after) in _PARTS
     whole = None if nested else moment(said, after, replace(stance, named=True))

@@ -58,6 +58,7 @@ has have he her his how i if in into is it its just last left like may me my no 
 so still than that the their then there they this those through till to until up us was we went were what
 when where which while who why will with would you your made got said told
 """)
+HYPHENS = frozenset("-\u2010\u2011")
 _SENTENCE_ENDS = ".!?\n;"
 _SENTENCE_CHARS = 160
 

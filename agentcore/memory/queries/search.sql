@@ -66,6 +66,13 @@ SELECT near.memory_id
 SELECT memory_id, session_id, weight
   FROM lexical_hits(%(agent_id)s, %(term_keys)s::bigint[], %(weights)s::real[], %(filter)s, %(limit)s, %(session_limit)s);
 
+-- name: mentions
+-- Of memories that hold an event's words what says whether they tell when it was.
+SELECT m.memory_id, m.timestamp, m.speaker, m.term_keys, m.event_from, m.event_to,
+       CASE WHEN m.embedding_model = %(model)s THEN 1 - (m.embedding <=> %(vector)s::halfvec) END AS similarity
+  FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND memory_matches(m, %(filter)s);
+
 -- name: beside_foremost
 -- What was said right before and right after each of the foremost, in its session.
 SELECT f.memory_id AS found_id, near.memory_id
@@ -169,7 +176,7 @@ WITH nearest AS MATERIALIZED ({nearest}),
           GROUP BY l.source_id
      )
 SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevance_score,
-       m.term_keys, m.content_hash, m.speaker, m.user_id, m.namespace, m.session_id,
+       m.term_keys, m.content_hash, m.gist_hash, m.speaker, m.user_id, m.namespace, m.session_id,
        CASE WHEN m.embedding_model = %(model)s THEN 1 - {distance} END AS similarity,
        m.token_count < 400 AND position('?' IN right(m.content, 80)) > 0 AS asks,
        left(m.content, 6) = 'User: ' AS is_exchange,
