@@ -270,7 +270,9 @@ async def test_the_lexical_function_serves_the_agent_of_the_transaction_alone(wa
 
 
 @pytest.mark.parametrize("setting", [None, ""])
-async def test_the_lexical_function_finds_nothing_without_an_agent(walled: Walled, setting: str | None) -> None:
+async def test_the_lexical_function_finds_nothing_without_an_agent(
+    walled: Walled, setting: str | None
+) -> None:
     keys = await term_keys_of(walled, walled.other)
     async with walled.session(setting) as connection:
         with pytest.raises(errors.InsufficientPrivilege, match="agent of the transaction alone"):
