@@ -55,7 +55,7 @@ def test_up_down_up_ends_where_it_began(empty_database: str) -> None:
 def test_a_step_back_brings_the_functions_back_that_the_step_dropped(empty_database: str) -> None:
     migration.upgrade(empty_database)
     assert lexical_functions(empty_database) == {"lexical_hits"}
-    migration.downgrade(empty_database, "0006")
+    migration.downgrade(empty_database, "0007")
     assert lexical_functions(empty_database) == {"lexical_arm", "lexical_sessions", "lexical_hits"}
 
 
