@@ -26,7 +26,7 @@ from agentcore.memory.vector_index import ServingIndex, VectorIndex, most_reach,
 from agentcore.memory.vector_store import ASKED, index_settings
 
 NEAREST = 50
-QUERIES, LEAST_QUERIES = 40, 10
+QUERIES, LEAST_QUERIES = 100, 10
 EXACT_SEARCH_SECONDS = 20.0
 LONGEST_INDEXED_SEARCH_MS = 30_000
 LONGEST_REST_SECONDS = 1.0
@@ -92,22 +92,21 @@ async def measure(connection: Connection, subject: Subject, goal: float, told: T
 async def choose(
     ladder: Sequence[int], start: int, recall_at: Callable[[int], Awaitable[tuple[float, bool]]]
 ) -> tuple[int, float]:
-    """The least reach of the ladder that is enough, and its recall, going from `start`; else the last one."""
+    """The least reach of the ladder that is enough, and its recall; else the last one.
+
+    More reach finds more, so each answer halves what is left; `start` is asked first.
+    """
     position = min(bisect.bisect_left(ladder, start), len(ladder) - 1)
-    enough: dict[int, float] = {}
-    short: set[int] = set()
-    while True:
-        recall, reached = await recall_at(ladder[position])
-        if reached or position == len(ladder) - 1:
-            enough[position] = recall
-            if position == 0 or position - 1 in short:
-                return ladder[position], recall
-            position -= 1
+    least, enough = 0, len(ladder) - 1
+    recall: float | None = None
+    while least < enough:
+        found, reached = await recall_at(ladder[position])
+        if reached:
+            enough, recall = position, found
         else:
-            short.add(position)
-            position += 1
-            if position in enough:
-                return ladder[position], enough[position]
+            least = position + 1
+        position = (least + enough) // 2
+    return ladder[enough], (await recall_at(ladder[enough]))[0] if recall is None else recall
 
 
 async def _ask_exactly(connection: Connection, subject: Subject, told: Told) -> list[_Asked]:

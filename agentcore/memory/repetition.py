@@ -7,7 +7,7 @@ A log of a hundred like entries would else fill every place. Maximal marginal re
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 
 import numpy as np
@@ -45,13 +45,17 @@ def left(scores: Floats, likeness: Floats) -> Floats:
     return np.asarray(scores * (1.0 - LOSS * likeness))
 
 
+def _sketch(keys: set[int]) -> Collection[int]:
+    return keys if len(keys) <= SKETCHED_TERMS else heapq.nsmallest(SKETCHED_TERMS, keys)
+
+
 def _jaccard(term_keys: Sequence[Sequence[int]]) -> Floats:
     """The likeness of each two sets of terms, a row and a column for each; 0 with itself.
 
     Of long memories only the smallest keys are compared, which are as good as drawn by lot: keys are hashes
     (Broder 1997, "On the resemblance and containment of documents").
     """
-    sketches = [heapq.nsmallest(SKETCHED_TERMS, set(keys)) for keys in term_keys]
+    sketches = [_sketch(set(keys)) for keys in term_keys]
     owners = np.repeat(np.arange(len(sketches)), [len(keys) for keys in sketches])
     keys = np.fromiter(chain.from_iterable(sketches), dtype=np.int64, count=len(owners))
     known, columns = np.unique(keys, return_inverse=True)

@@ -41,6 +41,7 @@ KEEP_ALL = CutOffs()
 _COLUMN = {name: number for number, name in enumerate(TERMS)}
 
 Values = NDArray[np.float64]
+Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -96,10 +97,10 @@ def rank(
     if question.seeks_time and not question.windows:
         values[:, _COLUMN["time"]] *= matches
     fused = np.clip(values @ shares, 0.0, 1.0)
-    order = _in_order(unique, fused)
-    repeated = _repeated(unique, fused, order[:COMPARED])
+    newest = _newest_first(unique)
+    repeated = _repeated(unique, fused, _in_order(newest, fused)[:COMPARED])
     scores = left(fused, repeated)
-    order = _in_order(unique, scores)
+    order = _in_order(newest, scores)
     signals = _signals(unique, scores[order], question.scale)
     fit = FIT.probability(signals)
     order = _cut(order, scores, k, fit, cut_offs, dropped)
@@ -290,13 +291,16 @@ def _cut(
     return order[:k]
 
 
-def _in_order(candidates: Sequence[Candidate], scores: Values) -> list[int]:
-    """The places, best first; equal scores stand newest first, then by id."""
-    keys = [
-        (-score, -each.timestamp.timestamp(), each.memory_id)
-        for score, each in zip(scores.tolist(), candidates, strict=True)
-    ]
-    return sorted(range(len(keys)), key=keys.__getitem__)
+def _newest_first(candidates: Sequence[Candidate]) -> Places:
+    """The places, newest first, then by id."""
+    keys = [(-each.timestamp.timestamp(), each.memory_id) for each in candidates]
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__))
+
+
+def _in_order(newest: Places, scores: Values) -> list[int]:
+    """The places, best first; equal scores stand as in `newest`."""
+    in_order: list[int] = newest[np.argsort(-scores[newest], kind="stable")].tolist()
+    return in_order
 
 
 def _repeated(candidates: Sequence[Candidate], scores: Values, foremost: Sequence[int]) -> Values:

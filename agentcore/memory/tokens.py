@@ -147,12 +147,15 @@ def _load(name: str, cache_directory: Path) -> tiktoken.Encoding:
         before = os.environ.get("TIKTOKEN_CACHE_DIR")
         os.environ["TIKTOKEN_CACHE_DIR"] = str(directory)
         try:
-            return tiktoken.get_encoding(name)
+            encoding = tiktoken.get_encoding(name)
         finally:
             if before is None:
                 del os.environ["TIKTOKEN_CACHE_DIR"]
             else:
                 os.environ["TIKTOKEN_CACHE_DIR"] = before
+    # Counting has a table of its own: this copy, 24 MB, would only serve pickling.
+    encoding._mergeable_ranks = {}
+    return encoding
 
 
 def _unpack(name: str, directory: Path) -> None:

@@ -27,7 +27,7 @@ HNSW_FIRST_REACH = 120
 LEAST_ROWS_READ, HNSW_LEAST_REACH = 5_000, 80
 # A filter's matches lie further apart: to find as many of them, so many times as many lists are probed.
 FILTERED_REACH = 3
-_STEP = 1.2
+_STEP = 1.05
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def most_reach(kind: IndexKind, shape: int) -> int:
 
 
 def reaches(kind: IndexKind, shape: int, rows: int) -> Sequence[int]:
-    """The reaches to choose from, each a fifth more than the one before."""
+    """The reaches to choose from, each a twentieth more than the one before."""
     least, most = least_reach(kind, shape, rows), most_reach(kind, shape)
     steps = range(math.ceil(math.log(most / least, _STEP)) + 1)
     return sorted({min(most, math.ceil(least * _STEP**step)) for step in steps})

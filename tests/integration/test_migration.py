@@ -34,6 +34,14 @@ def shape(url: str) -> list[tuple[object, ...]]:
         return connection.execute(SHAPE).fetchall()
 
 
+def lexical_functions(url: str) -> set[str]:
+    with psycopg.connect(url) as connection:
+        found = connection.execute(
+            "SELECT proname FROM pg_proc WHERE starts_with(proname, 'lexical_') "
+            "AND has_function_privilege('agentcore_service', oid, 'EXECUTE')")
+        return {name for (name,) in found}
+
+
 def test_up_down_up_ends_where_it_began(empty_database: str) -> None:
     assert migration.current_revision(empty_database) is None
     assert migration.upgrade(empty_database) == migration.head_revision()
@@ -42,6 +50,13 @@ def test_up_down_up_ends_where_it_began(empty_database: str) -> None:
     assert {row[0] for row in shape(empty_database)} == {"alembic_version"}
     migration.upgrade(empty_database)
     assert shape(empty_database) == first
+
+
+def test_a_step_back_brings_the_functions_back_that_the_step_dropped(empty_database: str) -> None:
+    migration.upgrade(empty_database)
+    assert lexical_functions(empty_database) == {"lexical_hits"}
+    migration.downgrade(empty_database, "0007")
+    assert lexical_functions(empty_database) == {"lexical_arm", "lexical_sessions", "lexical_hits"}
 
 
 async def test_two_processes_that_migrate_at_once_both_end_well(empty_database: str) -> None:

@@ -249,10 +249,7 @@ async def test_the_planners_statistics_tell_no_foreign_words(walled: Walled) -> 
             connection, "SELECT tablename FROM pg_stats WHERE tablename = ANY (%s)", (list(seen),)) == []
 
 
-LEXICAL = [f"SELECT * FROM {name}(%s, %s::bigint[], %s::real[], '{{}}', {limits})"  # noqa: S608
-           for name, limits in (
-               ("lexical_arm", "100"), ("lexical_sessions", "100"), ("lexical_hits", "100, 100"))]
-lexical = pytest.mark.parametrize("statement", LEXICAL)
+LEXICAL = "SELECT * FROM lexical_hits(%s, %s::bigint[], %s::real[], '{}', 100, 100)"
 
 
 async def term_keys_of(walled: Walled, agent_id: str) -> list[int]:
@@ -261,37 +258,30 @@ async def term_keys_of(walled: Walled, agent_id: str) -> list[int]:
             connection, "SELECT DISTINCT unnest(term_keys) FROM memories WHERE agent_id = %s", (agent_id,))
 
 
-@lexical
-async def test_a_lexical_function_serves_the_agent_of_the_transaction_alone(
-    walled: Walled, statement: str
-) -> None:
+async def test_the_lexical_function_serves_the_agent_of_the_transaction_alone(walled: Walled) -> None:
     own, foreign = await term_keys_of(walled, walled.own), await term_keys_of(walled, walled.other)
     async with walled.session(walled.own) as connection:
-        assert await values(connection, statement, (walled.own, own, [1.0] * len(own))) != []
-        assert await values(connection, statement, (walled.own, foreign, [1.0] * len(foreign))) == []
+        assert await values(connection, LEXICAL, (walled.own, own, [1.0] * len(own))) != []
+        assert await values(connection, LEXICAL, (walled.own, foreign, [1.0] * len(foreign))) == []
         for stranger in (walled.other, None, ""):
             with pytest.raises(errors.InsufficientPrivilege, match="agent of the transaction alone"):
                 async with connection.transaction():
-                    await connection.execute(statement, (stranger, foreign, [1.0] * len(foreign)))
+                    await connection.execute(LEXICAL, (stranger, foreign, [1.0] * len(foreign)))
 
 
-@lexical
 @pytest.mark.parametrize("setting", [None, ""])
-async def test_a_lexical_function_finds_nothing_without_an_agent(
-    walled: Walled, setting: str | None, statement: str
+async def test_the_lexical_function_finds_nothing_without_an_agent(
+    walled: Walled, setting: str | None
 ) -> None:
     keys = await term_keys_of(walled, walled.other)
     async with walled.session(setting) as connection:
         with pytest.raises(errors.InsufficientPrivilege, match="agent of the transaction alone"):
             async with connection.transaction():
-                await connection.execute(statement, (walled.other, keys, [1.0] * len(keys)))
-        assert await values(connection, statement, (setting, keys, [1.0] * len(keys))) == []
+                await connection.execute(LEXICAL, (walled.other, keys, [1.0] * len(keys)))
+        assert await values(connection, LEXICAL, (setting, keys, [1.0] * len(keys))) == []
 
 
-@lexical
-async def test_a_lexical_function_reads_no_table_that_the_caller_puts_in_front(
-    walled: Walled, statement: str
-) -> None:
+async def test_the_lexical_function_reads_no_table_that_the_caller_puts_in_front(walled: Walled) -> None:
     """It runs with its owner's rights, and a session's temporary objects are looked up first by default."""
     keys = await term_keys_of(walled, walled.own)
     async with walled.session(walled.own) as connection:
@@ -300,4 +290,4 @@ async def test_a_lexical_function_reads_no_table_that_the_caller_puts_in_front(
         await connection.execute("GRANT TEMPORARY ON DATABASE agentcore TO agentcore_service")
         await connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(SERVICE_ROLE)))
         await connection.execute("CREATE TEMPORARY TABLE memories (agent_id text)")
-        assert await values(connection, statement, (walled.own, keys, [1.0] * len(keys))) != []
+        assert await values(connection, LEXICAL, (walled.own, keys, [1.0] * len(keys))) != []
