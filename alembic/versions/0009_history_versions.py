@@ -7,15 +7,15 @@ the column empty.
 
 from agentcore.migration import run_sql
 
-revision = "0008"
-down_revision = "0007"
+revision = "0009"
+down_revision = "0008"
 branch_labels = None
 depends_on = None
 
 
 def upgrade() -> None:
-    run_sql("0008_history_versions.sql")
+    run_sql("0009_history_versions.sql")
 
 
 def downgrade() -> None:
-    run_sql("0008_history_versions.down.sql")
+    run_sql("0009_history_versions.down.sql")

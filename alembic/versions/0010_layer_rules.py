@@ -7,15 +7,15 @@ Safe while an old version runs: it leaves the columns as they are.
 
 from agentcore.migration import run_sql
 
-revision = "0009"
-down_revision = "0008"
+revision = "0010"
+down_revision = "0009"
 branch_labels = None
 depends_on = None
 
 
 def upgrade() -> None:
-    run_sql("0009_layer_rules.sql")
+    run_sql("0010_layer_rules.sql")
 
 
 def downgrade() -> None:
-    run_sql("0009_layer_rules.down.sql")
+    run_sql("0010_layer_rules.down.sql")
