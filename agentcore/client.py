@@ -36,7 +36,7 @@ from agentcore.memory.alias_params import (
     SetAliasParams,
     SetAliasResult,
 )
-from agentcore.memory.api import METHODS, MemoryApi
+from agentcore.memory.api import MemoryApi
 from agentcore.memory.change_params import (
     FeedbackParams,
     FeedbackResult,
@@ -53,6 +53,7 @@ from agentcore.memory.layer_params import (
     SettingsParams,
     SettingsResult,
 )
+from agentcore.memory.methods import METHODS
 from agentcore.memory.models import Strict
 from agentcore.memory.params import (
     CapabilitiesParams,
@@ -79,6 +80,16 @@ from agentcore.memory.params import (
     StoreBatchResult,
     StoreParams,
     StoreResult,
+)
+from agentcore.memory.session_params import (
+    AddSessionParams,
+    AddSessionResult,
+    ClearParams,
+    ClearResult,
+    EndSessionParams,
+    EndSessionResult,
+    SummarizeParams,
+    SummarizeResult,
 )
 
 ENDPOINT = "/api/v1/jsonrpc"
@@ -230,6 +241,19 @@ class MemoryClient(MemoryApi):
 
     async def complete_task(self, params: CompleteTaskParams) -> CompleteTaskResult:
         return await self._call("complete_task", params, CompleteTaskResult)
+
+    async def add_session(self, params: AddSessionParams) -> AddSessionResult:
+        keyed = all(message.message_id is not None for message in params.messages)
+        return await self._call("add_session", params, AddSessionResult, repeatable=keyed)
+
+    async def end_session(self, params: EndSessionParams) -> EndSessionResult:
+        return await self._call("end_session", params, EndSessionResult)
+
+    async def summarize(self, params: SummarizeParams) -> SummarizeResult:
+        return await self._call("summarize", params, SummarizeResult)
+
+    async def clear(self, params: ClearParams) -> ClearResult:
+        return await self._call("clear", params, ClearResult)
 
     async def settings(self, params: SettingsParams) -> SettingsResult:
         return await self._call("settings", params, SettingsResult)

@@ -21,7 +21,8 @@ from agentcore.errors import (
     RateLimited,
     TooLarge,
 )
-from agentcore.memory.api import METHODS, Caller, MemoryApi
+from agentcore.memory.api import Caller, MemoryApi
+from agentcore.memory.methods import METHODS
 from agentcore.memory.models import Strict
 from agentcore.openrpc import openrpc_document
 from agentcore.rpc import RpcMethod
@@ -47,6 +48,8 @@ POSITIONAL = {
     "memory.prune": ("memory_layer", "strategy"),
     "memory.get": ("memory_id",),
     "memory.complete_task": ("task_id",),
+    "memory.add_session": ("session_id", "messages"),
+    "memory.end_session": ("session_id",),
     "memory.set_alias": ("alias", "means"),
     "memory.delete_alias": ("alias",),
 }

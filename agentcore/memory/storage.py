@@ -226,6 +226,10 @@ class MemoryTransaction:
         await self._run("complete_task", task_id=task_id)
         await self._run("expire_working_rows", task_id=task_id, token_id=token_id, trace_id=trace_id)
 
+    async def end_session(self, session_id: str, **rules: Any) -> list[Row]:
+        """Let a session's working memories last or end by these rules; a row for each."""
+        return await self._rows("end_session_rows", session_id=session_id, **rules)
+
     async def count_accesses(
         self,
         counts: Mapping[UUID, int],

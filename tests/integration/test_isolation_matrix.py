@@ -24,10 +24,11 @@ from agentcore.database import Connection, Database, Statement
 from agentcore.database import Row as DatabaseRow
 from agentcore.errors import AgentCoreError
 from agentcore.memory import params as ask
-from agentcore.memory.api import METHODS, SCOPES, Caller, MemoryApi, Method
+from agentcore.memory.api import SCOPES, Caller, MemoryApi
 from agentcore.memory.inventory import ARCHIVE, TABLES, RedisKeys
 from agentcore.memory.inventory import INVENTORY as PLACES
 from agentcore.memory.manager import MemoryManager
+from agentcore.memory.methods import METHODS, Method
 from agentcore.memory.models import MemoryType, Strict
 from agentcore.memory.params import PruneParams, StoreBatchParams, StoreParams
 from agentcore.memory.storage import MemoryStorage

@@ -20,7 +20,8 @@ from agentcore.memory import alias_params as naming
 from agentcore.memory import change_params as past
 from agentcore.memory import layer_params as rules
 from agentcore.memory import params as ask
-from agentcore.memory.api import METHODS, Caller, MemoryApi
+from agentcore.memory.api import Caller, MemoryApi
+from agentcore.memory.methods import METHODS
 from agentcore.memory.models import MemoryType
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.isolation_model import Model, Stage, Turn
