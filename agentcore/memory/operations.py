@@ -86,7 +86,7 @@ class LifecycleOperations(MemoryApi):
         with steps("store"):
             results, degraded = await sessions.add(self._parts, self._caller, params)
         return AddSessionResult(
-            success=all(result.success for result in results),
+            success=all(result.success or result.code is None for result in results),
             session_id=params.session_id,
             stored_count=sum(result.status == "stored" for result in results),
             results=results,

@@ -56,10 +56,13 @@ class AddSessionParams(Strict):
     ttl_seconds: TtlSeconds | None = Field(
         None, description="Seconds until they expire; null: never. Absent: as the episodic layer has it."
     )
+    force: Flag = Field(False, description="Store greetings and the like, too, and the same words again.")
 
 
 class AddSessionResult(Strict):
-    success: bool = Field(description="Whether every message was stored, or had been before.")
+    success: bool = Field(
+        description="False where a message could not be stored. One that is merely not worth it is passed over."
+    )
     session_id: str
     stored_count: int
     results: list[StoreResult] = Field(description="One for each message, in order.")

@@ -64,6 +64,7 @@ def _item(params: AddSessionParams, message: Message) -> StoreParams:
         "task_id": params.task_id,
         "tags": params.tags,
         "external_id": message.message_id,
+        "force": params.force,
     }
     if message.message_id is not None:
         given["idempotency_key"] = _digest("message", params.session_id, message.message_id)

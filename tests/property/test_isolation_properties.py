@@ -20,6 +20,7 @@ from agentcore.memory import alias_params as naming
 from agentcore.memory import change_params as past
 from agentcore.memory import layer_params as rules
 from agentcore.memory import params as ask
+from agentcore.memory import session_params as talk
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.methods import METHODS
 from agentcore.memory.models import MemoryType
@@ -110,6 +111,46 @@ async def feedback(turn: Turn, place: int, verdict: past.Verdict) -> None:
     await turn.ask(turn.memory.feedback, params, *([] if known is not None else [NotFound]))
     if known is not None:
         known.past.append((known.content, known.tags))
+
+
+async def add_session(turn: Turn, session_id: str, texts: list[str]) -> None:
+    said = [{"content": turn.model.said(text)} for text in texts]
+    params = talk.AddSessionParams.model_validate({"session_id": session_id, "messages": said})
+    result = await turn.ask(turn.memory.add_session, params)
+    for text, each in zip(texts, result.results, strict=True):
+        item = {"content": text, "memory_type": MemoryType.EPISODIC, "session_id": session_id,
+                "speaker": "user"}
+        turn.model.store(item, each)
+        turn.stage.ids += [] if each.memory_id is None else [each.memory_id]
+
+
+async def end_session(turn: Turn, session_id: str) -> None:
+    working = turn.model.visible({"session_id": session_id, "memory_types": [MemoryType.WORKING]})
+    params = talk.EndSessionParams(session_id=session_id, summarize=False)
+    result = await turn.ask(turn.memory.end_session, params)
+    assert result.promoted_count + result.ended_count == len(working)
+    left = await turn.ask(turn.memory.list, ask.ListParams(session_id=session_id, limit=1_000))
+    lasting = {each.memory_id for each in left.memories} & set(working)
+    assert len(lasting) == result.promoted_count
+    for memory_id, known in working.items():
+        known.past.append((known.content, known.tags))
+        known.hidden = memory_id not in lasting
+        known.layer = MemoryType.EPISODIC
+
+
+async def summarize(turn: Turn, session_id: str) -> None:
+    result = await turn.ask(turn.memory.summarize, talk.SummarizeParams(session_id=session_id))
+    held = turn.model.visible({"session_id": session_id})
+    assert set(result.memory_ids) <= set(held)
+    assert result.memory_count == len(held)
+
+
+async def clear(turn: Turn, session_id: str) -> None:
+    going = turn.model.visible({"session_id": session_id})
+    result = await turn.ask(turn.memory.clear, talk.ClearParams(session_id=session_id))
+    assert result.cleared_count == len(going)
+    for memory_id in going:
+        del turn.model.rows[memory_id]
 
 
 async def show_settings(turn: Turn) -> None:
@@ -246,6 +287,10 @@ OPERATIONS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[st.SearchStrat
     "memory.history": (history, (places,)),
     "memory.revert": (revert, (places, st.integers(1, 4))),
     "memory.feedback": (feedback, (places, st.sampled_from(["helpful", "unhelpful", "wrong"]))),
+    "memory.add_session": (add_session, (sessions, st.lists(texts, min_size=1, max_size=3))),
+    "memory.end_session": (end_session, (sessions,)),
+    "memory.summarize": (summarize, (sessions,)),
+    "memory.clear": (clear, (sessions,)),
     "memory.settings": (show_settings, ()),
     "memory.configure": (configure, (st.sampled_from(LAYERS), st.integers(0, 3))),
     "memory.prune": (prune, (

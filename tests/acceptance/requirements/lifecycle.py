@@ -23,6 +23,13 @@ LIVED = (
     _asked("4.2", "A memory that is used often enough within its life is extended, and counts anew.",
            "integration/test_layers.py::test_a_memory_that_is_used_gets_its_time_again_and_counts_anew",
            "integration/test_layers.py::test_use_does_not_bring_back_what_is_over"),
+    _asked("7.1", "A conversation is stored message by message, ended, summarised and cleared, each counted.",
+           "integration/test_sessions.py::test_each_message_is_a_memory_of_its_speaker_and_its_time",
+           "integration/test_sessions.py::test_the_end_keeps_a_summary_that_is_tied_to_what_it_is_of",
+           "integration/test_sessions.py::test_a_session_a_user_or_everything_is_cleared_and_counted"),
+    _asked("7.2", "What is important or used outlives its session.",
+           "integration/test_sessions.py::"
+           "test_at_its_end_important_and_used_working_memories_last_and_the_others_are_over"),
     _asked("5.1", "Capacities hold by layer and by agent.",
            "integration/test_layers.py::test_a_prune_goes_down_to_the_agents_own_capacity"),
 )
