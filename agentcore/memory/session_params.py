@@ -61,7 +61,7 @@ class AddSessionParams(Strict):
 
 class AddSessionResult(Strict):
     success: bool = Field(
-        description="False where a message could not be stored. One that is merely not worth it is passed over."
+        description="False where a message could not be stored; one merely not worth storing is passed over."
     )
     session_id: str
     stored_count: int
