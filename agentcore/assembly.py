@@ -18,6 +18,7 @@ from agentcore.errors import ConfigurationError
 from agentcore.memory.archival import ARCHIVES, Archive
 from agentcore.memory.embeddings import DEFAULT_MODEL_NAMES, EMBEDDERS, Embedder, EmbedderOptions
 from agentcore.memory.fitness import CutOffs
+from agentcore.memory.layer_params import LayerRules
 from agentcore.memory.llm import QUERY_REWRITERS, RERANKERS, LlmOptions, RerankerOptions
 from agentcore.memory.llm_limits import LimitedReranker, LimitedRewriter
 from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
@@ -138,7 +139,7 @@ def make_parts(
         count_tokens=TokenCounter(cache_of(settings), settings.token_encoding).count,
         accesses=AccessQueue(),
         policy=MemoryPolicy(
-            capacities={"episodic": settings.memory_episodic_capacity},
+            layers=make_layers(settings),
             pruning_strategy=settings.memory_pruning_strategy,
             idempotency_ttl_seconds=settings.idempotency_ttl,
             embedding_dimensions=settings.embedding_dimensions,
@@ -151,6 +152,13 @@ def make_parts(
         reranker=reranker,
         rewriter=rewriter,
     )
+
+
+def make_layers(settings: Settings) -> dict[str, LayerRules]:
+    """How the service's layers forget; MEMORY_EPISODIC_CAPACITY is that of the episodic one."""
+    episodic = {"capacity": settings.memory_episodic_capacity, **settings.memory_layers.get("episodic", {})}
+    named = {**settings.memory_layers, "episodic": episodic}
+    return {layer: LayerRules(**rules) for layer, rules in named.items()}
 
 
 def make_index_policy(settings: Settings) -> IndexPolicy:

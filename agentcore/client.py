@@ -36,7 +36,24 @@ from agentcore.memory.alias_params import (
     SetAliasParams,
     SetAliasResult,
 )
-from agentcore.memory.api import METHODS, MemoryApi
+from agentcore.memory.api import MemoryApi
+from agentcore.memory.change_params import (
+    FeedbackParams,
+    FeedbackResult,
+    HistoryParams,
+    HistoryResult,
+    RevertParams,
+    RevertResult,
+    UpdateParams,
+    UpdateResult,
+)
+from agentcore.memory.layer_params import (
+    ConfigureParams,
+    ConfigureResult,
+    SettingsParams,
+    SettingsResult,
+)
+from agentcore.memory.methods import METHODS
 from agentcore.memory.models import Strict
 from agentcore.memory.params import (
     CapabilitiesParams,
@@ -63,8 +80,16 @@ from agentcore.memory.params import (
     StoreBatchResult,
     StoreParams,
     StoreResult,
-    UpdateParams,
-    UpdateResult,
+)
+from agentcore.memory.session_params import (
+    AddSessionParams,
+    AddSessionResult,
+    ClearParams,
+    ClearResult,
+    EndSessionParams,
+    EndSessionResult,
+    SummarizeParams,
+    SummarizeResult,
 )
 
 ENDPOINT = "/api/v1/jsonrpc"
@@ -184,6 +209,15 @@ class MemoryClient(MemoryApi):
     async def update(self, params: UpdateParams) -> UpdateResult:
         return await self._call("update", params, UpdateResult)
 
+    async def history(self, params: HistoryParams) -> HistoryResult:
+        return await self._call("history", params, HistoryResult)
+
+    async def revert(self, params: RevertParams) -> RevertResult:
+        return await self._call("revert", params, RevertResult)
+
+    async def feedback(self, params: FeedbackParams) -> FeedbackResult:
+        return await self._call("feedback", params, FeedbackResult)
+
     async def prune(self, params: PruneParams) -> PruneResult:
         return await self._call("prune", params, PruneResult, repeatable=params.dry_run)
 
@@ -207,6 +241,25 @@ class MemoryClient(MemoryApi):
 
     async def complete_task(self, params: CompleteTaskParams) -> CompleteTaskResult:
         return await self._call("complete_task", params, CompleteTaskResult)
+
+    async def add_session(self, params: AddSessionParams) -> AddSessionResult:
+        keyed = all(message.message_id is not None for message in params.messages)
+        return await self._call("add_session", params, AddSessionResult, repeatable=keyed)
+
+    async def end_session(self, params: EndSessionParams) -> EndSessionResult:
+        return await self._call("end_session", params, EndSessionResult)
+
+    async def summarize(self, params: SummarizeParams) -> SummarizeResult:
+        return await self._call("summarize", params, SummarizeResult)
+
+    async def clear(self, params: ClearParams) -> ClearResult:
+        return await self._call("clear", params, ClearResult)
+
+    async def settings(self, params: SettingsParams) -> SettingsResult:
+        return await self._call("settings", params, SettingsResult)
+
+    async def configure(self, params: ConfigureParams) -> ConfigureResult:
+        return await self._call("configure", params, ConfigureResult, repeatable=True)
 
     async def set_alias(self, params: SetAliasParams) -> SetAliasResult:
         return await self._call("set_alias", params, SetAliasResult, repeatable=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ModelWrapValidatorHandler, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -13,6 +13,8 @@ from agentcore.errors import ConfigurationError
 
 __all__ = ["Settings", "load_settings"]
 
+LayerName = Literal["working", "episodic", "semantic", "procedural"]
+LayerRule = Literal["ttl_seconds", "extend_after_uses", "capacity"]
 JwtAlgorithm = Literal["HS256", "RS256", "ES256", "EdDSA"]
 MIN_SECRET_BYTES = 32
 POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
@@ -117,6 +119,11 @@ class Settings(BaseSettings):
     memory_episodic_capacity: int = Field(
         0, ge=0, description="Memories kept in the episodic layer; 0: unlimited."
     )
+    memory_layers: dict[LayerName, dict[LayerRule, Annotated[int, Field(ge=0, le=2**31 - 1)]]] = Field(
+        default_factory=dict,
+        description='How layers forget, in seconds, uses and memories, as JSON: {"episodic": {"ttl_seconds": '
+        '1296000, "extend_after_uses": 10, "capacity": 50000}}. What is not named, or 0, does not apply.',
+    )
     memory_pruning_strategy: Literal["least_relevant", "oldest_first", "frequency_based"] = Field(
         "least_relevant", description="Strategy where a caller names none."
     )
@@ -144,7 +151,6 @@ class Settings(BaseSettings):
     rate_limit_per_minute: int = Field(60_000, ge=0, description="Calls of one agent a minute; 0: unlimited.")
     max_body_bytes: int = Field(8_388_608, ge=1_024, description="Largest request body, in bytes.")
     max_batch_calls: int = Field(100, ge=1, description="Calls in one JSON-RPC batch at most.")
-    batch_concurrency: int = Field(8, ge=1, description="Calls of one batch that run at the same time.")
     request_timeout_seconds: float = Field(
         30.0, gt=0, description="Longest time one call may take; a prune or delete ends by itself after 25."
     )

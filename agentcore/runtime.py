@@ -155,7 +155,7 @@ async def _cancelled(task: asyncio.Task[Any]) -> None:
 
 async def _count_last_accesses(parts: MemoryParts) -> None:
     try:
-        await parts.accesses.flush(parts.storage)
+        await parts.accesses.flush(parts.storage, parts.extend_after_uses)
     except DependencyUnavailable:
         logger.warning("the last accesses were not counted: PostgreSQL does not answer")
 

@@ -16,6 +16,9 @@ MODULES = {
     "agentcore.cli.index": ("index",),
     "agentcore.cli.model": ("model",),
     "agentcore.cli.data": ("store", "retrieve", "context", "list", "prune"),
+    "agentcore.cli.past": ("history", "revert", "feedback"),
+    "agentcore.cli.layers": ("layers",),
+    "agentcore.cli.session": ("session",),
     "agentcore.cli.alias": ("alias",),
     "agentcore.cli.transfer": ("import", "export"),
 }

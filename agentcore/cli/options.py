@@ -29,6 +29,11 @@ def seconds(text: str) -> int:
     return int(match[1]) * _UNITS[match[2]]
 
 
+def seconds_or_none(text: str) -> int:
+    """The same, or 0."""
+    return 0 if text.strip() == "0" else seconds(text)
+
+
 def moment(text: str) -> datetime:
     """An ISO 8601 date or time; without a zone it is UTC, which the contract's models add."""
     try:

@@ -26,6 +26,7 @@ from agentcore.cli.lines import BadLine, Line, NumberedLine, alias_line, line_of
 from agentcore.client import MemoryClient
 from agentcore.errors import AgentCoreError, InvalidParams, JsonRpcErrorCode, NotFound, TooLarge
 from agentcore.memory.alias_params import MAX_ALIASES, KnownAlias, ListAliasesParams, SetAliasParams
+from agentcore.memory.change_params import UpdateParams, Updates
 from agentcore.memory.models import Link, MemoryRecord
 from agentcore.memory.params import (
     MAX_LINKS_A_CALL,
@@ -34,8 +35,6 @@ from agentcore.memory.params import (
     StoreBatchParams,
     StoreParams,
     StoreResult,
-    UpdateParams,
-    Updates,
 )
 
 STDIN = STDOUT = Path("-")

@@ -39,7 +39,11 @@ class Maintenance:
         """Count what this process gave out, until stopped."""
         while not self._stopping.is_set():
             await self._pause(min(1.0, self._interval_seconds))
-            await self._attempt("count accesses", lambda: self._parts.accesses.flush(self._parts.storage))
+            await self._attempt("count accesses", self._count_accesses)
+
+    async def _count_accesses(self) -> int:
+        parts = self._parts
+        return await parts.accesses.flush(parts.storage, parts.extend_after_uses)
 
     async def lead(self) -> None:
         """Wait to lead, then do every duty in turn, until stopped."""

@@ -1,7 +1,6 @@
 """The memory API as Python sees it: one method for each RPC method, the same in-process and over HTTP.
 
-`MemoryManager` and the client both implement `MemoryApi`; `METHODS` names each operation once, and the RPC
-method table, the client, the OpenRPC document and the method reference are derived from it.
+`MemoryManager` and the client both implement `MemoryApi`; `methods.METHODS` names each operation.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal
 
 from agentcore.memory.alias_params import (
     DeleteAliasParams,
@@ -19,7 +18,23 @@ from agentcore.memory.alias_params import (
     SetAliasParams,
     SetAliasResult,
 )
-from agentcore.memory.models import Interaction, MemorySummary, Strict
+from agentcore.memory.change_params import (
+    FeedbackParams,
+    FeedbackResult,
+    HistoryParams,
+    HistoryResult,
+    RevertParams,
+    RevertResult,
+    UpdateParams,
+    UpdateResult,
+)
+from agentcore.memory.layer_params import (
+    ConfigureParams,
+    ConfigureResult,
+    SettingsParams,
+    SettingsResult,
+)
+from agentcore.memory.models import Interaction, MemorySummary
 from agentcore.memory.params import (
     CapabilitiesParams,
     CapabilitiesResult,
@@ -45,8 +60,16 @@ from agentcore.memory.params import (
     StoreBatchResult,
     StoreParams,
     StoreResult,
-    UpdateParams,
-    UpdateResult,
+)
+from agentcore.memory.session_params import (
+    AddSessionParams,
+    AddSessionResult,
+    ClearParams,
+    ClearResult,
+    EndSessionParams,
+    EndSessionResult,
+    SummarizeParams,
+    SummarizeResult,
 )
 
 Scope = Literal["memory:read", "memory:write", "memory:admin"]
@@ -61,10 +84,6 @@ class Caller:
     token_id: str | None = None
     trace_id: str | None = None
     a2a_context: Mapping[str, Any] | None = None
-
-
-ParamsT = TypeVar("ParamsT", bound=Strict)
-ResultT = TypeVar("ResultT", bound=Strict)
 
 
 class MemoryApi(ABC):
@@ -87,6 +106,15 @@ class MemoryApi(ABC):
 
     @abstractmethod
     async def update(self, params: UpdateParams) -> UpdateResult: ...
+
+    @abstractmethod
+    async def history(self, params: HistoryParams) -> HistoryResult: ...
+
+    @abstractmethod
+    async def revert(self, params: RevertParams) -> RevertResult: ...
+
+    @abstractmethod
+    async def feedback(self, params: FeedbackParams) -> FeedbackResult: ...
 
     @abstractmethod
     async def prune(self, params: PruneParams) -> PruneResult: ...
@@ -113,6 +141,24 @@ class MemoryApi(ABC):
     async def complete_task(self, params: CompleteTaskParams) -> CompleteTaskResult: ...
 
     @abstractmethod
+    async def add_session(self, params: AddSessionParams) -> AddSessionResult: ...
+
+    @abstractmethod
+    async def end_session(self, params: EndSessionParams) -> EndSessionResult: ...
+
+    @abstractmethod
+    async def summarize(self, params: SummarizeParams) -> SummarizeResult: ...
+
+    @abstractmethod
+    async def clear(self, params: ClearParams) -> ClearResult: ...
+
+    @abstractmethod
+    async def settings(self, params: SettingsParams) -> SettingsResult: ...
+
+    @abstractmethod
+    async def configure(self, params: ConfigureParams) -> ConfigureResult: ...
+
+    @abstractmethod
     async def set_alias(self, params: SetAliasParams) -> SetAliasResult: ...
 
     @abstractmethod
@@ -135,133 +181,3 @@ class MemoryApi(ABC):
         """A prompt-ready context of at most `max_tokens` tokens; `options` as `ContextParams` has them."""
         params = ContextParams(query=query, task_id=task_id, max_tokens=max_tokens, **options)
         return (await self.get_context(params)).context
-
-
-@dataclass(frozen=True)
-class Method(Generic[ParamsT, ResultT]):
-    """One operation: its wire name, the `MemoryApi` attribute behind it, its models and its scope."""
-
-    name: str
-    attribute: str
-    params: type[ParamsT]
-    result: type[ResultT]
-    scope: Scope
-    summary: str
-
-
-METHODS: tuple[Method[Any, Any], ...] = (
-    Method(
-        "memory.store",
-        "store",
-        StoreParams,
-        StoreResult,
-        "memory:write",
-        "Store an interaction, or a plain content, as one memory.",
-    ),
-    Method(
-        "memory.store_batch",
-        "store_batch",
-        StoreBatchParams,
-        StoreBatchResult,
-        "memory:write",
-        "Store up to 1,000 memories in one transaction, with a result for each.",
-    ),
-    Method(
-        "memory.retrieve",
-        "retrieve",
-        RetrieveParams,
-        RetrieveResult,
-        "memory:read",
-        "Find the memories that matter for a query, best first.",
-    ),
-    Method(
-        "memory.get_context",
-        "get_context",
-        ContextParams,
-        ContextResult,
-        "memory:read",
-        "Build a prompt-ready context for a query inside a token budget.",
-    ),
-    Method(
-        "memory.update",
-        "update",
-        UpdateParams,
-        UpdateResult,
-        "memory:write",
-        "Correct, extend or re-weigh a memory; the change is kept in its history.",
-    ),
-    Method(
-        "memory.prune",
-        "prune",
-        PruneParams,
-        PruneResult,
-        "memory:write",
-        "Archive and remove memories of a layer by a strategy.",
-    ),
-    Method("memory.get", "get", GetParams, GetResult, "memory:read", "One memory, whole, by its id."),
-    Method(
-        "memory.list",
-        "list",
-        ListParams,
-        ListResult,
-        "memory:read",
-        "Memories page by page, by time, importance or access count.",
-    ),
-    Method("memory.count", "count", CountParams, CountResult, "memory:read", "How many memories match."),
-    Method(
-        "memory.delete",
-        "delete",
-        DeleteParams,
-        DeleteResult,
-        "memory:write",
-        "Delete memories by id, or by a filter with confirm; says how many went.",
-    ),
-    Method(
-        "memory.stats",
-        "stats",
-        StatsParams,
-        StatsResult,
-        "memory:read",
-        "Counts by layer, links, archived memories and accesses.",
-    ),
-    Method(
-        "memory.capabilities",
-        "capabilities",
-        CapabilitiesParams,
-        CapabilitiesResult,
-        "memory:read",
-        "What this service can do, and its limits.",
-    ),
-    Method(
-        "memory.complete_task",
-        "complete_task",
-        CompleteTaskParams,
-        CompleteTaskResult,
-        "memory:write",
-        "End a task: its working memory is cleared, its lasting memories stay.",
-    ),
-    Method(
-        "memory.set_alias",
-        "set_alias",
-        SetAliasParams,
-        SetAliasResult,
-        "memory:write",
-        "Say what something is called too: each form then finds what was said in the other.",
-    ),
-    Method(
-        "memory.delete_alias",
-        "delete_alias",
-        DeleteAliasParams,
-        DeleteAliasResult,
-        "memory:write",
-        "Take an alias away, whether it was set or learnt.",
-    ),
-    Method(
-        "memory.list_aliases",
-        "list_aliases",
-        ListAliasesParams,
-        ListAliasesResult,
-        "memory:read",
-        "The aliases that apply, page by page: those set, and those learnt from memories.",
-    ),
-)

@@ -1,24 +1,29 @@
-"""Changing, as stories: update a memory, complete a task."""
+"""Changing one memory, as a story: read, embed the new text, lock, write with its history."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
-from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams, NotFound
+from agentcore.errors import Conflict, DependencyUnavailable, NotFound
 from agentcore.memory.api import Caller
 from agentcore.memory.embeddings import refused_by
-from agentcore.memory.intake import check_length, is_long_work, text_columns
-from agentcore.memory.params import UpdateParams, Updates
+from agentcore.memory.history_rows import Change
+from agentcore.memory.intake import is_long_work, text_columns
+from agentcore.memory.models import Link
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.refusals import NOT_EMBEDDED, REFUSED, embed_each
-from agentcore.memory.storage import Change, MemoryTransaction, Row
+from agentcore.memory.storage import MemoryTransaction, Row
 
-UPDATE_ATTEMPTS = 5
-_TRACKED = ("content", "relevance_score", "tags", "metadata", "pinned")
+ATTEMPTS = 5
+TRACKED = ("content", "relevance_score", "tags", "metadata", "pinned")
 _KEPT = (
-    "content",
+    *TRACKED,
     "summary",
     "embedding",
     "embedding_model",
@@ -28,10 +33,6 @@ _KEPT = (
     "keywords",
     "event_from",
     "event_to",
-    "tags",
-    "metadata",
-    "relevance_score",
-    "pinned",
     "content_hash",
     "gist_hash",
     "term_keys",
@@ -39,51 +40,83 @@ _KEPT = (
 )
 
 
-class Updating:
-    """One update of one memory."""
+@dataclass(frozen=True)
+class Wanted:
+    """What one memory is to become; what is not given stays as it is. A tie is a row of `LinkRows`."""
 
-    def __init__(self, parts: MemoryParts, caller: Caller, params: UpdateParams) -> None:
+    content: str | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    ttl_seconds: int | None = None
+    expires_at: datetime | None = None
+    never_expires: bool = False
+    unlink: Sequence[UUID] = ()
+    links: Sequence[Link] = ()
+    cut: Sequence[Row] = ()
+    put: Sequence[Row] = ()
+    told: Mapping[str, Any] = field(default_factory=dict)
+    """Goes into the history beside what changed."""
+
+    def tied(self, memory_id: UUID) -> list[UUID]:
+        """The memories whose ties to this one may change."""
+        ends = {tie[end] for tie in (*self.cut, *self.put) for end in ("source_id", "target_id")}
+        return sorted(({*self.unlink} | {link.target_id for link in self.links} | ends) - {memory_id})
+
+
+class Changing(ABC):
+    """One change of one memory by one caller."""
+
+    operation: str
+
+    def __init__(
+        self, parts: MemoryParts, caller: Caller, memory_id: UUID, if_version: int | None = None
+    ) -> None:
         self._parts = parts
         self._caller = caller
-        self._memory_id = params.memory_id
-        self._updates = params.updates
+        self.memory_id = memory_id
+        self._if_version = if_version
         self.degraded: list[str] = []
+
+    @abstractmethod
+    async def _wanted(self, row: Row) -> Wanted:
+        """What the memory is to become, given how it stands."""
+
+    async def _missing(self, transaction: MemoryTransaction, wanted: Wanted) -> set[UUID]:
+        """Which ends of the wanted ties are no memories."""
+        ends = {tie[end] for tie in wanted.put for end in ("source_id", "target_id")}
+        targets = ends | {link.target_id for link in wanted.links}
+        return targets - await transaction.existing(targets)
 
     async def run(self) -> int:
         """Change the memory; its new version.
 
         Raises NotFound, Conflict (another version than `if_version`), InvalidParams, DependencyUnavailable.
         """
-        for _ in range(UPDATE_ATTEMPTS):
+        for _ in range(ATTEMPTS):
+            self.degraded = []
             found = await self._current()
-            changed = await self._changed_text(found)
-            version = await self._write(found, changed)
+            wanted = await self._wanted(found)
+            version = await self._write(found, wanted, await self._new_text(found, wanted.content))
             if version is not None:
                 return version
         raise Conflict("the memory is being changed by others all the time; try again")
 
     async def _current(self) -> Row:
-        rows = await self._parts.storage.whole_rows(self._caller.agent_id, [self._memory_id])
+        rows = await self._parts.storage.whole_rows(self._caller.agent_id, [self.memory_id])
         if not rows:
-            raise NotFound(data={"memory_id": str(self._memory_id)})
+            raise NotFound(data={"memory_id": str(self.memory_id)})
         self._check_version(rows[0])
         return rows[0]
 
     def _check_version(self, row: Row) -> None:
-        wanted = self._updates.if_version
+        wanted = self._if_version
         if wanted is not None and row["version"] != wanted:
             raise Conflict(
                 f"the memory stands at version {row['version']}, not {wanted}",
                 data={"version": row["version"]},
             )
 
-    async def _changed_text(self, row: Row) -> dict[str, Any]:
+    async def _new_text(self, row: Row, content: str | None) -> dict[str, Any]:
         """The columns of the new text with its vector; nothing if the text stays. Embeds before any lock."""
-        updates = self._updates
-        content = updates.content
-        if updates.context is not None:
-            content = f"{row['content']}\n{updates.context}"
-            check_length(content, "updates.context")
         if content is None or content == row["content"]:
             return {}
         arguments = self._caller.agent_id, content, row["speaker"], self._parts.count_tokens, row["timestamp"]
@@ -95,90 +128,105 @@ class Updating:
 
     async def _vector_of(self, text: str) -> dict[str, Any]:
         """The vector's columns; without one, what the maintenance needs to know to embed it later."""
-        self.degraded = []
         columns: dict[str, Any] = {"embedding": None, "embedding_model": None}
         if self._parts.embedder is None:
             return columns
         try:
             [vector] = await embed_each(self._parts.embedder, [text], "document")
         except DependencyUnavailable:
-            self.degraded = [NOT_EMBEDDED]
+            self.degraded.append(NOT_EMBEDDED)
             return columns
         if vector is None:
-            self.degraded = [REFUSED]
+            self.degraded.append(REFUSED)
             return {**columns, "embedding_model": refused_by(self._parts.vector_model)}
         return {"embedding": vector, "embedding_model": self._parts.vector_model}
 
-    async def _write(self, found: Row, changed: Mapping[str, Any]) -> int | None:
+    async def _write(self, found: Row, wanted: Wanted, text: Mapping[str, Any]) -> int | None:
         """The new version; None if the memory changed since it was read."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            row = await transaction.lock(self._memory_id)
+            row = await transaction.lock(self.memory_id)
             if row is None:
-                raise NotFound(data={"memory_id": str(self._memory_id)})
+                raise NotFound(data={"memory_id": str(self.memory_id)})
             self._check_version(row)
             if row["version"] != found["version"]:
                 return None
-            version = await self._apply(transaction, row, changed)
+            version = await self._apply(transaction, row, wanted, text)
         if row["task_id"] is not None:
             await self._parts.working.forget(self._caller.agent_id, [row["task_id"]])
         return version
 
-    async def _apply(self, transaction: MemoryTransaction, row: Row, changed: Mapping[str, Any]) -> int:
-        columns = {**{name: row[name] for name in _KEPT}, **_plain_columns(self._updates, row), **changed}
-        columns["ttl_seconds"] = self._updates.ttl_seconds
-        columns["never_expires"] = _never_expires(self._updates)
-        if changed:
+    async def _apply(
+        self, transaction: MemoryTransaction, row: Row, wanted: Wanted, text: Mapping[str, Any]
+    ) -> int:
+        columns = {**{name: row[name] for name in _KEPT}, **wanted.columns, **text}
+        if text:
             await transaction.append_terms([row["term_keys"]], sign=-1)
             await transaction.append_terms([columns["term_keys"]], sign=1)
-            await transaction.aliases.learn_anew(self._memory_id, changed["aliases"])
-        await self._relate(transaction)
-        before, after = _difference(row, columns, self._updates)
-        await transaction.record(
-            Change(self._memory_id, "update", self._caller.token_id, self._caller.trace_id, before, after)
+            await transaction.aliases.learn_anew(self.memory_id, text["aliases"])
+        gone, came = await self._relate(transaction, wanted)
+        written = await transaction.update(
+            self.memory_id,
+            {
+                **columns,
+                "ttl_seconds": wanted.ttl_seconds,
+                "expires_at": wanted.expires_at,
+                "never_expires": wanted.never_expires,
+            },
         )
-        return await transaction.update(self._memory_id, columns)
+        after_row = {**columns, "expires_at": written["expires_at"]}
+        changed = [name for name in (*TRACKED, "expires_at") if row[name] != after_row[name]]
+        before = {name: _plain(row[name]) for name in changed} | _given("links", gone)
+        after = {name: _plain(after_row[name]) for name in changed} | _given("links", came)
+        version = int(written["version"])
+        source = self._caller.token_id, self._caller.trace_id
+        await transaction.history.append(
+            Change(self.memory_id, self.operation, version, *source, before, {**wanted.told, **after})
+        )
+        return version
 
-    async def _relate(self, transaction: MemoryTransaction) -> None:
-        if self._updates.unlink:
-            await transaction.unlink(self._memory_id, self._updates.unlink)
-        targets = {link.target_id for link in self._updates.links}
-        if self._memory_id in targets:
-            raise InvalidParams("a memory cannot be linked to itself", data={"field": "updates.links"})
-        missing = targets - await transaction.existing(targets)
+    async def _relate(
+        self, transaction: MemoryTransaction, wanted: Wanted
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Change the ties; those that went, and those that came."""
+        others = wanted.tied(self.memory_id)
+        if not others:
+            return [], []
+        missing = await self._missing(transaction, wanted)
         if missing:
             raise NotFound(data={"memory_id": str(min(missing))})
-        await transaction.link(self._memory_id, self._updates.links)
+        before = await transaction.links.between(self.memory_id, others)
+        if wanted.unlink:
+            await transaction.links.remove(self.memory_id, wanted.unlink)
+        for tie in wanted.cut:
+            await transaction.links.cut(tie)
+        for tie in wanted.put:
+            await transaction.links.put(tie)
+        await transaction.links.add(self.memory_id, wanted.links)
+        after = await transaction.links.between(self.memory_id, others)
+        return (
+            [_tie(each) for each in before if each not in after],
+            [_tie(each) for each in after if each not in before],
+        )
 
 
-def _never_expires(updates: Updates) -> bool:
-    return "ttl_seconds" in updates.model_fields_set and updates.ttl_seconds is None
+def _tie(row: Row) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in row.items()}
 
 
-def _plain_columns(updates: Updates, row: Row) -> dict[str, Any]:
-    importance = updates.relevance_score if updates.relevance_score is not None else updates.importance
-    columns: dict[str, Any] = {"relevance_score": importance, "tags": updates.tags, "pinned": updates.pinned}
-    if updates.metadata is not None:
-        merged = {**row["metadata"], **updates.metadata}
-        columns["metadata"] = {name: value for name, value in merged.items() if value is not None}
-    return {name: value for name, value in columns.items() if value is not None}
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, UUID) else value
 
 
-def _difference(
-    row: Row, columns: Mapping[str, Any], updates: Updates
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    changed = [name for name in _TRACKED if row[name] != columns[name]]
-    before: dict[str, Any] = {name: row[name] for name in changed}
-    after: dict[str, Any] = {name: columns[name] for name in changed}
-    if "ttl_seconds" in updates.model_fields_set:
-        before["expires_at"] = row["expires_at"] and row["expires_at"].isoformat()
-    asked = updates.model_dump(mode="json", include={"ttl_seconds", "links", "unlink"}, exclude_unset=True)
-    return before, after | asked
+def _given(name: str, values: list[dict[str, Any]]) -> dict[str, Any]:
+    return {name: values} if values else {}
 
 
 async def complete_task(parts: MemoryParts, caller: Caller, task_id: str) -> int:
     """Clear a task's working memory; how many memories it held."""
     held = await parts.storage.working_rows(caller.agent_id, task_id, parts.working.ttl_seconds)
     async with parts.storage.transaction(caller.agent_id) as transaction:
-        await transaction.complete_task(task_id)
+        await transaction.complete_task(task_id, caller.token_id, caller.trace_id)
     await parts.working.forget(caller.agent_id, [task_id])
     return len(held)

@@ -51,9 +51,12 @@ def draft(
     *,
     now: datetime,
     count_tokens: Callable[[str], int],
-    working_ttl_seconds: int,
+    default_ttls: Mapping[str, int],
 ) -> Draft:
-    """Everything of a memory that follows from the params alone. Raises InvalidParams."""
+    """Everything of a memory that follows from the params alone. Raises InvalidParams.
+
+    `default_ttls`: the service's, in seconds by layer.
+    """
     interaction = params.interaction
     content = (params.content or "") if interaction is None else _said(interaction)
     check_length(content, "content" if interaction is None else "interaction")
@@ -67,7 +70,8 @@ def draft(
         **scope,
         "content": content,
         "timestamp": timestamp,
-        "ttl_seconds": _ttl_seconds(params, working_ttl_seconds),
+        "ttl_seconds": _ttl_seconds(params),
+        "default_ttl_seconds": default_ttls.get((params.memory_type or MemoryType.EPISODIC).value),
         "memory_type": (params.memory_type or MemoryType.EPISODIC).value,
         "relevance_score": DEFAULT_IMPORTANCE if params.importance is None else params.importance,
         "provenance": _provenance(source, "content" if interaction is None else "interaction"),
@@ -179,10 +183,10 @@ def _scope(params: StoreParams, interaction: Interaction | None) -> dict[str, An
     }
 
 
-def _ttl_seconds(params: StoreParams, working_ttl_seconds: int) -> int | None:
-    if params.ttl_seconds is None and params.memory_type is MemoryType.WORKING and not params.pinned:
-        return working_ttl_seconds
-    return params.ttl_seconds
+def _ttl_seconds(params: StoreParams) -> int | None:
+    """What the caller says: 0 is for ever, None is nothing."""
+    asked_for_ever = "ttl_seconds" in params.model_fields_set or params.pinned
+    return 0 if params.ttl_seconds is None and asked_for_ever else params.ttl_seconds
 
 
 def _provenance(source: Source, form: str) -> dict[str, Any]:

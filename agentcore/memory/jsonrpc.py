@@ -21,7 +21,8 @@ from agentcore.errors import (
     RateLimited,
     TooLarge,
 )
-from agentcore.memory.api import METHODS, Caller, MemoryApi
+from agentcore.memory.api import Caller, MemoryApi
+from agentcore.memory.methods import METHODS
 from agentcore.memory.models import Strict
 from agentcore.openrpc import openrpc_document
 from agentcore.rpc import RpcMethod
@@ -41,9 +42,14 @@ POSITIONAL = {
     "memory.retrieve": ("query", "k", "memory_types"),
     "memory.get_context": ("query", "task_id", "max_tokens"),
     "memory.update": ("memory_id", "updates"),
+    "memory.history": ("memory_id",),
+    "memory.revert": ("memory_id", "version"),
+    "memory.feedback": ("memory_id", "verdict"),
     "memory.prune": ("memory_layer", "strategy"),
     "memory.get": ("memory_id",),
     "memory.complete_task": ("task_id",),
+    "memory.add_session": ("session_id", "messages"),
+    "memory.end_session": ("session_id",),
     "memory.set_alias": ("alias", "means"),
     "memory.delete_alias": ("alias",),
 }

@@ -8,14 +8,14 @@ from __future__ import annotations
 import base64
 import json
 from binascii import Error as BadBase64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from agentcore import __version__
 from agentcore.errors import InvalidParams, NotFound
-from agentcore.memory import changing, naming, recalling, removing
+from agentcore.memory import naming, recalling, removing
 from agentcore.memory.alias_params import (
     DeleteAliasParams,
     DeleteAliasResult,
@@ -24,8 +24,11 @@ from agentcore.memory.alias_params import (
     SetAliasParams,
     SetAliasResult,
 )
-from agentcore.memory.api import Caller, MemoryApi
+from agentcore.memory.layer_params import (
+    rules_of,
+)
 from agentcore.memory.models import MemoryType, Receipt
+from agentcore.memory.operations import LifecycleOperations, filter_receipt, receipt_of
 from agentcore.memory.params import (
     MAX_BATCH_ITEMS,
     MAX_CONTEXT_TOKENS,
@@ -34,8 +37,6 @@ from agentcore.memory.params import (
     MAX_PAGE,
     CapabilitiesParams,
     CapabilitiesResult,
-    CompleteTaskParams,
-    CompleteTaskResult,
     ContextParams,
     ContextResult,
     CountParams,
@@ -57,14 +58,11 @@ from agentcore.memory.params import (
     StoreBatchResult,
     StoreParams,
     StoreResult,
-    UpdateParams,
-    UpdateResult,
 )
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import STRATEGIES
 from agentcore.memory.searching import Search
 from agentcore.memory.storing import Storing
-from agentcore.telemetry import Steps
 
 FEATURES = (
     "batch_store",
@@ -80,6 +78,11 @@ FEATURES = (
     "reranker",
     "query_rewriting",
     "aliases",
+    "history",
+    "revert",
+    "feedback",
+    "sessions",
+    "summaries",
 )
 _PLACES: dict[str, Callable[[Any], Any]] = {
     "timestamp": datetime.fromisoformat,
@@ -88,12 +91,8 @@ _PLACES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-class MemoryManager(MemoryApi):
+class MemoryManager(LifecycleOperations):
     """The memory of the caller's agent, in this process."""
-
-    def __init__(self, parts: MemoryParts, caller: Caller) -> None:
-        self._parts = parts
-        self._caller = caller
 
     async def store(self, params: StoreParams) -> StoreResult:
         steps = self._parts.steps()
@@ -102,7 +101,7 @@ class MemoryManager(MemoryApi):
             [result] = await storing.run()
         if storing.errors:
             raise storing.errors[0]
-        return result.model_copy(update={"receipt": _receipt(steps, storing.degraded)})
+        return result.model_copy(update={"receipt": receipt_of(steps, storing.degraded)})
 
     async def store_batch(self, params: StoreBatchParams) -> StoreBatchResult:
         steps = self._parts.steps()
@@ -112,7 +111,7 @@ class MemoryManager(MemoryApi):
         return StoreBatchResult(
             success=all(result.success for result in results),
             results=results,
-            receipt=_receipt(steps, storing.degraded),
+            receipt=receipt_of(steps, storing.degraded),
         )
 
     async def retrieve(self, params: RetrieveParams) -> RetrieveResult:
@@ -126,18 +125,6 @@ class MemoryManager(MemoryApi):
     async def get_context(self, params: ContextParams) -> ContextResult:
         return await recalling.context(self._parts, self._caller, params)
 
-    async def update(self, params: UpdateParams) -> UpdateResult:
-        steps = self._parts.steps()
-        updating = changing.Updating(self._parts, self._caller, params)
-        with steps("update"):
-            version = await updating.run()
-        return UpdateResult(
-            success=True,
-            memory_id=params.memory_id,
-            version=version,
-            receipt=_receipt(steps, updating.degraded),
-        )
-
     async def prune(self, params: PruneParams) -> PruneResult:
         steps = self._parts.steps()
         with steps("prune"):
@@ -147,7 +134,7 @@ class MemoryManager(MemoryApi):
             memory_ids=removed.memory_ids,
             dry_run=params.dry_run,
             complete=removed.complete,
-            receipt=_receipt(steps),
+            receipt=receipt_of(steps),
         )
 
     async def get(self, params: GetParams) -> GetResult:
@@ -156,7 +143,7 @@ class MemoryManager(MemoryApi):
             records = await self._parts.storage.get(self._caller.agent_id, [params.memory_id])
         if params.memory_id not in records:
             raise NotFound(data={"memory_id": str(params.memory_id)})
-        return GetResult(memory=records[params.memory_id], receipt=_receipt(steps))
+        return GetResult(memory=records[params.memory_id], receipt=receipt_of(steps))
 
     async def list(self, params: ListParams) -> ListResult:
         steps = self._parts.steps()
@@ -177,20 +164,20 @@ class MemoryManager(MemoryApi):
         return ListResult(
             memories=[records[row["memory_id"]] for row in page if row["memory_id"] in records],
             next_cursor=_write_cursor(params, page[-1]) if len(rows) > params.limit else None,
-            receipt=_filter_receipt(params.conditions(), steps),
+            receipt=filter_receipt(params.conditions(), steps),
         )
 
     async def count(self, params: CountParams) -> CountResult:
         steps = self._parts.steps()
         with steps("search"):
             count = await self._parts.storage.count(self._caller.agent_id, params.conditions())
-        return CountResult(count=count, receipt=_filter_receipt(params.conditions(), steps))
+        return CountResult(count=count, receipt=filter_receipt(params.conditions(), steps))
 
     async def delete(self, params: DeleteParams) -> DeleteResult:
         steps = self._parts.steps()
         with steps("delete"):
             deleted, complete = await removing.delete(self._parts, self._caller, params)
-        return DeleteResult(deleted_count=deleted, complete=complete, receipt=_receipt(steps))
+        return DeleteResult(deleted_count=deleted, complete=complete, receipt=receipt_of(steps))
 
     async def stats(self, params: StatsParams) -> StatsResult:
         steps = self._parts.steps()
@@ -199,17 +186,17 @@ class MemoryManager(MemoryApi):
                 row["memory_type"]: row for row in await self._parts.storage.layers(self._caller.agent_id)
             }
             totals = await self._parts.storage.totals(self._caller.agent_id)
+            own = await self._parts.storage.own_rules(self._caller.agent_id)
+        rules = rules_of(self._parts.policy.layers, own)
         layers = {
-            layer: LayerStats(
-                **_layer(rows.get(layer.value), self._parts.policy.capacities.get(layer.value, 0))
-            )
+            layer: LayerStats(**_layer(rows.get(layer.value), rules[layer].capacity or 0))
             for layer in MemoryType
         }
         return StatsResult(
             total=sum(layer.count for layer in layers.values()),
             layers=layers,
             **totals,
-            receipt=_filter_receipt({}, steps),
+            receipt=filter_receipt({}, steps),
         )
 
     async def capabilities(self, params: CapabilitiesParams) -> CapabilitiesResult:
@@ -233,29 +220,23 @@ class MemoryManager(MemoryApi):
             receipt=Receipt(),
         )
 
-    async def complete_task(self, params: CompleteTaskParams) -> CompleteTaskResult:
-        steps = self._parts.steps()
-        with steps("complete"):
-            cleared = await changing.complete_task(self._parts, self._caller, params.task_id)
-        return CompleteTaskResult(success=True, cleared_count=cleared, receipt=_receipt(steps))
-
     async def set_alias(self, params: SetAliasParams) -> SetAliasResult:
         steps = self._parts.steps()
         with steps("alias"):
             await naming.set_alias(self._parts, self._caller, params)
-        return SetAliasResult(success=True, receipt=_receipt(steps))
+        return SetAliasResult(success=True, receipt=receipt_of(steps))
 
     async def delete_alias(self, params: DeleteAliasParams) -> DeleteAliasResult:
         steps = self._parts.steps()
         with steps("alias"):
             deleted = await naming.delete_alias(self._parts, self._caller, params)
-        return DeleteAliasResult(success=deleted > 0, deleted_count=deleted, receipt=_receipt(steps))
+        return DeleteAliasResult(success=deleted > 0, deleted_count=deleted, receipt=receipt_of(steps))
 
     async def list_aliases(self, params: ListAliasesParams) -> ListAliasesResult:
         steps = self._parts.steps()
         with steps("alias"):
             aliases, cursor = await naming.list_aliases(self._parts, self._caller, params)
-        return ListAliasesResult(aliases=aliases, next_cursor=cursor, receipt=_receipt(steps))
+        return ListAliasesResult(aliases=aliases, next_cursor=cursor, receipt=receipt_of(steps))
 
 
 def _features(parts: MemoryParts) -> list[str]:
@@ -266,14 +247,6 @@ def _features(parts: MemoryParts) -> list[str]:
 def _layer(row: Mapping[str, Any] | None, capacity: int) -> dict[str, Any]:
     values = {name: value for name, value in (row or {"count": 0}).items() if name != "memory_type"}
     return {**values, "capacity": capacity}
-
-
-def _receipt(steps: Steps, degraded: Sequence[str] = ()) -> Receipt:
-    return Receipt(degraded=[*degraded], timings_ms=steps.timings_ms)
-
-
-def _filter_receipt(conditions: Mapping[str, Any], steps: Steps) -> Receipt:
-    return Receipt(searched={"filters": sorted(conditions)}, timings_ms=steps.timings_ms)
 
 
 def _write_cursor(params: ListParams, row: Mapping[str, Any]) -> str:

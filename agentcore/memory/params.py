@@ -89,7 +89,9 @@ class StoreParams(Strict):
     task_id: Identifier | None = None
     speaker: Identifier | None = None
     timestamp: Moment | None = Field(None, description="When it happened; now if absent.")
-    ttl_seconds: TtlSeconds | None = Field(None, description="Seconds until it expires.")
+    ttl_seconds: TtlSeconds | None = Field(
+        None, description="Seconds until it expires; null: never. Absent: as its layer has it."
+    )
     pinned: Flag = Field(False, description="Never pruned, never expired.")
     external_id: Identifier | None = Field(None, description="The caller's own id, given back as it is.")
     idempotency_key: Identifier | None = Field(
@@ -204,57 +206,6 @@ class ContextResult(Strict):
     memories: list[MemorySummary] | None = Field(
         None, description="With `explain`: those of them that the search found, with their score terms."
     )
-    receipt: Receipt
-
-
-class Updates(Strict):
-    """What changes; a field that is absent stays as it is, and none but ttl_seconds may be null."""
-
-    content: FilledText | None = Field(None, description="The corrected text; summary and vector follow.")
-    context: FilledText | None = Field(None, description="New information, added below the content.")
-    relevance_score: Share | None = None
-    importance: Share | None = Field(None, description="The same as relevance_score.")
-    tags: Labels | None = None
-    metadata: Metadata | None = Field(None, description="Merged into the metadata; null removes a key.")
-    pinned: Flag | None = None
-    ttl_seconds: TtlSeconds | None = Field(
-        None, description="Seconds from now until it expires; null: it never does."
-    )
-    links: Annotated[list[Link], Field(max_length=MAX_LINKS_A_CALL)] = Field(
-        default_factory=list, description="Links to add."
-    )
-    unlink: Annotated[list[UUID], Field(max_length=MAX_LINKS_A_CALL)] = Field(
-        default_factory=list, description="Targets whose links go."
-    )
-    if_version: Annotated[int, Field(strict=True, ge=1)] | None = Field(
-        None, description="Change only this version; else a conflict."
-    )
-
-    @model_validator(mode="after")
-    def _changes_something(self) -> Updates:
-        if not self.model_fields_set - {"if_version"}:
-            raise ValueError("names no field to change")
-        for name in sorted(self.model_fields_set - {"ttl_seconds"}):
-            if getattr(self, name) is None:
-                raise ValueError(f"{name} is null")
-        if self.relevance_score is not None and self.importance is not None:
-            raise ValueError("relevance_score and importance are the same field: give one")
-        if self.content is not None and self.context is not None:
-            raise ValueError("give either content (a correction) or context (an addition)")
-        return self
-
-
-class UpdateParams(Strict):
-    """Which memory, and what changes."""
-
-    memory_id: UUID
-    updates: Updates
-
-
-class UpdateResult(Strict):
-    success: bool
-    memory_id: UUID
-    version: int
     receipt: Receipt
 
 

@@ -11,7 +11,9 @@ from uuid import UUID
 from agentcore.memory.archival import Archive
 from agentcore.memory.embeddings import Embedder
 from agentcore.memory.fitness import CutOffs
+from agentcore.memory.layer_params import LayerRules
 from agentcore.memory.llm_limits import LimitedReranker, LimitedRewriter
+from agentcore.memory.models import MemoryType
 from agentcore.memory.scoring import RetrievalWeights
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.vector_index import IndexPolicy
@@ -24,9 +26,9 @@ CALLER_VECTORS = "caller"
 
 @dataclass(frozen=True)
 class MemoryPolicy:
-    """The figures of one service: capacities in memories, times in seconds."""
+    """The figures of one service, times in seconds; `layers` holds for agents without rules of their own."""
 
-    capacities: Mapping[str, int] = field(default_factory=dict)
+    layers: Mapping[str, LayerRules] = field(default_factory=dict)
     pruning_strategy: str = "least_relevant"
     idempotency_ttl_seconds: int = 7 * 86_400
     embedding_dimensions: int = 384
@@ -52,14 +54,17 @@ class AccessQueue:
         self._counts.setdefault(agent_id, Counter()).update(memory_ids)
         self._moments.setdefault(agent_id, {}).update(dict.fromkeys(memory_ids, moment))
 
-    async def flush(self, storage: MemoryStorage) -> int:
-        """Write what has gathered, a transaction an agent; how many memories. What fails stays queued."""
+    async def flush(self, storage: MemoryStorage, extend_after_uses: Mapping[str, int] | None = None) -> int:
+        """Write what has gathered, a transaction an agent; how many memories. What fails stays queued.
+
+        What was used as often as its agent, else `extend_after_uses`, asks of its layer gets its time again.
+        """
         flushed = 0
         for agent_id in list(self._counts):
             counts, moments = self._counts.pop(agent_id), self._moments.pop(agent_id)
             try:
                 async with storage.transaction(agent_id) as transaction:
-                    await transaction.count_accesses(counts, moments)
+                    await transaction.count_accesses(counts, moments, extend_after_uses or {})
             except BaseException:
                 self._counts.setdefault(agent_id, Counter()).update(counts)
                 self._moments.setdefault(agent_id, {}).update(moments)
@@ -89,6 +94,18 @@ class MemoryParts:
     clock: Callable[[], datetime] = utc_now
     reranker: LimitedReranker | None = None
     rewriter: LimitedRewriter | None = None
+
+    @property
+    def default_ttls(self) -> dict[str, int]:
+        """Seconds that a memory lives by default, by layer; working memory as its copy does."""
+        named = {layer: rules.ttl_seconds for layer, rules in self.policy.layers.items()}
+        given = {layer: seconds for layer, seconds in named.items() if seconds is not None}
+        return {MemoryType.WORKING.value: self.working.ttl_seconds, **given}
+
+    @property
+    def extend_after_uses(self) -> dict[str, int]:
+        """How many uses within its life give a memory its time again by default, by layer."""
+        return {layer: rules.extend_after_uses or 0 for layer, rules in self.policy.layers.items()}
 
     @property
     def vector_model(self) -> str:

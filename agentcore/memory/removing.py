@@ -12,6 +12,7 @@ from agentcore.cancellation import to_its_end
 from agentcore.errors import Conflict
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import archive_memories
+from agentcore.memory.layer_params import rules_of
 from agentcore.memory.params import DeleteParams, PruneParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import Prunable, PruningPolicy, decide
@@ -88,7 +89,8 @@ class Pruning:
 
     async def _decided(self) -> list[Prunable]:
         rows = await self._parts.storage.prunable(self._caller.agent_id, self._layer)
-        capacity = self._parts.policy.capacities.get(self._layer, 0)
+        own = await self._parts.storage.own_rules(self._caller.agent_id)
+        capacity = rules_of(self._parts.policy.layers, own)[self._params.memory_layer].capacity or 0
         policy = PruningPolicy(self._strategy, capacity, self._params.target)
         now = self._parts.clock()
 

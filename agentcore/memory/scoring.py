@@ -100,3 +100,14 @@ def retention(relevance_score: float, accesses: float, freshness: float) -> floa
     The weights are those of the evolving-memory research note behind seed 001 (SEEDS, A16).
     """
     return 0.4 * relevance_score + 0.3 * freshness + 0.3 * accesses
+
+
+# Verdict -> (towards, which share of the way). An exponential moving average: it stays within 0 and 1, and a
+# verdict counts the less the more of its kind there were.
+FEEDBACK = {"helpful": (1.0, 0.1), "unhelpful": (0.0, 0.1), "wrong": (0.0, 0.5)}
+
+
+def after_feedback(relevance_score: float, verdict: str) -> float:
+    """A memory's relevance score after one verdict: r + a (t - r), with t and a of `FEEDBACK`."""
+    towards, share = FEEDBACK[verdict]
+    return relevance_score + share * (towards - relevance_score)

@@ -19,7 +19,11 @@ from psycopg.types.json import Jsonb
 
 from agentcore.database import Connection, Database, query, shaped_query
 from agentcore.memory.alias_rows import AliasRows
+from agentcore.memory.history_rows import HistoryRows
+from agentcore.memory.layer_params import OwnRules
+from agentcore.memory.link_rows import LinkRows
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
+from agentcore.memory.rule_rows import RuleRows
 
 Row = Mapping[str, Any]
 _RECORD_FIELDS = set(MemoryRecord.model_fields)
@@ -49,18 +53,6 @@ class NewMemory:
 
 
 @dataclass(frozen=True)
-class Change:
-    """One entry of the history: which operation, by whom, and what it looked like before and after."""
-
-    memory_id: UUID
-    operation: str
-    token_id: str | None
-    trace_id: str | None
-    before: Mapping[str, Any] | None = None
-    after: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True)
 class Tombstone:
     """Where an archived memory's copy is, and how to know it is whole."""
 
@@ -78,6 +70,9 @@ class MemoryTransaction:
         self._connection = connection
         self._agent_id = agent_id
         self.aliases = AliasRows(connection, agent_id)
+        self.history = HistoryRows(connection, agent_id)
+        self.links = LinkRows(connection, agent_id)
+        self.rules = RuleRows(connection, agent_id)
 
     async def _rows(self, name: str, **values: Any) -> list[Row]:
         cursor = await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})
@@ -131,7 +126,7 @@ class MemoryTransaction:
         cursor = self._connection.cursor()
         await cursor.executemany(query("insert_memory"), [self._columns(memory) for memory in memories])
         for memory in memories:
-            await self.link(memory.memory_id, memory.links)
+            await self.links.add(memory.memory_id, memory.links)
         await self.aliases.learn({memory.memory_id: memory.columns["aliases"] for memory in memories})
         await self.append_terms([memory.columns["term_keys"] for memory in memories], sign=1)
 
@@ -143,21 +138,6 @@ class MemoryTransaction:
         for name in ("metadata", "provenance"):
             columns[name] = Jsonb(columns[name])
         return columns
-
-    async def link(self, source_id: UUID, links: Iterable[Link]) -> None:
-        """Tie a memory to others, which must exist."""
-        for link in links:
-            await self._run(
-                "insert_link",
-                source_id=source_id,
-                target_id=link.target_id,
-                relation=link.relation,
-                weight=link.weight,
-            )
-
-    async def unlink(self, memory_id: UUID, others: Sequence[UUID]) -> None:
-        """Remove the ties between a memory and these others."""
-        await self._run("delete_links", memory_id=memory_id, others=list(others))
 
     async def append_terms(self, documents: Sequence[Sequence[int]], *, sign: int) -> None:
         """Add (`sign` 1) or take back (-1) these memories' terms in the agent's document frequencies."""
@@ -177,27 +157,14 @@ class MemoryTransaction:
         rows = await self._rows("lock_memory", memory_id=memory_id)
         return rows[0] if rows else None
 
-    async def update(self, memory_id: UUID, columns: Mapping[str, Any]) -> int:
-        """Write the changeable columns of a locked memory; its new version."""
+    async def update(self, memory_id: UUID, columns: Mapping[str, Any]) -> Row:
+        """Write the changeable columns of a locked memory; its new version, and when it expires."""
         values = {
             **columns,
             "embedding": _vector(columns["embedding"]),
             "metadata": Jsonb(columns["metadata"]),
         }
-        rows = await self._rows("update_memory", memory_id=memory_id, **values)
-        return int(rows[0]["version"])
-
-    async def record(self, change: Change) -> None:
-        """Append one change to the history."""
-        await self._run(
-            "append_history",
-            memory_id=change.memory_id,
-            operation=change.operation,
-            token_id=change.token_id,
-            trace_id=change.trace_id,
-            before=None if change.before is None else Jsonb(change.before),
-            after=None if change.after is None else Jsonb(change.after),
-        )
+        return (await self._rows("update_memory", memory_id=memory_id, **values))[0]
 
     async def delete(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Remove memories with everything that hangs on them; a row for each that was there."""
@@ -254,19 +221,34 @@ class MemoryTransaction:
             await self.append_terms([row["term_keys"] for row in rows], sign=-1)
         return rows
 
-    async def complete_task(self, task_id: str) -> list[UUID]:
-        """Mark a task as ended and expire its working-layer rows; their ids."""
+    async def complete_task(self, task_id: str, token_id: str | None, trace_id: str | None) -> None:
+        """Mark a task as ended and expire its working-layer rows, which goes into their histories."""
         await self._run("complete_task", task_id=task_id)
-        return [row["memory_id"] for row in await self._rows("expire_working_rows", task_id=task_id)]
+        await self._run("expire_working_rows", task_id=task_id, token_id=token_id, trace_id=trace_id)
 
-    async def count_accesses(self, counts: Mapping[UUID, int], moments: Mapping[UUID, datetime]) -> None:
-        """Add accesses, in id order so that two flushes never deadlock."""
+    async def end_session(self, session_id: str, **rules: Any) -> list[Row]:
+        """Let a session's working memories last or end by these rules; a row for each."""
+        return await self._rows("end_session_rows", session_id=session_id, **rules)
+
+    async def count_accesses(
+        self,
+        counts: Mapping[UUID, int],
+        moments: Mapping[UUID, datetime],
+        extend_after_uses: Mapping[str, int],
+    ) -> None:
+        """Add accesses and extend what they keep alive, in id order so that two flushes never deadlock."""
         ids = sorted(counts)
         await self._run(
             "count_accesses",
             memory_ids=ids,
             counts=[counts[each] for each in ids],
             moments=[moments[each] for each in ids],
+        )
+        await self._run(
+            "extend_used",
+            memory_ids=ids,
+            moments=[moments[each] for each in ids],
+            extend_after_uses=Jsonb(extend_after_uses),
         )
 
 
@@ -339,6 +321,19 @@ class MemoryStorage:
         return await self._fetch(
             agent_id, query("list_aliases"), {**place, "limit": limit}, primary=False
         )
+
+    async def history(
+        self, agent_id: str, memory_id: UUID, before_number: int | None, limit: int
+    ) -> list[Row]:
+        """The changes of a memory, the latest first, before the one of this number."""
+        return await self._read(
+            agent_id, "list_history", memory_id=memory_id, before_number=before_number, limit=limit
+        )
+
+    async def own_rules(self, agent_id: str) -> OwnRules:
+        """How the agent's layers forget, where it has rules of its own."""
+        rows = await self._read(agent_id, "agent_rules", primary=True)
+        return cast(OwnRules, rows[0]["layers"]) if rows else {}
 
     async def layers(self, agent_id: str) -> list[Row]:
         """Each layer's statistics."""

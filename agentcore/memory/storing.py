@@ -86,7 +86,7 @@ class Storing:
                     source,
                     now=self._parts.clock(),
                     count_tokens=self._parts.count_tokens,
-                    working_ttl_seconds=self._parts.working.ttl_seconds,
+                    default_ttls=self._parts.default_ttls,
                 )
             except InvalidParams as error:
                 made.append(error)

@@ -23,7 +23,9 @@ from agentcore.errors import (
     NotAuthorised,
     NotFound,
 )
-from agentcore.memory.api import METHODS, MemoryApi
+from agentcore.memory.api import MemoryApi
+from agentcore.memory.change_params import UpdateParams, Updates
+from agentcore.memory.methods import METHODS
 from agentcore.memory.models import Interaction, MemoryType
 from agentcore.memory.params import (
     CapabilitiesParams,
@@ -38,8 +40,6 @@ from agentcore.memory.params import (
     StatsParams,
     StoreBatchParams,
     StoreParams,
-    UpdateParams,
-    Updates,
 )
 from agentcore.runtime import Runtime
 from agentcore.server import create_app

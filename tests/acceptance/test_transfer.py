@@ -15,16 +15,9 @@ import pytest
 
 from agentcore.client import MemoryClient
 from agentcore.memory.alias_params import SetAliasParams
+from agentcore.memory.change_params import UpdateParams, Updates
 from agentcore.memory.models import Interaction, Link, MemoryRecord, MemoryType
-from agentcore.memory.params import (
-    CountParams,
-    DeleteParams,
-    ListParams,
-    StoreBatchParams,
-    StoreParams,
-    UpdateParams,
-    Updates,
-)
+from agentcore.memory.params import CountParams, DeleteParams, ListParams, StoreBatchParams, StoreParams
 from tests.fixtures.serving import Done, Serving
 
 # What an import gives anew, and says so: ids, times of storing, how often it was read.

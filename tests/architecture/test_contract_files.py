@@ -12,8 +12,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from agentcore.errors import JsonRpcErrorCode
-from agentcore.memory.api import METHODS
 from agentcore.memory.jsonrpc import ERRORS, POSITIONAL
+from agentcore.memory.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"

@@ -13,8 +13,8 @@ import pytest
 from agentcore.cli import MODULES
 from agentcore.config import Settings
 from agentcore.errors import AgentCoreError, JsonRpcErrorCode
-from agentcore.memory.api import METHODS, Method
 from agentcore.memory.jsonrpc import ERRORS
+from agentcore.memory.methods import METHODS, Method
 from agentcore.memory.models import MemoryType
 from agentcore.memory.pruning import STRATEGIES
 from agentcore.memory.scoring import RetrievalWeights

@@ -11,6 +11,7 @@ from psycopg import sql
 from agentcore.errors import InvalidParams
 from agentcore.maintenance.expiry import sweep_expired
 from agentcore.memory.alias_params import DeleteAliasParams, ListAliasesParams, SetAliasParams
+from agentcore.memory.change_params import UpdateParams
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params import (
     ContextParams,
@@ -19,7 +20,6 @@ from agentcore.memory.params import (
     RetrieveParams,
     StoreBatchParams,
     StoreParams,
-    UpdateParams,
 )
 from tests.fixtures.memory import Agent
 

@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 
 from agentcore import migration
 from agentcore.memory.api import Caller
+from agentcore.memory.change_params import UpdateParams
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.params import (
     CompleteTaskParams,
@@ -22,7 +23,6 @@ from agentcore.memory.params import (
     PruneParams,
     StoreBatchParams,
     StoreParams,
-    UpdateParams,
 )
 from agentcore.memory.working import MAX_ENTRIES, WorkingMemory
 from agentcore.runtime import open_runtime

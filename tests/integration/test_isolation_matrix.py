@@ -11,10 +11,8 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import httpx
 import pytest
@@ -25,142 +23,26 @@ from agentcore.client import MemoryClient
 from agentcore.database import Connection, Database, Statement
 from agentcore.database import Row as DatabaseRow
 from agentcore.errors import AgentCoreError
-from agentcore.memory import alias_params as naming
 from agentcore.memory import params as ask
-from agentcore.memory.api import METHODS, Caller, MemoryApi, Method
+from agentcore.memory.api import SCOPES, Caller, MemoryApi
 from agentcore.memory.inventory import ARCHIVE, TABLES, RedisKeys
 from agentcore.memory.inventory import INVENTORY as PLACES
 from agentcore.memory.manager import MemoryManager
+from agentcore.memory.methods import METHODS, Method
 from agentcore.memory.models import MemoryType, Strict
-from agentcore.memory.params import PruneParams, RetrieveParams, StoreBatchParams, StoreParams, UpdateParams
+from agentcore.memory.params import PruneParams, StoreBatchParams, StoreParams
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.vector_store import PgVectorStore, SearchLimits
 from agentcore.runtime import Runtime
 from agentcore.server import create_app
-from tests.fixtures.estates import MOMENT, SHARED, TEXTS, Estate, Strange, clear, settle
+from tests.fixtures.estates import Estate, Strange, clear, settle
 from tests.fixtures.memory import Agent
 from tests.fixtures.places import holdings
+from tests.fixtures.requests_of_strangers import MATRIX
 from tests.fixtures.services import Services
 
-LATER = MOMENT + timedelta(days=30)
-FILTERS: list[dict[str, Any]] = [
-    {}, {"task_id": "trip"}, {"session_id": "s-1"}, {"user_id": "u-1"}, {"namespace": "n-1"},
-    {"tags": ["keys"]}, {"entities": ["Ada"]}, {"keywords": ["key"]}, {"min_importance": 0.0},
-    {"memory_types": ["episodic", "working"]}, {"after": MOMENT, "before": LATER},
-]
 UUID_FORM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-VOLATILE = {"timings_ms", "created_at", "updated_at", "expires_at"}
-
-
-# --- the matrix --------------------------------------------------------------------------------------------
-
-
-def _stores(strange: Strange, own: Estate) -> list[StoreParams]:
-    text = TEXTS["episodic"].format(strange.word)
-    shared = {**SHARED, "content": text, "external_id": "x-0"}
-    variants: list[dict[str, Any]] = [
-        shared,  # the other's words, in the session of the same name
-        {**shared, "timestamp": MOMENT, "idempotency_key": "k-0"},  # to the letter; the key is ours too
-        {**shared, "idempotency_key": f"only-{strange.word}"},
-        {"content": f"Only {strange.word} knows the way to the cellar.", "timestamp": MOMENT,
-         "task_id": f"only-{strange.word}", "idempotency_key": f"only-{strange.word}"},
-    ]
-    for each in strange.ids:
-        variants.append({"content": "A child of theirs.", "parent_memory_id": each})
-        variants.append({"content": "A neighbour of theirs.", "links": [{"target_id": each}]})
-        variants.append({"content": "A neighbour of both.",
-                         "links": [{"target_id": own.ids[0]}, {"target_id": each}]})
-    return [StoreParams.model_validate(each) for each in variants]
-
-
-def _batches(strange: Strange, own: Estate) -> list[StoreBatchParams]:
-    stores = _stores(strange, own)
-    harmless, tied = stores[:4], stores[4:]
-    return [StoreBatchParams(items=[*harmless, each]) for each in tied] + [StoreBatchParams(items=harmless)]
-
-
-def _queries(strange: Strange) -> list[dict[str, Any]]:
-    text = TEXTS["episodic"].format(strange.word)
-    plain: list[dict[str, Any]] = [{"query": text, **filters} for filters in FILTERS]
-    return [
-        *({**each, "asked_at": LATER, "explain": True} for each in plain),
-        {"query": text, "as_of": LATER}, {"query": " or ".join(strange.aliases), "asked_at": LATER},
-        {"query": "and the other one?", "history": [{"content": text}], "asked_at": LATER},
-        {"query": text, "query_vector": [1.0] * 64, "asked_at": LATER},
-    ]
-
-
-def _tasks(strange: Strange, own: Estate) -> list[dict[str, Any]]:
-    return [{"query": "the cellar", "task_id": f"only-{word}", "asked_at": LATER}
-            for word in (strange.word, own.word)]
-
-
-def _updates(strange: Strange, own: Estate) -> list[UpdateParams]:
-    changes: list[dict[str, Any]] = [
-        {"content": "Overwritten."}, {"context": "Extended."}, {"importance": 0.0}, {"tags": []},
-        {"pinned": True}, {"ttl_seconds": 1}, {"metadata": {"room": None}},
-        {"links": [{"target_id": str(own.ids[0])}]}, {"unlink": [str(each) for each in own.ids]},
-        {"importance": 0.9, "if_version": 7},
-    ]
-    foreign = [(each, change) for each in strange.ids for change in changes]
-    mine: list[tuple[UUID, dict[str, Any]]] = [
-        (own.ids[0], {"links": [{"target_id": str(each)}]}) for each in strange.ids]
-    mine.append((own.ids[0], {"unlink": [str(each) for each in strange.ids]}))
-    return [UpdateParams.model_validate({"memory_id": memory_id, "updates": change})
-            for memory_id, change in [*foreign, *mine]]
-
-
-def _prunes(strange: Strange, own: Estate) -> list[PruneParams]:
-    return [
-        PruneParams.model_validate(
-            {"memory_layer": layer, "strategy": strategy, "target": 1_000, "dry_run": dry_run})
-        for dry_run in (True, False)
-        for layer in MemoryType
-        for strategy in ("least_relevant", "oldest_first", "frequency_based")
-    ]
-
-
-def _lists(strange: Strange, own: Estate) -> list[ask.ListParams]:
-    orders: list[dict[str, Any]] = [
-        {**filters, "order_by": order_by, "descending": descending, "limit": limit}
-        for filters in FILTERS for order_by in ("timestamp", "importance", "access_count")
-        for descending in (True, False) for limit in (2, 50)]
-    pages: list[dict[str, Any]] = [{"cursor": strange.cursor}, {"cursor": strange.cursor, "limit": 2}]
-    return [ask.ListParams.model_validate(each) for each in [*pages, *orders]]
-
-
-def _deletes(strange: Strange, own: Estate) -> list[ask.DeleteParams]:
-    named: list[dict[str, Any]] = [
-        {"memory_ids": list(strange.ids)}, {"memory_ids": [*strange.ids, own.ids[3]]}]
-    matching = [{**(filters or {"all": True}), "confirm": True} for filters in reversed(FILTERS)]
-    return [ask.DeleteParams.model_validate(each) for each in [*named, *matching]]
-
-
-Row = Callable[[Strange, Estate], Sequence[Strict]]
-MATRIX: dict[str, Row] = {
-    "memory.store": _stores,
-    "memory.store_batch": _batches,
-    "memory.retrieve": lambda strange, own: [
-        RetrieveParams.model_validate({"k": 200, **each}) for each in _queries(strange)],
-    "memory.get_context": lambda strange, own: [
-        ask.ContextParams.model_validate({"max_tokens": 5_000, **each})
-        for each in [*_queries(strange), *_tasks(strange, own)]],
-    "memory.update": _updates,
-    "memory.prune": _prunes,
-    "memory.get": lambda strange, own: [ask.GetParams(memory_id=each) for each in (*strange.ids, *own.ids)],
-    "memory.list": _lists,
-    "memory.count": lambda strange, own: [ask.CountParams.model_validate(each) for each in FILTERS],
-    "memory.delete": _deletes,
-    "memory.stats": lambda strange, own: [ask.StatsParams()],
-    "memory.capabilities": lambda strange, own: [ask.CapabilitiesParams()],
-    "memory.complete_task": lambda strange, own: [ask.CompleteTaskParams(task_id=each) for each in (
-        "trip", "done", f"only-{strange.word}", f"only-{own.word}")],
-    "memory.set_alias": lambda strange, own: [
-        naming.SetAliasParams(alias=each, means="attic") for each in strange.aliases],
-    "memory.delete_alias": lambda strange, own: [
-        naming.DeleteAliasParams(alias=each) for each in strange.aliases],
-    "memory.list_aliases": lambda strange, own: [naming.ListAliasesParams(limit=each) for each in (1, 50)],
-}
+VOLATILE = {"timings_ms", "created_at", "updated_at", "expires_at", "changed_at"}
 
 
 async def _outcome(memory: MemoryApi, attribute: str, params: Strict, names: dict[str, str]) -> Any:
@@ -224,7 +106,7 @@ async def over_http(runtime: Runtime) -> AsyncIterator[Way]:
     assert secret is not None
 
     def way(agent: Agent) -> MemoryApi:
-        token = mint_token(secret.get_secret_value(), agent.agent_id, ["memory:read", "memory:write"], 600)
+        token = mint_token(secret.get_secret_value(), agent.agent_id, [*SCOPES], 600)
         return MemoryClient("http://service", token, transport=transport, max_attempts=1)
 
     yield way

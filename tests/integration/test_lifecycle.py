@@ -20,6 +20,7 @@ from agentcore.maintenance.folding import fold_deltas
 from agentcore.memory import removing
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import DirectoryArchive, object_key
+from agentcore.memory.change_params import UpdateParams
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params import (
@@ -31,7 +32,6 @@ from agentcore.memory.params import (
     PruneParams,
     RetrieveParams,
     StatsParams,
-    UpdateParams,
 )
 from tests.fixtures.memory import Agent, fill
 from tests.fixtures.picky_embedder import picky_memory
@@ -106,6 +106,12 @@ async def test_links_are_added_and_removed_in_both_directions(agent: Agent) -> N
         await update(agent, first, links=[{"target_id": str(first)}])
     with pytest.raises(NotFound):
         await update(agent, first, links=[{"target_id": str(uuid4())}])
+
+
+@pytest.mark.parametrize("name", ["memory_id", "version", "session_id", "timestamp"])
+async def test_what_may_not_be_changed_is_named_and_so_is_what_may(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} cannot be changed; content, context, .*if_version can"):
+        UpdateParams.model_validate({"memory_id": str(uuid4()), "updates": {name: "1"}})
 
 
 async def test_a_change_of_another_version_than_expected_is_a_conflict(agent: Agent) -> None:
@@ -254,7 +260,7 @@ async def test_a_time_to_live_is_taken_away_by_null_alone(agent: Agent) -> None:
     assert (await agent.get(memory_id)).expires_at is None
     change = (await history(agent, memory_id))[-1]
     assert change["before"] == {"expires_at": before.isoformat()}
-    assert change["after"] == {"ttl_seconds": None}
+    assert change["after"] == {"expires_at": None}
 
 
 async def test_what_has_expired_is_not_there_for_links_and_deletes(agent: Agent) -> None:

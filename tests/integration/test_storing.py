@@ -10,14 +10,9 @@ from uuid import uuid4
 import pytest
 
 from agentcore.errors import Conflict, InvalidParams, NotFound
+from agentcore.memory.change_params import UpdateParams
 from agentcore.memory.models import Interaction, Link, MemoryType
-from agentcore.memory.params import (
-    ContextParams,
-    CountParams,
-    StoreBatchParams,
-    StoreParams,
-    UpdateParams,
-)
+from agentcore.memory.params import ContextParams, CountParams, StoreBatchParams, StoreParams
 from tests.fixtures.memory import Agent
 from tests.fixtures.picky_embedder import picky_memory
 

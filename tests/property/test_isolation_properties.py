@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
-from itertools import count
-from types import MappingProxyType
 from typing import Any
-from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
@@ -21,10 +17,15 @@ from hypothesis import strategies as st
 
 from agentcore.errors import AgentCoreError, Conflict, InvalidParams, NotFound
 from agentcore.memory import alias_params as naming
+from agentcore.memory import change_params as past
+from agentcore.memory import layer_params as rules
 from agentcore.memory import params as ask
-from agentcore.memory.api import METHODS, Caller, MemoryApi
+from agentcore.memory import session_params as talk
+from agentcore.memory.api import Caller, MemoryApi
+from agentcore.memory.methods import METHODS
 from agentcore.memory.models import MemoryType
 from agentcore.runtime import Runtime, open_runtime
+from tests.fixtures.isolation_model import Model, Stage, Turn
 from tests.fixtures.memory import settings_for
 from tests.fixtures.services import Services
 
@@ -41,120 +42,7 @@ TEXTS = (
 LAYERS = (MemoryType.EPISODIC, MemoryType.SEMANTIC, MemoryType.WORKING)
 
 
-# --- the model ---------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Known:
-    """A memory as its agent knows it. `hidden`: expired, its row not yet swept."""
-
-    content: str
-    layer: MemoryType
-    task_id: str | None
-    session_id: str | None
-    tags: tuple[str, ...]
-    place: int
-    hidden: bool = False
-
-    def matches(self, filters: Mapping[str, Any]) -> bool:
-        given = {"task_id": self.task_id, "session_id": self.session_id}
-        return (not self.hidden
-                and all(given[name] == value for name, value in filters.items() if name in given)
-                and ("tags" not in filters or bool(set(filters["tags"]) & set(self.tags)))
-                and ("memory_types" not in filters or self.layer in filters["memory_types"]))
-
-
-@dataclass
-class Model:
-    """What one agent should see."""
-
-    word: str
-    rows: dict[UUID, Known] = field(default_factory=dict)
-    keys: dict[str, tuple[Any, UUID]] = field(default_factory=dict)
-    completed: dict[str, int] = field(default_factory=dict)
-    aliases: dict[str, str] = field(default_factory=dict)
-    archived: int = 0
-    places: Iterator[int] = field(default_factory=count)
-
-    def visible(self, filters: Mapping[str, Any] = MappingProxyType({})) -> dict[UUID, Known]:
-        return {memory_id: known for memory_id, known in self.rows.items() if known.matches(filters)}
-
-    def said(self, text: str) -> str:
-        return text.format(word=self.word)
-
-    def store(self, item: Mapping[str, Any], result: ask.StoreResult) -> None:
-        """Check a store's answer, and learn the memory it made."""
-        key, known = item.get("idempotency_key"), self._known(item)
-        wanted = (known.content, known.layer, known.task_id, known.session_id, known.tags)
-        if key in self.keys:
-            digest, memory_id = self.keys[key]
-            expected = ("existing", memory_id) if digest == wanted else ("rejected", None)
-            assert (result.status, result.memory_id) == expected
-            return
-        twins = {memory_id for memory_id, other in self.visible().items()
-                 if (other.content, other.layer, other.session_id, other.task_id) == (
-                     known.content, known.layer, known.session_id, known.task_id)
-                 and known.tags in ((), other.tags)}
-        assert result.memory_id is not None
-        if twins:
-            assert result.status == "reinforced"
-            assert result.memory_id in twins
-        else:
-            assert result.status == "stored"
-            assert result.memory_id not in self.rows
-            self.rows[result.memory_id] = known
-        if key is not None:
-            self.keys[key] = wanted, result.memory_id
-
-    def is_conflict(self, item: Mapping[str, Any]) -> bool:
-        """Whether the item's key was used for another request."""
-        known = self._known(item)
-        wanted = (known.content, known.layer, known.task_id, known.session_id, known.tags)
-        return self.keys.get(item.get("idempotency_key", ""), (wanted,))[0] != wanted
-
-    def _known(self, item: Mapping[str, Any]) -> Known:
-        return Known(self.said(item["content"]), item["memory_type"], item.get("task_id"),
-                     item.get("session_id"), tuple(item.get("tags", ())), next(self.places))
-
-
 # --- the operations: what is called, and what must come of it ----------------------------------------------
-
-
-@dataclass
-class Stage:
-    """The agents with their models, and every memory id that anybody was ever given."""
-
-    memories: list[MemoryApi]
-    models: list[Model]
-    ids: list[UUID] = field(default_factory=lambda: [uuid.uuid4()])
-
-    def id_at(self, place: int) -> UUID:
-        """One of all ids: the own, the others', such as are gone, and one that never was."""
-        return self.ids[place % len(self.ids)]
-
-
-class Turn:
-    """One agent's call: `answer` is its result, `failure` its error."""
-
-    def __init__(self, stage: Stage, who: int) -> None:
-        self.stage = stage
-        self.memory = stage.memories[who]
-        self.model = stage.models[who]
-        self._others = [model.word for model in stage.models if model is not self.model]
-
-    async def ask(
-        self, method: Callable[[Any], Awaitable[Any]], params: Any, *errors: type[AgentCoreError]
-    ) -> Any:
-        """The result; None where one of the `errors` was raised, of which at least one must be then."""
-        try:
-            result = await method(params)
-        except AgentCoreError as failure:
-            assert type(failure) in errors, failure
-            return None
-        assert not errors, result
-        told = result.model_dump_json()
-        assert not [word for word in self._others if word in told]
-        return result
 
 
 async def store(turn: Turn, item: dict[str, Any]) -> None:
@@ -187,11 +75,93 @@ async def update(turn: Turn, place: int, change: dict[str, Any], target: int | N
             errors = [InvalidParams]
         elif not errors and target_id not in model.rows:
             errors = [NotFound]
-    params = ask.UpdateParams.model_validate({"memory_id": memory_id, "updates": updates})
+    params = past.UpdateParams.model_validate({"memory_id": memory_id, "updates": updates})
     if await turn.ask(turn.memory.update, params, *errors) is not None:
         known = model.rows[memory_id]
+        known.past.append((known.content, known.tags))
         known.content = updates.get("content", known.content)
         known.tags = tuple(updates.get("tags", known.tags))
+
+
+async def history(turn: Turn, place: int) -> None:
+    memory_id = turn.stage.id_at(place)
+    known = turn.model.visible().get(memory_id)
+    params = past.HistoryParams(memory_id=memory_id)
+    result = await turn.ask(turn.memory.history, params, *([] if known is not None else [NotFound]))
+    if known is not None:
+        assert (result.version, len(result.changes)) == (len(known.past) + 1, len(known.past))
+
+
+async def revert(turn: Turn, place: int, version: int) -> None:
+    memory_id = turn.stage.id_at(place)
+    known = turn.model.visible().get(memory_id)
+    errors: list[type[AgentCoreError]] = [NotFound] if known is None else []
+    if known is not None and version > len(known.past):
+        errors = [InvalidParams]
+    params = past.RevertParams(memory_id=memory_id, version=version)
+    if await turn.ask(turn.memory.revert, params, *errors) is not None and known is not None:
+        known.past.append((known.content, known.tags))
+        known.content, known.tags = known.past[version - 1]
+
+
+async def feedback(turn: Turn, place: int, verdict: past.Verdict) -> None:
+    memory_id = turn.stage.id_at(place)
+    known = turn.model.visible().get(memory_id)
+    params = past.FeedbackParams(memory_id=memory_id, verdict=verdict, note=turn.model.said("{word}"))
+    await turn.ask(turn.memory.feedback, params, *([] if known is not None else [NotFound]))
+    if known is not None:
+        known.past.append((known.content, known.tags))
+
+
+async def add_session(turn: Turn, session_id: str, texts: list[str]) -> None:
+    said = [{"content": turn.model.said(text)} for text in texts]
+    params = talk.AddSessionParams.model_validate({"session_id": session_id, "messages": said})
+    result = await turn.ask(turn.memory.add_session, params)
+    for text, each in zip(texts, result.results, strict=True):
+        item = {"content": text, "memory_type": MemoryType.EPISODIC, "session_id": session_id,
+                "speaker": "user"}
+        turn.model.store(item, each)
+        turn.stage.ids += [] if each.memory_id is None else [each.memory_id]
+
+
+async def end_session(turn: Turn, session_id: str) -> None:
+    working = turn.model.visible({"session_id": session_id, "memory_types": [MemoryType.WORKING]})
+    params = talk.EndSessionParams(session_id=session_id, summarize=False)
+    result = await turn.ask(turn.memory.end_session, params)
+    assert result.promoted_count + result.ended_count == len(working)
+    left = await turn.ask(turn.memory.list, ask.ListParams(session_id=session_id, limit=1_000))
+    lasting = {each.memory_id for each in left.memories} & set(working)
+    assert len(lasting) == result.promoted_count
+    for memory_id, known in working.items():
+        known.past.append((known.content, known.tags))
+        known.hidden = memory_id not in lasting
+        known.layer = MemoryType.EPISODIC
+
+
+async def summarize(turn: Turn, session_id: str) -> None:
+    result = await turn.ask(turn.memory.summarize, talk.SummarizeParams(session_id=session_id))
+    held = turn.model.visible({"session_id": session_id})
+    assert set(result.memory_ids) <= set(held)
+    assert result.memory_count == len(held)
+
+
+async def clear(turn: Turn, session_id: str) -> None:
+    going = turn.model.visible({"session_id": session_id})
+    result = await turn.ask(turn.memory.clear, talk.ClearParams(session_id=session_id))
+    assert result.cleared_count == len(going)
+    for memory_id in going:
+        del turn.model.rows[memory_id]
+
+
+async def show_settings(turn: Turn) -> None:
+    result = await turn.ask(turn.memory.settings, rules.SettingsParams())
+    assert {layer: each.capacity for layer, each in result.own.items()} == turn.model.capacities
+
+
+async def configure(turn: Turn, layer: MemoryType, capacity: int) -> None:
+    changes = {layer: rules.LayerRules(capacity=capacity)}
+    await turn.ask(turn.memory.configure, rules.ConfigureParams(layers=changes))
+    turn.model.capacities[layer] = capacity
 
 
 async def get(turn: Turn, place: int) -> None:
@@ -314,6 +284,15 @@ OPERATIONS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[st.SearchStrat
     "memory.retrieve": (retrieve, (texts, filters)),
     "memory.get_context": (get_context, (texts, st.none() | tasks)),
     "memory.update": (update, (places, changes, st.none() | places)),
+    "memory.history": (history, (places,)),
+    "memory.revert": (revert, (places, st.integers(1, 4))),
+    "memory.feedback": (feedback, (places, st.sampled_from(["helpful", "unhelpful", "wrong"]))),
+    "memory.add_session": (add_session, (sessions, st.lists(texts, min_size=1, max_size=3))),
+    "memory.end_session": (end_session, (sessions,)),
+    "memory.summarize": (summarize, (sessions,)),
+    "memory.clear": (clear, (sessions,)),
+    "memory.settings": (show_settings, ()),
+    "memory.configure": (configure, (st.sampled_from(LAYERS), st.integers(0, 3))),
     "memory.prune": (prune, (
         st.sampled_from(LAYERS), st.sampled_from(["least_relevant", "oldest_first", "frequency_based"]),
         st.integers(1, 3), st.booleans())),

@@ -26,7 +26,8 @@ from agentcore.errors import (
     RateLimited,
     TooLarge,
 )
-from agentcore.memory.api import METHODS, Method
+from agentcore.memory.change_params import UpdateParams, Updates
+from agentcore.memory.methods import METHODS, Method
 from agentcore.memory.params import (
     CountParams,
     DeleteParams,
@@ -35,8 +36,6 @@ from agentcore.memory.params import (
     RetrieveParams,
     StoreBatchParams,
     StoreParams,
-    UpdateParams,
-    Updates,
 )
 
 TOKEN = "t.o.ken"

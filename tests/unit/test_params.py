@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from agentcore.memory.change_params import UpdateParams
 from agentcore.memory.models import Strict
 from agentcore.memory.params import (
     ContextParams,
@@ -15,7 +16,6 @@ from agentcore.memory.params import (
     PruneParams,
     RetrieveParams,
     StoreParams,
-    UpdateParams,
 )
 
 ID = "0190f7c0-0000-7000-8000-000000000001"

@@ -25,7 +25,7 @@ UPDATE idempotency_keys SET memory_id = %(memory_id)s
 -- Current memories with one of these texts, for the duplicate check.
 SELECT m.memory_id, m.content_hash, m.task_id, m.session_id, m.user_id, m.namespace, m.speaker, m.memory_type,
        m.timestamp, m.tags, m.metadata, m.pinned, m.external_id, m.interaction_id, m.parent_memory_id,
-       m.relevance_score, extract(epoch FROM m.expires_at - m.created_at)::bigint AS ttl_seconds,
+       m.relevance_score, m.ttl_seconds,
        (SELECT coalesce(jsonb_agg(jsonb_build_object('target_id', l.target_id, 'relation', l.relation,
                                                      'weight', l.weight)), '[]') FROM memory_links l
          WHERE l.agent_id = %(agent_id)s AND l.source_id = m.memory_id) AS links
@@ -37,17 +37,20 @@ SELECT m.memory_id, m.content_hash, m.task_id, m.session_id, m.user_id, m.namesp
 -- One new memory.
 INSERT INTO memories (agent_id, memory_id, memory_type, content, summary, embedding, embedding_model, timestamp,
                       interaction_id, task_id, session_id, user_id, namespace, speaker, external_id, actions,
-                      outcome, action_outcomes, entities, entity_keys, facts, keywords, tags, metadata, relevance_score, pinned, expires_at,
-                      valid_from, event_from, event_to, parent_memory_id, provenance, content_hash, gist_hash, term_keys,
+                      outcome, action_outcomes, entities, entity_keys, facts, keywords, tags, metadata, relevance_score, pinned, ttl_seconds,
+                      expires_at, valid_from, event_from, event_to, parent_memory_id, provenance, content_hash, gist_hash, term_keys,
                       token_count)
-VALUES (%(agent_id)s, %(memory_id)s, %(memory_type)s, %(content)s, %(summary)s, %(embedding)s, %(embedding_model)s,
+SELECT %(agent_id)s, %(memory_id)s, %(memory_type)s, %(content)s, %(summary)s, %(embedding)s, %(embedding_model)s,
         %(timestamp)s, %(interaction_id)s, %(task_id)s, %(session_id)s, %(user_id)s, %(namespace)s, %(speaker)s,
         %(external_id)s, %(actions)s, %(outcome)s, %(action_outcomes)s, %(entities)s, %(entity_keys)s, %(facts)s, %(keywords)s, %(tags)s, %(metadata)s,
-        %(relevance_score)s, %(pinned)s,
-        CASE WHEN %(ttl_seconds)s::bigint IS NULL THEN NULL
-             ELSE now() + make_interval(secs => %(ttl_seconds)s::bigint) END,
+        %(relevance_score)s, %(pinned)s, life.seconds, now() + make_interval(secs => life.seconds),
         %(timestamp)s, %(event_from)s, %(event_to)s, %(parent_memory_id)s, %(provenance)s, %(content_hash)s,
-        %(gist_hash)s, %(term_keys)s, %(token_count)s);
+        %(gist_hash)s, %(term_keys)s, %(token_count)s
+  -- Its own time to live, else the agent's for the layer, else the service's; 0 is for ever.
+  FROM (SELECT nullif(coalesce(%(ttl_seconds)s::bigint,
+                               (SELECT (s.layers -> %(memory_type)s::text ->> 'ttl_seconds')::bigint
+                                  FROM agent_settings s WHERE s.agent_id = %(agent_id)s),
+                               %(default_ttl_seconds)s::bigint), 0) AS seconds) AS life;
 
 -- name: insert_link
 -- Tie two memories of the agent; an equal tie takes the new weight.
@@ -73,11 +76,6 @@ SELECT memory_id FROM memories
 INSERT INTO lexical_deltas (agent_id, memory_count, term_count, term_keys, term_memories)
 VALUES (%(agent_id)s, %(memory_count)s, %(term_count)s, %(term_keys)s, %(term_memories)s);
 
--- name: append_history
--- One change of one memory.
-INSERT INTO memory_history (agent_id, memory_id, operation, token_id, trace_id, before, after)
-VALUES (%(agent_id)s, %(memory_id)s, %(operation)s, %(token_id)s, %(trace_id)s, %(before)s, %(after)s);
-
 -- name: lock_memory
 -- One memory, held until the transaction ends.
 SELECT * FROM memories
@@ -91,25 +89,28 @@ UPDATE memories
    SET content = %(content)s, summary = %(summary)s, embedding = %(embedding)s,
        embedding_model = %(embedding_model)s, entities = %(entities)s, entity_keys = %(entity_keys)s, facts = %(facts)s, keywords = %(keywords)s,
        tags = %(tags)s, metadata = %(metadata)s, relevance_score = %(relevance_score)s, pinned = %(pinned)s,
+       ttl_seconds = CASE WHEN %(never_expires)s::boolean THEN NULL
+                          ELSE coalesce(%(ttl_seconds)s::bigint, ttl_seconds) END,
        expires_at = CASE WHEN %(never_expires)s::boolean THEN NULL
-                         WHEN %(ttl_seconds)s::bigint IS NULL THEN expires_at
+                         WHEN %(ttl_seconds)s::bigint IS NULL THEN coalesce(%(expires_at)s::timestamptz, expires_at)
                          ELSE now() + make_interval(secs => %(ttl_seconds)s::bigint) END,
        event_from = %(event_from)s, event_to = %(event_to)s,
        content_hash = %(content_hash)s, gist_hash = %(gist_hash)s, term_keys = %(term_keys)s, token_count = %(token_count)s,
        version = version + 1, updated_at = now()
  WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s
-RETURNING version;
+RETURNING version, expires_at;
 
 -- name: count_accesses
 -- Count accesses of memories that still exist, in id order so that two flushes never deadlock.
-INSERT INTO memory_usage (agent_id, memory_id, access_count, last_accessed)
-SELECT %(agent_id)s, access.memory_id, access.times, access.last_accessed
+INSERT INTO memory_usage (agent_id, memory_id, access_count, uses_in_life, last_accessed)
+SELECT %(agent_id)s, access.memory_id, access.times, access.times, access.last_accessed
   FROM unnest(%(memory_ids)s::uuid[], %(counts)s::integer[], %(moments)s::timestamptz[])
        AS access (memory_id, times, last_accessed)
  WHERE EXISTS (SELECT FROM memories m WHERE m.agent_id = %(agent_id)s AND m.memory_id = access.memory_id)
  ORDER BY access.memory_id
     ON CONFLICT (agent_id, memory_id) DO UPDATE
        SET access_count = memory_usage.access_count + EXCLUDED.access_count,
+           uses_in_life = memory_usage.uses_in_life + EXCLUDED.uses_in_life,
            last_accessed = greatest(memory_usage.last_accessed, EXCLUDED.last_accessed);
 
 -- name: delete_memories
@@ -148,8 +149,18 @@ VALUES (%(agent_id)s, %(task_id)s, clock_timestamp())
     ON CONFLICT (agent_id, task_id) DO UPDATE SET completed_at = EXCLUDED.completed_at;
 
 -- name: expire_working_rows
--- Rows of the working layer end with their task.
-UPDATE memories SET expires_at = now(), updated_at = now(), version = version + 1
- WHERE agent_id = %(agent_id)s AND task_id = %(task_id)s AND memory_type = 'working' AND NOT pinned
-   AND (expires_at IS NULL OR expires_at > now())
-RETURNING memory_id;
+-- Rows of the working layer end with their task, which goes into their histories.
+WITH ending AS (
+    SELECT memory_id, expires_at FROM memories
+     WHERE agent_id = %(agent_id)s AND task_id = %(task_id)s AND memory_type = 'working' AND NOT pinned
+       AND (expires_at IS NULL OR expires_at > now())
+     ORDER BY memory_id FOR UPDATE),
+ended AS (
+    UPDATE memories m SET expires_at = now(), updated_at = now(), version = m.version + 1
+      FROM ending
+     WHERE m.agent_id = %(agent_id)s AND m.memory_id = ending.memory_id
+    RETURNING m.memory_id, m.version, ending.expires_at AS before, m.expires_at AS after)
+INSERT INTO memory_history (agent_id, memory_id, operation, version, token_id, trace_id, before, after)
+SELECT %(agent_id)s, memory_id, 'complete_task', version, %(token_id)s, %(trace_id)s,
+       jsonb_build_object('expires_at', before), jsonb_build_object('expires_at', after)
+  FROM ended;

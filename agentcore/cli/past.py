@@ -1,0 +1,104 @@
+"""history, revert, feedback: what was changed in a memory, the way back, and how it served."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+from uuid import UUID
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from agentcore.cli import options
+from agentcore.cli.app import MEMORIES, app, examples, out, printable, say
+from agentcore.cli.connection import ask
+from agentcore.memory.change_params import (
+    FeedbackParams,
+    HistoryParams,
+    HistoryResult,
+    RevertParams,
+    Verdict,
+)
+
+MemoryId = Annotated[UUID, typer.Argument(help="The memory's id.", show_default=False)]
+_SHOWN_CHARS = 160
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    "agentcore history 0198c0de-0000-7000-8000-000000000000",
+    "agentcore history 0198c0de-0000-7000-8000-000000000000 --json",
+))
+def history(
+    context: typer.Context,
+    memory_id: MemoryId,
+    limit: Annotated[int, typer.Option(help="How many at most.")] = 50,
+    cursor: Annotated[int | None, typer.Option(help="Where the page before ended.")] = None,
+    as_json: options.AsJson = False,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """What was changed in a memory, when and by whom, the latest first."""
+    params = options.given(context, HistoryParams)
+    page = ask(context, lambda memory: memory.history(params))
+    if as_json:
+        typer.echo(page.model_dump_json(indent=2))
+        return
+    if page.changes:
+        out.print(_table(page))
+    else:
+        say(f"never changed since it was stored ({page.created_at:%Y-%m-%d %H:%M})")
+    if page.next_cursor is not None:
+        say(f"more with --cursor {page.next_cursor}")
+
+
+def _table(page: HistoryResult) -> Table:
+    table = Table("version", "when (UTC)", "what", "before", "after", box=None, pad_edge=False)
+    for change in page.changes:
+        table.add_row(
+            str(change.version or ""), f"{change.changed_at:%Y-%m-%d %H:%M:%S}", change.operation,
+            _fields(change.before), _fields(change.after))
+    return table
+
+
+def _fields(fields: dict[str, object] | None) -> Text:
+    written = json.dumps(fields, ensure_ascii=False) if fields else ""
+    return Text(printable(written if len(written) <= _SHOWN_CHARS else written[: _SHOWN_CHARS - 3] + "..."))
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    "agentcore revert 0198c0de-0000-7000-8000-000000000000 2"))
+def revert(
+    context: typer.Context,
+    memory_id: MemoryId,
+    version: Annotated[int, typer.Argument(help="The version to go back to.", show_default=False)],
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """Bring a memory back to how it stood at an earlier version."""
+    params = options.given(context, RevertParams)
+    reverted = ask(context, lambda memory: memory.revert(params))
+    for note in reverted.receipt.degraded:
+        say(note)
+    say(f"version {reverted.version} holds what version {params.version} held")
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    "agentcore feedback 0198c0de-0000-7000-8000-000000000000 helpful",
+    "agentcore feedback 0198c0de-0000-7000-8000-000000000000 wrong --note 'she moved away'",
+))
+def feedback(
+    context: typer.Context,
+    memory_id: MemoryId,
+    verdict: Annotated[Verdict, typer.Argument(help="How it served.", show_default=False)],
+    note: Annotated[str | None, typer.Option(help="Why; kept in its history.")] = None,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """Say how a memory served: it moves the memory's relevance score."""
+    params = options.given(context, FeedbackParams)
+    judged = ask(context, lambda memory: memory.feedback(params))
+    say(f"relevance {judged.relevance_score:.3f}")

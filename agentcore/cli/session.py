@@ -1,0 +1,109 @@
+"""session add, end, summary, clear: whole conversations."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import TypeAdapter
+
+from agentcore.cli import options
+from agentcore.cli.app import FAILED, MEMORIES, app, examples, say
+from agentcore.cli.connection import ask
+from agentcore.memory.session_params import (
+    AddSessionParams,
+    ClearParams,
+    EndSessionParams,
+    Message,
+    SummarizeParams,
+)
+
+sessions = typer.Typer(no_args_is_help=True, help="Whole conversations.")
+app.add_typer(sessions, name="session", rich_help_panel=MEMORIES)
+SessionId = Annotated[str, typer.Argument(help="The session's id.", show_default=False)]
+
+
+@sessions.callback()
+def session() -> None:
+    """Whole conversations: add one, end it, read its summary, clear it."""
+
+
+@sessions.command("add", epilog=examples(
+    "agentcore session add call-7 call-7.json",
+    """echo '[{"role": "user", "content": "I moved to Ghent."}]' | agentcore session add call-8 -""",
+))
+def add(
+    context: typer.Context,
+    session_id: SessionId,
+    file: Annotated[Path, typer.Argument(
+        help="A JSON list of messages, each with content, role, name, timestamp ...; - reads stdin.")],
+    user_id: Annotated[str | None, typer.Option("--user", metavar="ID")] = None,
+    namespace: Annotated[str | None, typer.Option(metavar="NAME")] = None,
+    task_id: Annotated[str | None, typer.Option("--task", metavar="ID")] = None,
+    tags: Annotated[list[str] | None, typer.Option("--tag", help="May be repeated.")] = None,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """Store a conversation: a memory for each message."""
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as cause:
+        raise typer.BadParameter(f"{file} cannot be read: {cause}", ctx=context) from cause
+    messages = TypeAdapter(list[Message]).validate_json(text)
+    params = options.given(context, AddSessionParams, messages=messages)
+    added = ask(context, lambda memory: memory.add_session(params))
+    say(f"{added.stored_count} of {len(added.results)} stored")
+    for place, result in enumerate(added.results, start=1):
+        if result.code is not None:
+            say(f"message {place}: {result.reason}")
+    if not added.success:
+        raise typer.Exit(FAILED)
+
+
+@sessions.command("end", epilog=examples("agentcore session end call-7"))
+def end(
+    context: typer.Context,
+    session_id: SessionId,
+    summarize: Annotated[bool, typer.Option("--summary/--no-summary", help="Keep a summary.")] = True,
+    max_tokens: Annotated[int, typer.Option(help="Of the summary.")] = 200,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """End a session: what it left in working memory is promoted or ends, a summary is kept."""
+    params = options.given(context, EndSessionParams)
+    ended = ask(context, lambda memory: memory.end_session(params))
+    if ended.summary:
+        typer.echo(ended.summary)
+    say(f"{ended.promoted_count} promoted, {ended.ended_count} ended")
+
+
+@sessions.command("summary", epilog=examples("agentcore session summary call-7 --max-tokens 100"))
+def summary(
+    context: typer.Context,
+    session_id: SessionId,
+    max_tokens: Annotated[int, typer.Option(help="At most.")] = 300,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """What was said, in its own sentences."""
+    params = options.given(context, SummarizeParams)
+    typer.echo(ask(context, lambda memory: memory.summarize(params)).summary)
+
+
+@sessions.command("clear", epilog=examples("agentcore session clear call-7"))
+def clear(
+    context: typer.Context,
+    session_id: SessionId,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """Delete a session's memories for good."""
+    params = options.given(context, ClearParams)
+    cleared = ask(context, lambda memory: memory.clear(params))
+    say(f"{cleared.cleared_count} deleted")

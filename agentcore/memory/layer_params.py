@@ -1,0 +1,72 @@
+"""How layers forget: the methods' params and results, and how an agent's rules meet the service's. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from agentcore.memory.models import MemoryType, Receipt, Strict
+
+MAX_TTL_SECONDS = 100 * 366 * 86_400
+
+OwnRules = Mapping[str, Mapping[str, int]]
+
+
+class LayerRules(Strict):
+    """How one layer forgets. Null in `memory.configure`: as the service has it."""
+
+    ttl_seconds: Annotated[int, Field(strict=True, ge=0, le=MAX_TTL_SECONDS)] | None = Field(
+        None, description="Seconds a memory lives that is stored without a time to live; 0: for ever."
+    )
+    capacity: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] | None = Field(
+        None, description="Memories the layer holds before it is pruned; 0: unlimited."
+    )
+    extend_after_uses: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] | None = Field(
+        None, description="Used so often within its life, a memory gets its time to live again; 0: never."
+    )
+
+
+class ConfigureParams(Strict):
+    """Which rules of which layers change for this agent; what is not named stays."""
+
+    layers: Annotated[dict[MemoryType, LayerRules], Field(min_length=1)]
+
+
+class SettingsParams(Strict):
+    """Nothing to say."""
+
+
+class SettingsResult(Strict):
+    layers: dict[MemoryType, LayerRules] = Field(description="What holds for this agent.")
+    own: dict[MemoryType, LayerRules] = Field(
+        description="What of it is set for this agent alone; the rest is the service's."
+    )
+    receipt: Receipt
+
+
+class ConfigureResult(SettingsResult):
+    success: bool
+
+
+def rules_of(service: Mapping[str, LayerRules], own: OwnRules) -> dict[MemoryType, LayerRules]:
+    """What holds for an agent: its own rules, else the service's, else 0."""
+    return {
+        layer: LayerRules(
+            **{
+                name: own.get(layer, {}).get(name, getattr(service.get(layer), name, None) or 0)
+                for name in LayerRules.model_fields
+            }
+        )
+        for layer in MemoryType
+    }
+
+
+def changed_rules(own: OwnRules, changes: Mapping[MemoryType, LayerRules]) -> dict[str, dict[str, int]]:
+    """An agent's own rules after the changes; a null takes a rule away."""
+    merged: dict[str, dict[str, Any]] = {layer: dict(rules) for layer, rules in own.items()}
+    for layer, rules in changes.items():
+        kept = {**merged.get(layer.value, {}), **rules.model_dump(exclude_unset=True)}
+        merged[layer.value] = {name: value for name, value in kept.items() if value is not None}
+    return {layer: rules for layer, rules in merged.items() if rules}

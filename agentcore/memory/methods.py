@@ -1,0 +1,277 @@
+"""Every operation of the memory API, named once: its wire name, params, result, scope and what it does.
+
+The RPC method table, the client, the OpenRPC document and the method reference are derived from `METHODS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from agentcore.memory.alias_params import (
+    DeleteAliasParams,
+    DeleteAliasResult,
+    ListAliasesParams,
+    ListAliasesResult,
+    SetAliasParams,
+    SetAliasResult,
+)
+from agentcore.memory.api import Scope
+from agentcore.memory.change_params import (
+    FeedbackParams,
+    FeedbackResult,
+    HistoryParams,
+    HistoryResult,
+    RevertParams,
+    RevertResult,
+    UpdateParams,
+    UpdateResult,
+)
+from agentcore.memory.layer_params import (
+    ConfigureParams,
+    ConfigureResult,
+    SettingsParams,
+    SettingsResult,
+)
+from agentcore.memory.models import Strict
+from agentcore.memory.params import (
+    CapabilitiesParams,
+    CapabilitiesResult,
+    CompleteTaskParams,
+    CompleteTaskResult,
+    ContextParams,
+    ContextResult,
+    CountParams,
+    CountResult,
+    DeleteParams,
+    DeleteResult,
+    GetParams,
+    GetResult,
+    ListParams,
+    ListResult,
+    PruneParams,
+    PruneResult,
+    RetrieveParams,
+    RetrieveResult,
+    StatsParams,
+    StatsResult,
+    StoreBatchParams,
+    StoreBatchResult,
+    StoreParams,
+    StoreResult,
+)
+from agentcore.memory.session_params import (
+    AddSessionParams,
+    AddSessionResult,
+    ClearParams,
+    ClearResult,
+    EndSessionParams,
+    EndSessionResult,
+    SummarizeParams,
+    SummarizeResult,
+)
+
+ParamsT = TypeVar("ParamsT", bound=Strict)
+ResultT = TypeVar("ResultT", bound=Strict)
+
+
+@dataclass(frozen=True)
+class Method(Generic[ParamsT, ResultT]):
+    """One operation: its wire name, the `MemoryApi` attribute behind it, its models and its scope."""
+
+    name: str
+    attribute: str
+    params: type[ParamsT]
+    result: type[ResultT]
+    scope: Scope
+    summary: str
+
+
+METHODS: tuple[Method[Any, Any], ...] = (
+    Method(
+        "memory.store",
+        "store",
+        StoreParams,
+        StoreResult,
+        "memory:write",
+        "Store an interaction, or a plain content, as one memory.",
+    ),
+    Method(
+        "memory.store_batch",
+        "store_batch",
+        StoreBatchParams,
+        StoreBatchResult,
+        "memory:write",
+        "Store up to 1,000 memories in one transaction, with a result for each.",
+    ),
+    Method(
+        "memory.retrieve",
+        "retrieve",
+        RetrieveParams,
+        RetrieveResult,
+        "memory:read",
+        "Find the memories that matter for a query, best first.",
+    ),
+    Method(
+        "memory.get_context",
+        "get_context",
+        ContextParams,
+        ContextResult,
+        "memory:read",
+        "Build a prompt-ready context for a query inside a token budget.",
+    ),
+    Method(
+        "memory.update",
+        "update",
+        UpdateParams,
+        UpdateResult,
+        "memory:write",
+        "Correct, extend or re-weigh a memory; the change is kept in its history.",
+    ),
+    Method(
+        "memory.history",
+        "history",
+        HistoryParams,
+        HistoryResult,
+        "memory:read",
+        "What was changed in a memory, when and by whom, the latest first.",
+    ),
+    Method(
+        "memory.revert",
+        "revert",
+        RevertParams,
+        RevertResult,
+        "memory:write",
+        "Bring a memory back to how it stood at an earlier version; nothing of its history goes.",
+    ),
+    Method(
+        "memory.feedback",
+        "feedback",
+        FeedbackParams,
+        FeedbackResult,
+        "memory:write",
+        "Say how a memory served: helpful, unhelpful or wrong moves its relevance score.",
+    ),
+    Method(
+        "memory.prune",
+        "prune",
+        PruneParams,
+        PruneResult,
+        "memory:write",
+        "Archive and remove memories of a layer by a strategy.",
+    ),
+    Method("memory.get", "get", GetParams, GetResult, "memory:read", "One memory, whole, by its id."),
+    Method(
+        "memory.list",
+        "list",
+        ListParams,
+        ListResult,
+        "memory:read",
+        "Memories page by page, by time, importance or access count.",
+    ),
+    Method("memory.count", "count", CountParams, CountResult, "memory:read", "How many memories match."),
+    Method(
+        "memory.delete",
+        "delete",
+        DeleteParams,
+        DeleteResult,
+        "memory:write",
+        "Delete memories by id, or by a filter with confirm; says how many went.",
+    ),
+    Method(
+        "memory.stats",
+        "stats",
+        StatsParams,
+        StatsResult,
+        "memory:read",
+        "Counts by layer, links, archived memories and accesses.",
+    ),
+    Method(
+        "memory.capabilities",
+        "capabilities",
+        CapabilitiesParams,
+        CapabilitiesResult,
+        "memory:read",
+        "What this service can do, and its limits.",
+    ),
+    Method(
+        "memory.complete_task",
+        "complete_task",
+        CompleteTaskParams,
+        CompleteTaskResult,
+        "memory:write",
+        "End a task: its working memory is cleared, its lasting memories stay.",
+    ),
+    Method(
+        "memory.add_session",
+        "add_session",
+        AddSessionParams,
+        AddSessionResult,
+        "memory:write",
+        "Store a conversation, or more of one: a memory for each message.",
+    ),
+    Method(
+        "memory.end_session",
+        "end_session",
+        EndSessionParams,
+        EndSessionResult,
+        "memory:write",
+        "End a session: its working memory is promoted or ends, a summary is kept.",
+    ),
+    Method(
+        "memory.summarize",
+        "summarize",
+        SummarizeParams,
+        SummarizeResult,
+        "memory:read",
+        "A summary of the memories that match, in their own sentences.",
+    ),
+    Method(
+        "memory.clear",
+        "clear",
+        ClearParams,
+        ClearResult,
+        "memory:write",
+        "Delete a session, a user's memories or all; says how many went.",
+    ),
+    Method(
+        "memory.settings",
+        "settings",
+        SettingsParams,
+        SettingsResult,
+        "memory:read",
+        "How the agent's layers forget: time to live, capacity, extension by use.",
+    ),
+    Method(
+        "memory.configure",
+        "configure",
+        ConfigureParams,
+        ConfigureResult,
+        "memory:admin",
+        "Give an agent's layers rules of their own: time to live, capacity, extension by use.",
+    ),
+    Method(
+        "memory.set_alias",
+        "set_alias",
+        SetAliasParams,
+        SetAliasResult,
+        "memory:write",
+        "Say what something is called too: each form then finds what was said in the other.",
+    ),
+    Method(
+        "memory.delete_alias",
+        "delete_alias",
+        DeleteAliasParams,
+        DeleteAliasResult,
+        "memory:write",
+        "Take an alias away, whether it was set or learnt.",
+    ),
+    Method(
+        "memory.list_aliases",
+        "list_aliases",
+        ListAliasesParams,
+        ListAliasesResult,
+        "memory:read",
+        "The aliases that apply, page by page: those set, and those learnt from memories.",
+    ),
+)

@@ -1,0 +1,142 @@
+"""What changes and forgets memories, one short method an operation: updates, pasts, sessions, rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentcore.memory import changing, configuring, reverting, sessions, updating
+from agentcore.memory.api import Caller, MemoryApi
+from agentcore.memory.change_params import (
+    FeedbackParams,
+    FeedbackResult,
+    HistoryParams,
+    HistoryResult,
+    RevertParams,
+    RevertResult,
+    UpdateParams,
+    UpdateResult,
+)
+from agentcore.memory.changing import Changing
+from agentcore.memory.layer_params import (
+    ConfigureParams,
+    ConfigureResult,
+    SettingsParams,
+    SettingsResult,
+)
+from agentcore.memory.models import Receipt
+from agentcore.memory.params import (
+    CompleteTaskParams,
+    CompleteTaskResult,
+)
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.session_params import (
+    AddSessionParams,
+    AddSessionResult,
+    ClearParams,
+    ClearResult,
+    EndSessionParams,
+    EndSessionResult,
+    SummarizeParams,
+    SummarizeResult,
+)
+from agentcore.telemetry import Steps
+
+
+class LifecycleOperations(MemoryApi):
+    """The operations on the life of the caller's agent's memories; `MemoryManager` adds the others."""
+
+    def __init__(self, parts: MemoryParts, caller: Caller) -> None:
+        self._parts = parts
+        self._caller = caller
+
+    async def update(self, params: UpdateParams) -> UpdateResult:
+        return UpdateResult(**await self._changed(updating.Updating(self._parts, self._caller, params)))
+
+    async def history(self, params: HistoryParams) -> HistoryResult:
+        steps = self._parts.steps()
+        with steps("fetch"):
+            standing, changes, cursor = await reverting.changes(self._parts, self._caller, params)
+        return HistoryResult(**standing, changes=changes, next_cursor=cursor, receipt=receipt_of(steps))
+
+    async def revert(self, params: RevertParams) -> RevertResult:
+        return RevertResult(**await self._changed(reverting.Reverting(self._parts, self._caller, params)))
+
+    async def feedback(self, params: FeedbackParams) -> FeedbackResult:
+        judging = updating.Judging(self._parts, self._caller, params)
+        changed = await self._changed(judging)
+        return FeedbackResult(**changed, relevance_score=judging.relevance_score)
+
+    async def _changed(self, changing: Changing) -> dict[str, Any]:
+        """What every change of a memory answers with."""
+        steps = self._parts.steps()
+        with steps(changing.operation):
+            version = await changing.run()
+        receipt = receipt_of(steps, changing.degraded)
+        return {"success": True, "memory_id": changing.memory_id, "version": version, "receipt": receipt}
+
+    async def complete_task(self, params: CompleteTaskParams) -> CompleteTaskResult:
+        steps = self._parts.steps()
+        with steps("complete"):
+            cleared = await changing.complete_task(self._parts, self._caller, params.task_id)
+        return CompleteTaskResult(success=True, cleared_count=cleared, receipt=receipt_of(steps))
+
+    async def add_session(self, params: AddSessionParams) -> AddSessionResult:
+        steps = self._parts.steps()
+        with steps("store"):
+            results, degraded = await sessions.add(self._parts, self._caller, params)
+        return AddSessionResult(
+            success=all(result.success or result.code is None for result in results),
+            session_id=params.session_id,
+            stored_count=sum(result.status == "stored" for result in results),
+            results=results,
+            receipt=receipt_of(steps, degraded),
+        )
+
+    async def end_session(self, params: EndSessionParams) -> EndSessionResult:
+        steps = self._parts.steps()
+        with steps("end"):
+            ended = await sessions.end(self._parts, self._caller, params)
+        return EndSessionResult(
+            success=True, session_id=params.session_id, **vars(ended), receipt=receipt_of(steps)
+        )
+
+    async def summarize(self, params: SummarizeParams) -> SummarizeResult:
+        steps, conditions = self._parts.steps(), params.conditions()
+        with steps("summarize"):
+            summary, read = await sessions.summary_of(
+                self._parts, self._caller, conditions, params.max_tokens
+            )
+        return SummarizeResult(
+            summary=summary.text,
+            token_count=summary.token_count,
+            memory_ids=[*summary.memory_ids],
+            memory_count=read,
+            receipt=filter_receipt(conditions, steps),
+        )
+
+    async def clear(self, params: ClearParams) -> ClearResult:
+        steps = self._parts.steps()
+        with steps("delete"):
+            cleared, complete = await sessions.clear(self._parts, self._caller, params)
+        return ClearResult(cleared_count=cleared, complete=complete, receipt=receipt_of(steps))
+
+    async def settings(self, params: SettingsParams) -> SettingsResult:
+        steps = self._parts.steps()
+        with steps("fetch"):
+            rules = await configuring.rules(self._parts, self._caller)
+        return SettingsResult(**rules, receipt=receipt_of(steps))
+
+    async def configure(self, params: ConfigureParams) -> ConfigureResult:
+        steps = self._parts.steps()
+        with steps("configure"):
+            rules = await configuring.configure(self._parts, self._caller, params)
+        return ConfigureResult(success=True, **rules, receipt=receipt_of(steps))
+
+
+def receipt_of(steps: Steps, degraded: Sequence[str] = ()) -> Receipt:
+    return Receipt(degraded=[*degraded], timings_ms=steps.timings_ms)
+
+
+def filter_receipt(conditions: Mapping[str, Any], steps: Steps) -> Receipt:
+    return Receipt(searched={"filters": sorted(conditions)}, timings_ms=steps.timings_ms)

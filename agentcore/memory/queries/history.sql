@@ -1,0 +1,38 @@
+-- name: append_history
+-- One change of one memory, and the version it made.
+INSERT INTO memory_history (agent_id, memory_id, operation, version, token_id, trace_id, before, after)
+VALUES (%(agent_id)s, %(memory_id)s, %(operation)s, %(version)s, %(token_id)s, %(trace_id)s, %(before)s, %(after)s);
+
+-- name: list_history
+-- The changes of one memory, numbered from the first, the latest first. The row's own id stays here: it counts the
+-- changes of all agents.
+SELECT numbered.* FROM (
+       SELECT row_number() OVER (ORDER BY h.change_id) AS number, h.operation, h.version, h.changed_at, h.token_id,
+              h.trace_id, h.before, h.after
+         FROM memory_history h
+        WHERE h.agent_id = %(agent_id)s AND h.memory_id = %(memory_id)s) AS numbered
+ WHERE %(before_number)s::bigint IS NULL OR numbered.number < %(before_number)s::bigint
+ ORDER BY numbered.number DESC LIMIT %(limit)s;
+
+-- name: changes_since
+-- What was changed after a version, the latest first.
+SELECT h.version, h.before, h.after
+  FROM memory_history h
+ WHERE h.agent_id = %(agent_id)s AND h.memory_id = %(memory_id)s
+   AND h.version > %(version)s
+ ORDER BY h.change_id DESC;
+
+-- name: ties_of
+-- The ties between a memory and these others, either way.
+SELECT l.source_id, l.target_id, l.relation, l.weight
+  FROM memory_links l
+ WHERE l.agent_id = %(agent_id)s
+   AND ((l.source_id = %(memory_id)s AND l.target_id = ANY (%(others)s::uuid[]))
+        OR (l.target_id = %(memory_id)s AND l.source_id = ANY (%(others)s::uuid[])))
+ ORDER BY l.source_id, l.target_id, l.relation;
+
+-- name: delete_tie
+-- One tie, as it was made.
+DELETE FROM memory_links
+ WHERE agent_id = %(agent_id)s AND source_id = %(source_id)s AND target_id = %(target_id)s
+   AND relation = %(relation)s;

@@ -1,0 +1,40 @@
+-- name: agent_rules
+-- How this agent's layers forget, where it has rules of its own.
+SELECT layers FROM agent_settings WHERE agent_id = %(agent_id)s;
+
+-- name: hold_agent_rules
+-- The same, held until the transaction ends; there is a row from now on.
+INSERT INTO agent_settings (agent_id) VALUES (%(agent_id)s)
+    ON CONFLICT (agent_id) DO UPDATE SET updated_at = now()
+RETURNING layers;
+
+-- name: set_agent_rules
+-- The agent's rules from now on.
+UPDATE agent_settings SET layers = %(layers)s, updated_at = now() WHERE agent_id = %(agent_id)s;
+
+-- name: extend_used
+-- Memories that were used often enough within their life get their time to live again, counted from now, and begin
+-- to count anew. Not a change of what they hold: the version stays. In id order, so that two flushes never deadlock.
+WITH due AS (
+    SELECT m.memory_id, m.ttl_seconds, m.expires_at
+      FROM unnest(%(memory_ids)s::uuid[], %(moments)s::timestamptz[]) AS used (memory_id, moment)
+      JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = used.memory_id
+      JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = used.memory_id
+      LEFT JOIN agent_settings s ON s.agent_id = %(agent_id)s
+     CROSS JOIN LATERAL (
+           SELECT coalesce((s.layers -> m.memory_type ->> 'extend_after_uses')::integer,
+                           (%(extend_after_uses)s::jsonb ->> m.memory_type)::integer, 0) AS uses) AS needed
+     WHERE m.ttl_seconds IS NOT NULL AND NOT m.pinned AND m.expires_at > used.moment
+       AND needed.uses > 0 AND u.uses_in_life >= needed.uses
+     ORDER BY m.memory_id FOR NO KEY UPDATE OF m),
+extended AS (
+    UPDATE memories m SET expires_at = now() + make_interval(secs => due.ttl_seconds)
+      FROM due WHERE m.agent_id = %(agent_id)s AND m.memory_id = due.memory_id
+    RETURNING m.memory_id, m.expires_at),
+begun AS (
+    UPDATE memory_usage u SET uses_in_life = 0
+      FROM due WHERE u.agent_id = %(agent_id)s AND u.memory_id = due.memory_id)
+INSERT INTO memory_history (agent_id, memory_id, operation, before, after)
+SELECT %(agent_id)s, due.memory_id, 'extend', jsonb_build_object('expires_at', due.expires_at),
+       jsonb_build_object('expires_at', extended.expires_at)
+  FROM due JOIN extended USING (memory_id);

@@ -1,0 +1,130 @@
+"""Params and results of the methods about sessions: the contract, refusing unknown fields by name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import Field, model_validator
+
+from agentcore.memory.models import (
+    FilledText,
+    Flag,
+    Identifier,
+    Labels,
+    Metadata,
+    Moment,
+    Receipt,
+    Share,
+    Strict,
+    TtlSeconds,
+)
+from agentcore.memory.params import MAX_BATCH_ITEMS, Filters, StoreResult
+
+MAX_SUMMARY_TOKENS = 4_000
+
+SummaryTokens = Annotated[int, Field(strict=True, ge=10, le=MAX_SUMMARY_TOKENS)]
+
+
+class Message(Strict):
+    """One message of a conversation."""
+
+    content: FilledText
+    role: Identifier = Field(
+        "user", description="user, assistant, agent, system, tool ...: the speaker, unless `name` says who."
+    )
+    name: Identifier | None = Field(None, description="Who speaks.")
+    timestamp: Moment | None = Field(None, description="When it was said; now if absent.")
+    message_id: Identifier | None = Field(
+        None, description="The caller's own id: added again, the message is not stored twice."
+    )
+    importance: Share | None = Field(
+        None, description="Absent: by role: assistant and agent 0.4, system and tool 0.3, others 0.5."
+    )
+    metadata: Metadata = Field(default_factory=dict)
+
+
+class AddSessionParams(Strict):
+    """A conversation, or more of one: a memory for each message."""
+
+    session_id: Identifier
+    messages: Annotated[list[Message], Field(min_length=1, max_length=MAX_BATCH_ITEMS)]
+    user_id: Identifier | None = None
+    namespace: Identifier | None = None
+    task_id: Identifier | None = None
+    tags: Labels = Field(default_factory=list)
+    ttl_seconds: TtlSeconds | None = Field(
+        None, description="Seconds until they expire; null: never. Absent: as the episodic layer has it."
+    )
+    force: Flag = Field(False, description="Store greetings and the like, too, and the same words again.")
+
+
+class AddSessionResult(Strict):
+    success: bool = Field(
+        description="False where a message could not be stored; one merely not worth storing is passed over."
+    )
+    session_id: str
+    stored_count: int
+    results: list[StoreResult] = Field(description="One for each message, in order.")
+    receipt: Receipt
+
+
+class EndSessionParams(Strict):
+    """Which session has ended, and whether a summary of it is kept."""
+
+    session_id: Identifier
+    summarize: Flag = Field(True, description="Keep a summary in the semantic layer, tied to what it is of.")
+    max_tokens: SummaryTokens = Field(200, description="Of the summary.")
+
+
+class EndSessionResult(Strict):
+    success: bool
+    session_id: str
+    promoted_count: int = Field(description="Working memories that became episodic: important, or used.")
+    ended_count: int = Field(description="Working memories that ended with the session.")
+    summary_id: UUID | None = Field(description="The summary's memory; null where there was nothing to say.")
+    summary: str
+    receipt: Receipt
+
+
+class SummarizeParams(Filters):
+    """Which memories, and in how many tokens."""
+
+    max_tokens: SummaryTokens = 300
+
+    @model_validator(mode="after")
+    def _says_which(self) -> SummarizeParams:
+        if not self.conditions():
+            raise ValueError("give at least one filter, such as session_id")
+        return self
+
+
+class SummarizeResult(Strict):
+    summary: str = Field(description="Sentences of the memories themselves, in the order of their times.")
+    token_count: int
+    memory_ids: list[UUID] = Field(description="The memories whose sentences stand in it.")
+    memory_count: int = Field(description="How many were read: of more than 1,000 the newest.")
+    receipt: Receipt
+
+
+class ClearParams(Strict):
+    """What goes for good: a session, a user, or everything."""
+
+    session_id: Identifier | None = None
+    user_id: Identifier | None = None
+    all: Flag = False
+    confirm: Flag = Field(False, description="Needed beside `all`.")
+
+    @model_validator(mode="after")
+    def _says_what(self) -> ClearParams:
+        if sum((self.session_id is not None, self.user_id is not None, self.all)) != 1:
+            raise ValueError("give either session_id, or user_id, or all: true")
+        if self.all and not self.confirm:
+            raise ValueError("clearing all needs confirm: true")
+        return self
+
+
+class ClearResult(Strict):
+    cleared_count: int
+    complete: bool = Field(True, description="False: the call's time ran out; the same call goes on.")
+    receipt: Receipt

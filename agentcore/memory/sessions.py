@@ -1,0 +1,177 @@
+"""Sessions, as stories: add a conversation, end it, summarise what was said, clear it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from agentcore.errors import AgentCoreError
+from agentcore.memory import removing
+from agentcore.memory.api import Caller
+from agentcore.memory.models import Link, MemoryRecord, MemoryType
+from agentcore.memory.params import MAX_LINKS_A_CALL, DeleteParams, StoreParams, StoreResult
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.session_params import AddSessionParams, ClearParams, EndSessionParams, Message
+from agentcore.memory.storage import Row
+from agentcore.memory.storing import Storing
+from agentcore.memory.summarizing import Source, Summary, summarize
+
+MOST_SUMMARISED = 1_000
+# Working memories that are so important, or were given out so often, outlive their session.
+PROMOTED_IMPORTANCE, PROMOTED_USES = 0.7, 3
+ROLE_IMPORTANCE: Mapping[str, float] = {"assistant": 0.4, "agent": 0.4, "system": 0.3, "tool": 0.3}
+SUMMARY_TAG, SUMMARY_RELATION = "session_summary", "summarises"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What became of a session's working memory, and the summary that is kept of it."""
+
+    promoted_count: int
+    ended_count: int
+    summary_id: UUID | None
+    summary: str
+
+
+async def add(
+    parts: MemoryParts, caller: Caller, params: AddSessionParams
+) -> tuple[list[StoreResult], list[str]]:
+    """Store a memory for each message; their results in order, and what did not answer.
+
+    Raises DependencyUnavailable.
+    """
+    storing = Storing(parts, caller, [_item(params, message) for message in params.messages])
+    return await storing.run(), storing.degraded
+
+
+def _item(params: AddSessionParams, message: Message) -> StoreParams:
+    importance = message.importance
+    if importance is None:
+        importance = ROLE_IMPORTANCE.get(message.role.casefold())
+    given: dict[str, Any] = {
+        "content": message.content,
+        "speaker": message.name or message.role,
+        "timestamp": message.timestamp,
+        "importance": importance,
+        "metadata": {**message.metadata, "role": message.role},
+        "session_id": params.session_id,
+        "user_id": params.user_id,
+        "namespace": params.namespace,
+        "task_id": params.task_id,
+        "tags": params.tags,
+        "external_id": message.message_id,
+        "force": params.force,
+    }
+    if message.message_id is not None:
+        given["idempotency_key"] = _digest("message", params.session_id, message.message_id)
+    if "ttl_seconds" in params.model_fields_set:
+        given["ttl_seconds"] = params.ttl_seconds
+    return StoreParams(**given)
+
+
+async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> Ended:
+    """End a session's working memory and keep a summary of what was said. Raises DependencyUnavailable.
+
+    Ended again, it keeps the same summary unless more was said.
+    """
+    summary_id, summary = None, ""
+    if params.summarize:
+        records = await read(parts, caller, {"session_id": params.session_id})
+        said = [record for record in records if SUMMARY_TAG not in record.tags]
+        made = await _summary(parts, said, params.max_tokens)
+        summary = made.text
+        if made.text:
+            summary_id = await _keep(parts, caller, params.session_id, said, made)
+    async with parts.storage.transaction(caller.agent_id) as transaction:
+        rows = await transaction.end_session(
+            params.session_id,
+            importance=PROMOTED_IMPORTANCE,
+            uses=PROMOTED_USES,
+            episodic_ttl_seconds=parts.default_ttls.get(MemoryType.EPISODIC.value),
+            token_id=caller.token_id,
+            trace_id=caller.trace_id,
+        )
+    await parts.working.forget(caller.agent_id, _tasks(rows))
+    promoted = sum(row["lasts"] for row in rows)
+    return Ended(promoted, len(rows) - promoted, summary_id, summary)
+
+
+async def _keep(
+    parts: MemoryParts, caller: Caller, session_id: str, said: Sequence[MemoryRecord], summary: Summary
+) -> UUID | None:
+    """Store the summary, tied to what it is of; the one there is where nothing more was said."""
+    sources = summary.memory_ids[:MAX_LINKS_A_CALL]
+    versions = sorted(f"{record.memory_id}:{record.version}" for record in said)
+    params = StoreParams(
+        content=summary.text,
+        memory_type=MemoryType.SEMANTIC,
+        session_id=session_id,
+        user_id=_common([record.user_id for record in said]),
+        namespace=_common([record.namespace for record in said]),
+        timestamp=said[-1].timestamp,
+        tags=[SUMMARY_TAG],
+        metadata={"summarised_count": len(said)},
+        links=[Link(target_id=each, relation=SUMMARY_RELATION) for each in sources],
+        idempotency_key=_digest("session summary", session_id, str(summary.token_count), *versions),
+        force=True,
+    )
+    storing = Storing(parts, caller, [params])
+    [result] = await storing.run()
+    failed: AgentCoreError | None = storing.errors.get(0)
+    if failed is not None:
+        raise failed
+    return result.memory_id
+
+
+async def read(parts: MemoryParts, caller: Caller, conditions: Mapping[str, Any]) -> list[MemoryRecord]:
+    """The newest memories that match, the oldest of them first."""
+    rows = await parts.storage.page(
+        caller.agent_id,
+        conditions,
+        order_by="timestamp",
+        descending=True,
+        place=None,
+        after_id=None,
+        limit=MOST_SUMMARISED,
+    )
+    records = await parts.storage.get(caller.agent_id, [row["memory_id"] for row in rows])
+    return sorted(records.values(), key=lambda record: (record.timestamp, record.memory_id))
+
+
+async def summary_of(
+    parts: MemoryParts, caller: Caller, conditions: Mapping[str, Any], max_tokens: int
+) -> tuple[Summary, int]:
+    """A summary of what matches, and how many memories were read for it."""
+    records = await read(parts, caller, conditions)
+    return await _summary(parts, records, max_tokens), len(records)
+
+
+async def _summary(parts: MemoryParts, records: Sequence[MemoryRecord], max_tokens: int) -> Summary:
+    sources = [
+        Source(record.memory_id, record.timestamp, record.speaker, record.content, record.relevance_score)
+        for record in records
+    ]
+    return await asyncio.to_thread(summarize, sources, max_tokens, parts.count_tokens)
+
+
+async def clear(parts: MemoryParts, caller: Caller, params: ClearParams) -> tuple[int, bool]:
+    """Remove a session, a user or everything for good; how many memories went, and whether that is all."""
+    what = params.model_dump(exclude_none=True, exclude={"confirm"})
+    return await removing.delete(parts, caller, DeleteParams(**what, confirm=True))
+
+
+def _tasks(rows: Sequence[Row]) -> list[str]:
+    return sorted({row["task_id"] for row in rows if row["task_id"] is not None})
+
+
+def _common(values: Sequence[str | None]) -> str | None:
+    """The value all of them have."""
+    return values[0] if len(set(values)) == 1 else None
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()

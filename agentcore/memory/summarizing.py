@@ -1,0 +1,97 @@
+"""A summary made of the memories' own sentences. Pure: the caller counts tokens.
+
+SumBasic (Nenkova and Vanderwende, The Impact of Frequency on Summarization, 2005): a sentence is worth the
+mean probability of its words; after it is taken the probabilities of its words are squared, so that the next
+sentence says something else. Here a sentence also weighs by its memory's importance.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from agentcore.memory.lexical import terms
+from agentcore.memory.text import sentences
+
+# A sentence of fewer terms says too little to stand by itself: "Thanks!", "See you then."
+LEAST_TERMS = 3
+MOST_SENTENCES = 4_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """A memory to be summarised."""
+
+    memory_id: UUID
+    timestamp: datetime
+    speaker: str | None
+    content: str
+    importance: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The text, its tokens, and whose sentences it holds."""
+
+    text: str
+    token_count: int
+    memory_ids: Sequence[UUID]
+
+
+@dataclass(frozen=True)
+class _Sentence:
+    source: Source
+    place: int
+    text: str
+    terms: frozenset[str]
+
+    @property
+    def line(self) -> str:
+        return f"{self.source.speaker}: {self.text}" if self.source.speaker else self.text
+
+
+def summarize(sources: Sequence[Source], max_tokens: int, count: Callable[[str], int]) -> Summary:
+    """At most `max_tokens` tokens of the sentences that say most, in the order of their times."""
+    waiting = _worth_saying(sources)
+    frequencies = Counter(term for each in waiting for term in each.terms)
+    total = sum(frequencies.values())
+    probability = {term: times / total for term, times in frequencies.items()}
+    chosen: list[_Sentence] = []
+    room = max_tokens
+    while waiting:
+        best = max(waiting, key=lambda each: (_worth(each, probability), -each.place))
+        waiting.remove(best)
+        tokens = count(best.line + "\n")
+        if tokens > room:
+            continue
+        room -= tokens
+        chosen.append(best)
+        for term in best.terms:
+            probability[term] **= 2
+    chosen.sort(key=lambda each: each.place)
+    text = "\n".join(each.line for each in chosen)
+    memory_ids = list(dict.fromkeys(each.source.memory_id for each in chosen))
+    return Summary(text, count(text) if text else 0, memory_ids)
+
+
+def _worth(sentence: _Sentence, probability: dict[str, float]) -> float:
+    mean = sum(probability[term] for term in sentence.terms) / len(sentence.terms)
+    return mean * (0.5 + sentence.source.importance)
+
+
+def _worth_saying(sources: Sequence[Source]) -> list[_Sentence]:
+    """The sentences that can stand by themselves, in the order of their times; of equal ones the last."""
+    ordered = sorted(sources, key=lambda source: (source.timestamp, source.memory_id))
+    found: dict[frozenset[str], _Sentence] = {}
+    for source in ordered:
+        for text in sentences(source.content):
+            said = frozenset(terms(text))
+            if len(said) >= LEAST_TERMS and not text.endswith("?"):
+                found[said] = _Sentence(source, len(found), text, said)
+    latest = list(found.values())[-MOST_SENTENCES:]
+    places = {source.memory_id: place for place, source in enumerate(ordered)}
+    latest.sort(key=lambda each: (places[each.source.memory_id], each.source.content.find(each.text)))
+    return [_Sentence(each.source, place, each.text, each.terms) for place, each in enumerate(latest)]

@@ -1,0 +1,1 @@
+ALTER TABLE memory_history DROP COLUMN version;

@@ -1,0 +1,35 @@
+"""What issue 4 asks of the life of a memory."""
+
+from __future__ import annotations
+
+from tests.acceptance.requirements.form import of
+
+_asked = of("issue 4")
+
+LIVED = (
+    _asked("1.1", "Each change stands in the history with its version, who made it and what differs.",
+           "integration/test_history.py::test_every_change_says_what_by_whom_and_which_version_it_made",
+           "integration/test_history.py::test_the_end_of_a_task_stands_in_the_history_of_what_it_ends"),
+    _asked("1.2", "A memory can be brought back to what it held at an earlier version.",
+           "integration/test_history.py::test_a_memory_goes_back_to_exactly_what_it_held",
+           "integration/test_history.py::test_what_cannot_come_back_is_told_and_the_rest_does"),
+    _asked("1.3", "Feedback moves the relevance score by a bounded rule.",
+           "integration/test_history.py::test_feedback_moves_the_relevance_score_and_is_kept"),
+    _asked("1.4", "What may not be changed is refused by name.",
+           "integration/test_lifecycle.py::test_what_may_not_be_changed_is_named_and_so_is_what_may"),
+    _asked("4.1", "A default time to live holds by layer and by agent.",
+           "integration/test_layers.py::test_a_memory_lives_as_its_layer_says_unless_its_store_says_otherwise",
+           "integration/test_layers.py::test_an_agents_own_rules_go_before_the_services_and_are_its_own"),
+    _asked("4.2", "A memory that is used often enough within its life is extended, and counts anew.",
+           "integration/test_layers.py::test_a_memory_that_is_used_gets_its_time_again_and_counts_anew",
+           "integration/test_layers.py::test_use_does_not_bring_back_what_is_over"),
+    _asked("7.1", "A conversation is stored message by message, ended, summarised and cleared, each counted.",
+           "integration/test_sessions.py::test_each_message_is_a_memory_of_its_speaker_and_its_time",
+           "integration/test_sessions.py::test_the_end_keeps_a_summary_that_is_tied_to_what_it_is_of",
+           "integration/test_sessions.py::test_a_session_a_user_or_everything_is_cleared_and_counted"),
+    _asked("7.2", "What is important or used outlives its session.",
+           "integration/test_sessions.py::"
+           "test_at_its_end_important_and_used_working_memories_last_and_the_others_are_over"),
+    _asked("5.1", "Capacities hold by layer and by agent.",
+           "integration/test_layers.py::test_a_prune_goes_down_to_the_agents_own_capacity"),
+)

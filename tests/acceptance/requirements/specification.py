@@ -1,0 +1,120 @@
+"""What the specification requires: FR, NFR and AC of seed 001."""
+
+from __future__ import annotations
+
+from tests.acceptance.requirements.form import of
+
+_specified = of("specification (seed 001)")
+
+FUNCTIONAL = (
+    _specified("FR-1.1", "Interactions are encoded into four memory types.",
+               "integration/test_reading.py::test_statistics_count_each_layer",
+               "integration/test_storing.py::test_an_interaction_becomes_one_record_with_its_derived_fields"),
+    _specified("FR-1.2",
+               "A record holds content, summary, entities, facts, keywords, relations, relevance tracking "
+               "and, for procedural memory, action-outcome pairs.",
+               "integration/test_storing.py::test_an_interaction_becomes_one_record_with_its_derived_fields",
+               "unit/test_encoding.py::test_each_action_is_paired_with_its_own_result_or_the_outcome_of_all"),
+    _specified("FR-1.3", "Vectors come from a configurable model: OpenAI, Cohere or local.",
+               "conformance/test_embedder.py::test_each_text_gets_a_row_of_unit_length",
+               "integration/test_minilm.py::test_vectors_are_those_of_the_reference",
+               "integration/test_openai_embedder.py::test_it_asks_as_the_interface_wants_it",
+               "integration/test_cohere_embedder.py::test_it_says_what_a_text_is_embedded_for"),
+    _specified("FR-2.1", "Search combines similarity, recency, access frequency and links.",
+               "integration/test_searching.py::test_words_and_meaning_find_their_memory",
+               "integration/test_searching.py::test_a_linked_memory_comes_in_though_no_arm_finds_it",
+               "unit/test_retrieval.py::test_each_term_alone_decides_between_otherwise_equal_memories"),
+    _specified("FR-2.2", "Retrieval is filtered by type, task, time range, entities and keywords.",
+               "integration/test_searching.py::test_filters_hold_before_anything_is_ranked"),
+    _specified("FR-2.3", "The top k memories come back ranked; k is 5 unless given.",
+               "unit/test_retrieval.py::test_what_is_beyond_k_is_counted",
+               "property/test_pure_properties.py::"
+               "test_a_ranking_is_bounded_ordered_and_independent_of_the_order_of_arrival",
+               "architecture/test_contract_files.py::test_the_fixed_defaults_and_results_stand"),
+    _specified("FR-2.4", "Accesses are counted and weigh in.",
+               "integration/test_searching.py::"
+               "test_access_is_counted_for_what_was_given_out_and_nothing_else",
+               "unit/test_scoring.py::test_frequency_grows_with_use_and_is_full_at_a_hundred"),
+    _specified("FR-3.1",
+               "A context has the sections Current Task Context, Relevant Past Interactions and Relevant "
+               "Knowledge.",
+               "integration/test_context.py::"
+               "test_the_three_sections_hold_what_belongs_there_with_an_exact_count"),
+    _specified("FR-3.2", "A context is cut to its token limit by hierarchical summaries.",
+               "property/test_pure_properties.py::test_a_context_never_exceeds_its_budget",
+               "unit/test_compression.py::test_what_is_too_long_stands_by_its_summary",
+               missing="summaries of several memories together"),
+    _specified("FR-3.3", "A memory sequence is compressed when it exceeds the budget.",
+               "unit/test_compression.py::test_a_sequence_is_compressed_in_the_order_of_its_importance"),
+    _specified("FR-4.1", "Content, context, relevance and relations of a memory can be changed.",
+               "integration/test_lifecycle.py::"
+               "test_a_corrected_memory_is_found_by_its_new_words_and_no_longer_by_the_old",
+               "integration/test_lifecycle.py::test_added_context_extends_and_plain_fields_change",
+               "integration/test_lifecycle.py::test_links_are_added_and_removed_in_both_directions"),
+    _specified("FR-4.2", "Changes are kept as a history.",
+               "integration/test_history.py::"
+               "test_every_change_says_what_by_whom_and_which_version_it_made",
+               "integration/test_history.py::test_a_memory_goes_back_to_exactly_what_it_held"),
+    _specified("FR-5.1", "Capacity limits are enforced for each layer, and configurable.",
+               "unit/test_pruning.py::test_how_many_go",
+               missing="capacities of other layers than the episodic one, and enforcing without a call"),
+    _specified("FR-5.2", "The strategies are least relevant, oldest first and frequency based.",
+               "unit/test_pruning.py::test_least_relevant_takes_the_lowest_worth_first",
+               "unit/test_pruning.py::test_oldest_first_takes_the_earliest",
+               "unit/test_pruning.py::test_frequency_based_takes_the_least_used"),
+    _specified("FR-5.3", "A pruned memory is archived before it is deleted, in S3 or equivalent.",
+               "integration/test_lifecycle.py::test_pruning_archives_the_lowest_fifth_before_it_goes",
+               "conformance/test_archive.py::test_a_memory_is_archived_under_its_agent_and_id"),
+    _specified("FR-6.1", "memory.store takes an interaction and answers success and memory_id.",
+               "acceptance/test_readme.py::test_each_call_by_curl_is_answered_with_a_result",
+               "architecture/test_contract_files.py::test_the_fixed_defaults_and_results_stand"),
+    _specified("FR-6.2", "memory.retrieve takes query, k and memory_types and answers memories.",
+               "acceptance/test_readme.py::test_each_call_by_curl_is_answered_with_a_result"),
+    _specified("FR-6.3",
+               "memory.get_context takes query, task_id and max_tokens and answers context and count.",
+               "acceptance/test_readme.py::test_each_call_by_curl_is_answered_with_a_result"),
+    _specified("FR-6.4", "memory.update takes memory_id and updates and answers success.",
+               "acceptance/test_readme.py::test_each_call_by_curl_is_answered_with_a_result"),
+    _specified("FR-6.5", "memory.prune takes memory_layer and strategy and answers pruned_count.",
+               "acceptance/test_client.py::test_a_memory_lives_its_whole_life_over_http",
+               "acceptance/test_cli.py::test_prune_says_what_would_go_then_takes_it"),
+)
+
+QUALITIES = (
+    _specified("NFR-1.1", "Retrieval within 100 ms at p95.", "benchmarks/retrieval_latency"),
+    _specified("NFR-1.2", "Context formatting within 50 ms for 2,000 tokens.",
+               "benchmarks/retrieval_latency"),
+    _specified("NFR-1.3", "Encoding within 200 ms, embedding included.", "benchmarks/retrieval_latency"),
+    _specified("NFR-1.4", "100 concurrent retrievals without degradation.",
+               "benchmarks/retrieval_latency",
+               "acceptance/test_client.py::test_concurrent_callers_get_their_own_answers"),
+    _specified("NFR-3.3", "The same content has the same embedding within 1 %.",
+               "integration/test_minilm.py::"
+               "test_a_text_has_the_same_vector_alone_in_a_batch_and_after_a_restart"),
+    _specified("NFR-4.1", "Writes are durable in PostgreSQL.",
+               "integration/test_embedded_crashes.py::test_a_killed_postgresql_comes_back_with_every_row"),
+    _specified("NFR-4.2", "Failures of the embedding service are met with retries and exponential backoff.",
+               "integration/test_openai_embedder.py::test_passing_trouble_is_tried_again",
+               "integration/test_cohere_embedder.py::test_passing_trouble_is_tried_again"),
+    _specified("NFR-5.2", "Working memory is cached in Redis with a time to live.",
+               "integration/test_context.py::"
+               "test_the_copy_in_redis_has_the_time_to_live_and_survives_losing_redis"),
+    _specified("NFR-6.1", "No agent reaches another's memories.",
+               "integration/test_isolation_matrix.py::"
+               "test_another_agents_things_are_as_if_they_did_not_exist_and_stay_as_they_are",
+               "integration/test_row_security.py::"
+               "test_selecting_without_a_condition_gives_the_own_rows_alone"),
+    _specified("NFR-6.2", "Every operation needs a JWT.",
+               "integration/test_server_edge.py::test_without_a_token_the_scheme_is_told_and_no_error"),
+    _specified("AC-5", "p50, p95 and p99 of retrieval over 100,000 memories.",
+               "benchmarks/retrieval_latency"),
+    _specified("AC-7",
+               "Answers are valid JSON-RPC 2.0, errors have their codes, the A2A context is preserved.",
+               "conformance/test_jsonrpc_specification.py::test_the_example_answers_as_printed",
+               "unit/test_rpc.py::test_the_a2a_context_comes_back_unchanged",
+               "acceptance/test_client.py::test_a_conversation_and_a_trace_reach_the_memorys_provenance"),
+    _specified("AC-8",
+               "After a restart all memories are there, and working memory with the time it had left.",
+               "integration/test_embedded.py::test_a_row_and_a_key_with_its_time_to_live_survive_a_restart",
+               "benchmarks/crash_safety"),
+)
