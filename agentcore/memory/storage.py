@@ -19,6 +19,7 @@ from psycopg.types.json import Jsonb
 
 from agentcore.database import Connection, Database, query, shaped_query
 from agentcore.memory.alias_rows import AliasRows
+from agentcore.memory.jobs import JobRows
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
 
 Row = Mapping[str, Any]
@@ -78,6 +79,7 @@ class MemoryTransaction:
         self._connection = connection
         self._agent_id = agent_id
         self.aliases = AliasRows(connection, agent_id)
+        self.jobs = JobRows(connection, agent_id)
 
     async def _rows(self, name: str, **values: Any) -> list[Row]:
         cursor = await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})

@@ -1,0 +1,35 @@
+"""Capacity: a store that fills a layer beyond it has the layer pruned in the background."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+
+from agentcore.memory.jobs import job_lock
+from agentcore.memory.models import MemoryType
+from agentcore.memory.storage import MemoryTransaction
+
+PRUNE_LAYER = "prune_layer"
+# Deciding reads the whole layer: a large one gathers more before it is done again.
+MEMORIES_A_SECOND = 1_000
+LONGEST_WAIT_SECONDS = 300.0
+
+
+def limited(capacities: Mapping[str, int]) -> dict[str, int]:
+    """The layers that are kept to a capacity. Working memory ends with its task, never by pruning."""
+    return {layer: most for layer, most in capacities.items() if most > 0 and layer != MemoryType.WORKING}
+
+
+async def watch_capacity(
+    transaction: MemoryTransaction, capacities: Mapping[str, int], layers: Iterable[str], now: datetime
+) -> None:
+    """Enqueue the pruning of those of these layers that hold too much. The last act of its transaction."""
+    watched = {layer: most for layer, most in limited(capacities).items() if layer in set(layers)}
+    if not watched:
+        return
+    locks = [job_lock(PRUNE_LAYER, layer=layer) for layer in watched]
+    for layer in await transaction.jobs.over_capacity(watched, locks):
+        wait_seconds = min(LONGEST_WAIT_SECONDS, watched[layer] / MEMORIES_A_SECOND)
+        await transaction.jobs.enqueue(
+            PRUNE_LAYER, layer=layer, not_before=now + timedelta(seconds=wait_seconds)
+        )
