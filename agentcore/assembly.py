@@ -138,7 +138,10 @@ def make_parts(
         count_tokens=TokenCounter(cache_of(settings), settings.token_encoding).count,
         accesses=AccessQueue(),
         policy=MemoryPolicy(
-            capacities={"episodic": settings.memory_episodic_capacity},
+            capacities={
+                "episodic": settings.memory_episodic_capacity,
+                **{layer: most for layer, most in settings.memory_layer_capacities.items()},
+            },
             pruning_strategy=settings.memory_pruning_strategy,
             idempotency_ttl_seconds=settings.idempotency_ttl,
             embedding_dimensions=settings.embedding_dimensions,

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ModelWrapValidatorHandler, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ModelWrapValidatorHandler,
+    NonNegativeInt,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from agentcore.errors import ConfigurationError
 
@@ -18,6 +27,19 @@ MIN_SECRET_BYTES = 32
 POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
 HTTP_SCHEMES = ("http://", "https://")
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
+
+
+def _from_json(given: Any) -> Any:
+    """What the text says, for a setting with parts."""
+    try:
+        return json.loads(given) if isinstance(given, str) else given
+    except ValueError as cause:
+        raise ValueError(f"is not JSON: {cause}") from cause
+
+
+LayerCapacities = Annotated[
+    dict[Literal["semantic", "procedural"], NonNegativeInt], NoDecode, BeforeValidator(_from_json)
+]
 
 
 class Settings(BaseSettings):
@@ -117,6 +139,10 @@ class Settings(BaseSettings):
     memory_episodic_capacity: int = Field(
         0, ge=0, description="Memories kept in the episodic layer; 0: unlimited."
     )
+    memory_layer_capacities: LayerCapacities = Field(
+        default_factory=dict,
+        description='Memories kept in other layers, as JSON: {"semantic": 5000, "procedural": 500}.',
+    )
     memory_pruning_strategy: Literal["least_relevant", "oldest_first", "frequency_based"] = Field(
         "least_relevant", description="Strategy where a caller names none."
     )
@@ -144,7 +170,6 @@ class Settings(BaseSettings):
     rate_limit_per_minute: int = Field(60_000, ge=0, description="Calls of one agent a minute; 0: unlimited.")
     max_body_bytes: int = Field(8_388_608, ge=1_024, description="Largest request body, in bytes.")
     max_batch_calls: int = Field(100, ge=1, description="Calls in one JSON-RPC batch at most.")
-    batch_concurrency: int = Field(8, ge=1, description="Calls of one batch that run at the same time.")
     request_timeout_seconds: float = Field(
         30.0, gt=0, description="Longest time one call may take; a prune or delete ends by itself after 25."
     )

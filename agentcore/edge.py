@@ -116,8 +116,7 @@ class RpcEndpoint:
         self, runtime: Runtime, methods: Sequence[RpcMethod[MemoryCall]], stopping: asyncio.Event
     ) -> None:
         settings = runtime.settings
-        limits = Limits(
-            settings.max_batch_calls, settings.batch_concurrency, settings.request_timeout_seconds)
+        limits = Limits(settings.max_batch_calls, timeout_seconds=settings.request_timeout_seconds)
         self._runtime = runtime
         self._stopping = stopping
         self._table = MethodTable(methods, limits)
