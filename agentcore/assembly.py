@@ -140,7 +140,7 @@ def make_parts(
         policy=MemoryPolicy(
             capacities={
                 "episodic": settings.memory_episodic_capacity,
-                **{layer: most for layer, most in settings.memory_layer_capacities.items()},
+                **dict(settings.memory_layer_capacities.items()),
             },
             pruning_strategy=settings.memory_pruning_strategy,
             idempotency_ttl_seconds=settings.idempotency_ttl,

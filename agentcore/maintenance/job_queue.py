@@ -17,7 +17,6 @@ from procrastinate.manager import JobManager
 from agentcore.database import Database, Row, query
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
 
-QUEUE = "agentcore"
 STATES = ("waiting", "scheduled", "running", "failed", "cancelled")
 MAX_ATTEMPTS = 20
 STALLED_SECONDS, PATIENCE_SECONDS = 30.0, 5.0

@@ -15,7 +15,7 @@ from procrastinate.worker import Worker
 
 from agentcore.database import Database
 from agentcore.errors import AgentCoreError
-from agentcore.maintenance.job_queue import MAX_ATTEMPTS, QUEUE, STALLED_SECONDS, JobQueue
+from agentcore.maintenance.job_queue import MAX_ATTEMPTS, STALLED_SECONDS, JobQueue
 from agentcore.maintenance.jobs import JOBS, Job, Work
 from agentcore.memory.parts import MemoryParts
 from agentcore.telemetry import Metrics, describe_failure
@@ -53,9 +53,10 @@ class JobWorker:
         self._concurrency = concurrency
         self._stopping = asyncio.Event()
         self._worker: Worker | None = None
+        self._names = tuple(JOBS)
         self.queue = JobQueue(database)
         for name, function in JOBS.items():
-            task = self.queue.app.task(name=name, pass_context=True, retry=Backoff(), queue=QUEUE)
+            task = self.queue.app.task(name=name, pass_context=True, retry=Backoff(), queue=name)
             task(self._done(function))
 
     def stop(self) -> None:
@@ -83,7 +84,7 @@ class JobWorker:
     async def _work(self, *, wait: bool) -> None:
         self._worker = Worker(
             self.queue.app,
-            queues=[QUEUE],
+            queues=[*self._names],
             concurrency=self._concurrency,
             wait=wait,
             fetch_job_polling_interval=POLLING_SECONDS,

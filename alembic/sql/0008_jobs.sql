@@ -28,7 +28,8 @@ BEGIN
 END
 $$;
 
--- A job for the agent, unless one with the same lock waits already.
+-- A job for the agent, unless one with the same lock waits already. Its queue is its name: a worker of another
+-- version takes none that it does not know.
 CREATE FUNCTION enqueue_job(p_agent_id text, p_name text, p_ids jsonb, p_lock text, p_not_before timestamptz)
     RETURNS void
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -41,7 +42,7 @@ BEGIN
     END IF;
     BEGIN
         PERFORM procrastinate_defer_jobs_v1(ARRAY[ROW(
-            'agentcore', p_name, 0, own_lock, own_lock, p_ids || jsonb_build_object('agent_id', p_agent_id),
+            p_name, p_name, 0, own_lock, own_lock, p_ids || jsonb_build_object('agent_id', p_agent_id),
             p_not_before)::procrastinate_job_to_defer_v1]);
     EXCEPTION WHEN unique_violation THEN
         -- Another transaction enqueued the same meanwhile.

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.acceptance.background_requirements import BACKGROUND
+
 SPECIFICATION = "specification (seed 001)"
 ISSUE = "issue 2"
 RETRIEVAL_ISSUE = "issue 3"
@@ -86,7 +88,7 @@ FUNCTIONAL = (
                "integration/test_lifecycle.py::test_added_context_extends_and_plain_fields_change"),
     _specified("FR-5.1", "Capacity limits are enforced for each layer, and configurable.",
                "unit/test_pruning.py::test_how_many_go",
-               missing="capacities of other layers than the episodic one, and enforcing without a call"),
+               "integration/test_capacity.py::test_every_layer_with_a_capacity_is_kept_to_its_own"),
     _specified("FR-5.2", "The strategies are least relevant, oldest first and frequency based.",
                "unit/test_pruning.py::test_least_relevant_takes_the_lowest_worth_first",
                "unit/test_pruning.py::test_oldest_first_takes_the_earliest",
@@ -393,4 +395,5 @@ UNDERSTOOD = (
             "test_a_reranker_over_its_time_is_done_without_and_then_given_less"),
 )
 
-REQUIREMENTS: tuple[Requirement, ...] = (*FUNCTIONAL, *QUALITIES, *BUILT, *SHOWN, *UNDERSTOOD)
+LASTING = tuple(Requirement(number, "issue 4", told, tuple(tests)) for number, told, *tests in BACKGROUND)
+REQUIREMENTS: tuple[Requirement, ...] = (*FUNCTIONAL, *QUALITIES, *BUILT, *SHOWN, *UNDERSTOOD, *LASTING)

@@ -382,14 +382,14 @@ async def test_jobs_are_those_of_the_agent_of_the_transaction_alone(
     assert await states(worker) == [("probe", "waiting")]
 
 
-async def test_a_job_nobody_knows_fails_and_harms_no_other(
+async def test_a_job_nobody_knows_waits_for_who_does_and_harms_no_other(
     agent: Agent, worker: JobWorker, probe: Probe
 ) -> None:
     await enqueue(agent, "of_another_version")
     await enqueue(agent)
     await worker.run_waiting()
     assert len(probe.runs) == 1
-    assert await states(worker) == [("of_another_version", "failed")]
+    assert await states(worker) == [("of_another_version", "waiting")]
 
 
 async def test_what_ended_long_ago_is_swept(agent: Agent, worker: JobWorker) -> None:
