@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
-import click
 import typer
 from rich.table import Table
 from rich.text import Text
@@ -20,7 +19,7 @@ from agentcore.cli.app import FAILED, SERVICE, app, examples, out, printable, sa
 from agentcore.config import load_settings
 from agentcore.database import Database
 from agentcore.errors import AgentCoreError
-from agentcore.maintenance.job_queue import STATES, JobQueue
+from agentcore.maintenance.job_queue import JobQueue, JobState
 from agentcore.runtime import urls_of
 
 ResultT = TypeVar("ResultT")
@@ -38,8 +37,7 @@ def background_jobs() -> None:
 @jobs.command("list", epilog=examples(
     "agentcore jobs list", "agentcore jobs list --state failed", "agentcore jobs list --agent me --json"))
 def list_jobs(
-    state: Annotated[str | None, typer.Option(
-        click_type=click.Choice(STATES), help="Only those in this state.")] = None,
+    state: Annotated[JobState | None, typer.Option(help="Only those in this state.")] = None,
     agent: Annotated[str | None, typer.Option("--agent", metavar="ID", help="Only this agent's.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
     as_json: options.AsJson = False,

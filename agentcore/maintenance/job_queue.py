@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any, cast
 
 import psycopg
@@ -17,11 +18,20 @@ from procrastinate.manager import JobManager
 from agentcore.database import Database, Row, query
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
 
-STATES = ("waiting", "scheduled", "running", "failed", "cancelled")
 MAX_ATTEMPTS = 20
 STALLED_SECONDS, PATIENCE_SECONDS = 30.0, 5.0
 # Cancelled ones are kept for a look back, failed ones until somebody had the time to see to them.
 KEPT_HOURS, FAILED_KEPT_HOURS = 24, 30 * 24
+
+
+class JobState(StrEnum):
+    """What a job is at; one that is done is gone."""
+
+    WAITING = "waiting"
+    SCHEDULED = "scheduled"
+    RUNNING = "running"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
 
 
 class LenientManager(JobManager):
@@ -87,7 +97,7 @@ class JobQueue:
     async def counts(self) -> dict[str, int]:
         """How many jobs are in each state."""
         found = {row["state"]: int(row["count"]) for row in await self._rows("count_jobs")}
-        return {state: found.get(state, 0) for state in STATES}
+        return {state: found.get(state, 0) for state in JobState}
 
     async def page(
         self, *, state: str | None = None, agent_id: str | None = None, limit: int = 50
