@@ -43,17 +43,20 @@ def jobs(serving: Serving, *options: str) -> list[Mapping[str, Any]]:
     return listed
 
 
-def until(happened: Callable[[], bool]) -> None:
+def until(happened: Callable[[], bool]) -> bool:
+    """Whether it happens within a minute."""
     deadline = time.monotonic() + 60
-    while not happened():
-        assert time.monotonic() < deadline
+    while time.monotonic() < deadline:
+        if happened():
+            return True
+    return False
 
 
 @pytest.fixture
 def failed(serving: Serving) -> Iterator[int]:
     """A job that the running service could not do, at its last attempt; gone when the test ends."""
     job = ask_for_a_job(serving, '{"no_layer": 1}', attempts=19)
-    until(lambda: job in {each["job_id"] for each in jobs(serving, "--state", "failed")})
+    assert until(lambda: job in {each["job_id"] for each in jobs(serving, "--state", "failed")})
     yield job
     with connected(serving) as connection:
         connection.execute("DELETE FROM procrastinate_jobs")
@@ -72,7 +75,7 @@ def test_a_job_that_failed_is_listed_explained_and_tried_again(serving: Serving,
     assert done.returncode == 1
     assert done.stdout == f"job {failed} waits to be tried again\n"
     assert "no job 999999" in done.stderr
-    until(lambda: len(story(serving, failed)) > 6)
+    assert until(lambda: len(story(serving, failed)) > 6)
     assert story(serving, failed)[4:] == ["retried", "started", "TypeError", "failed"]
 
 
@@ -98,4 +101,4 @@ def test_the_metrics_count_jobs_by_state_and_their_runs_by_outcome(serving: Serv
             re.search(r'^agentcore_jobs_ended_total\{job="prune_layer",outcome="failed"\} [1-9]', metrics,
                       re.MULTILINE))
 
-    until(told)
+    assert until(told)

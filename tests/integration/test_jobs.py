@@ -23,17 +23,22 @@ from tests.fixtures.memory import Agent
 SOON = timedelta(minutes=5)
 
 
+async def nothing(work: Work) -> None:
+    """What a probe does unless it is told more."""
+
+
 class Probe:
     """A job of the tests: it notes each run, and does then what the test wants."""
 
     def __init__(self) -> None:
         self.runs: list[tuple[str, str]] = []
         self.started = asyncio.Event()
-        self.act: Callable[[Work], Any] = lambda work: asyncio.sleep(0)
+        self.twice = asyncio.Event()
+        self.act: Callable[[Work], Any] = nothing
 
     async def run(self, work: Work, mark: str = "") -> None:
         self.runs.append((work.agent_id, mark))
-        self.started.set()
+        (self.twice if self.started.is_set() else self.started).set()
         await self.act(work)
 
 
@@ -189,11 +194,6 @@ async def test_two_workers_do_not_do_one_job_twice_nor_the_same_work_at_once(
     assert (len(probe.runs), most) == (2, 1)
 
 
-async def _has_run(probe: Probe, times: int) -> bool:
-    await asyncio.sleep(0)  # let others run
-    return len(probe.runs) >= times
-
-
 async def _is_empty(worker: JobWorker) -> bool:
     return await states(worker) == []
 
@@ -238,7 +238,7 @@ async def test_a_job_that_always_fails_ends_as_failed_and_is_tried_again_by_hand
     assert (await worker.queue.counts())["failed"] == 1
     assert [each["happened"] for each in (await worker.queue.get(row["job_id"]))["story"]] == [
         "deferred", "started", "ValueError", "failed"]
-    probe.act = lambda work: asyncio.sleep(0)
+    probe.act = nothing
     await worker.queue.retry(row["job_id"])
     with pytest.raises(Conflict, match="is waiting: only a failed one"):
         await worker.queue.retry(row["job_id"])
@@ -298,7 +298,7 @@ async def test_a_worker_that_stops_breaks_a_long_job_off_and_another_does_it(
     async with running(await new_worker(runtime, grace_seconds=0.0)):
         await probe.started.wait()
     assert await states(worker) == [("probe", "waiting")]
-    probe.act = lambda work: asyncio.sleep(0)
+    probe.act = nothing
     await worker.run_waiting()
     assert len(probe.runs) == 2
     assert await states(worker) == []
@@ -316,7 +316,7 @@ async def test_the_job_of_a_worker_that_is_silent_is_done_by_another(
     await bury_workers(runtime)
     assert await worker.queue.revive() == 1
     other = asyncio.create_task(worker.run_waiting())
-    await _until(lambda: _has_run(probe, 2))
+    await probe.twice.wait()
     release.set()
     # The one that was only slow may find its job done already, and passes over it.
     await other
