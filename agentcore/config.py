@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ModelWrapValidatorHandler, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ModelWrapValidatorHandler,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from agentcore.errors import ConfigurationError
 
@@ -20,6 +28,18 @@ MIN_SECRET_BYTES = 32
 POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
 HTTP_SCHEMES = ("http://", "https://")
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
+
+
+def _from_json(given: Any) -> Any:
+    """What the text says, for a setting with parts."""
+    try:
+        return json.loads(given) if isinstance(given, str) else given
+    except ValueError as cause:
+        raise ValueError(f"is not JSON: {cause}") from cause
+
+
+Amount = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Layers = Annotated[dict[LayerName, dict[LayerRule, Amount]], NoDecode, BeforeValidator(_from_json)]
 
 
 class Settings(BaseSettings):
@@ -119,7 +139,7 @@ class Settings(BaseSettings):
     memory_episodic_capacity: int = Field(
         0, ge=0, description="Memories kept in the episodic layer; 0: unlimited."
     )
-    memory_layers: dict[LayerName, dict[LayerRule, Annotated[int, Field(ge=0, le=2**31 - 1)]]] = Field(
+    memory_layers: Layers = Field(
         default_factory=dict,
         description='How layers forget, in seconds, uses and memories, as JSON: {"episodic": {"ttl_seconds": '
         '1296000, "extend_after_uses": 10, "capacity": 50000}}. What is not named, or 0, does not apply.',

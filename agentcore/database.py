@@ -88,7 +88,7 @@ class Database:
         self._timeout_seconds = timeout_seconds
         self.write = self._pool(database_url, "write", pool_size)
         self.read = self.write if read_url is None else self._pool(read_url, "read", pool_size)
-        self._owner = self._pool(database_url, "owner", 2)
+        self.owner = self._pool(database_url, "owner", 2)
 
     def _pool(self, url: str, name: str, size: int) -> Pool:
         configure = self._configure_owner if name == "owner" else self._configure_service
@@ -134,7 +134,7 @@ class Database:
         await asyncio.gather(*(pool.close(timeout=5.0) for pool in self._pools()))
 
     def _pools(self) -> list[Pool]:
-        return list({id(pool): pool for pool in (self.write, self.read, self._owner)}.values())
+        return list({id(pool): pool for pool in (self.write, self.read, self.owner)}.values())
 
     def statistics(self) -> dict[str, dict[str, int]]:
         """Each pool's counters as psycopg_pool names them (waits in ms)."""
@@ -184,7 +184,7 @@ class Database:
     async def owner_transaction(self) -> AsyncIterator[Connection]:
         """One transaction with the owner's rights over all agents: for maintenance alone."""
         with translated_errors():
-            async with self._owner.connection() as connection, connection.transaction():
+            async with self.owner.connection() as connection, connection.transaction():
                 yield connection
 
     @asynccontextmanager

@@ -18,6 +18,7 @@ from agentcore.config import Settings
 from agentcore.database import Database
 from agentcore.embedded import EmbeddedParts, EmbeddedUrls, Home, attach, default_home
 from agentcore.errors import DependencyUnavailable, StartupError
+from agentcore.maintenance.job_worker import JobWorker
 from agentcore.maintenance.rounds import Maintenance
 from agentcore.memory.api import Caller
 from agentcore.memory.embedding_cache import CachingEmbedder
@@ -29,6 +30,8 @@ from agentcore.telemetry import Metrics
 
 logger = logging.getLogger(__name__)
 Log = Callable[[str], None]
+# Of the grace time; the rest is for writing down that a job broken off waits again.
+JOBS_GRACE_SHARE = 0.8
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Runtime:
     verifier: TokenVerifier
     metrics: Metrics
     maintenance: Maintenance
+    jobs: JobWorker
 
     def manager_for(self, caller: Caller) -> MemoryManager:
         """The memory of the caller's agent."""
@@ -114,7 +118,9 @@ async def open_runtime(
             settings, home, database, redis, embedder, metrics, reranker=reranker, rewriter=rewriter
         )
         await asyncio.to_thread(parts.count_tokens, "the first count loads the tables")
-        maintenance = Maintenance(database, parts, settings.maintenance_interval_seconds)
+        jobs = JobWorker(database, parts, grace_seconds=settings.shutdown_grace_seconds * JOBS_GRACE_SHARE)
+        await jobs.queue.open()
+        maintenance = Maintenance(database, parts, jobs.queue, settings.maintenance_interval_seconds)
         runtime = Runtime(
             settings,
             home,
@@ -125,10 +131,11 @@ async def open_runtime(
             assembly.make_verifier(settings, home),
             metrics,
             maintenance,
+            jobs,
         )
         _watch(runtime)
         stack.push_async_callback(_count_last_accesses, parts)
-        await _run_in_background(stack, maintenance, settings)
+        await _run_in_background(stack, runtime)
         yield runtime
 
 
@@ -160,16 +167,17 @@ async def _count_last_accesses(parts: MemoryParts) -> None:
         logger.warning("the last accesses were not counted: PostgreSQL does not answer")
 
 
-async def _run_in_background(stack: AsyncExitStack, maintenance: Maintenance, settings: Settings) -> None:
-    duties = [maintenance.flush_accesses()]
-    if settings.maintenance_in_server:
-        duties.append(maintenance.lead())
+async def _run_in_background(stack: AsyncExitStack, runtime: Runtime) -> None:
+    duties = [runtime.maintenance.flush_accesses()]
+    if runtime.settings.maintenance_in_server:
+        duties += [runtime.maintenance.lead(), runtime.jobs.run()]
     tasks = [asyncio.create_task(duty) for duty in duties]
 
     async def end() -> None:
         """A duty may be long (an index): it is broken off after the grace time, and done again later."""
-        maintenance.stop()
-        _, late = await asyncio.wait(tasks, timeout=settings.shutdown_grace_seconds)
+        runtime.maintenance.stop()
+        runtime.jobs.stop()
+        _, late = await asyncio.wait(tasks, timeout=runtime.settings.shutdown_grace_seconds)
         for task in late:
             await _cancelled(task)
 
@@ -214,4 +222,10 @@ def _watch(runtime: Runtime) -> None:
         "Work that waits, by queue: in this process, and in the database where this process leads.",
         "queue",
         lambda: {"accesses": float(len(parts.accesses)), **runtime.maintenance.waiting},
+    )
+    metrics.watch(
+        "jobs",
+        "Background jobs by state, where this process leads.",
+        "state",
+        lambda: runtime.maintenance.jobs,
     )

@@ -71,6 +71,8 @@ class Metrics:
         self._cache = Counter(
             "agentcore_embedding_cache", "Embeddings asked of a cache.", ("place", "outcome"),
             registry=registry)
+        self._jobs = Counter(
+            "agentcore_jobs_ended", "Runs of background jobs.", ("job", "outcome"), registry=registry)
         self._rate_limited = Counter(
             "agentcore_rate_limited", "Calls refused by the rate limit.", registry=registry)
 
@@ -88,6 +90,10 @@ class Metrics:
 
     def rate_limited(self, calls: int) -> None:
         self._rate_limited.inc(calls)
+
+    def job_ended(self, job: str, outcome: Literal["done", "failed", "stopped"]) -> None:
+        """`job` is one of the registered names."""
+        self._jobs.labels(job, outcome).inc()
 
     def watch(self, name: str, description: str, label: str, read: Reading) -> None:
         """A gauge `agentcore_<name>`, read whenever the metrics are asked for."""

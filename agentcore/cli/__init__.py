@@ -14,6 +14,7 @@ MODULES = {
     "agentcore.cli.token": ("token",),
     "agentcore.cli.operate": ("migrate", "doctor"),
     "agentcore.cli.index": ("index",),
+    "agentcore.cli.jobs": ("jobs",),
     "agentcore.cli.model": ("model",),
     "agentcore.cli.data": ("store", "retrieve", "context", "list", "prune"),
     "agentcore.cli.past": ("history", "revert", "feedback"),

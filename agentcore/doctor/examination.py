@@ -50,6 +50,11 @@ SELECT c.relname AS name, c.relrowsecurity AS guarded, pg_get_userbyid(c.relowne
   FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'agent_id' AND NOT a.attisdropped
  WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = current_schema()::regnamespace
  ORDER BY 1"""
+JOBS = """
+SELECT count(*) FILTER (WHERE state = 'failed') AS failed,
+       coalesce(extract(epoch FROM now() - min(coalesce(not_before, enqueued_at))
+                                   FILTER (WHERE state = 'waiting')), 0)::float AS overdue_seconds
+  FROM background_jobs"""
 VECTORS = """
 SELECT DISTINCT embedding_model AS model, vector_dims(embedding) AS dimensions
   FROM (SELECT embedding_model, embedding FROM memories WHERE embedding IS NOT NULL LIMIT 20000) AS seen"""
@@ -144,7 +149,9 @@ async def _database(settings: Settings, url: str | None) -> list[Check]:
         revision = await asyncio.to_thread(_schema, url)
         checks.append(revision)
         if revision.ok and server["pgvector"] is not None:
-            checks += [await _row_security(connection), await _vectors(connection, settings)]
+            [jobs] = await _rows(connection, JOBS)
+            checks += [await _row_security(connection), await _vectors(connection, settings),
+                       verdicts.jobs(jobs["failed"], jobs["overdue_seconds"])]
         return checks
 
 

@@ -13,6 +13,7 @@ OLDEST_POSTGRESQL = 14
 OLDEST_REDIS = (6, 0)
 LEAST_FREE_BYTES = 512 * 2**20
 LARGEST_SKEW_SECONDS = 2.0
+LONGEST_QUEUE_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,18 @@ def dimensions(stored: Mapping[str, Collection[int]], wanted: int) -> Check:
         return Check("embeddings", True, told)
     return Check("embeddings", False, f"stored are {told}, but EMBEDDING_DIMENSIONS={wanted}",
                  f"Set EMBEDDING_DIMENSIONS={max(lengths)}, and EMBEDDING_MODEL to the model named.")
+
+
+def jobs(failed: int, overdue_seconds: float) -> Check:
+    """`overdue_seconds` is how long the first one in the queue could have been started."""
+    name = "jobs"
+    if failed:
+        return Check(name, False, f"{failed} failed", "See why: agentcore jobs list --state failed. When it "
+                                                      "is mended: agentcore jobs retry <job>.")
+    if overdue_seconds > LONGEST_QUEUE_SECONDS:
+        return Check(name, False, f"nobody has taken the first one for {overdue_seconds / 60:.0f} min",
+                     "Run `agentcore worker`, or serve with MAINTENANCE_IN_SERVER=true.")
+    return Check(name, True, "none failed, none waits too long")
 
 
 def clock(skew_seconds: float) -> Check:

@@ -11,25 +11,35 @@ from agentcore.errors import DependencyUnavailable
 from agentcore.maintenance.expiry import sweep_expired
 from agentcore.maintenance.folding import fold_deltas
 from agentcore.maintenance.index_keeper import IndexKeeper
+from agentcore.maintenance.job_queue import JobQueue
 from agentcore.maintenance.leader import Lead, leadership
+from agentcore.maintenance.pruning import enqueue_missed
 from agentcore.maintenance.reembed import embed_waiting
 from agentcore.memory.embeddings import refused_by
 from agentcore.memory.parts import MemoryParts
 
 logger = logging.getLogger(__name__)
 RETRY_LEAD_SECONDS = 5.0
+# What is enqueued where it arises anyway, and what can wait: not in every round.
+SELDOM_SECONDS = 600.0
 
 
 class Maintenance:
     """Runs until `stop`; a duty that fails is tried again in the next round, the others go on."""
 
-    def __init__(self, database: Database, parts: MemoryParts, interval_seconds: float) -> None:
+    def __init__(
+        self, database: Database, parts: MemoryParts, queue: JobQueue, interval_seconds: float
+    ) -> None:
         self._database = database
         self._parts = parts
+        self._queue = queue
         self._interval_seconds = interval_seconds
         self._stopping = asyncio.Event()
         self.waiting: dict[str, float] = {}
         """How much waited for the leader when its last round ended, by queue; empty where another leads."""
+        self.jobs: dict[str, float] = {}
+        """How many jobs were in which state then, all agents together."""
+        self._seldom_at = 0.0
 
     def stop(self) -> None:
         """End after the running duty."""
@@ -62,7 +72,7 @@ class Maintenance:
             except* DependencyUnavailable as lost:
                 raise DependencyUnavailable("The lead is lost.") from lost
             finally:
-                self.waiting = {}
+                self.waiting, self.jobs = {}, {}
 
     async def _repeat(self, lead: Lead, duty: Callable[[], Awaitable[object]]) -> None:
         while not self._stopping.is_set():
@@ -76,10 +86,16 @@ class Maintenance:
         duties: dict[str, Callable[[], Awaitable[int]]] = {
             "fold": lambda: fold_deltas(self._database),
             "expire": lambda: sweep_expired(self._database, parts.storage, parts.working),
+            "revive jobs": self._queue.revive,
         }
         if parts.embedder is not None:
             embedder = parts.embedder
             duties["embed"] = lambda: embed_waiting(self._database, embedder)
+        now = asyncio.get_running_loop().time()
+        if now >= self._seldom_at:
+            self._seldom_at = now + SELDOM_SECONDS
+            duties["prune"] = lambda: enqueue_missed(self._database, parts)
+            duties["sweep jobs"] = self._queue.sweep
         for name, duty in duties.items():
             count = await self._attempt(name, duty)
             if count is not None:
@@ -94,6 +110,7 @@ class Maintenance:
         if self._parts.embedder is None:
             row.pop("embeddings", None)
         self.waiting = {queue: float(length) for queue, length in row.items()}
+        self.jobs = {state: float(count) for state, count in (await self._queue.counts()).items()}
 
     async def keep_indexes(self) -> None:
         """The index keeper's round: it may take minutes, so it stands apart from the short duties."""

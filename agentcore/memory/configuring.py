@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentcore.memory.api import Caller
+from agentcore.memory.capacity import watch_capacity
 from agentcore.memory.layer_params import ConfigureParams, LayerRules, OwnRules, changed_rules, rules_of
 from agentcore.memory.models import MemoryType
 from agentcore.memory.parts import MemoryParts
@@ -20,6 +21,8 @@ async def configure(parts: MemoryParts, caller: Caller, params: ConfigureParams)
     async with parts.storage.transaction(caller.agent_id) as transaction:
         own = changed_rules(await transaction.rules.hold(), params.layers)
         await transaction.rules.set(own)
+        changed = [layer.value for layer in params.layers]
+        await watch_capacity(transaction, parts.capacities, changed, parts.clock())
     return _told(parts, own)
 
 

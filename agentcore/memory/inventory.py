@@ -17,6 +17,7 @@ class FoundBy(StrEnum):
     """What leads to one agent's share of a place."""
 
     AGENT_COLUMN = "the column agent_id"
+    JOB_IDS = "the agent_id among a job's ids"
     AGENT_SEGMENT = "the agent's id, encoded, in the key"
     TEXT = "a digest of the text itself; equal texts of all agents share an entry"
     NOTHING = "nothing: out of the service's reach, or never a text in it"
@@ -145,6 +146,12 @@ TABLES: tuple[OwnedTable, ...] = (
     _table("lexical_deltas", "its folding", derived=True, digests=("term_keys",)),
 )
 
+JOBS = Place(
+    "background jobs",
+    FoundBy.JOB_IDS,
+    False,
+    "the end of the job; JobRows.forget, which deleting everything calls; ids alone stand in it",
+)
 WORKING_MEMORY = RedisKeys(
     "working memory",
     FoundBy.AGENT_SEGMENT,
@@ -199,6 +206,7 @@ REMAINS = Place(
 
 INVENTORY: tuple[Place, ...] = (
     *TABLES,
+    JOBS,
     WORKING_MEMORY,
     SHARED_EMBEDDINGS,
     PROCESS_EMBEDDINGS,

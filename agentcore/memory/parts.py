@@ -103,6 +103,11 @@ class MemoryParts:
         return {MemoryType.WORKING.value: self.working.ttl_seconds, **given}
 
     @property
+    def capacities(self) -> dict[str, int]:
+        """How many memories a layer holds by default; 0 is unlimited."""
+        return {layer: rules.capacity or 0 for layer, rules in self.policy.layers.items()}
+
+    @property
     def extend_after_uses(self) -> dict[str, int]:
         """How many uses within its life give a memory its time again by default, by layer."""
         return {layer: rules.extend_after_uses or 0 for layer, rules in self.policy.layers.items()}

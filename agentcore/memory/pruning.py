@@ -30,11 +30,15 @@ class Prunable:
 
 @dataclass(frozen=True)
 class PruningPolicy:
-    """How far a layer is cut back. `capacity` 0: unlimited. An int `target` is a count, a float a share."""
+    """How far a layer is cut back. `capacity` 0: unlimited. An int `target` is a count, a float a share.
+
+    `default_share` goes where there is no target and the capacity is not exceeded.
+    """
 
     strategy: str = "least_relevant"
     capacity: int = 0
     target: int | float | None = None
+    default_share: float = DEFAULT_SHARE
 
 
 Strategy = Callable[[Prunable, datetime], Any]
@@ -81,4 +85,4 @@ def _how_many(size: int, policy: PruningPolicy) -> int:
         return policy.target
     if policy.capacity and size > policy.capacity:
         return size - policy.capacity
-    return math.floor(size * DEFAULT_SHARE)
+    return math.floor(size * policy.default_share)

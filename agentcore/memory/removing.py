@@ -15,7 +15,7 @@ from agentcore.memory.archival import archive_memories
 from agentcore.memory.layer_params import rules_of
 from agentcore.memory.params import DeleteParams, PruneParams
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.pruning import Prunable, PruningPolicy, decide
+from agentcore.memory.pruning import DEFAULT_SHARE, Prunable, PruningPolicy, decide
 from agentcore.memory.storage import DELETE_CHUNK, MemoryTransaction, Row, Tombstone
 
 PRUNE_CHUNK = 200
@@ -53,13 +53,16 @@ class _Deadline:
 
 
 class Pruning:
-    """One prune of one layer of one agent."""
+    """One prune of one layer of one agent; `capacity_only`: nothing where its capacity is not exceeded."""
 
-    def __init__(self, parts: MemoryParts, caller: Caller, params: PruneParams) -> None:
+    def __init__(
+        self, parts: MemoryParts, caller: Caller, params: PruneParams, *, capacity_only: bool = False
+    ) -> None:
         self._parts = parts
         self._caller = caller
         self._params = params
         self._layer = params.memory_layer.value
+        self._default_share = 0.0 if capacity_only else DEFAULT_SHARE
         named = "strategy" in params.model_fields_set
         self._strategy = params.strategy if named else parts.policy.pruning_strategy
 
@@ -91,7 +94,7 @@ class Pruning:
         rows = await self._parts.storage.prunable(self._caller.agent_id, self._layer)
         own = await self._parts.storage.own_rules(self._caller.agent_id)
         capacity = rules_of(self._parts.policy.layers, own)[self._params.memory_layer].capacity or 0
-        policy = PruningPolicy(self._strategy, capacity, self._params.target)
+        policy = PruningPolicy(self._strategy, capacity, self._params.target, self._default_share)
         now = self._parts.clock()
 
         def choose() -> list[Prunable]:
@@ -149,6 +152,7 @@ async def _forget_settings(parts: MemoryParts, caller: Caller) -> None:
     """Of everything an agent has, what belongs to no memory."""
     async with parts.storage.transaction(caller.agent_id) as transaction:
         await transaction.aliases.forget_set()
+        await transaction.jobs.forget()
 
 
 async def _delete_chunk(

@@ -20,6 +20,7 @@ from psycopg.types.json import Jsonb
 from agentcore.database import Connection, Database, query, shaped_query
 from agentcore.memory.alias_rows import AliasRows
 from agentcore.memory.history_rows import HistoryRows
+from agentcore.memory.jobs import JobRows
 from agentcore.memory.layer_params import OwnRules
 from agentcore.memory.link_rows import LinkRows
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
@@ -73,6 +74,7 @@ class MemoryTransaction:
         self.history = HistoryRows(connection, agent_id)
         self.links = LinkRows(connection, agent_id)
         self.rules = RuleRows(connection, agent_id)
+        self.jobs = JobRows(connection, agent_id)
 
     async def _rows(self, name: str, **values: Any) -> list[Row]:
         cursor = await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from agentcore.errors import AgentCoreError, Conflict, DependencyUnavailable, InvalidParams, NotFound
 from agentcore.memory.api import Caller
+from agentcore.memory.capacity import watch_capacity
 from agentcore.memory.embeddings import refused_by
 from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft, Source, draft, is_long_work, is_same
@@ -158,6 +159,8 @@ class Storing:
             for index, each in drafts.items():
                 await self._place(transaction, index, each, memories[index], taken, same, claimed)
             await transaction.insert(self._stored)
+            layers = {memory.columns["memory_type"] for memory in self._stored}
+            await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
 
     async def _check_targets(self, transaction: MemoryTransaction, drafts: Mapping[int, Draft]) -> None:
         """Refuse the items that name a memory that is not there."""

@@ -12,6 +12,7 @@ import pytest
 
 from agentcore.maintenance.expiry import sweep_expired
 from agentcore.memory.change_params import HistoryParams, RevertParams, UpdateParams
+from agentcore.memory.jobs import job_lock
 from agentcore.memory.layer_params import ConfigureParams, LayerRules, SettingsParams, changed_rules
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params import PruneParams, StatsParams
@@ -94,6 +95,13 @@ async def test_rules_set_at_the_same_time_are_all_kept(agent: Agent) -> None:
     await asyncio.gather(*(configure(agent, **{layer.value: {"capacity": 5}}) for layer in MemoryType))
     own = (await agent.memory.settings(SettingsParams())).own
     assert own == {layer: LayerRules(capacity=5) for layer in MemoryType}
+
+
+async def test_a_capacity_that_is_set_later_has_the_layer_pruned(agent: Agent) -> None:
+    await fill(agent, 12)
+    await configure(agent, episodic={"capacity": 9})
+    async with agent.runtime.parts.storage.transaction(agent.agent_id) as transaction:
+        assert await transaction.jobs.waits(job_lock("prune_layer", layer="episodic"))
 
 
 async def test_a_prune_goes_down_to_the_agents_own_capacity(agent: Agent) -> None:

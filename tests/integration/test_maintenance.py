@@ -186,7 +186,7 @@ async def test_only_one_process_leads(agent: Agent) -> None:
 
 
 async def test_a_stopped_maintenance_ends(agent: Agent) -> None:
-    maintenance = Maintenance(agent.runtime.database, agent.runtime.parts, 0.01)
+    maintenance = Maintenance(agent.runtime.database, agent.runtime.parts, agent.runtime.jobs.queue, 0.01)
     running = asyncio.gather(maintenance.flush_accesses(), maintenance.lead())
     maintenance.stop()
     await asyncio.wait_for(running, 10)

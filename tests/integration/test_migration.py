@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from procrastinate.schema import SchemaManager
 from psycopg import sql
 
 from agentcore import migration
@@ -153,3 +154,34 @@ def test_memories_are_partitioned_by_agent_and_nothing_has_a_vector_index_yet(em
             "SELECT count(*) FROM pg_indexes WHERE indexdef ~ 'ivfflat|hnsw'"
         ).fetchone()
     assert (parts, keys, vectors) == ((32,), ("HASH (agent_id)",), (0,))
+
+
+CATALOG = """
+SELECT 'column', table_name || '.' || column_name,
+       data_type || ' ' || is_nullable || ' ' || coalesce(column_default, '')
+  FROM information_schema.columns WHERE table_schema = 'public' AND table_name LIKE 'procrastinate%'
+ UNION ALL
+SELECT 'function', proname, pg_get_functiondef(oid) FROM pg_proc WHERE proname LIKE 'procrastinate%'
+ UNION ALL
+SELECT 'index', indexname, indexdef FROM pg_indexes WHERE indexname LIKE '%procrastinate%'
+ UNION ALL
+SELECT 'constraint', conname, pg_get_constraintdef(oid) FROM pg_constraint
+ WHERE conname LIKE '%procrastinate%'
+ UNION ALL
+SELECT 'trigger', tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname LIKE 'procrastinate%'
+ UNION ALL
+SELECT 'value', t.typname || ' ' || e.enumlabel, e.enumsortorder::text
+  FROM pg_enum e JOIN pg_type t ON t.oid = e.enumtypid
+ ORDER BY 1, 2, 3"""
+
+
+def test_the_schema_of_the_job_library_is_that_of_the_installed_version(
+    empty_database: str, services: Services
+) -> None:
+    migration.upgrade(empty_database)
+    with own_database(services) as other, psycopg.connect(other.url) as theirs:
+        theirs.execute(SchemaManager.get_schema())
+        expected = theirs.execute(CATALOG).fetchall()
+    assert len(expected) > 70
+    with psycopg.connect(empty_database) as ours:
+        assert ours.execute(CATALOG).fetchall() == expected

@@ -46,6 +46,8 @@ def test_what_is_well_needs_no_mend(check: Check) -> None:
     (verdicts.row_security(ROLE, ["memories"], []), "OWNER TO"),
     (verdicts.row_security(ROLE, [], ["memory_links"]), "ENABLE ROW LEVEL SECURITY"),
     (verdicts.dimensions({"openai": [1536]}, 384), "EMBEDDING_DIMENSIONS=1536"),
+    (verdicts.jobs(2, 0.0), "agentcore jobs retry"),
+    (verdicts.jobs(0, 900.0), "agentcore worker"),
     (verdicts.clock(2.5), "NTP"),
     (verdicts.clock(-7200), "NTP"),
     (verdicts.redis("5.0.3", append_only=False), "Redis 6"),

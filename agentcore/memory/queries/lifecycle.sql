@@ -1,6 +1,9 @@
 -- name: pruning_candidates
--- Everything a pruning strategy decides on, of one layer.
-SELECT m.memory_id, m.version, m.timestamp, m.relevance_score::double precision AS relevance_score, m.pinned,
+-- Everything a pruning strategy decides on, of one layer. What supersedes others is as good as pinned: it is the only
+-- one that says what they said.
+SELECT m.memory_id, m.version, m.timestamp, m.relevance_score::double precision AS relevance_score,
+       m.pinned OR EXISTS (SELECT FROM memories old WHERE old.agent_id = %(agent_id)s
+                              AND old.superseded_by = m.memory_id) AS pinned,
        coalesce(u.access_count, 0) AS access_count, u.last_accessed
   FROM memories m
   LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id
@@ -30,6 +33,7 @@ SELECT m.memory_id FROM memories m
   JOIN unnest(%(memory_ids)s::uuid[], %(versions)s::integer[]) AS named (memory_id, version)
     ON named.memory_id = m.memory_id AND named.version = m.version
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND NOT m.pinned
+   AND NOT EXISTS (SELECT FROM memories old WHERE old.agent_id = %(agent_id)s AND old.superseded_by = m.memory_id)
  ORDER BY m.memory_id
    FOR NO KEY UPDATE OF m SKIP LOCKED;
 

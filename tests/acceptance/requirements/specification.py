@@ -57,7 +57,7 @@ FUNCTIONAL = (
                "integration/test_history.py::test_a_memory_goes_back_to_exactly_what_it_held"),
     _specified("FR-5.1", "Capacity limits are enforced for each layer, and configurable.",
                "unit/test_pruning.py::test_how_many_go",
-               missing="capacities of other layers than the episodic one, and enforcing without a call"),
+               "integration/test_capacity.py::test_every_layer_with_a_capacity_is_kept_to_its_own"),
     _specified("FR-5.2", "The strategies are least relevant, oldest first and frequency based.",
                "unit/test_pruning.py::test_least_relevant_takes_the_lowest_worth_first",
                "unit/test_pruning.py::test_oldest_first_takes_the_earliest",

@@ -1,0 +1,156 @@
+"""jobs list, show, retry, cancel: the background jobs of all agents, for operators."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from agentcore import migration
+from agentcore.cli import options
+from agentcore.cli.app import FAILED, SERVICE, app, examples, out, printable, say
+from agentcore.config import load_settings
+from agentcore.database import Database
+from agentcore.errors import AgentCoreError
+from agentcore.maintenance.job_queue import JobQueue, JobState
+from agentcore.runtime import urls_of
+
+ResultT = TypeVar("ResultT")
+JobIds = Annotated[list[int], typer.Argument(metavar="JOB...", help="Numbers that list shows.")]
+
+jobs = typer.Typer(no_args_is_help=True, help="The background jobs: what waits, runs and failed.")
+app.add_typer(jobs, name="jobs", rich_help_panel=SERVICE)
+
+
+@jobs.callback(epilog=examples("agentcore jobs list --state failed", "agentcore jobs retry 17"))
+def background_jobs() -> None:
+    """The background jobs of a running service, which its processes do by themselves."""
+
+
+@jobs.command("list", epilog=examples(
+    "agentcore jobs list", "agentcore jobs list --state failed", "agentcore jobs list --agent me --json"))
+def list_jobs(
+    state: Annotated[JobState | None, typer.Option(help="Only those in this state.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", metavar="ID", help="Only this agent's.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
+    as_json: options.AsJson = False,
+) -> None:
+    """List jobs, the newest first; those that are done are gone.
+
+    A failed job was tried until its attempts were used up.
+    """
+    rows = _asked(lambda queue: queue.page(state=state, agent_id=agent, limit=limit))
+    if as_json:
+        typer.echo(json.dumps([_facts(row) for row in rows], indent=2))
+    else:
+        out.print(_table(rows) if rows else "no jobs")
+
+
+@jobs.command(epilog=examples("agentcore jobs show 17"))
+def show(
+    job: Annotated[int, typer.Argument(metavar="JOB", help="A number that list shows.")],
+    as_json: options.AsJson = False,
+) -> None:
+    """Show one job and what became of it, with the reason of each failure."""
+    found = _asked(lambda queue: queue.get(job))
+    story = [{"at": each["at"].isoformat(), "happened": each["happened"]} for each in found["story"]]
+    if as_json:
+        typer.echo(json.dumps(_facts(found) | {"story": story}, indent=2))
+        return
+    out.print(_table([found]))
+    for each in story:
+        out.print(Text(printable(f"{each['at']}  {each['happened']}")), soft_wrap=True)
+
+
+@jobs.command(epilog=examples("agentcore jobs retry 17", "agentcore jobs retry 17 18 19"))
+def retry(job: JobIds) -> None:
+    """Have failed jobs tried again, once for each time it is asked for."""
+
+    async def told(queue: JobQueue, each: int) -> str:
+        await queue.retry(each)
+        return f"job {each} waits to be tried again"
+
+    _each(job, told)
+
+
+@jobs.command(epilog=examples("agentcore jobs cancel 17"))
+def cancel(job: JobIds) -> None:
+    """Cancel jobs that wait; one that runs is broken off within seconds.
+
+    What a job has done stays done: each leaves memories whole wherever it
+    stops.
+    """
+
+    async def told(queue: JobQueue, each: int) -> str:
+        state = await queue.cancel(each)
+        return f"job {each} is being stopped" if state == "running" else f"job {each} is cancelled"
+
+    _each(job, told)
+
+
+@asynccontextmanager
+async def _queue() -> AsyncIterator[JobQueue]:
+    """The queue of the running parts."""
+    settings = load_settings()
+    database_url, _ = urls_of(settings)
+    await asyncio.to_thread(migration.check_revision, database_url)
+    database = Database(database_url, pool_size=1, timeout_seconds=settings.database_timeout_seconds)
+    await database.open()
+    try:
+        queue = JobQueue(database)
+        await queue.open()
+        yield queue
+    finally:
+        await database.close()
+
+
+def _asked(question: Callable[[JobQueue], Awaitable[ResultT]]) -> ResultT:
+    async def answer() -> ResultT:
+        async with _queue() as queue:
+            return await question(queue)
+
+    return asyncio.run(answer())
+
+
+def _each(jobs: Sequence[int], act: Callable[[JobQueue, int], Awaitable[str]]) -> None:
+    """Act on each job and say what became of it; ends with 1 if one could not be acted on."""
+
+    async def all_of_them(queue: JobQueue) -> int:
+        failures = 0
+        for each in jobs:
+            try:
+                typer.echo(await act(queue, each))
+            except AgentCoreError as error:
+                failures += 1
+                say(error.message)
+        return failures
+
+    if _asked(all_of_them):
+        raise typer.Exit(FAILED)
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table("job", "name", "state", "for", "runs", "enqueued", "not before", "last failure",
+                  box=None, pad_edge=False)
+    for row in rows:
+        ids = " ".join(f"{name}={value}" for name, value in sorted(row["ids"].items()))
+        cells = (str(row["job_id"]), row["name"], row["state"], ids, str(row["attempts"]),
+                 _told(row["enqueued_at"]), _told(row["not_before"]), row["failure"] or "")
+        table.add_row(*(Text(printable(cell)) for cell in cells))
+    return table
+
+
+def _told(moment: datetime | None) -> str:
+    return "" if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _facts(row: Mapping[str, Any]) -> dict[str, Any]:
+    named = ("job_id", "name", "state", "ids", "attempts", "enqueued_at", "not_before", "failure")
+    return {name: value.isoformat() if isinstance(value := row[name], datetime) else value for name in named}

@@ -1,0 +1,174 @@
+"""The queue behind the jobs: procrastinate's manager on our own connections, and what operators ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, cast
+
+import psycopg
+import stamina
+from procrastinate import App, PsycopgConnector
+from procrastinate.exceptions import ConnectorException, UniqueViolation
+from procrastinate.jobs import Status
+from procrastinate.manager import JobManager
+
+from agentcore.database import Database, Row, query
+from agentcore.errors import Conflict, DependencyUnavailable, NotFound
+
+MAX_ATTEMPTS = 20
+STALLED_SECONDS, PATIENCE_SECONDS = 30.0, 5.0
+# Cancelled ones are kept for a look back, failed ones until somebody had the time to see to them.
+KEPT_HOURS, FAILED_KEPT_HOURS = 24, 30 * 24
+
+
+class JobState(StrEnum):
+    """What a job is at; one that is done is gone."""
+
+    WAITING = "waiting"
+    SCHEDULED = "scheduled"
+    RUNNING = "running"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class LenientManager(JobManager):
+    """procrastinate's manager where its answers are too strict for a job that may be forgotten or doubled."""
+
+    def __init__(self, connector: PsycopgConnector, database: Database) -> None:
+        super().__init__(connector)
+        self._database = database
+
+    async def update_heartbeat(self, worker_id: int) -> None:
+        """Tell that a worker lives; where that is not possible now, it is told the next time."""
+        try:
+            await super().update_heartbeat(worker_id)
+        except ConnectorException:
+            # Its loop would end with it, unseen: the worker would go on, and pass for dead for ever.
+            return
+
+    async def finish_job_by_id_async(self, job_id: int, status: Status, delete_job: bool) -> None:
+        """End a job; one that was forgotten while it ran has ended already."""
+        async for attempt in stamina.retry_context(on=_may_pass, wait_max=PATIENCE_SECONDS):
+            with attempt, _unless_gone():
+                await super().finish_job_by_id_async(job_id, status, delete_job)
+
+    async def retry_job_by_id_async(
+        self,
+        job_id: int,
+        retry_at: datetime,
+        priority: int | None = None,
+        queue: str | None = None,
+        lock: str | None = None,
+    ) -> None:
+        """Have a job wait again. If the same work waits already, that takes its place."""
+        async for attempt in stamina.retry_context(on=_may_pass, wait_max=PATIENCE_SECONDS):
+            with attempt, _unless_gone():
+                try:
+                    await super().retry_job_by_id_async(job_id, retry_at, priority, queue, lock)
+                except UniqueViolation:
+                    await self._hand_over(job_id, retry_at)
+
+    async def _hand_over(self, job_id: int, retry_at: datetime) -> None:
+        async with self._database.owner_transaction() as connection:
+            values = {"job_id": job_id, "retry_at": retry_at}
+            handed = await (await connection.execute(query("hand_job_over"), values)).fetchall()
+        if not handed:
+            # What waited has started, or was cancelled, between the two statements.
+            await super().retry_job_by_id_async(job_id, retry_at)
+
+
+class JobQueue:
+    """Every agent's jobs. Opens nothing; works on the owner's connections."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._connector = PsycopgConnector()
+        self.app = App(connector=self._connector)
+        self.manager = self.app.job_manager = LenientManager(self._connector, database)
+
+    async def open(self) -> None:
+        """Use the database's pool, which must be open."""
+        # It asks for rows by name itself, whatever the pool's connections give.
+        await self._connector.open_async(cast(Any, self._database.owner))
+
+    async def counts(self) -> dict[str, int]:
+        """How many jobs are in each state."""
+        found = {row["state"]: int(row["count"]) for row in await self._rows("count_jobs")}
+        return {state: found.get(state, 0) for state in JobState}
+
+    async def page(
+        self, *, state: str | None = None, agent_id: str | None = None, limit: int = 50
+    ) -> list[Row]:
+        """Jobs, the newest first."""
+        return await self._rows("list_jobs", job_id=None, state=state, agent_id=agent_id, limit=limit)
+
+    async def get(self, job_id: int) -> Mapping[str, Any]:
+        """One job, with what became of it. Raises NotFound."""
+        rows = await self._rows("list_jobs", job_id=job_id, state=None, agent_id=None, limit=1)
+        if not rows:
+            raise NotFound(f"There is no job {job_id}: it never was, or is done.")
+        return {**rows[0], "story": await self._rows("job_story", job_id=job_id)}
+
+    async def retry(self, job_id: int) -> None:
+        """Have a failed job wait again. Raises NotFound, Conflict for one in another state."""
+        found = await self.get(job_id)
+        if found["state"] != "failed":
+            raise Conflict(f"Job {job_id} is {found['state']}: only a failed one is tried again.")
+        await self.manager.retry_job_by_id_async(job_id, datetime.now(UTC))
+
+    async def cancel(self, job_id: int) -> str:
+        """Cancel a job that waits, or have one that runs stop; what it was. Raises NotFound, Conflict."""
+        found = await self.get(job_id)
+        if not await self.manager.cancel_job_by_id_async(job_id, abort=True):
+            raise Conflict(f"Job {job_id} is {found['state']}: only one that waits or runs is cancelled.")
+        return str(found["state"])
+
+    async def revive(self) -> int:
+        """Have the jobs of dead workers wait again; how many. One that kept killing them fails."""
+        try:
+            stalled = [*await self.manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_SECONDS)]
+            for each in stalled:
+                if each.attempts >= MAX_ATTEMPTS:
+                    await self.manager.finish_job(each, Status.FAILED, delete_job=False)
+                else:
+                    await self.manager.retry_job(each)
+        except ConnectorException as failure:
+            raise DependencyUnavailable("PostgreSQL does not answer.") from failure
+        return len(stalled)
+
+    async def sweep(self) -> int:
+        """Remove jobs that ended long ago; how many."""
+        before = sum((await self.counts()).values())
+        try:
+            await self.manager.delete_old_jobs(KEPT_HOURS, include_cancelled=True, include_aborted=True)
+            await self.manager.delete_old_jobs(FAILED_KEPT_HOURS, include_failed=True)
+        except ConnectorException as failure:
+            raise DependencyUnavailable("PostgreSQL does not answer.") from failure
+        return max(0, before - sum((await self.counts()).values()))
+
+    async def note_failure(self, job_id: int, failure: str) -> None:
+        """Keep why a job failed; the words must quote nothing."""
+        async with self._database.owner_transaction() as connection:
+            await connection.execute(query("note_job_failure"), {"job_id": job_id, "failure": failure})
+
+    async def _rows(self, name: str, **values: Any) -> list[Row]:
+        async with self._database.owner_transaction() as connection:
+            return [*await (await connection.execute(query(name), values)).fetchall()]
+
+
+def _may_pass(failure: Exception) -> bool:
+    """Whether the database may answer another time: a job whose end is not told seems to run for ever."""
+    return isinstance(failure, ConnectorException | DependencyUnavailable)
+
+
+@contextmanager
+def _unless_gone() -> Iterator[None]:
+    """Pass over that procrastinate finds no such job any more."""
+    try:
+        yield
+    except ConnectorException as failure:
+        if not isinstance(failure.__cause__, psycopg.errors.RaiseException):
+            raise
