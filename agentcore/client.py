@@ -35,6 +35,7 @@ from agentcore.memory.alias_params import (
     SetAliasResult,
 )
 from agentcore.memory.api import METHODS, MemoryApi
+from agentcore.memory.archive_params import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
 from agentcore.memory.models import Strict
 from agentcore.memory.params import (
     CapabilitiesParams,
@@ -176,6 +177,12 @@ class MemoryClient(MemoryApi):
 
     async def prune(self, params: PruneParams) -> PruneResult:
         return await self._call("prune", params, PruneResult, repeatable=params.dry_run)
+
+    async def restore(self, params: RestoreParams) -> RestoreResult:
+        return await self._call("restore", params, RestoreResult, repeatable=params.dry_run)
+
+    async def archived(self, params: ArchivedParams) -> ArchivedResult:
+        return await self._call("archived", params, ArchivedResult)
 
     async def get(self, params: GetParams) -> GetResult:
         return await self._call("get", params, GetResult)

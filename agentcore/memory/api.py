@@ -19,6 +19,7 @@ from agentcore.memory.alias_params import (
     SetAliasParams,
     SetAliasResult,
 )
+from agentcore.memory.archive_params import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
 from agentcore.memory.models import Interaction, MemorySummary, Strict
 from agentcore.memory.params import (
     CapabilitiesParams,
@@ -90,6 +91,12 @@ class MemoryApi(ABC):
 
     @abstractmethod
     async def prune(self, params: PruneParams) -> PruneResult: ...
+
+    @abstractmethod
+    async def restore(self, params: RestoreParams) -> RestoreResult: ...
+
+    @abstractmethod
+    async def archived(self, params: ArchivedParams) -> ArchivedResult: ...
 
     @abstractmethod
     async def get(self, params: GetParams) -> GetResult: ...
@@ -197,6 +204,22 @@ METHODS: tuple[Method[Any, Any], ...] = (
         PruneResult,
         "memory:write",
         "Archive and remove memories of a layer by a strategy.",
+    ),
+    Method(
+        "memory.restore",
+        "restore",
+        RestoreParams,
+        RestoreResult,
+        "memory:write",
+        "Bring archived memories back as they were, with vector, history, links and use.",
+    ),
+    Method(
+        "memory.archived",
+        "archived",
+        ArchivedParams,
+        ArchivedResult,
+        "memory:read",
+        "Archived memories page by page, those archived last first.",
     ),
     Method("memory.get", "get", GetParams, GetResult, "memory:read", "One memory, whole, by its id."),
     Method(

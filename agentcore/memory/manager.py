@@ -15,7 +15,7 @@ from uuid import UUID
 
 from agentcore import __version__
 from agentcore.errors import InvalidParams, NotFound
-from agentcore.memory import changing, naming, recalling, removing
+from agentcore.memory import changing, naming, recalling, removing, restoring
 from agentcore.memory.alias_params import (
     DeleteAliasParams,
     DeleteAliasResult,
@@ -25,6 +25,7 @@ from agentcore.memory.alias_params import (
     SetAliasResult,
 )
 from agentcore.memory.api import Caller, MemoryApi
+from agentcore.memory.archive_params import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
 from agentcore.memory.models import MemoryType, Receipt
 from agentcore.memory.params import (
     MAX_BATCH_ITEMS,
@@ -149,6 +150,22 @@ class MemoryManager(MemoryApi):
             complete=removed.complete,
             receipt=_receipt(steps),
         )
+
+    async def restore(self, params: RestoreParams) -> RestoreResult:
+        steps = self._parts.steps()
+        with steps("restore"):
+            restored = await restoring.Restoring(self._parts, self._caller, params).run()
+        count = 0 if params.dry_run else len(restored.memory_ids)
+        return RestoreResult(
+            restored_count=count, dry_run=params.dry_run, **vars(restored), receipt=_receipt(steps)
+        )
+
+    async def archived(self, params: ArchivedParams) -> ArchivedResult:
+        steps = self._parts.steps()
+        with steps("search"):
+            memories, cursor = await restoring.archived(self._parts, self._caller, params)
+        receipt = _filter_receipt(params.conditions(), steps)
+        return ArchivedResult(memories=memories, next_cursor=cursor, receipt=receipt)
 
     async def get(self, params: GetParams) -> GetResult:
         steps = self._parts.steps()

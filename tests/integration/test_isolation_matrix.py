@@ -37,6 +37,7 @@ from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.vector_store import PgVectorStore, SearchLimits
 from agentcore.runtime import Runtime
 from agentcore.server import create_app
+from tests.fixtures.archive_calls import ARCHIVE_CALLS
 from tests.fixtures.estates import MOMENT, SHARED, TEXTS, Estate, Strange, clear, settle
 from tests.fixtures.memory import Agent
 from tests.fixtures.places import holdings
@@ -49,7 +50,7 @@ FILTERS: list[dict[str, Any]] = [
     {"memory_types": ["episodic", "working"]}, {"after": MOMENT, "before": LATER},
 ]
 UUID_FORM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-VOLATILE = {"timings_ms", "created_at", "updated_at", "expires_at"}
+VOLATILE = {"timings_ms", "created_at", "updated_at", "expires_at", "archived_at", "sha256", "size_bytes"}
 
 
 # --- the matrix --------------------------------------------------------------------------------------------
@@ -137,7 +138,7 @@ def _deletes(strange: Strange, own: Estate) -> list[ask.DeleteParams]:
 
 
 Row = Callable[[Strange, Estate], Sequence[Strict]]
-MATRIX: dict[str, Row] = {
+MATRIX: dict[str, Row] = {**ARCHIVE_CALLS,
     "memory.store": _stores,
     "memory.store_batch": _batches,
     "memory.retrieve": lambda strange, own: [
@@ -265,8 +266,7 @@ async def past_it_as_a_large_agent(runtime: Runtime, services: Services) -> Asyn
 @pytest.fixture(params=["over_http", "past_the_second_wall", "past_it_as_a_large_agent"])
 def way(request: pytest.FixtureRequest) -> Way:
     """Each way to call a method."""
-    found: Way = request.getfixturevalue(request.param)
-    return found
+    return request.getfixturevalue(request.param)
 
 
 def _logged(services: Services, captured: str) -> str:
