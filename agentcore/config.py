@@ -117,9 +117,9 @@ class Settings(BaseSettings):
     memory_episodic_capacity: int = Field(
         0, ge=0, description="Memories kept in the episodic layer; 0: unlimited."
     )
-    memory_pruning_strategy: Literal["least_relevant", "oldest_first", "frequency_based"] = Field(
-        "least_relevant", description="Strategy where a caller names none."
-    )
+    memory_pruning_strategy: Literal[
+        "least_relevant", "oldest_first", "frequency_based", "retention_curve"
+    ] = Field("least_relevant", description="Strategy where a caller names none.")
     memory_archival_enabled: bool = Field(True, description="Archive a memory before pruning removes it.")
     memory_archival_s3_bucket: str | None = Field(
         None, description="Bucket of the archive. Unset: a directory below the home."

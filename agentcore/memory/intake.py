@@ -66,10 +66,12 @@ def draft(
         **scope,
         "content": content,
         "timestamp": timestamp,
+        "valid_from": params.valid_from or timestamp,
         "ttl_seconds": _ttl_seconds(params, working_ttl_seconds),
         "memory_type": (params.memory_type or MemoryType.EPISODIC).value,
         "relevance_score": DEFAULT_IMPORTANCE if params.importance is None else params.importance,
-        "provenance": _provenance(source, "content" if interaction is None else "interaction"),
+        "provenance": _provenance(source, "content" if interaction is None else "interaction")
+        | ({} if params.embedding is None else {"own_vector_of": derived["content_hash"].hex()}),
     }
     reason = None if params.force else rejection(content)
     # A time to live counts from the request on: asked again later, the same request has less of it.
@@ -130,6 +132,7 @@ def is_same(row: Mapping[str, Any], each: Draft) -> bool:
             not is_timed(params) or row["timestamp"] == columns["timestamp"],
             all(not columns[name] or row[name] == columns[name] for name in _CARRIED),
             params.ttl_seconds in (None, row["ttl_seconds"]),
+            {params.valid_from, params.valid_to, params.superseded_by} == {None},
             params.importance is None or _near(row["relevance_score"], params.importance),
             _has_links(row["links"], params.links),
         )
@@ -161,7 +164,7 @@ def _scope(params: StoreParams, interaction: Interaction | None) -> dict[str, An
     """What the caller says beside the text; what stands beside the interaction goes before what is in it."""
     said: Interaction | StoreParams = interaction or params
     names = ("task_id", "session_id", "user_id", "speaker", "timestamp")
-    own = ("namespace", "pinned", "external_id", "parent_memory_id", "embedding")
+    own = ("namespace", "pinned", "external_id", "parent_memory_id", "embedding", "valid_to", "superseded_by")
     return {
         **{name: _first(getattr(params, name), getattr(said, name)) for name in names},
         **{name: getattr(params, name) for name in own},

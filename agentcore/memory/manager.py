@@ -191,6 +191,10 @@ class MemoryManager(MemoryApi):
         page = rows[: params.limit]
         with steps("fetch"):
             records = await self._parts.storage.get(self._caller.agent_id, [row["memory_id"] for row in page])
+            if params.vectors:
+                vectors = await self._parts.storage.own_vectors(self._caller.agent_id, list(records))
+                own = ((each, {"embedding": vector}) for each, vector in vectors.items())
+                records |= {each: records[each].model_copy(update=update) for each, update in own}
         return ListResult(
             memories=[records[row["memory_id"]] for row in page if row["memory_id"] in records],
             next_cursor=_write_cursor(params, page[-1]) if len(rows) > params.limit else None,

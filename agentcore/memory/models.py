@@ -66,6 +66,12 @@ def _in_utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
+def _at_most_all(amount: Any) -> Any:
+    if isinstance(amount, float) and amount > 1:
+        raise ValueError("is a share above 1.0, more than there is; a count is a whole number, such as 500")
+    return amount
+
+
 def _fits_half_precision(vector: list[float]) -> list[float]:
     largest = max(abs(value) for value in vector)
     if not HALF_SMALLEST <= largest <= HALF_LARGEST:
@@ -121,6 +127,11 @@ Vector = Annotated[
     list[Annotated[float, Field(strict=True, allow_inf_nan=False)]],
     Field(min_length=1, max_length=MAX_EMBEDDING_DIMENSIONS),
     AfterValidator(_fits_half_precision),
+]
+Amount = Annotated[
+    Annotated[int, Field(strict=True, gt=0)]
+    | Annotated[float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)],
+    BeforeValidator(_at_most_all),
 ]
 TtlSeconds = Annotated[int, Field(strict=True, ge=1, le=100 * 366 * 86_400)]
 
@@ -210,6 +221,9 @@ class MemoryRecord(Strict):
     last_accessed: datetime | None = None
     provenance: dict[str, Any] = Field(default_factory=dict)
     embedding_model: str | None = None
+    embedding: list[float] | None = Field(
+        None, description="The vector its caller gave, where memory.list was asked for `vectors`; else null."
+    )
     content_hash: str = ""
     version: int = 1
     created_at: datetime

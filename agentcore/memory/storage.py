@@ -23,7 +23,7 @@ from agentcore.memory.archive_rows import ArchiveRows
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
 
 Row = Mapping[str, Any]
-_RECORD_FIELDS = set(MemoryRecord.model_fields)
+_RECORD_FIELDS = set(MemoryRecord.model_fields) - {"embedding"}
 _DIRECTIONS = {True: (sql.SQL("DESC"), sql.SQL("<")), False: (sql.SQL("ASC"), sql.SQL(">"))}
 _LISTS = {
     "timestamp": "list_by_timestamp",

@@ -22,7 +22,8 @@ GZIP_MARK = b"\x1f\x8b"
 class S3Archive:
     """Objects below one bucket. Credentials and region come from the AWS environment, as boto3 reads it.
 
-    `object_headers` go with each object: storage class and server-side encryption, by boto3's names.
+    `object_headers` go with each object: storage class and server-side encryption, by boto3's names. `client`
+    is one of boto3's with credentials of its own.
     """
 
     name = "s3"
@@ -33,10 +34,11 @@ class S3Archive:
         endpoint_url: str | None = None,
         *,
         object_headers: Mapping[str, str] | None = None,
+        client: Any = None,
     ) -> None:
         self._bucket = bucket
         self._object_headers = dict(object_headers or {})
-        self._client = boto3.client(
+        self._client = client or boto3.client(
             "s3",
             endpoint_url=endpoint_url,
             config=Config(

@@ -117,7 +117,7 @@ def _prunes(strange: Strange, own: Estate) -> list[PruneParams]:
             {"memory_layer": layer, "strategy": strategy, "target": 1_000, "dry_run": dry_run})
         for dry_run in (True, False)
         for layer in MemoryType
-        for strategy in ("least_relevant", "oldest_first", "frequency_based")
+        for strategy in ("least_relevant", "oldest_first", "frequency_based", "retention_curve")
     ]
 
 

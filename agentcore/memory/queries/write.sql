@@ -38,16 +38,16 @@ SELECT m.memory_id, m.content_hash, m.task_id, m.session_id, m.user_id, m.namesp
 INSERT INTO memories (agent_id, memory_id, memory_type, content, summary, embedding, embedding_model, timestamp,
                       interaction_id, task_id, session_id, user_id, namespace, speaker, external_id, actions,
                       outcome, action_outcomes, entities, entity_keys, facts, keywords, tags, metadata, relevance_score, pinned, expires_at,
-                      valid_from, event_from, event_to, parent_memory_id, provenance, content_hash, term_keys,
-                      token_count)
+                      valid_from, valid_to, superseded_by, event_from, event_to, parent_memory_id, provenance,
+                      content_hash, term_keys, token_count)
 VALUES (%(agent_id)s, %(memory_id)s, %(memory_type)s, %(content)s, %(summary)s, %(embedding)s, %(embedding_model)s,
         %(timestamp)s, %(interaction_id)s, %(task_id)s, %(session_id)s, %(user_id)s, %(namespace)s, %(speaker)s,
         %(external_id)s, %(actions)s, %(outcome)s, %(action_outcomes)s, %(entities)s, %(entity_keys)s, %(facts)s, %(keywords)s, %(tags)s, %(metadata)s,
         %(relevance_score)s, %(pinned)s,
         CASE WHEN %(ttl_seconds)s::bigint IS NULL THEN NULL
              ELSE now() + make_interval(secs => %(ttl_seconds)s::bigint) END,
-        %(timestamp)s, %(event_from)s, %(event_to)s, %(parent_memory_id)s, %(provenance)s, %(content_hash)s,
-        %(term_keys)s, %(token_count)s);
+        %(valid_from)s, %(valid_to)s, %(superseded_by)s, %(event_from)s, %(event_to)s, %(parent_memory_id)s,
+        %(provenance)s, %(content_hash)s, %(term_keys)s, %(token_count)s);
 
 -- name: insert_link
 -- Tie two memories of the agent; an equal tie takes the new weight.
