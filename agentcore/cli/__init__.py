@@ -18,6 +18,7 @@ MODULES = {
     "agentcore.cli.model": ("model",),
     "agentcore.cli.data": ("store", "retrieve", "context", "list", "prune"),
     "agentcore.cli.alias": ("alias",),
+    "agentcore.cli.archive": ("archive",),
     "agentcore.cli.transfer": ("import", "export"),
 }
 
