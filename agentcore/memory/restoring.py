@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from pgvector import HalfVector
+
 from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams, NotFound
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
@@ -93,7 +95,7 @@ class Restoring:
         """Insert everything that a memory has rows in; the ties whose other end is not there."""
         rows = list(copies.values())
         archived, columns = transaction.archived, await transaction.archived.columns()
-        await archived.put_back("memories", columns["memories"], rows)
+        await archived.put_back("memories", columns["memories"], [_exact(row) for row in rows])
         await archived.put_back("memory_history", columns["memory_history"], _parts_of(rows, "history"))
         used = [{name: row[name] for name in _USAGE} for row in rows if row["last_accessed"] is not None]
         await archived.put_back("memory_usage", columns["memory_usage"], used)
@@ -141,6 +143,13 @@ def _renew(
             copy["expires_at"] = (now + left).isoformat()
             renewed.append(memory_id)
     return renewed
+
+
+def _exact(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with its numbers in words where JSON in PostgreSQL would change one: it knows no -0."""
+    vector = row["embedding"]
+    words = {name: str(value) for name, value in row.items() if isinstance(value, float)}
+    return {**row, **words, "embedding": None if vector is None else HalfVector(vector).to_text()}
 
 
 def _parts_of(rows: Iterable[Mapping[str, Any]], name: str) -> list[dict[str, Any]]:

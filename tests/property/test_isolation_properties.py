@@ -25,6 +25,7 @@ from agentcore.memory import params as ask
 from agentcore.memory.api import METHODS, Caller, MemoryApi
 from agentcore.memory.models import MemoryType
 from agentcore.runtime import Runtime, open_runtime
+from tests.fixtures.archive_turns import list_archived, restore
 from tests.fixtures.memory import settings_for
 from tests.fixtures.services import Services
 
@@ -73,7 +74,7 @@ class Model:
     keys: dict[str, tuple[Any, UUID]] = field(default_factory=dict)
     completed: dict[str, int] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
-    archived: int = 0
+    archived: dict[UUID, Known] = field(default_factory=dict)
     places: Iterator[int] = field(default_factory=count)
 
     def visible(self, filters: Mapping[str, Any] = MappingProxyType({})) -> dict[UUID, Known]:
@@ -254,8 +255,7 @@ async def prune(turn: Turn, layer: MemoryType, strategy: str, target: int, dry_r
     assert len(result.memory_ids) == min(target, len(layer_now))
     assert result.pruned_count == (0 if dry_run else len(result.memory_ids))
     for memory_id in () if dry_run else result.memory_ids:
-        del turn.model.rows[memory_id]
-        turn.model.archived += 1
+        turn.model.archived[memory_id] = turn.model.rows.pop(memory_id)
 
 
 async def complete_task(turn: Turn, task_id: str) -> None:
@@ -271,7 +271,7 @@ async def complete_task(turn: Turn, task_id: str) -> None:
 
 async def stats(turn: Turn) -> None:
     result = await turn.ask(turn.memory.stats, ask.StatsParams())
-    assert (result.total, result.archived) == (len(turn.model.visible()), turn.model.archived)
+    assert (result.total, result.archived) == (len(turn.model.visible()), len(turn.model.archived))
 
 
 async def capabilities(turn: Turn) -> None:
@@ -317,6 +317,8 @@ OPERATIONS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[st.SearchStrat
     "memory.prune": (prune, (
         st.sampled_from(LAYERS), st.sampled_from(["least_relevant", "oldest_first", "frequency_based"]),
         st.integers(1, 3), st.booleans())),
+    "memory.restore": (restore, (places, st.none() | filters)),
+    "memory.archived": (list_archived, (filters,)),
     "memory.get": (get, (places,)),
     "memory.list": (list_memories, (filters,)),
     "memory.count": (count_memories, (filters,)),
