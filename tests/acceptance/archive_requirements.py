@@ -7,14 +7,14 @@ _ARCHIVE = "conformance/test_archive.py::"
 
 # Number, sentence, tests.
 ARCHIVE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("5 curve", "A retention curve exp(-t / S), S growing with use, is a strategy; more than 100 % is refused.",
+    ("5 curve", "A retention curve, S growing with use, is a strategy; more than 100 % is refused.",
      ("unit/test_pruning.py::test_the_retention_curve_takes_what_is_most_forgotten",
       "unit/test_scoring.py::test_what_is_remembered_fades_with_time_and_holds_with_use",
       "unit/test_params.py::test_a_prune_of_more_than_all_is_refused_with_a_sentence")),
     ("5 dry run", "A dry run lists exactly what the real run takes; pinned memories survive any state.",
      ("property/test_archive_properties.py::"
       "test_a_prune_takes_what_its_dry_run_said_and_never_what_is_pinned", "benchmarks/archive_crashes")),
-    ("6 restore", "A restore gives back equal records: id, times, version, vector, history, links, use, aliases.",
+    ("6 restore", "A restore gives back equal records: id, times, version, vector, history, links, use.",
      (f"{_RESTORING}test_a_restored_memory_is_the_one_that_was_archived_byte_for_byte",
       f"{_RESTORING}test_what_was_archived_one_after_the_other_is_tied_again_in_one_call",
       f"{_RESTORING}test_words_are_counted_again_when_a_memory_is_back",

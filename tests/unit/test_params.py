@@ -115,6 +115,11 @@ def test_a_time_is_iso_8601_and_without_a_zone_it_is_utc(given: str, moment: str
     assert params.conditions()["after"] == moment
 
 
+def test_a_share_too_small_for_the_database_is_none() -> None:
+    shares = [StoreParams(content="x", importance=each).importance for each in (5e-324, -0.0, 1e-37, 0.3)]
+    assert [str(each) for each in shares] == ["0.0", "0.0", "1e-37", "0.3"]
+
+
 def test_a_prune_of_more_than_all_is_refused_with_a_sentence() -> None:
     with pytest.raises(ValidationError, match="more than there is; a count is a whole number"):
         PruneParams.model_validate({"memory_layer": "episodic", "target": 1.5})
