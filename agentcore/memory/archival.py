@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip
 import hashlib
 import json
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
 
+import numpy as np
 from pgvector import HalfVector
 
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
@@ -29,6 +31,7 @@ ARCHIVES: Mapping[str, str] = {
 
 READS_AT_ONCE = 8
 WRITING_THREADS = 4
+HALF_FLOATS = "<f2"
 
 
 @dataclass(frozen=True)
@@ -128,13 +131,20 @@ def _packed(agent_id: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, bytes
     }
 
 
+def vector_of(copy: Mapping[str, Any]) -> HalfVector | None:
+    """An archived memory's vector."""
+    kept = copy["embedding"]
+    return None if kept is None else HalfVector(np.frombuffer(base64.b64decode(kept), HALF_FLOATS))
+
+
 def _as_json(value: Any) -> Any:
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, HalfVector):
-        return value.to_list()
+        # As decimals, compressed too, the vector alone would take as much again as the whole copy.
+        return base64.b64encode(value.to_numpy().astype(HALF_FLOATS).tobytes()).decode()
     if isinstance(value, bytes):
         return f"\\x{value.hex()}"
     raise TypeError(f"{type(value).__name__} has no form in the archive")

@@ -11,12 +11,10 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from pgvector import HalfVector
-
 from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams, NotFound
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
-from agentcore.memory.archival import Archive, ArchivedObject, read_copies
+from agentcore.memory.archival import Archive, ArchivedObject, read_copies, vector_of
 from agentcore.memory.archive_params import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.storage import Change, MemoryTransaction, Row
@@ -147,9 +145,9 @@ def _renew(
 
 def _exact(row: Mapping[str, Any]) -> dict[str, Any]:
     """The row with its numbers in words where JSON in PostgreSQL would change one: it knows no -0."""
-    vector = row["embedding"]
+    vector = vector_of(row)
     words = {name: str(value) for name, value in row.items() if isinstance(value, float)}
-    return {**row, **words, "embedding": None if vector is None else HalfVector(vector).to_text()}
+    return {**row, **words, "embedding": None if vector is None else vector.to_text()}
 
 
 def _parts_of(rows: Iterable[Mapping[str, Any]], name: str) -> list[dict[str, Any]]:
