@@ -74,10 +74,10 @@ class Import:
         if isinstance(line, SetAliasParams):
             await self._name(numbered.number, line)
             return
-        if self._waits and line.superseded_by is not None and line.superseded_by not in self._ids:
+        if self._waits and self._is_unknown(line.superseded_by):
             self._superseded.append(numbered)  # what replaced it comes later, and has no id yet
             return
-        if line.parent_memory_id is not None and line.parent_memory_id not in self._ids:
+        if self._is_unknown(line.parent_memory_id):
             await self.flush()  # its parent may be waiting, without an id yet
         try:
             params = store_params(line, numbered.key, now=datetime.now(UTC), ids=self._ids)
@@ -90,6 +90,9 @@ class Import:
         self._chars += len(line.text)
         if len(self._waiting) >= BATCH_LINES or self._chars >= BATCH_CHARS:
             await self.flush()
+
+    def _is_unknown(self, memory_id: UUID | None) -> bool:
+        return memory_id is not None and memory_id not in self._ids
 
     async def _name(self, number: int, alias: SetAliasParams) -> None:
         try:

@@ -70,8 +70,7 @@ def draft(
         "ttl_seconds": _ttl_seconds(params, working_ttl_seconds),
         "memory_type": (params.memory_type or MemoryType.EPISODIC).value,
         "relevance_score": DEFAULT_IMPORTANCE if params.importance is None else params.importance,
-        "provenance": _provenance(source, "content" if interaction is None else "interaction")
-        | ({} if params.embedding is None else {"own_vector_of": derived["content_hash"].hex()}),
+        "provenance": _provenance(source, params, derived["content_hash"]),
     }
     reason = None if params.force else rejection(content)
     # A time to live counts from the request on: asked again later, the same request has less of it.
@@ -183,9 +182,11 @@ def _ttl_seconds(params: StoreParams, working_ttl_seconds: int) -> int | None:
     return params.ttl_seconds
 
 
-def _provenance(source: Source, form: str) -> dict[str, Any]:
+def _provenance(source: Source, params: StoreParams, content_hash: bytes) -> dict[str, Any]:
     given = {
-        "form": form,
+        "form": "content" if params.interaction is None else "interaction",
+        # Its caller's vector is its own as long as its text is this one.
+        "own_vector_of": None if params.embedding is None else content_hash.hex(),
         "token_id": source.token_id,
         "trace_id": source.trace_id,
         "a2a_context": dict(source.a2a_context) if source.a2a_context else None,

@@ -95,8 +95,7 @@ class Restoring:
         archived, columns = transaction.archived, await transaction.archived.columns()
         await archived.put_back("memories", columns["memories"], [_exact(row) for row in rows])
         await archived.put_back("memory_history", columns["memory_history"], _parts_of(rows, "history"))
-        used = [{name: row[name] for name in _USAGE} for row in rows if row["last_accessed"] is not None]
-        await archived.put_back("memory_usage", columns["memory_usage"], used)
+        await archived.put_back("memory_usage", columns["memory_usage"], _used(rows))
         told = [name for name in columns["memory_aliases"] if name != "alias_id"]
         await archived.put_back("memory_aliases", told, _parts_of(rows, "aliases"))
         ties = _parts_of(rows, "links")
@@ -141,6 +140,10 @@ def _renew(
             copy["expires_at"] = (now + left).isoformat()
             renewed.append(memory_id)
     return renewed
+
+
+def _used(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: row[name] for name in _USAGE} for row in rows if row["last_accessed"] is not None]
 
 
 def _exact(row: Mapping[str, Any]) -> dict[str, Any]:
