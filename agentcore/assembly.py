@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from agentcore.archive_options import read_archive_options
 from agentcore.auth import JwksKeys, KeySource, SharedSecret, TokenRules, TokenVerifier
 from agentcore.config import Settings
 from agentcore.database import Database
@@ -22,6 +23,7 @@ from agentcore.memory.layer_params import LayerRules
 from agentcore.memory.llm import QUERY_REWRITERS, RERANKERS, LlmOptions, RerankerOptions
 from agentcore.memory.llm_limits import LimitedReranker, LimitedRewriter
 from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
+from agentcore.memory.sealing import SealedArchive
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.tokens import TokenCounter
 from agentcore.memory.vector_index import IndexPolicy
@@ -38,6 +40,7 @@ LOCAL_CONTEXT_CUT_OFFS = CutOffs(min_fit=0.12, least_share=0.4, widest_gap=0.25)
 # Memories a reranker orders, and the longest time that rewriting may add to a search.
 RERANKED_AT_MOST = 40
 REWRITING_SECONDS = 5.0
+EMBEDDING_ATTEMPTS = 3
 
 
 def revealed(secret: SecretStr | None) -> str | None:
@@ -75,7 +78,7 @@ def make_embedder(settings: Settings) -> WatchedEmbedder | None:
         api_key=revealed(keys.get(settings.embedding_model)),
         base_url=settings.openai_base_url if settings.embedding_model == "openai" else None,
         timeout_seconds=settings.embedding_timeout_seconds,
-        max_attempts=settings.embedding_max_attempts,
+        max_attempts=EMBEDDING_ATTEMPTS,
         batch_size=settings.embedding_batch_size,
         threads=settings.embedding_threads,
         model_directory=None,
@@ -170,14 +173,17 @@ def make_archive(settings: Settings, home: Home) -> Archive | None:
     """Where pruned memories are kept; None where archiving is switched off."""
     if not settings.memory_archival_enabled:
         return None
+    options = read_archive_options(revealed(settings.memory_archive_options))
     archive: Archive
     if settings.memory_archival_s3_bucket:
         archive = resolve("s3", ARCHIVES, kind="archive")(
-            settings.memory_archival_s3_bucket, settings.aws_endpoint_url_s3
+            settings.memory_archival_s3_bucket,
+            settings.aws_endpoint_url_s3,
+            object_headers=options.object_headers,
         )
     else:
         archive = resolve("directory", ARCHIVES, kind="archive")(home.archive)
-    return archive
+    return SealedArchive(archive, options.keyring)
 
 
 def make_verifier(settings: Settings, home: Home) -> TokenVerifier:

@@ -37,6 +37,7 @@ from agentcore.memory.alias_params import (
     SetAliasResult,
 )
 from agentcore.memory.api import MemoryApi
+from agentcore.memory.archive_params import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
 from agentcore.memory.change_params import (
     FeedbackParams,
     FeedbackResult,
@@ -220,6 +221,12 @@ class MemoryClient(MemoryApi):
 
     async def prune(self, params: PruneParams) -> PruneResult:
         return await self._call("prune", params, PruneResult, repeatable=params.dry_run)
+
+    async def restore(self, params: RestoreParams) -> RestoreResult:
+        return await self._call("restore", params, RestoreResult, repeatable=params.dry_run)
+
+    async def archived(self, params: ArchivedParams) -> ArchivedResult:
+        return await self._call("archived", params, ArchivedResult)
 
     async def get(self, params: GetParams) -> GetResult:
         return await self._call("get", params, GetResult)

@@ -17,6 +17,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from agentcore.archive_options import read_archive_options
 from agentcore.errors import ConfigurationError
 
 __all__ = ["Settings", "load_settings"]
@@ -97,7 +98,6 @@ class Settings(BaseSettings):
     embedding_timeout_seconds: float = Field(
         10.0, gt=0, description="Longest wait for one embedding request."
     )
-    embedding_max_attempts: int = Field(3, ge=1, le=10, description="Tries of one embedding request.")
     embedding_batch_size: int = Field(64, ge=1, le=2_048, description="Texts embedded together at most.")
     embedding_threads: int = Field(
         0, ge=0, le=64, description="Threads of the local model; 0: one for each core."
@@ -144,12 +144,17 @@ class Settings(BaseSettings):
         description='How layers forget, in seconds, uses and memories, as JSON: {"episodic": {"ttl_seconds": '
         '1296000, "extend_after_uses": 10, "capacity": 50000}}. What is not named, or 0, does not apply.',
     )
-    memory_pruning_strategy: Literal["least_relevant", "oldest_first", "frequency_based"] = Field(
-        "least_relevant", description="Strategy where a caller names none."
-    )
+    memory_pruning_strategy: Literal[
+        "least_relevant", "oldest_first", "frequency_based", "retention_curve"
+    ] = Field("least_relevant", description="Strategy where a caller names none.")
     memory_archival_enabled: bool = Field(True, description="Archive a memory before pruning removes it.")
     memory_archival_s3_bucket: str | None = Field(
         None, description="Bucket of the archive. Unset: a directory below the home."
+    )
+    memory_archive_options: SecretStr | None = Field(
+        None,
+        description="How copies are kept, a JSON object of keys (AES-256 keys by id), encrypt_with (the one "
+        "for new copies), storage_class, server_side_encryption and kms_key_id (of S3), each optional.",
     )
     aws_endpoint_url_s3: str | None = Field(None, description="An S3-compatible endpoint other than AWS.")
     exact_search_limit: int = Field(
@@ -204,6 +209,7 @@ class Settings(BaseSettings):
             *_embedding_problems(settings),
             *_llm_problems(settings),
             *_url_problems(settings),
+            *_archive_problems(settings),
         )
         problems += [problem for fields, problem in found if wrong.isdisjoint(fields)]
         if problems:
@@ -259,6 +265,20 @@ def _llm_problems(settings: Settings) -> Problems:
             yield {"query_rewriter", "openai_api_key", "llm_base_url", "openai_base_url"}, (
                 "QUERY_REWRITER=openai needs OPENAI_API_KEY (or LLM_BASE_URL of a keyless endpoint)."
             )
+
+
+def _archive_problems(settings: Settings) -> Problems:
+    """Never quotes a value: the options hold keys."""
+    given = settings.memory_archive_options
+    try:
+        options = read_archive_options(None if given is None else given.get_secret_value())
+    except ValueError as problem:
+        yield {"memory_archive_options"}, f"MEMORY_ARCHIVE_OPTIONS {problem}."
+        return
+    if options.object_headers and not settings.memory_archival_s3_bucket:
+        yield {"memory_archive_options", "memory_archival_s3_bucket"}, (
+            "MEMORY_ARCHIVE_OPTIONS says what S3 is to do, and MEMORY_ARCHIVAL_S3_BUCKET names no bucket."
+        )
 
 
 def _url_problems(settings: Settings) -> Problems:

@@ -21,6 +21,7 @@ MODULES = {
     "agentcore.cli.layers": ("layers",),
     "agentcore.cli.session": ("session",),
     "agentcore.cli.alias": ("alias",),
+    "agentcore.cli.archive": ("archive",),
     "agentcore.cli.transfer": ("import", "export"),
 }
 

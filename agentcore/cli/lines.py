@@ -31,6 +31,7 @@ from agentcore.memory.models import (
     Share,
     Strict,
     TtlSeconds,
+    Vector,
 )
 from agentcore.memory.params import StoreParams
 
@@ -72,6 +73,10 @@ class Line(Strict):
     interaction_id: Identifier | None = None
     memory_id: UUID | None = None
     parent_memory_id: UUID | None = None
+    valid_from: Moment | None = None
+    valid_to: Moment | None = None
+    superseded_by: UUID | None = None
+    embedding: Vector | None = None
     links: list[Link] = Field(default_factory=list)
     force: bool = False
 
@@ -118,13 +123,16 @@ def store_params(line: Line, key: str, *, now: datetime, ids: Mapping[UUID, UUID
         "speaker": line.speaker or line.role, "timestamp": line.time, "ttl_seconds": _ttl_seconds(line, now),
         "pinned": line.pinned, "external_id": line.external_id, "idempotency_key": key,
         "parent_memory_id": ids.get(line.parent_memory_id) if line.parent_memory_id else None,
-        "force": line.force, "metadata": _metadata(line),
+        "force": line.force, "metadata": _metadata(line), "embedding": line.embedding,
+        "valid_from": line.valid_from, "valid_to": line.valid_to,
+        "superseded_by": ids.get(line.superseded_by) if line.superseded_by else None,
     }
     return StoreParams.model_validate({name: value for name, value in given.items() if value is not None})
 
 
 def line_of(record: MemoryRecord) -> dict[str, Any]:
     """A memory as a line; what is absent or follows from the rest is left out."""
+    begins = None if record.valid_from == record.timestamp else record.valid_from
     line = {
         "memory_id": str(record.memory_id), "memory_type": record.memory_type.value,
         "speaker": record.speaker, "text": record.content, "time": record.timestamp.isoformat(),
@@ -136,6 +144,9 @@ def line_of(record: MemoryRecord) -> dict[str, Any]:
         "expires_at": record.expires_at and record.expires_at.isoformat(),
         "actions": record.actions or None, "outcome": record.outcome, "interaction_id": record.interaction_id,
         "parent_memory_id": record.parent_memory_id and str(record.parent_memory_id),
+        "valid_from": begins and begins.isoformat(),
+        "valid_to": record.valid_to and record.valid_to.isoformat(),
+        "superseded_by": record.superseded_by and str(record.superseded_by), "embedding": record.embedding,
         "links": [link.model_dump(mode="json") for link in record.links] or None,
     }
     # It was worth storing once: neither the gate nor the duplicate check is asked again.

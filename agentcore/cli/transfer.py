@@ -6,10 +6,8 @@ import json
 import math
 import os
 import sys
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, BinaryIO
@@ -23,6 +21,7 @@ from agentcore.cli import options
 from agentcore.cli.app import FAILED, MEMORIES, app, counted, err, examples, fail, say
 from agentcore.cli.connection import ask
 from agentcore.cli.lines import BadLine, Line, NumberedLine, alias_line, line_of, read_lines, store_params
+from agentcore.cli.tally import Tally
 from agentcore.client import MemoryClient
 from agentcore.errors import AgentCoreError, InvalidParams, JsonRpcErrorCode, NotFound, TooLarge
 from agentcore.memory.alias_params import MAX_ALIASES, KnownAlias, ListAliasesParams, SetAliasParams
@@ -50,31 +49,6 @@ BATCH_TIMEOUT_SECONDS = 300.0
 _OF_ONE_LINE = (InvalidParams, TooLarge)
 
 
-@dataclass
-class Tally:
-    """What became of the lines so far."""
-
-    outcomes: Counter[str] = field(default_factory=Counter)
-    reasons: Counter[str] = field(default_factory=Counter)
-    aliases: int = 0
-    last_line: int = 0
-
-    def count(self, result: StoreResult) -> None:
-        # The key says that this very line was stored before, if under another parent or by an older version.
-        again = result.code == JsonRpcErrorCode.CONFLICT
-        self.outcomes["existing" if again else result.status] += 1
-        if result.status == "rejected" and not again:
-            self.reasons[result.reason or "no reason given"] += 1
-
-    def report(self) -> None:
-        names = ("stored", "existing", "reinforced", "rejected", "failed")
-        typer.echo(", ".join(f"{name} {self.outcomes[name]}" for name in names))
-        if self.aliases:
-            typer.echo(f"  aliases set {self.aliases}")
-        for reason, count in self.reasons.most_common():
-            typer.echo(f"  rejected {count}: {reason}")
-
-
 class Import:
     """One run over one file: lines are gathered, stored in batches, and counted."""
 
@@ -86,6 +60,8 @@ class Import:
         self._ids: dict[UUID, UUID] = {}
         self._links: list[tuple[UUID, list[Link]]] = []
         self._waiting: list[tuple[NumberedLine, StoreParams]] = []
+        self._superseded: list[NumberedLine] = []
+        self._waits = True
         self._chars = 0
 
     async def take(self, numbered: NumberedLine) -> None:
@@ -97,7 +73,10 @@ class Import:
         if isinstance(line, SetAliasParams):
             await self._name(numbered.number, line)
             return
-        if line.parent_memory_id is not None and line.parent_memory_id not in self._ids:
+        if self._waits and self._is_unknown(line.superseded_by):
+            self._superseded.append(numbered)  # what replaced it comes later, and has no id yet
+            return
+        if self._is_unknown(line.parent_memory_id):
             await self.flush()  # its parent may be waiting, without an id yet
         try:
             params = store_params(line, numbered.key, now=datetime.now(UTC), ids=self._ids)
@@ -110,6 +89,9 @@ class Import:
         self._chars += len(line.text)
         if len(self._waiting) >= BATCH_LINES or self._chars >= BATCH_CHARS:
             await self.flush()
+
+    def _is_unknown(self, memory_id: UUID | None) -> bool:
+        return memory_id is not None and memory_id not in self._ids
 
     async def _name(self, number: int, alias: SetAliasParams) -> None:
         try:
@@ -125,6 +107,18 @@ class Import:
         if waiting:
             await self._store(waiting)
             self._tally.last_line = waiting[-1][0].number
+
+    async def finish(self) -> None:
+        """Store what is left: what was superseded comes after what replaced it, if the file holds that."""
+        await self.flush()
+        before = 0
+        while self._superseded:
+            waiting, self._superseded = self._superseded, []
+            self._waits = len(waiting) != before
+            before = len(waiting)
+            for numbered in waiting:
+                await self.take(numbered)
+            await self.flush()
 
     async def link(self) -> None:
         """Tie what was imported as it was tied before: at the end, since a link may point to a later line."""
@@ -219,7 +213,8 @@ def _is_refused(result: StoreResult) -> bool:
     "         \"session\": \"monday\"}",
     "Needed is text alone. Known besides: speaker, task, user, namespace, tags,",
     "memory_type, importance, metadata, external_id, pinned, ttl_seconds,",
-    "expires_at, force, memory_id and links to other lines' memory_ids:",
+    "expires_at, force, valid_from, valid_to, superseded_by, embedding,",
+    "memory_id and links to other lines' memory_ids:",
     "[{\"target_id\": \"...\", \"relation\": \"follows\", \"weight\": 0.5}],",
     "and what else export writes. A line may also set an alias:",
     "{\"alias\": \"k8s\", \"means\": \"Kubernetes\"}",
@@ -249,7 +244,7 @@ def import_lines(
             for numbered in read_lines(source):
                 await importing.take(numbered)
                 advance(numbered)
-            await importing.flush()
+            await importing.finish()
             await importing.link()
 
     try:
@@ -294,10 +289,11 @@ def export_lines(
     """Write memories as JSONL, oldest first, in the form that import reads.
 
     Without a filter the aliases that were set come after them.
-    Not carried: vectors and what else is derived from the text, access counts,
-    history and ids.
+    Not carried: what is derived from the text (the embedder's vectors too),
+    access counts, history and ids.
     """
-    params = options.given(context, ListParams, order_by="timestamp", descending=False, limit=PAGE)
+    params = options.given(
+        context, ListParams, order_by="timestamp", descending=False, limit=PAGE, vectors=True)
     file = None if file == STDOUT else file
 
     async def run(memory: MemoryClient) -> tuple[int, int]:

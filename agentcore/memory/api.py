@@ -18,6 +18,7 @@ from agentcore.memory.alias_params import (
     SetAliasParams,
     SetAliasResult,
 )
+from agentcore.memory.archive_params import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
 from agentcore.memory.change_params import (
     FeedbackParams,
     FeedbackResult,
@@ -118,6 +119,12 @@ class MemoryApi(ABC):
 
     @abstractmethod
     async def prune(self, params: PruneParams) -> PruneResult: ...
+
+    @abstractmethod
+    async def restore(self, params: RestoreParams) -> RestoreResult: ...
+
+    @abstractmethod
+    async def archived(self, params: ArchivedParams) -> ArchivedResult: ...
 
     @abstractmethod
     async def get(self, params: GetParams) -> GetResult: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip
 import hashlib
 import json
@@ -15,9 +16,11 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
 
+import numpy as np
 from pgvector import HalfVector
 
-from agentcore.errors import DependencyUnavailable, NotFound
+from agentcore.errors import Conflict, DependencyUnavailable, NotFound
+from agentcore.failpoints import failpoint
 from agentcore.memory.keys import encode_segment
 
 ARCHIVES: Mapping[str, str] = {
@@ -28,6 +31,7 @@ ARCHIVES: Mapping[str, str] = {
 
 READS_AT_ONCE = 8
 WRITING_THREADS = 4
+HALF_FLOATS = "<f2"
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ async def archive_memories(
     """Write memories' copies, read them back and compare; only then may the rows go. In the rows' order."""
     objects = await asyncio.to_thread(_packed, agent_id, rows)
     await archive.write(objects)
+    failpoint("archive.written")
     slots = asyncio.Semaphore(READS_AT_ONCE)
 
     async def verified(key: str, data: bytes) -> ArchivedObject:
@@ -74,7 +79,47 @@ async def archive_memories(
             )
         return ArchivedObject(key, hashlib.sha256(data).digest(), len(data))
 
-    return list(await asyncio.gather(*(verified(key, data) for key, data in objects.items())))
+    kept = list(await asyncio.gather(*(verified(key, data) for key, data in objects.items())))
+    failpoint("archive.read_back")
+    return kept
+
+
+async def read_copies(archive: Archive, kept: Mapping[UUID, ArchivedObject]) -> dict[UUID, dict[str, Any]]:
+    """Archived memories as `archive_memories` was given them, as plain JSON values.
+
+    Raises NotFound where a copy is gone, Conflict where it is not the one that was archived, each with its
+    `memory_id`; DependencyUnavailable.
+    """
+    slots = asyncio.Semaphore(READS_AT_ONCE)
+
+    async def copy(memory_id: UUID, each: ArchivedObject) -> dict[str, Any]:
+        async with slots:
+            return await read_copy(archive, memory_id, each)
+
+    copies = await asyncio.gather(*(copy(memory_id, each) for memory_id, each in kept.items()))
+    return dict(zip(kept, copies, strict=True))
+
+
+async def read_copy(archive: Archive, memory_id: UUID, kept: ArchivedObject) -> dict[str, Any]:
+    """One archived memory. Raises as `read_copies`."""
+    where = {"memory_id": str(memory_id)}
+    try:
+        data = await archive.read(kept.object_key)
+    except NotFound as cause:
+        raise NotFound(f"The copy of memory {memory_id} is gone from the archive.", data=where) from cause
+    except Conflict as cause:
+        raise Conflict(f"Memory {memory_id}: {cause.message}", data=where) from cause
+    return await asyncio.to_thread(_unpacked, memory_id, data, kept)
+
+
+def _unpacked(memory_id: UUID, data: bytes, kept: ArchivedObject) -> dict[str, Any]:
+    if hashlib.sha256(data).digest() != kept.sha256:
+        raise Conflict(
+            f"The copy of memory {memory_id} is not the one that was archived: its SHA-256 is another.",
+            data={"memory_id": str(memory_id)},
+        )
+    copy: dict[str, Any] = json.loads(gzip.decompress(data))
+    return copy
 
 
 def _packed(agent_id: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
@@ -86,15 +131,22 @@ def _packed(agent_id: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, bytes
     }
 
 
+def vector_of(copy: Mapping[str, Any]) -> HalfVector | None:
+    """An archived memory's vector."""
+    kept = copy["embedding"]
+    return None if kept is None else HalfVector(np.frombuffer(base64.b64decode(kept), HALF_FLOATS))
+
+
 def _as_json(value: Any) -> Any:
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, HalfVector):
-        return value.to_list()
+        # As decimals, compressed too, the vector alone would take as much again as the whole copy.
+        return base64.b64encode(value.to_numpy().astype(HALF_FLOATS).tobytes()).decode()
     if isinstance(value, bytes):
-        return value.hex()
+        return f"\\x{value.hex()}"
     raise TypeError(f"{type(value).__name__} has no form in the archive")
 
 
@@ -148,15 +200,18 @@ def _make_folders(paths: Iterable[Path]) -> None:
 
 def _write_files(pairs: Iterable[tuple[Path, bytes]]) -> None:
     for path, data in pairs:
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent)
+        # Always the same draft of a copy: what a crash leaves of it the next try writes over.
+        draft = path.with_name(f".{path.name}.draft")
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(temporary).replace(path)
+            failpoint("archive.drafted")
+            draft.replace(path)
+            failpoint("archive.placed")
         except OSError:
-            Path(temporary).unlink(missing_ok=True)
+            draft.unlink(missing_ok=True)
             raise
 
 

@@ -18,12 +18,13 @@ Row = Mapping[str, Any]
 class Change:
     """One entry of the history: which operation made which version, by whom, and what differs.
 
-    `before` and `after` hold the fields that changed, and `links` those that went or came.
+    `before` and `after` hold the fields that changed, and `links` those that went or came. Without a
+    version what the memory holds stayed as it was.
     """
 
     memory_id: UUID
     operation: str
-    version: int
+    version: int | None
     token_id: str | None
     trace_id: str | None
     before: Mapping[str, Any]

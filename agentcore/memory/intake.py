@@ -72,9 +72,10 @@ def draft(
         "timestamp": timestamp,
         "ttl_seconds": _ttl_seconds(params),
         "default_ttl_seconds": default_ttls.get((params.memory_type or MemoryType.EPISODIC).value),
+        "valid_from": params.valid_from or timestamp,
         "memory_type": (params.memory_type or MemoryType.EPISODIC).value,
         "relevance_score": DEFAULT_IMPORTANCE if params.importance is None else params.importance,
-        "provenance": _provenance(source, "content" if interaction is None else "interaction"),
+        "provenance": _provenance(source, params, derived["content_hash"]),
     }
     reason = None if params.force else rejection(content)
     # A time to live counts from the request on: asked again later, the same request has less of it.
@@ -139,6 +140,7 @@ def is_same(row: Mapping[str, Any], each: Draft) -> bool:
             not is_timed(params) or row["timestamp"] == columns["timestamp"],
             all(not columns[name] or row[name] == columns[name] for name in _CARRIED),
             params.ttl_seconds in (None, row["ttl_seconds"]),
+            {params.valid_from, params.valid_to, params.superseded_by} == {None},
             params.importance is None or _near(row["relevance_score"], params.importance),
             _has_links(row["links"], params.links),
         )
@@ -170,7 +172,7 @@ def _scope(params: StoreParams, interaction: Interaction | None) -> dict[str, An
     """What the caller says beside the text; what stands beside the interaction goes before what is in it."""
     said: Interaction | StoreParams = interaction or params
     names = ("task_id", "session_id", "user_id", "speaker", "timestamp")
-    own = ("namespace", "pinned", "external_id", "parent_memory_id", "embedding")
+    own = ("namespace", "pinned", "external_id", "parent_memory_id", "embedding", "valid_to", "superseded_by")
     return {
         **{name: _first(getattr(params, name), getattr(said, name)) for name in names},
         **{name: getattr(params, name) for name in own},
@@ -189,9 +191,11 @@ def _ttl_seconds(params: StoreParams) -> int | None:
     return 0 if params.ttl_seconds is None and asked_for_ever else params.ttl_seconds
 
 
-def _provenance(source: Source, form: str) -> dict[str, Any]:
+def _provenance(source: Source, params: StoreParams, content_hash: bytes) -> dict[str, Any]:
     given = {
-        "form": form,
+        "form": "content" if params.interaction is None else "interaction",
+        # Its caller's vector is its own as long as its text is this one.
+        "own_vector_of": None if params.embedding is None else content_hash.hex(),
         "token_id": source.token_id,
         "trace_id": source.trace_id,
         "a2a_context": dict(source.a2a_context) if source.a2a_context else None,

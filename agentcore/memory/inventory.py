@@ -135,9 +135,19 @@ TABLES: tuple[OwnedTable, ...] = (
     ),
     _table(
         "archived_memories",
-        "erase: it tells where a pruned memory's copy is",
+        "memory.restore, or erase: it tells where a pruned memory's copy is",
+        text=("tags",),
         digests=("sha256",),
-        labels=("memory_id", "memory_type", "object_key", "reason"),
+        labels=(
+            "memory_id",
+            "memory_type",
+            "object_key",
+            "reason",
+            "task_id",
+            "session_id",
+            "user_id",
+            "namespace",
+        ),
     ),
     _table("completed_tasks", "erase", labels=("task_id",)),
     _table("agent_settings", "erase: rules for the agent's layers, of no memory", labels=("layers",)),
@@ -174,7 +184,10 @@ PROCESS_EMBEDDINGS = Place(
     "CachingEmbedder.forget in its own process, newer entries, the end of the process",
 )
 ARCHIVE = ArchiveObjects(
-    "archive", FoundBy.AGENT_SEGMENT, False, "erase: it holds what pruning took from the tables"
+    "archive",
+    FoundBy.AGENT_SEGMENT,
+    False,
+    "erase: it holds what pruning took from the tables; what was restored stays until it is pruned again",
 )
 EXPORTS = Place(
     "exported files",

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from agentcore import __version__
 from agentcore.errors import InvalidParams, NotFound
-from agentcore.memory import naming, recalling, removing
+from agentcore.memory import naming, recalling, removing, restoring
 from agentcore.memory.alias_params import (
     DeleteAliasParams,
     DeleteAliasResult,
@@ -24,6 +24,7 @@ from agentcore.memory.alias_params import (
     SetAliasParams,
     SetAliasResult,
 )
+from agentcore.memory.archive_params import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
 from agentcore.memory.layer_params import (
     rules_of,
 )
@@ -137,6 +138,22 @@ class MemoryManager(LifecycleOperations):
             receipt=receipt_of(steps),
         )
 
+    async def restore(self, params: RestoreParams) -> RestoreResult:
+        steps = self._parts.steps()
+        with steps("restore"):
+            restored = await restoring.Restoring(self._parts, self._caller, params).run()
+        count = 0 if params.dry_run else len(restored.memory_ids)
+        return RestoreResult(
+            restored_count=count, dry_run=params.dry_run, **vars(restored), receipt=receipt_of(steps)
+        )
+
+    async def archived(self, params: ArchivedParams) -> ArchivedResult:
+        steps = self._parts.steps()
+        with steps("search"):
+            memories, cursor = await restoring.archived(self._parts, self._caller, params)
+        receipt = filter_receipt(params.conditions(), steps)
+        return ArchivedResult(memories=memories, next_cursor=cursor, receipt=receipt)
+
     async def get(self, params: GetParams) -> GetResult:
         steps = self._parts.steps()
         with steps("fetch"):
@@ -161,6 +178,10 @@ class MemoryManager(LifecycleOperations):
         page = rows[: params.limit]
         with steps("fetch"):
             records = await self._parts.storage.get(self._caller.agent_id, [row["memory_id"] for row in page])
+            if params.vectors:
+                vectors = await self._parts.storage.own_vectors(self._caller.agent_id, list(records))
+                own = ((each, {"embedding": vector}) for each, vector in vectors.items())
+                records |= {each: records[each].model_copy(update=update) for each, update in own}
         return ListResult(
             memories=[records[row["memory_id"]] for row in page if row["memory_id"] in records],
             next_cursor=_write_cursor(params, page[-1]) if len(rows) > params.limit else None,

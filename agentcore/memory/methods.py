@@ -17,6 +17,7 @@ from agentcore.memory.alias_params import (
     SetAliasResult,
 )
 from agentcore.memory.api import Scope
+from agentcore.memory.archive_params import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
 from agentcore.memory.change_params import (
     FeedbackParams,
     FeedbackResult,
@@ -159,6 +160,22 @@ METHODS: tuple[Method[Any, Any], ...] = (
         PruneResult,
         "memory:write",
         "Archive and remove memories of a layer by a strategy.",
+    ),
+    Method(
+        "memory.restore",
+        "restore",
+        RestoreParams,
+        RestoreResult,
+        "memory:write",
+        "Bring archived memories back as they were, with vector, history, links and use.",
+    ),
+    Method(
+        "memory.archived",
+        "archived",
+        ArchivedParams,
+        ArchivedResult,
+        "memory:read",
+        "Archived memories page by page, those archived last first.",
     ),
     Method("memory.get", "get", GetParams, GetResult, "memory:read", "One memory, whole, by its id."),
     Method(

@@ -20,6 +20,7 @@ MAX_EMBEDDING_DIMENSIONS = 16_000
 FIRST_YEAR, LAST_YEAR = 2, 9998
 # IEEE 754 half precision, in which vectors are stored: the smallest normal and the largest number.
 HALF_SMALLEST, HALF_LARGEST = 6.1e-5, 65_504.0
+SINGLE_SMALLEST = 1.2e-38
 
 
 class MemoryType(StrEnum):
@@ -64,6 +65,17 @@ def _in_utc(moment: datetime) -> datetime:
     if not FIRST_YEAR <= moment.year <= LAST_YEAR:
         raise ValueError(f"lies outside the years {FIRST_YEAR} to {LAST_YEAR}")
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _in_single_precision(share: float) -> float:
+    """What the database keeps; nearer to 0 than that it would refuse."""
+    return 0.0 if share < SINGLE_SMALLEST else share
+
+
+def _at_most_all(amount: Any) -> Any:
+    if isinstance(amount, float) and amount > 1:
+        raise ValueError("is a share above 1.0, more than there is; a count is a whole number, such as 500")
+    return amount
 
 
 def _fits_half_precision(vector: list[float]) -> list[float]:
@@ -114,13 +126,20 @@ Label = Annotated[
 Labels = Annotated[list[Label], Field(max_length=MAX_LABELS)]
 Moment = Annotated[datetime, BeforeValidator(_iso_8601), AfterValidator(_in_utc)]
 Flag = Annotated[bool, Field(strict=True)]
-Share = Annotated[float, Field(strict=True, ge=0.0, le=1.0, allow_inf_nan=False)]
+Share = Annotated[
+    float, Field(strict=True, ge=0.0, le=1.0, allow_inf_nan=False), AfterValidator(_in_single_precision)
+]
 JsonValue = Annotated[Any, AfterValidator(_storable_json)]
 Metadata = Annotated[dict[str, Any], AfterValidator(_storable_json)]
 Vector = Annotated[
     list[Annotated[float, Field(strict=True, allow_inf_nan=False)]],
     Field(min_length=1, max_length=MAX_EMBEDDING_DIMENSIONS),
     AfterValidator(_fits_half_precision),
+]
+Amount = Annotated[
+    Annotated[int, Field(strict=True, gt=0)]
+    | Annotated[float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)],
+    BeforeValidator(_at_most_all),
 ]
 TtlSeconds = Annotated[int, Field(strict=True, ge=1, le=100 * 366 * 86_400)]
 
@@ -210,6 +229,9 @@ class MemoryRecord(Strict):
     last_accessed: datetime | None = None
     provenance: dict[str, Any] = Field(default_factory=dict)
     embedding_model: str | None = None
+    embedding: list[float] | None = Field(
+        None, description="The vector its caller gave, where memory.list was asked for `vectors`; else null."
+    )
     content_hash: str = ""
     version: int = 1
     created_at: datetime

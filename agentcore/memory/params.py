@@ -9,6 +9,7 @@ from uuid import UUID
 from pydantic import Field, model_validator
 
 from agentcore.memory.models import (
+    Amount,
     FilledText,
     Flag,
     Identifier,
@@ -40,9 +41,7 @@ MAX_LINKS_A_CALL = 64
 # A list matches any of its values, so an empty one could only mean nothing, or be meant to say anything.
 FilterLabels = Annotated[Labels, Field(min_length=1)]
 MemoryTypes = Annotated[list[MemoryType], Field(min_length=1, max_length=len(MemoryType))]
-Count = Annotated[int, Field(strict=True, gt=0)]
-PositiveShare = Annotated[float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)]
-PruningStrategyName = Literal["least_relevant", "oldest_first", "frequency_based"]
+PruningStrategyName = Literal["least_relevant", "oldest_first", "frequency_based", "retention_curve"]
 
 
 class Filters(Strict):
@@ -99,6 +98,9 @@ class StoreParams(Strict):
     )
     embedding: Vector | None = Field(None, description="A vector of the caller's, instead of the embedder's.")
     parent_memory_id: UUID | None = None
+    valid_from: Moment | None = Field(None, description="Since when it holds; its timestamp if absent.")
+    valid_to: Moment | None = Field(None, description="Until when it held; it still does if absent.")
+    superseded_by: UUID | None = Field(None, description="The memory that replaced it.")
     links: Annotated[list[Link], Field(max_length=MAX_LINKS_A_CALL)] = Field(default_factory=list)
     force: Flag = Field(False, description="Store what the gate or the duplicate check would hold back.")
     metadata: Metadata = Field(default_factory=dict)
@@ -216,7 +218,7 @@ class PruneParams(Strict):
     strategy: PruningStrategyName = Field(
         "least_relevant", description="Absent: MEMORY_PRUNING_STRATEGY of the service, if that is set."
     )
-    target: Count | PositiveShare | None = Field(
+    target: Amount | None = Field(
         None,
         description="How many: a whole number (500) is a count, a number with a point (0.2, 1.0) a share of "
         "the layer, 1.0 all of it. Absent: down to capacity where exceeded, else the lowest 20 %.",
@@ -252,6 +254,7 @@ class ListParams(Filters):
 
     order_by: Literal["timestamp", "importance", "access_count"] = "timestamp"
     descending: Flag = True
+    vectors: Flag = Field(False, description="Give the vectors that callers gave, too.")
     limit: Annotated[int, Field(strict=True, ge=1, le=MAX_PAGE)] = 50
     cursor: Annotated[str, Field(max_length=512)] | None = Field(
         None, description="`next_cursor` of the page before."

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from agentcore.memory.scoring import frequency, recency, retention
+from agentcore.memory.scoring import frequency, recency, remembered, retention
 
 HALF_LIFE_DAYS = 30.0
 DEFAULT_SHARE = 0.2
@@ -68,6 +68,12 @@ def oldest_first(memory: Prunable, now: datetime) -> Any:
 def frequency_based(memory: Prunable, now: datetime) -> Any:
     """The least used first, then the longest unused."""
     return memory.access_count, memory.last_accessed or memory.timestamp
+
+
+@strategy
+def retention_curve(memory: Prunable, now: datetime) -> Any:
+    """The most forgotten first, by exp(-t / S): time unused against a stability that use adds to."""
+    return remembered(memory.last_accessed or memory.timestamp, memory.access_count, now)
 
 
 def decide(memories: Sequence[Prunable], policy: PruningPolicy, now: datetime) -> list[Prunable]:

@@ -10,18 +10,24 @@ from uuid import UUID
 
 from agentcore.cancellation import to_its_end
 from agentcore.errors import Conflict
+from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import archive_memories
+from agentcore.memory.archive_rows import Tombstone
 from agentcore.memory.layer_params import rules_of
 from agentcore.memory.params import DeleteParams, PruneParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import DEFAULT_SHARE, Prunable, PruningPolicy, decide
-from agentcore.memory.storage import DELETE_CHUNK, MemoryTransaction, Row, Tombstone
+from agentcore.memory.storage import DELETE_CHUNK, MemoryTransaction, Row
 
 PRUNE_CHUNK = 200
 THREAD_ABOVE_MEMORIES = 5_000
 # Shorter than REQUEST_TIMEOUT: the caller learns what went, rather than nothing.
 WRITE_DEADLINE_SECONDS = 25.0
+_CHOSEN_BY = (
+    "memory_id", "version", "memory_type", "timestamp",
+    "task_id", "session_id", "user_id", "namespace", "tags",
+)
 
 
 @dataclass
@@ -73,6 +79,7 @@ class Pruning:
         """
         deadline = _Deadline()
         going = await self._decided()
+        failpoint("prune.decided")
         if self._params.dry_run:
             return Removed([each.memory_id for each in going])
         removed = Removed()
@@ -112,12 +119,14 @@ class Pruning:
             if not await transaction.claim_layer(self._layer):
                 return None
             held = await transaction.hold_prunable(versions)
+            failpoint("prune.held")
             tombstones = await self._copied(transaction, held)
             rows = await transaction.delete_versions({each: versions[each] for each in held})
+            failpoint("prune.deleted")
             gone = {row["memory_id"] for row in rows}
-            await transaction.bury(
-                [each for each in tombstones if each.memory_id in gone], self._layer, self._strategy
-            )
+            await transaction.archived.bury(each for each in tombstones if each.memory_id in gone)
+            failpoint("prune.buried")
+        failpoint("prune.committed")
         await _forget_tasks(self._parts, self._caller, rows)
         return [each for each in versions if each in gone]
 
@@ -127,7 +136,13 @@ class Pruning:
         rows = await transaction.whole_rows(held)
         copies = await archive_memories(self._parts.archive, self._caller.agent_id, rows)
         return [
-            Tombstone(row["memory_id"], row["version"], copy.object_key, copy.sha256, copy.size_bytes)
+            Tombstone(
+                **{name: row[name] for name in _CHOSEN_BY},
+                object_key=copy.object_key,
+                sha256=copy.sha256,
+                size_bytes=copy.size_bytes,
+                reason=self._strategy,
+            )
             for row, copy in zip(rows, copies, strict=True)
         ]
 

@@ -66,6 +66,17 @@ def frequency(
     return often * recency(last_accessed, now, half_life_days)
 
 
+def remembered(last_used: datetime, access_count: int, now: datetime) -> float:
+    """The exponent of the retention curve R = exp(-t / S), 0 just after use and falling without end.
+
+    t are the days since the last use, S the stability in days: 1, and 1 more with each use, as in MemoryBank
+    (Zhong et al., arXiv 2305.10250, section 2.3, after Ebbinghaus 1885). The exponent orders as R does, and
+    does not end at 0 for what is old.
+    """
+    days = max(0.0, (now - last_used).total_seconds()) / DAY_SECONDS
+    return -days / (1 + max(0, access_count))
+
+
 def half_life_decays(ages_seconds: Floats, half_life_days: float) -> Floats:
     """`half_life_decay` of each age; an infinite one gives 0."""
     return np.asarray(np.exp2(-np.maximum(0.0, ages_seconds) / (half_life_days * DAY_SECONDS)))

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, cast
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from psycopg.types.json import Jsonb
 
 from agentcore.database import Connection, Database, query, shaped_query
 from agentcore.memory.alias_rows import AliasRows
+from agentcore.memory.archive_rows import ArchiveRows
 from agentcore.memory.history_rows import HistoryRows
 from agentcore.memory.jobs import JobRows
 from agentcore.memory.layer_params import OwnRules
@@ -27,7 +29,7 @@ from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySum
 from agentcore.memory.rule_rows import RuleRows
 
 Row = Mapping[str, Any]
-_RECORD_FIELDS = set(MemoryRecord.model_fields)
+_RECORD_FIELDS = set(MemoryRecord.model_fields) - {"embedding"}
 _DIRECTIONS = {True: (sql.SQL("DESC"), sql.SQL("<")), False: (sql.SQL("ASC"), sql.SQL(">"))}
 _LISTS = {
     "timestamp": "list_by_timestamp",
@@ -53,17 +55,6 @@ class NewMemory:
     request_digest: bytes = b""
 
 
-@dataclass(frozen=True)
-class Tombstone:
-    """Where an archived memory's copy is, and how to know it is whole."""
-
-    memory_id: UUID
-    version: int
-    object_key: str
-    sha256: bytes
-    size_bytes: int
-
-
 class MemoryTransaction:
     """The writes of one agent inside one transaction."""
 
@@ -75,6 +66,7 @@ class MemoryTransaction:
         self.links = LinkRows(connection, agent_id)
         self.rules = RuleRows(connection, agent_id)
         self.jobs = JobRows(connection, agent_id)
+        self.archived = ArchiveRows(connection, agent_id)
 
     async def _rows(self, name: str, **values: Any) -> list[Row]:
         cursor = await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})
@@ -194,7 +186,7 @@ class MemoryTransaction:
         return [row["memory_id"] for row in rows]
 
     async def whole_rows(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Rows with vector, history and links, as the archive keeps them."""
+        """Rows with vector, history, links and aliases, as the archive keeps them."""
         return await self._rows("archive_rows", memory_ids=list(memory_ids))
 
     async def delete_versions(self, versions: Mapping[UUID, int]) -> list[Row]:
@@ -203,19 +195,6 @@ class MemoryTransaction:
             "delete_versions", memory_ids=list(versions), versions=list(versions.values())
         )
         return await self._forget(rows)
-
-    async def bury(self, tombstones: Sequence[Tombstone], memory_type: str, reason: str) -> None:
-        """Remember where removed memories' copies are."""
-        await self._run(
-            "insert_tombstones",
-            memory_type=memory_type,
-            reason=reason,
-            memory_ids=[each.memory_id for each in tombstones],
-            versions=[each.version for each in tombstones],
-            object_keys=[each.object_key for each in tombstones],
-            sha256s=[each.sha256 for each in tombstones],
-            sizes_bytes=[each.size_bytes for each in tombstones],
-        )
 
     async def _forget(self, rows: list[Row]) -> list[Row]:
         if rows:
@@ -236,7 +215,7 @@ class MemoryTransaction:
         self,
         counts: Mapping[UUID, int],
         moments: Mapping[UUID, datetime],
-        extend_after_uses: Mapping[str, int],
+        extend_after_uses: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         """Add accesses and extend what they keep alive, in id order so that two flushes never deadlock."""
         ids = sorted(counts)
@@ -250,7 +229,7 @@ class MemoryTransaction:
             "extend_used",
             memory_ids=ids,
             moments=[moments[each] for each in ids],
-            extend_after_uses=Jsonb(extend_after_uses),
+            extend_after_uses=Jsonb(dict(extend_after_uses)),
         )
 
 
@@ -370,8 +349,20 @@ class MemoryStorage:
         return await self._read(agent_id, "pruning_candidates", primary=True, memory_type=memory_type)
 
     async def whole_rows(self, agent_id: str, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Rows with vector, history and links, as the archive keeps them."""
+        """Rows with vector, history, links and aliases, as the archive keeps them."""
         return await self._read(agent_id, "archive_rows", primary=True, memory_ids=list(memory_ids))
+
+    async def archived(
+        self, agent_id: str, conditions: Mapping[str, Any], *, place: Any, after_id: UUID | None, limit: int
+    ) -> list[Row]:
+        """Tombstones that match, those archived last first."""
+        where = {"filter": Jsonb(conditions), "place": place, "after_id": after_id, "limit": limit}
+        return await self._read(agent_id, "list_tombstones", **where)
+
+    async def own_vectors(self, agent_id: str, memory_ids: Sequence[UUID]) -> dict[UUID, list[float]]:
+        """The vectors that callers gave, by their memories."""
+        rows = await self._read(agent_id, "own_vectors", memory_ids=list(memory_ids))
+        return {row["memory_id"]: row["embedding"].to_list() for row in rows}
 
 
 def as_record(row: Row) -> MemoryRecord:

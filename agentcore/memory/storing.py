@@ -245,8 +245,8 @@ def _new_memory(each: Draft) -> NewMemory:
 
 
 def _targets(params: StoreParams) -> set[UUID]:
-    parents = set() if params.parent_memory_id is None else {params.parent_memory_id}
-    return {link.target_id for link in params.links} | parents
+    named = {params.parent_memory_id, params.superseded_by} - {None}
+    return {link.target_id for link in params.links} | {each for each in named if each is not None}
 
 
 def _chars(item: StoreParams) -> int:

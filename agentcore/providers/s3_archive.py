@@ -11,20 +11,34 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from agentcore.errors import DependencyUnavailable, NotFound
+from agentcore.failpoints import failpoint
 
 TIMEOUT_SECONDS = 10
 MAX_ATTEMPTS = 3
 WRITES_AT_ONCE = 8
+GZIP_MARK = b"\x1f\x8b"
 
 
 class S3Archive:
-    """Objects below one bucket. Credentials and region come from the AWS environment, as boto3 reads it."""
+    """Objects below one bucket. Credentials and region come from the AWS environment, as boto3 reads it.
+
+    `object_headers` go with each object: storage class and server-side encryption, by boto3's names. `client`
+    is one of boto3's with credentials of its own.
+    """
 
     name = "s3"
 
-    def __init__(self, bucket: str, endpoint_url: str | None = None) -> None:
+    def __init__(
+        self,
+        bucket: str,
+        endpoint_url: str | None = None,
+        *,
+        object_headers: Mapping[str, str] | None = None,
+        client: Any = None,
+    ) -> None:
         self._bucket = bucket
-        self._client = boto3.client(
+        self._object_headers = dict(object_headers or {})
+        self._client = client or boto3.client(
             "s3",
             endpoint_url=endpoint_url,
             config=Config(
@@ -45,15 +59,17 @@ class S3Archive:
         await asyncio.gather(*(put(key, data) for key, data in objects.items()))
 
     async def _put(self, key: str, data: bytes) -> None:
+        kind = (
+            {"ContentType": "application/json", "ContentEncoding": "gzip"}
+            if data.startswith(GZIP_MARK)
+            else {"ContentType": "application/octet-stream"}
+        )
         await self._call(
             lambda: self._client.put_object(
-                Bucket=self._bucket,
-                Key=key,
-                Body=data,
-                ContentType="application/json",
-                ContentEncoding="gzip",
+                Bucket=self._bucket, Key=key, Body=data, **kind, **self._object_headers
             )
         )
+        failpoint("archive.put")
 
     async def read(self, key: str) -> bytes:
         """The bytes under the key."""
@@ -72,6 +88,10 @@ class S3Archive:
             code = cause.response.get("Error", {}).get("Code", "unknown")
             if code == "NoSuchKey":
                 raise NotFound("The archive holds no such memory.") from cause
+            if code == "InvalidObjectState":
+                raise DependencyUnavailable(
+                    "The copy lies in a cold storage class: have S3 restore the object, then call again."
+                ) from cause
             raise DependencyUnavailable(f"The S3 archive refused the call ({code}).") from cause
         except BotoCoreError as cause:
             raise DependencyUnavailable("The S3 archive does not answer.") from cause

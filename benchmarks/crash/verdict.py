@@ -47,15 +47,16 @@ WITH noted AS (
          WHERE agent_id = %(agent_id)s) AS postings
      GROUP BY term_key
 ), totals AS (
-    SELECT sum(memory_count) AS memories, sum(term_count) AS terms FROM (
+    SELECT coalesce(sum(memory_count), 0) AS memories, coalesce(sum(term_count), 0) AS terms FROM (
         SELECT memory_count, term_count FROM lexical_totals WHERE agent_id = %(agent_id)s
         UNION ALL
         SELECT memory_count, term_count FROM lexical_deltas WHERE agent_id = %(agent_id)s) AS parts
 )
 SELECT (SELECT count(*) FROM noted FULL JOIN real USING (term_key)
          WHERE noted.memories IS DISTINCT FROM real.memories)
-     + (SELECT count(*) FROM totals, (SELECT count(*) AS memories, sum(cardinality(term_keys)) AS terms
-                                        FROM memories WHERE agent_id = %(agent_id)s) AS held
+     + (SELECT count(*) FROM totals,
+                (SELECT count(*) AS memories, coalesce(sum(cardinality(term_keys)), 0) AS terms
+                   FROM memories WHERE agent_id = %(agent_id)s) AS held
          WHERE (totals.memories, totals.terms) IS DISTINCT FROM (held.memories, held.terms))"""
 
 

@@ -1,18 +1,25 @@
-"""What every archive does: keep bytes by key, give them back, say when it cannot."""
+"""What every archive does, sealed or not: keep bytes by key, give them back, say when it cannot."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gzip
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
 import boto3
 import pytest
 from moto.server import ThreadedMotoServer
+from pgvector import HalfVector
 
-from agentcore.errors import DependencyUnavailable, NotFound
-from agentcore.memory.archival import Archive, DirectoryArchive, archive_memories
+from agentcore.archive_options import Keyring
+from agentcore.errors import Conflict, DependencyUnavailable, NotFound
+from agentcore.memory.archival import Archive, DirectoryArchive, archive_memories, read_copy, vector_of
+from agentcore.memory.sealing import SealedArchive
 from agentcore.providers.s3_archive import S3Archive
+
+KEYS = {"2025": bytes(range(32)), "2026": bytes(range(32, 64))}
 
 
 @pytest.fixture
@@ -32,12 +39,15 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, str]]:
     server.stop()
 
 
-@pytest.fixture(params=["directory", "s3"])
+@pytest.fixture(params=["directory", "s3", "sealed directory", "sealed s3"])
 def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Archive:
     """Each archive there is."""
-    if request.param == "directory":
-        return DirectoryArchive(tmp_path)
-    return S3Archive(*request.getfixturevalue("bucket"))
+    inner: Archive
+    if request.param.endswith("directory"):
+        inner = DirectoryArchive(tmp_path)
+    else:
+        inner = S3Archive(*request.getfixturevalue("bucket"))
+    return SealedArchive(inner, Keyring(KEYS, "2026")) if request.param.startswith("sealed") else inner
 
 
 async def test_what_is_written_is_read_back_and_written_over(archive: Archive) -> None:
@@ -58,6 +68,94 @@ async def test_a_memory_is_archived_under_its_agent_and_id(archive: Archive) -> 
     [kept] = await archive_memories(archive, "../agent", [{"memory_id": memory_id, "content": "héron"}])
     assert kept.object_key == f"%2E%2E%2Fagent/{memory_id}.json"
     assert kept.size_bytes == len(await archive.read(kept.object_key))
+
+
+async def test_a_copy_is_read_again_and_a_changed_one_is_refused(archive: Archive) -> None:
+    memory_id, row = uuid4(), {"content": "héron", "embedding": HalfVector([0.1, -3.5])}
+    [kept] = await archive_memories(archive, "agent", [{"memory_id": memory_id, **row}])
+    copy = await read_copy(archive, memory_id, kept)
+    assert (copy["content"], vector_of(copy)) == (row["content"], row["embedding"])
+    await archive.write({kept.object_key: b"another"})
+    with pytest.raises(Conflict, match=f"{memory_id} is not the one that was archived"):
+        await read_copy(archive, memory_id, kept)
+    with pytest.raises(NotFound, match="gone from the archive"):
+        await read_copy(archive, memory_id, replace(kept, object_key="agent/none.json"))
+
+
+async def test_a_sealed_object_tells_its_key_and_nothing_else(tmp_path: Path) -> None:
+    archive = SealedArchive(DirectoryArchive(tmp_path), Keyring(KEYS, "2026"))
+    for _ in range(2):
+        await archive.write({"agent/one.json": b"the heron", "agent/two.json": b"the heron"})
+    one, two = ((tmp_path / "agent" / name).read_bytes() for name in ("one.json", "two.json"))
+    assert one.startswith(b"agentcore-sealed/1 2026\n")
+    assert b"heron" not in one + two
+    assert one[-30:] != two[-30:]  # the same text under the same key, twice
+
+
+async def test_keys_are_changed_without_writing_anything_again(tmp_path: Path) -> None:
+    plain = DirectoryArchive(tmp_path)
+    await plain.write({"agent/plain.json": b"before there were keys"})
+    await SealedArchive(plain, Keyring({"2025": KEYS["2025"]}, "2025")).write({"agent/old.json": b"old"})
+    both = SealedArchive(plain, Keyring(KEYS, "2026"))
+    await both.write({"agent/new.json": b"new"})
+    assert await both.read("agent/plain.json") == b"before there were keys"
+    assert (await both.read("agent/old.json"), await both.read("agent/new.json")) == (b"old", b"new")
+    new_alone = SealedArchive(plain, Keyring({"2026": KEYS["2026"]}, "2026"))
+    with pytest.raises(Conflict, match="sealed with the key '2025', which this service does not hold"):
+        await new_alone.read("agent/old.json")
+
+
+@pytest.mark.parametrize("change", [
+    lambda data: data[:-1], lambda data: data[:-1] + bytes([data[-1] ^ 1]), lambda data: data[:30],
+    lambda data: data.replace(b"1 2026\n", b"1 2025\n"),
+], ids=["cut off", "one bit", "a stump", "another key's name"])
+async def test_a_sealed_object_that_was_changed_does_not_open(
+    tmp_path: Path, change: Callable[[bytes], bytes]
+) -> None:
+    archive = SealedArchive(DirectoryArchive(tmp_path), Keyring(KEYS, "2026"))
+    await archive.write({"agent/one.json": b"the heron"})
+    path = tmp_path / "agent" / "one.json"
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(Conflict, match="does not open"):
+        await archive.read("agent/one.json")
+
+
+async def test_a_sealed_object_does_not_open_in_anothers_place(tmp_path: Path) -> None:
+    archive = SealedArchive(DirectoryArchive(tmp_path), Keyring(KEYS, "2026"))
+    await archive.write({"agent/one.json": b"the heron"})
+    (tmp_path / "agent" / "one.json").rename(tmp_path / "agent" / "two.json")
+    with pytest.raises(Conflict, match="does not open"):
+        await archive.read("agent/two.json")
+
+
+async def test_a_draft_that_a_crash_left_is_written_over(tmp_path: Path) -> None:
+    archive = DirectoryArchive(tmp_path)
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent" / ".one.json.draft").write_bytes(b"half of a longer copy")
+    await archive.write({"agent/one.json": b"whole"})
+    assert [path.name for path in (tmp_path / "agent").iterdir()] == ["one.json"]
+    assert await archive.read("agent/one.json") == b"whole"
+
+
+async def test_s3_is_told_how_to_keep_each_object(bucket: tuple[str, str]) -> None:
+    headers = {"StorageClass": "STANDARD_IA", "ServerSideEncryption": "AES256"}
+    archive = S3Archive(*bucket, object_headers=headers)
+    await SealedArchive(archive, Keyring(KEYS, "2026")).write({"agent/sealed.json": b"x"})
+    await archive.write({"agent/plain.json": gzip.compress(b"{}")})
+    client = boto3.client("s3", endpoint_url=bucket[1])
+    sealed, plain = (client.head_object(Bucket=bucket[0], Key=f"agent/{name}.json")
+                     for name in ("sealed", "plain"))
+    for told in (sealed, plain):
+        assert {name: told[name] for name in headers} == headers
+    assert (plain["ContentType"], plain["ContentEncoding"]) == ("application/json", "gzip")
+    assert sealed["ContentType"] == "application/octet-stream"
+
+
+async def test_a_copy_in_a_cold_class_says_what_is_to_be_done(bucket: tuple[str, str]) -> None:
+    client = boto3.client("s3", endpoint_url=bucket[1])
+    client.put_object(Bucket=bucket[0], Key="agent/cold.json", Body=b"x", StorageClass="GLACIER")
+    with pytest.raises(DependencyUnavailable, match="cold storage class"):
+        await S3Archive(*bucket).read("agent/cold.json")
 
 
 class Forgetful(DirectoryArchive):

@@ -42,7 +42,8 @@ from tests.fixtures.requests_of_strangers import MATRIX
 from tests.fixtures.services import Services
 
 UUID_FORM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-VOLATILE = {"timings_ms", "created_at", "updated_at", "expires_at", "changed_at"}
+VOLATILE = {"timings_ms", "created_at", "updated_at", "expires_at", "changed_at", "archived_at", "sha256",
+            "size_bytes"}
 
 
 async def _outcome(memory: MemoryApi, attribute: str, params: Strict, names: dict[str, str]) -> Any:
@@ -147,8 +148,7 @@ async def past_it_as_a_large_agent(runtime: Runtime, services: Services) -> Asyn
 @pytest.fixture(params=["over_http", "past_the_second_wall", "past_it_as_a_large_agent"])
 def way(request: pytest.FixtureRequest) -> Way:
     """Each way to call a method."""
-    found: Way = request.getfixturevalue(request.param)
-    return found
+    return request.getfixturevalue(request.param)
 
 
 def _logged(services: Services, captured: str) -> str:

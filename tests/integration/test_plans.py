@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from psycopg.types.json import Jsonb
 
 from agentcore.database import query, shaped_query
 from agentcore.memory.lexical import term_keys
-from agentcore.memory.params import StoreBatchParams, StoreParams
+from agentcore.memory.models import MemoryType
+from agentcore.memory.params import PruneParams, StoreBatchParams, StoreParams
 from tests.fixtures.memory import Agent
 
 
@@ -135,3 +137,13 @@ async def test_an_exact_search_reads_the_agents_rows_alone(filled: Agent) -> Non
         vector=vector,
     )
     assert "Append" not in text
+
+
+async def test_archived_memories_are_read_in_the_order_of_their_index(filled: Agent) -> None:
+    await filled.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=2_000))
+    async with filled.runtime.database.owner_transaction() as connection:
+        await connection.execute("ANALYZE archived_memories")
+    where = {"place": datetime(2100, 1, 1, tzinfo=UTC), "after_id": UUID(int=0), "limit": 50}
+    text = await plan(filled, query("list_tombstones"), filter=Jsonb({}), **where)
+    assert "archived_memories_by_time" in text
+    assert "Sort" not in text

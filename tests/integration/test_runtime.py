@@ -85,7 +85,7 @@ async def test_an_embedder_that_fails_is_told_until_it_answers_again(services: S
         async with scripted_http(openai_answer) as api:
             settings = settings_for(
                 services, database_url=own.url, embedding_model="openai", openai_api_key="sk-test",
-                openai_base_url=api.url, embedding_max_attempts=1)
+                openai_base_url=api.url)
             async with open_runtime(settings, migrate=True) as running:
                 agent = Agent(running)
                 api.otherwise = lambda request: Reply(status=503)

@@ -25,6 +25,7 @@ from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.methods import METHODS
 from agentcore.memory.models import MemoryType
 from agentcore.runtime import Runtime, open_runtime
+from tests.fixtures.archive_turns import list_archived, restore
 from tests.fixtures.isolation_model import Model, Stage, Turn
 from tests.fixtures.memory import settings_for
 from tests.fixtures.services import Services
@@ -89,7 +90,8 @@ async def history(turn: Turn, place: int) -> None:
     params = past.HistoryParams(memory_id=memory_id)
     result = await turn.ask(turn.memory.history, params, *([] if known is not None else [NotFound]))
     if known is not None:
-        assert (result.version, len(result.changes)) == (len(known.past) + 1, len(known.past))
+        made = [change.version for change in result.changes if change.version is not None]
+        assert (result.version, len(made)) == (len(known.past) + 1, len(known.past))
 
 
 async def revert(turn: Turn, place: int, version: int) -> None:
@@ -224,8 +226,7 @@ async def prune(turn: Turn, layer: MemoryType, strategy: str, target: int, dry_r
     assert len(result.memory_ids) == min(target, len(layer_now))
     assert result.pruned_count == (0 if dry_run else len(result.memory_ids))
     for memory_id in () if dry_run else result.memory_ids:
-        del turn.model.rows[memory_id]
-        turn.model.archived += 1
+        turn.model.archived[memory_id] = turn.model.rows.pop(memory_id)
 
 
 async def complete_task(turn: Turn, task_id: str) -> None:
@@ -241,7 +242,7 @@ async def complete_task(turn: Turn, task_id: str) -> None:
 
 async def stats(turn: Turn) -> None:
     result = await turn.ask(turn.memory.stats, ask.StatsParams())
-    assert (result.total, result.archived) == (len(turn.model.visible()), turn.model.archived)
+    assert (result.total, result.archived) == (len(turn.model.visible()), len(turn.model.archived))
 
 
 async def capabilities(turn: Turn) -> None:
@@ -294,8 +295,11 @@ OPERATIONS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[st.SearchStrat
     "memory.settings": (show_settings, ()),
     "memory.configure": (configure, (st.sampled_from(LAYERS), st.integers(0, 3))),
     "memory.prune": (prune, (
-        st.sampled_from(LAYERS), st.sampled_from(["least_relevant", "oldest_first", "frequency_based"]),
+        st.sampled_from(LAYERS),
+        st.sampled_from(["least_relevant", "oldest_first", "frequency_based", "retention_curve"]),
         st.integers(1, 3), st.booleans())),
+    "memory.restore": (restore, (places, st.none() | filters)),
+    "memory.archived": (list_archived, (filters,)),
     "memory.get": (get, (places,)),
     "memory.list": (list_memories, (filters,)),
     "memory.count": (count_memories, (filters,)),

@@ -13,7 +13,8 @@ from agentcore.cli import MODULES, main
 from agentcore.config import Settings
 
 COMMANDS = [command for commands in MODULES.values() for command in commands]
-BELOW_OTHERS = {"model install", "alias set", "alias list", "alias delete"}
+BELOW_OTHERS = {"model install", "alias set", "alias list", "alias delete", "archive list", "archive restore",
+                "archive verify"}
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def test_the_help_names_every_command_and_shows_what_to_type(typed: Typed) -> No
         assert re.search(rf"│ {command} ", said), command
 
 
-@pytest.mark.parametrize("command", sorted({*COMMANDS, *BELOW_OTHERS} - {"model", "alias"}))
+@pytest.mark.parametrize("command", sorted({*COMMANDS, *BELOW_OTHERS} - {"model", "alias", "archive"}))
 def test_each_command_has_a_help_with_an_example(typed: Typed, command: str) -> None:
     done = typed(*command.split(), "--help")
     assert done.code == 0
@@ -86,6 +87,9 @@ def test_each_command_has_a_help_with_an_example(typed: Typed, command: str) -> 
     ["retrieve", "query", "-k", "0"],
     ["retrieve", "query", "--after", "2026-02-01", "--before", "2026-01-01"],
     ["prune", "episodic", "--target", "many"],
+    ["prune", "episodic", "--target", "150%"],
+    ["archive", "restore"],
+    ["archive", "restore", "--session", "a", "--all"],
     ["token"],
     ["token", "--agent", "a", "--scope", "memory:all"],
     ["store", "text", "--token", "t.o.k", "--agent", "a"],
@@ -108,6 +112,7 @@ def test_misuse_ends_with_2_and_says_what_is_wrong(typed: Typed, misuse: list[st
     (["migrate"], "No agentcore server runs on"),
     (["index", "status"], "No agentcore server runs on"),
     (["index", "tune"], "No agentcore server runs on"),
+    (["archive", "verify"], "No agentcore server runs on"),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
 def test_a_failure_is_one_clear_sentence(
     typed: Typed, tmp_path: Path, arguments: list[str], sentence: str

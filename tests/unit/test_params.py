@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from agentcore.memory.archive_params import ArchivedParams, RestoreParams
 from agentcore.memory.change_params import UpdateParams
 from agentcore.memory.models import Strict
 from agentcore.memory.params import (
@@ -72,6 +73,18 @@ ID = "0190f7c0-0000-7000-8000-000000000001"
         (PruneParams, {"memory_layer": "episodic", "strategy": "random"}, "strategy"),
         (PruneParams, {"memory_layer": "episodic", "target": 0}, "target"),
         (PruneParams, {"memory_layer": "episodic", "target": 2.5}, "target"),
+        (PruneParams, {"memory_layer": "episodic", "target": 1.0001}, "target"),
+        (RestoreParams, {}, ""),
+        (RestoreParams, {"limit": 5}, ""),
+        (RestoreParams, {"memory_ids": []}, "memory_ids"),
+        (RestoreParams, {"memory_ids": [ID], "all": True}, ""),
+        (RestoreParams, {"memory_ids": [ID], "session_id": "s"}, ""),
+        (RestoreParams, {"memory_types": []}, "memory_types"),
+        (RestoreParams, {"all": True, "limit": 1_001}, "limit"),
+        (RestoreParams, {"keywords": ["x"]}, "keywords"),
+        (ArchivedParams, {"archived_after": "2026-02-02", "archived_before": "2026-02-02"}, ""),
+        (ArchivedParams, {"after": "2026-02-02", "before": "2026-02-01"}, ""),
+        (ArchivedParams, {"limit": 0}, "limit"),
         (UpdateParams, {"memory_id": ID, "updates": {"content": None}}, "updates"),
         (UpdateParams, {"memory_id": ID, "updates": {"ttl_seconds": 5, "tags": None}}, "updates"),
         (DeleteParams, {"confirm": True}, ""),
@@ -102,6 +115,16 @@ def test_bad_values_are_refused_by_field(params: type[Strict], values: dict[str,
 def test_a_time_is_iso_8601_and_without_a_zone_it_is_utc(given: str, moment: str) -> None:
     params = RetrieveParams.model_validate({"query": "x", "after": given})
     assert params.conditions()["after"] == moment
+
+
+def test_a_share_too_small_for_the_database_is_none() -> None:
+    shares = [StoreParams(content="x", importance=each).importance for each in (5e-324, -0.0, 1e-37, 0.3)]
+    assert [str(each) for each in shares] == ["0.0", "0.0", "1e-37", "0.3"]
+
+
+def test_a_prune_of_more_than_all_is_refused_with_a_sentence() -> None:
+    with pytest.raises(ValidationError, match="more than there is; a count is a whole number"):
+        PruneParams.model_validate({"memory_layer": "episodic", "target": 1.5})
 
 
 def test_conditions_hold_the_filters_and_nothing_else() -> None:

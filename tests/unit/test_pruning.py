@@ -37,6 +37,18 @@ def test_frequency_based_takes_the_least_used() -> None:
     assert going(memories, strategy="frequency_based", target=2) == [3, 2]
 
 
+def test_the_retention_curve_takes_what_is_most_forgotten() -> None:
+    # exp(-t / S): exp(-2) unused for 2 days, exp(-1) used 9 times and idle for 10; what is old is not all 0.
+    memories = [
+        memory(1, age_days=2),
+        Prunable(UUID(int=2), 1, NOW - timedelta(days=90), 0.5, False, 9, NOW - timedelta(days=10)),
+        memory(3, age_days=4_000),
+        Prunable(UUID(int=4), 1, NOW - timedelta(days=8_000), 0.5, False, 1, NOW - timedelta(days=7_900)),
+        memory(5, age_days=-1),
+    ]
+    assert going(memories, strategy="retention_curve", target=5) == [3, 4, 1, 2, 5]
+
+
 @pytest.mark.parametrize(
     ("policy", "count"),
     [

@@ -13,6 +13,7 @@ from agentcore.memory.scoring import (
     half_life_decay,
     half_life_decays,
     recency,
+    remembered,
     retention,
     shares_of,
 )
@@ -56,6 +57,16 @@ def test_many_decay_and_count_as_one_does() -> None:
 def test_a_share_lies_between_nothing_and_all() -> None:
     assert shares_of(np.array([-0.4, 0.0, 0.5, 3.0]), 2.0).tolist() == [0.0, 0.0, 0.25, 1.0]
     assert shares_of(np.array([1.0, 2.0]), 0.0).tolist() == [0.0, 0.0]
+
+
+def test_what_is_remembered_fades_with_time_and_holds_with_use() -> None:
+    # R = exp(-t / S): a day unused is exp(-1); nine uses make the stability ten days.
+    assert remembered(NOW - timedelta(days=1), 0, NOW) == pytest.approx(-1)
+    assert remembered(NOW - timedelta(days=1), 9, NOW) == pytest.approx(-0.1)
+    assert remembered(NOW + timedelta(days=1), 0, NOW) == 0.0
+    faded = [remembered(NOW - timedelta(days=days), 3, NOW) for days in range(0, 9_000, 1_000)]
+    assert faded == sorted(faded, reverse=True)
+    assert len(set(faded)) == len(faded)
 
 
 def test_retention_is_the_weighted_sum_of_its_three_parts() -> None:

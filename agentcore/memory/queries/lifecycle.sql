@@ -12,11 +12,14 @@ SELECT m.memory_id, m.version, m.timestamp, m.relevance_score::double precision 
 
 -- name: archive_rows
 -- Memories whole, as they go to the archive.
-SELECT m.*, coalesce(u.access_count, 0) AS access_count, u.last_accessed,
+SELECT m.*, coalesce(u.access_count, 0) AS access_count, coalesce(u.uses_in_life, 0) AS uses_in_life,
+       u.last_accessed,
        (SELECT coalesce(jsonb_agg(to_jsonb(h) ORDER BY h.change_id), '[]') FROM memory_history h
          WHERE h.agent_id = %(agent_id)s AND h.memory_id = m.memory_id) AS history,
        (SELECT coalesce(jsonb_agg(to_jsonb(l)), '[]') FROM memory_links l
-         WHERE l.agent_id = %(agent_id)s AND (l.source_id = m.memory_id OR l.target_id = m.memory_id)) AS links
+         WHERE l.agent_id = %(agent_id)s AND (l.source_id = m.memory_id OR l.target_id = m.memory_id)) AS links,
+       (SELECT coalesce(jsonb_agg(to_jsonb(a) ORDER BY a.alias_id), '[]') FROM memory_aliases a
+         WHERE a.agent_id = %(agent_id)s AND a.memory_id = m.memory_id) AS aliases
   FROM memories m
   LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]);
@@ -44,14 +47,3 @@ DELETE FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
    AND m.memory_id = named.memory_id AND m.version = named.version AND NOT m.pinned
 RETURNING m.memory_id, m.memory_type, m.task_id, m.term_keys;
-
--- name: insert_tombstones
--- Where pruned memories' copies are.
-INSERT INTO archived_memories (agent_id, memory_id, version, memory_type, object_key, sha256, size_bytes, reason)
-SELECT %(agent_id)s, copy.memory_id, copy.version, %(memory_type)s, copy.object_key, copy.sha256, copy.size_bytes,
-       %(reason)s
-  FROM unnest(%(memory_ids)s::uuid[], %(versions)s::integer[], %(object_keys)s::text[], %(sha256s)s::bytea[],
-              %(sizes_bytes)s::bigint[]) AS copy (memory_id, version, object_key, sha256, size_bytes)
-    ON CONFLICT (agent_id, memory_id) DO UPDATE
-       SET version = EXCLUDED.version, object_key = EXCLUDED.object_key, sha256 = EXCLUDED.sha256,
-           size_bytes = EXCLUDED.size_bytes, reason = EXCLUDED.reason, archived_at = now();

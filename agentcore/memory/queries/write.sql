@@ -38,13 +38,13 @@ SELECT m.memory_id, m.content_hash, m.task_id, m.session_id, m.user_id, m.namesp
 INSERT INTO memories (agent_id, memory_id, memory_type, content, summary, embedding, embedding_model, timestamp,
                       interaction_id, task_id, session_id, user_id, namespace, speaker, external_id, actions,
                       outcome, action_outcomes, entities, entity_keys, facts, keywords, tags, metadata, relevance_score, pinned, ttl_seconds,
-                      expires_at, valid_from, event_from, event_to, parent_memory_id, provenance, content_hash, gist_hash, term_keys,
+                      expires_at, valid_from, valid_to, superseded_by, event_from, event_to, parent_memory_id, provenance, content_hash, gist_hash, term_keys,
                       token_count)
 SELECT %(agent_id)s, %(memory_id)s, %(memory_type)s, %(content)s, %(summary)s, %(embedding)s, %(embedding_model)s,
         %(timestamp)s, %(interaction_id)s, %(task_id)s, %(session_id)s, %(user_id)s, %(namespace)s, %(speaker)s,
         %(external_id)s, %(actions)s, %(outcome)s, %(action_outcomes)s, %(entities)s, %(entity_keys)s, %(facts)s, %(keywords)s, %(tags)s, %(metadata)s,
         %(relevance_score)s, %(pinned)s, life.seconds, now() + make_interval(secs => life.seconds),
-        %(timestamp)s, %(event_from)s, %(event_to)s, %(parent_memory_id)s, %(provenance)s, %(content_hash)s,
+        %(valid_from)s, %(valid_to)s, %(superseded_by)s, %(event_from)s, %(event_to)s, %(parent_memory_id)s, %(provenance)s, %(content_hash)s,
         %(gist_hash)s, %(term_keys)s, %(token_count)s
   -- Its own time to live, else the agent's for the layer, else the service's; 0 is for ever.
   FROM (SELECT nullif(coalesce(%(ttl_seconds)s::bigint,

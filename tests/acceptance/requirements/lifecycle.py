@@ -32,6 +32,60 @@ LIVED = (
            "test_at_its_end_important_and_used_working_memories_last_and_the_others_are_over"),
     _asked("5.1", "Capacities hold by layer and by agent.",
            "integration/test_layers.py::test_a_prune_goes_down_to_the_agents_own_capacity"),
+    _asked("5 curve", "A retention curve, S growing with use, is a strategy; more than 100 % is refused.",
+           "unit/test_pruning.py::test_the_retention_curve_takes_what_is_most_forgotten",
+           "unit/test_scoring.py::test_what_is_remembered_fades_with_time_and_holds_with_use",
+           "unit/test_params.py::test_a_prune_of_more_than_all_is_refused_with_a_sentence"),
+    _asked("5 dry run", "A dry run lists exactly what the real run takes; pinned memories survive any state.",
+           "property/test_archive_properties.py::"
+           "test_a_prune_takes_what_its_dry_run_said_and_never_what_is_pinned",
+           "benchmarks/archive_crashes"),
+    _asked("6 restore",
+           "A restore gives back equal records: id, times, version, vector, history, links, use.",
+           "integration/test_restoring.py::"
+           "test_a_restored_memory_is_the_one_that_was_archived_byte_for_byte",
+           "integration/test_restoring.py::"
+           "test_what_was_archived_one_after_the_other_is_tied_again_in_one_call",
+           "integration/test_restoring.py::test_words_are_counted_again_when_a_memory_is_back",
+           "property/test_archive_properties.py::"
+           "test_any_memory_comes_back_from_the_archive_byte_for_byte",
+           "acceptance/test_archive.py::test_what_was_pruned_is_listed_checked_and_brought_back"),
+    _asked("6 refused",
+           "An id that is there, one that was erased and a copy of another digest change nothing.",
+           "integration/test_restoring.py::test_a_memory_that_is_there_is_named_and_nothing_comes_back",
+           "integration/test_restoring.py::"
+           "test_what_was_never_archived_or_is_erased_or_anothers_is_not_found",
+           "integration/test_restoring.py::"
+           "test_a_copy_that_is_not_what_was_archived_brings_nothing_back"),
+    _asked("6 expired", "What ran out of time in the archive does not vanish as it comes back.",
+           "integration/test_restoring.py::"
+           "test_what_ran_out_of_time_in_the_archive_gets_what_it_had_left"),
+    _asked("6 listed", "What is archived is listed and chosen by filters, without reading a copy.",
+           "integration/test_restoring.py::"
+           "test_what_is_archived_is_listed_with_size_reason_and_time_page_by_page",
+           "integration/test_restoring.py::test_a_filter_restores_what_matches_and_nothing_else"),
+    _asked("6 sealed", "Copies can be sealed with keys that are changed, and S3 told how to keep them.",
+           "conformance/test_archive.py::test_keys_are_changed_without_writing_anything_again",
+           "conformance/test_archive.py::test_a_sealed_object_does_not_open_in_anothers_place",
+           "conformance/test_archive.py::test_s3_is_told_how_to_keep_each_object",
+           "unit/test_archive_options.py::test_a_problem_is_named_with_its_part_and_no_key_is_quoted"),
+    _asked("shown crashes",
+           "Killed at any fault point of a prune or restore no memory is lost or there twice.",
+           "acceptance/test_archive_crashes.py::"
+           "test_wherever_a_prune_or_a_restore_is_killed_nothing_is_lost_and_a_repeat_completes",
+           "acceptance/test_archive_crashes.py::"
+           "test_the_verdict_sees_a_prune_that_archives_after_it_deletes",
+           "benchmarks/archive_crashes"),
+    _asked("shown S3",
+           "An outage of S3 in the middle takes nothing; afterwards all goes on without a restart.",
+           "integration/test_archive_outage.py::"
+           "test_an_outage_in_the_middle_of_a_prune_takes_nothing_with_it",
+           "integration/test_archive_outage.py::"
+           "test_while_s3_is_away_nothing_goes_and_nothing_comes_back_and_then_all_goes_on"),
+    _asked("export", "An export carries validity and the vectors that callers gave.",
+           "acceptance/test_carried.py::"
+           "test_vectors_that_callers_gave_travel_and_those_of_the_embedder_are_made_anew",
+           "acceptance/test_carried.py::test_when_a_memory_was_valid_and_what_replaced_it_travels"),
     _asked("9 jobs", "A job is enqueued in the transaction that asks for it, and holds ids alone.",
      "integration/test_jobs.py::test_a_job_is_enqueued_only_if_its_transaction_is",
      "integration/test_jobs.py::test_a_job_waits_for_everybody_who_counted_on_it",

@@ -1,0 +1,182 @@
+"""archive list, restore, verify: what pruning put away, brought back, and checked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+import typer
+from rich.table import Column, Table
+from rich.text import Text
+
+from agentcore import migration
+from agentcore.assembly import make_archive
+from agentcore.cli import options
+from agentcore.cli.app import FAILED, MEMORIES, app, examples, fail, out, printable, say
+from agentcore.cli.connection import ask
+from agentcore.config import load_settings
+from agentcore.database import Database
+from agentcore.maintenance.verification import Finding
+from agentcore.maintenance.verification import verify as verified
+from agentcore.memory.archive_params import ArchivedParams, ArchivedResult, RestoreParams
+from agentcore.runtime import home_of, urls_of
+
+REPORTED = 20
+_FILTERS = "Which memories"
+
+archives = typer.Typer(no_args_is_help=True, help="What pruning put away: listed, brought back, checked.")
+app.add_typer(archives, name="archive", rich_help_panel=MEMORIES)
+
+ArchivedAfter = Annotated[datetime | None, typer.Option(
+    "--archived-after", parser=options.moment, metavar="TIME", help="Archived at or after this time.",
+    rich_help_panel=_FILTERS)]
+ArchivedBefore = Annotated[datetime | None, typer.Option(
+    "--archived-before", parser=options.moment, metavar="TIME", help="Archived before this time.",
+    rich_help_panel=_FILTERS)]
+
+
+@archives.callback()
+def archive() -> None:
+    """What pruning put away: an agent's own memories, and for an operator the check of all copies."""
+
+
+@archives.command("list", epilog=examples(
+    "agentcore archive list --limit 20", "agentcore archive list --session monday --json"))
+def list_archived(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option(help="How many at most.")] = 50,
+    cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
+    memory_types: options.MemoryTypes = None,
+    task_id: options.TaskId = None,
+    session_id: options.SessionId = None,
+    user_id: options.UserId = None,
+    namespace: options.Namespace = None,
+    after: options.After = None,
+    before: options.Before = None,
+    tags: options.Tags = None,
+    archived_after: ArchivedAfter = None,
+    archived_before: ArchivedBefore = None,
+    as_json: options.AsJson = False,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """List archived memories, those archived last first."""
+    params = options.given(context, ArchivedParams)
+    page = ask(context, lambda memory: memory.archived(params))
+    if as_json:
+        typer.echo(page.model_dump_json(indent=2))
+        return
+    if page.memories:
+        out.print(_table(page))
+    else:
+        say("nothing archived")
+    if page.next_cursor is not None:
+        say(f"more with --cursor {page.next_cursor}")
+
+
+@archives.command(epilog=examples(
+    "agentcore archive restore 0198f3a2-7c1e-7d55-8a53-2f3b6c1d9e10",
+    "agentcore archive restore --archived-after 2026-05-01 --dry-run",
+    "agentcore archive restore --session monday",
+    "agentcore archive restore --all"))
+def restore(
+    context: typer.Context,
+    memory_ids: Annotated[list[UUID] | None, typer.Argument(metavar="[ID]...", help="By id.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Everything in the archive.")] = False,
+    dry_run: Annotated[bool, typer.Option(
+        "--dry-run", help="Read and check the copies, and bring nothing back.")] = False,
+    memory_types: options.MemoryTypes = None,
+    task_id: options.TaskId = None,
+    session_id: options.SessionId = None,
+    user_id: options.UserId = None,
+    namespace: options.Namespace = None,
+    after: options.After = None,
+    before: options.Before = None,
+    tags: options.Tags = None,
+    archived_after: ArchivedAfter = None,
+    archived_before: ArchivedBefore = None,
+    as_json: options.AsJson = False,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """Bring archived memories back as they were: all that are named or match, or none."""
+    params = options.given(context, RestoreParams, **({"all": True} if everything else {}))
+    restored = ask(context, lambda memory: memory.restore(params))
+    if as_json:
+        typer.echo(restored.model_dump_json(indent=2))
+        return
+    word = "would come back" if restored.dry_run else "restored"
+    typer.echo(f"{word}: {len(restored.memory_ids)}")
+    for memory_id in restored.memory_ids if restored.dry_run else ():
+        typer.echo(memory_id)
+    if restored.renewed_ids:
+        say(f"{len(restored.renewed_ids)} ran out of time in the archive and got some more")
+    if restored.lost_links:
+        say(f"links left out, since the other memory is not there: {len(restored.lost_links)}")
+    if not restored.complete:
+        say("there are more: run the same again")
+
+
+@archives.command(epilog=examples(
+    "agentcore archive verify", "agentcore archive verify --of my-agent --json"))
+def verify(
+    agent_id: Annotated[str | None, typer.Option(
+        "--of", metavar="AGENT", help="The copies of this agent alone.")] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Read every copy again, and compare it with the digest noted when it was archived.
+
+    It attaches to the service's database and archive. Ends with 1 if a memory
+    would not come back.
+    """
+    whole, findings = asyncio.run(_verified(agent_id))
+    if as_json:
+        told = [{"agent_id": each.agent_id, "memory_id": str(each.memory_id), "kind": each.kind,
+                 "problem": each.problem} for each in findings]
+        typer.echo(json.dumps({"whole": whole, "findings": told}, indent=2))
+    else:
+        kinds = Counter(each.kind for each in findings)
+        typer.echo(f"whole {whole}, missing {kinds['missing']}, damaged {kinds['damaged']}")
+        for each in findings[:REPORTED]:
+            say(f"{each.agent_id}: {each.problem}")
+        if len(findings) > REPORTED:
+            say(f"and {len(findings) - REPORTED} more: --json names them all")
+    if findings:
+        raise typer.Exit(FAILED)
+
+
+async def _verified(agent_id: str | None) -> tuple[int, list[Finding]]:
+    """How many copies are whole, and what is wrong with the others."""
+    settings = load_settings()
+    database_url, _ = urls_of(settings)
+    await asyncio.to_thread(migration.check_revision, database_url)
+    kept = make_archive(settings, home_of(settings))
+    if kept is None:
+        fail("MEMORY_ARCHIVAL_ENABLED=false: there is no archive to read")
+    database = Database(database_url, pool_size=1, timeout_seconds=settings.database_timeout_seconds)
+    await database.open()
+    read, findings = 0, []
+    try:
+        async for page in verified(database, kept, agent_id):
+            read += len(page)
+            findings += [each for each in page if each is not None]
+    finally:
+        await database.close()
+    return read - len(findings), findings
+
+
+def _table(page: ArchivedResult) -> Table:
+    identity = Column("memory_id", no_wrap=True, min_width=36)
+    table = Table(identity, "layer", "when", "archived", "by", "bytes", "session", box=None, pad_edge=False)
+    for each in page.memories:
+        when = "-" if each.timestamp is None else f"{each.timestamp:%Y-%m-%d}"
+        table.add_row(
+            str(each.memory_id), each.memory_type.value, when, f"{each.archived_at:%Y-%m-%d %H:%M}",
+            each.reason, str(each.size_bytes), Text(printable(each.session_id or "")))
+    return table

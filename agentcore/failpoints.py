@@ -1,0 +1,43 @@
+"""Named fault points: where AGENTCORE_FAILPOINT names one, the process dies there as in a crash.
+
+For tests of crashes alone: unset, a point is one look into the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping
+from itertools import count
+
+VARIABLE = "AGENTCORE_FAILPOINT"
+
+# Each name, and what has happened by then.
+FAILPOINTS: Mapping[str, str] = {
+    "prune.decided": "it is known which memories go; nothing is held yet",
+    "prune.held": "the rows of a chunk are held; no copy is made",
+    "archive.drafted": "a copy is written and synced beside its place in the directory",
+    "archive.placed": "a copy is in its place; the directory is not synced",
+    "archive.put": "a copy is in the bucket; others of the chunk may not be",
+    "archive.written": "every copy of the chunk is written; none is read back",
+    "archive.read_back": "every copy of the chunk was read back and is whole",
+    "prune.deleted": "the rows are deleted, in a transaction that still runs; no tombstone stands",
+    "prune.buried": "the tombstones stand too; the transaction still runs",
+    "prune.committed": "the transaction has ended; working memory does not know it",
+    "restore.claimed": "the tombstones are held; no copy is read",
+    "restore.read": "every copy is read and whole; nothing is written",
+    "restore.inserted": "the rows are back, in a transaction that still runs; the tombstones stand",
+    "restore.unburied": "the tombstones are gone too; the transaction still runs",
+    "restore.committed": "the transaction has ended; working memory does not know it",
+}
+_passes = count(1)
+
+
+def failpoint(name: str) -> None:
+    """Die here by SIGKILL if this point is armed: `name`, or `name:3` for the third time it is passed."""
+    armed = os.environ.get(VARIABLE)
+    if armed is None:
+        return
+    wanted, _, which = armed.partition(":")
+    if name == wanted and next(_passes) == int(which or 1):
+        os.kill(os.getpid(), signal.SIGKILL)

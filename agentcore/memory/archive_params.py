@@ -1,0 +1,123 @@
+"""Params and results of the methods about the archive: the contract, refusing unknown fields by name."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import Field, model_validator
+
+from agentcore.memory.models import Flag, Identifier, Labels, MemoryType, Moment, Receipt, Strict
+
+MAX_ARCHIVED_PAGE = 1_000
+MAX_RESTORED = 1_000
+
+
+class ArchiveFilters(Strict):
+    """Which archived memories are meant; every field given must hold, lists match any of their values."""
+
+    memory_types: Annotated[list[MemoryType], Field(min_length=1, max_length=len(MemoryType))] | None = Field(
+        None, description="Only these layers."
+    )
+    task_id: Identifier | None = None
+    session_id: Identifier | None = None
+    user_id: Identifier | None = None
+    namespace: Identifier | None = None
+    tags: Labels | None = None
+    after: Moment | None = Field(None, description="Timestamp at or after this time.")
+    before: Moment | None = Field(None, description="Timestamp before this time.")
+    archived_after: Moment | None = Field(None, description="Archived at or after this time.")
+    archived_before: Moment | None = Field(None, description="Archived before this time.")
+
+    @model_validator(mode="after")
+    def _ranges_have_sense(self) -> ArchiveFilters:
+        if _are_turned_round(self.after, self.before):
+            raise ValueError("after must lie before 'before'")
+        if _are_turned_round(self.archived_after, self.archived_before):
+            raise ValueError("archived_after must lie before archived_before")
+        return self
+
+    def conditions(self) -> dict[str, Any]:
+        """The filters given, as plain JSON values; the key set of `archived_matches` in the schema."""
+        return self.model_dump(mode="json", include=set(ArchiveFilters.model_fields), exclude_none=True)
+
+
+def _are_turned_round(first: datetime | None, last: datetime | None) -> bool:
+    return first is not None and last is not None and first >= last
+
+
+class ArchivedParams(ArchiveFilters):
+    """Which archived memories, and how many a page."""
+
+    limit: Annotated[int, Field(strict=True, ge=1, le=MAX_ARCHIVED_PAGE)] = 50
+    cursor: Annotated[str, Field(max_length=512)] | None = Field(
+        None, description="`next_cursor` of the page before."
+    )
+
+
+class ArchivedMemory(Strict):
+    """One archived memory: what is known of it without reading its copy."""
+
+    memory_id: UUID
+    memory_type: MemoryType
+    version: int
+    timestamp: datetime | None = Field(None, description="Null where an older version archived it.")
+    task_id: str | None = None
+    session_id: str | None = None
+    user_id: str | None = None
+    namespace: str | None = None
+    tags: list[str] = Field(default_factory=list)
+    object_key: str
+    sha256: str = Field(description="Of the compressed copy before it is sealed, in hexadecimal digits.")
+    size_bytes: int = Field(description="Of the compressed copy.")
+    reason: str = Field(description="The strategy that took it.")
+    archived_at: datetime
+
+
+class ArchivedResult(Strict):
+    memories: list[ArchivedMemory] = Field(description="Those archived last come first.")
+    next_cursor: str | None
+    receipt: Receipt
+
+
+class RestoreParams(ArchiveFilters):
+    """Ids, or filters, or `all`: which archived memories come back."""
+
+    memory_ids: Annotated[list[UUID], Field(min_length=1, max_length=MAX_RESTORED)] | None = None
+    all: Flag = Field(False, description="Everything in the archive; instead of ids and filters.")
+    limit: Annotated[int, Field(strict=True, ge=1, le=MAX_RESTORED)] = Field(
+        MAX_RESTORED, description="How many at most by filter, those archived last first."
+    )
+    dry_run: Flag = Field(False, description="Read and check the copies, and bring nothing back.")
+
+    @model_validator(mode="after")
+    def _says_what(self) -> RestoreParams:
+        if sum((self.memory_ids is not None, bool(self.conditions()), self.all)) != 1:
+            raise ValueError("give either memory_ids, or filters, or all: true")
+        return self
+
+
+class LostLink(Strict):
+    """A tie that did not come back: the other memory is not there."""
+
+    memory_id: UUID
+    other_id: UUID
+    relation: str
+
+
+class RestoreResult(Strict):
+    restored_count: int = Field(description="How many are back; 0 in a dry run.")
+    memory_ids: list[UUID] = Field(description="What is back, or would be in a dry run.")
+    lost_links: list[LostLink] = Field(
+        default_factory=list,
+        description="Ties left out, since the other memory has gone. Always empty in a dry run.",
+    )
+    renewed_ids: list[UUID] = Field(
+        default_factory=list,
+        description="Memories whose time to live ran out in the archive: they got what they had left when "
+        "they were archived, counted from now, and a day at least.",
+    )
+    dry_run: bool = False
+    complete: bool = Field(True, description="False: more match than `limit`; the same call again goes on.")
+    receipt: Receipt

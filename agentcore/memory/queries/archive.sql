@@ -1,0 +1,81 @@
+-- name: insert_tombstones
+-- Where pruned memories' copies are, and what they are chosen by.
+INSERT INTO archived_memories (agent_id, memory_id, version, memory_type, object_key, sha256, size_bytes, reason,
+                               timestamp, task_id, session_id, user_id, namespace, tags)
+SELECT %(agent_id)s, t.memory_id, t.version, t.memory_type, t.object_key, t.sha256, t.size_bytes, t.reason,
+       t.timestamp, t.task_id, t.session_id, t.user_id, t.namespace, t.tags
+  FROM jsonb_populate_recordset(NULL::archived_memories, %(rows)s) AS t
+    ON CONFLICT (agent_id, memory_id) DO UPDATE
+       SET version = EXCLUDED.version, memory_type = EXCLUDED.memory_type, object_key = EXCLUDED.object_key,
+           sha256 = EXCLUDED.sha256, size_bytes = EXCLUDED.size_bytes, reason = EXCLUDED.reason,
+           timestamp = EXCLUDED.timestamp, task_id = EXCLUDED.task_id, session_id = EXCLUDED.session_id,
+           user_id = EXCLUDED.user_id, namespace = EXCLUDED.namespace, tags = EXCLUDED.tags, archived_at = now();
+
+-- name: list_tombstones
+-- Archived memories that match, those archived last first, from a place on.
+SELECT a.memory_id, a.version, a.memory_type, a.timestamp, a.task_id, a.session_id, a.user_id, a.namespace, a.tags,
+       a.object_key, a.sha256, a.size_bytes, a.reason, a.archived_at
+  FROM archived_memories a
+ WHERE a.agent_id = %(agent_id)s AND archived_matches(a, %(filter)s)
+   AND (%(place)s::timestamptz IS NULL
+        OR (a.archived_at, a.memory_id) < (%(place)s::timestamptz, %(after_id)s::uuid))
+ ORDER BY a.archived_at DESC, a.memory_id DESC
+ LIMIT %(limit)s;
+
+-- name: claim_tombstones
+-- Archived memories that are named or match, those archived last first, held until the transaction ends.
+SELECT a.memory_id, a.object_key, a.sha256, a.size_bytes, a.reason, a.archived_at
+  FROM archived_memories a
+ WHERE a.agent_id = %(agent_id)s
+   AND (%(memory_ids)s::uuid[] IS NULL OR a.memory_id = ANY (%(memory_ids)s::uuid[]))
+   AND archived_matches(a, %(filter)s)
+ ORDER BY a.archived_at DESC, a.memory_id DESC
+ LIMIT %(limit)s
+   FOR UPDATE;
+
+-- name: delete_tombstones
+-- These memories are archived no longer.
+DELETE FROM archived_memories WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]);
+
+-- name: visible_ids
+-- Which of these rows there are for the agent to see; what expired is not, though a sweep may still have to take it.
+SELECT memory_id FROM memories m
+ WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]) AND memory_matches(m, '{}');
+
+-- name: held_ids
+-- Which of these rows there are, expired ones too; they stay until the transaction ends.
+SELECT memory_id FROM memories
+ WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
+ ORDER BY memory_id
+   FOR KEY SHARE;
+
+-- name: table_columns
+-- The columns that the tables of an archived memory have by now.
+SELECT c.relname AS name, array_agg(a.attname::text ORDER BY a.attnum) AS columns
+  FROM pg_attribute a
+  JOIN pg_class c ON c.oid = a.attrelid
+ WHERE a.attrelid IN ('memories'::regclass, 'memory_history'::regclass, 'memory_links'::regclass,
+                      'memory_usage'::regclass, 'memory_aliases'::regclass)
+   AND a.attnum > 0 AND NOT a.attisdropped
+ GROUP BY c.relname;
+
+-- name: put_back
+-- Rows as they were when they were archived. {table} is one of an archived memory's, {columns} those that the copies
+-- have of it; a column that came later takes its default.
+INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE
+SELECT {columns} FROM jsonb_populate_recordset(NULL::{table}, %(rows)s)
+    ON CONFLICT DO NOTHING;
+
+-- name: archived_everywhere
+-- The tombstones of all agents in the order of their keys, for the operator's check.
+SELECT agent_id, memory_id, object_key, sha256, size_bytes FROM archived_memories
+ WHERE (agent_id, memory_id) > (%(after_agent_id)s::text, %(after_id)s::uuid)
+   AND (%(agent_id)s::text IS NULL OR agent_id = %(agent_id)s)
+ ORDER BY agent_id, memory_id
+ LIMIT %(limit)s;
+
+-- name: own_vectors
+-- The vectors that callers gave with these memories, for the text that they still have.
+SELECT m.memory_id, m.embedding FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.embedding IS NOT NULL
+   AND m.provenance ->> 'own_vector_of' = encode(m.content_hash, 'hex');

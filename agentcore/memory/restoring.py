@@ -1,0 +1,194 @@
+"""The archive's way back, as stories: restore memories, list what is archived."""
+
+from __future__ import annotations
+
+import base64
+import json
+from binascii import Error as BadBase64
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams, NotFound
+from agentcore.failpoints import failpoint
+from agentcore.memory.api import Caller
+from agentcore.memory.archival import Archive, ArchivedObject, read_copies, vector_of
+from agentcore.memory.archive_params import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
+from agentcore.memory.history_rows import Change
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.storage import MemoryTransaction, Row
+
+LEAST_TIME_LEFT = timedelta(days=1)
+_USAGE = ("memory_id", "access_count", "uses_in_life", "last_accessed")
+
+
+@dataclass
+class Restored:
+    """What came back (or would), what was not tied again, what got more time; and whether that is all."""
+
+    memory_ids: list[UUID] = field(default_factory=list)
+    lost_links: list[LostLink] = field(default_factory=list)
+    renewed_ids: list[UUID] = field(default_factory=list)
+    complete: bool = True
+
+
+class Restoring:
+    """One restore: all of it in one transaction, or none."""
+
+    def __init__(self, parts: MemoryParts, caller: Caller, params: RestoreParams) -> None:
+        self._parts = parts
+        self._caller = caller
+        self._params = params
+
+    async def run(self) -> Restored:
+        """Bring the memories back as they were, and take their tombstones away.
+
+        Raises NotFound (not archived, or its copy is gone), Conflict (a memory of that id is there, or a copy
+        is not what was archived), DependencyUnavailable; then nothing has changed.
+        """
+        archive = self._archive()
+        limit = self._params.limit if self._params.memory_ids is None else len(self._params.memory_ids)
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            claimed = await transaction.archived.claim(
+                self._params.memory_ids, self._params.conditions(), limit + 1
+            )
+            tombstones = {row["memory_id"]: row for row in claimed[:limit]}
+            failpoint("restore.claimed")
+            await self._refuse_wrong_ids(transaction, tombstones)
+            copies = await read_copies(archive, {each: _kept(row) for each, row in tombstones.items()})
+            failpoint("restore.read")
+            restored = Restored(list(tombstones), complete=len(claimed) <= limit)
+            if self._params.dry_run:
+                return restored
+            restored.renewed_ids = _renew(copies, tombstones, self._parts.clock())
+            restored.lost_links = await self._put_back(transaction, copies)
+            await self._note(transaction, tombstones, copies, set(restored.renewed_ids))
+            failpoint("restore.inserted")
+            await transaction.archived.unbury(restored.memory_ids)
+            failpoint("restore.unburied")
+        failpoint("restore.committed")
+        tasks = {copy["task_id"] for copy in copies.values() if copy["task_id"] is not None}
+        await self._parts.working.forget(self._caller.agent_id, sorted(tasks))
+        return restored
+
+    def _archive(self) -> Archive:
+        if self._parts.archive is None:
+            raise DependencyUnavailable("This service keeps no archive (MEMORY_ARCHIVAL_ENABLED=false).")
+        return self._parts.archive
+
+    async def _refuse_wrong_ids(self, transaction: MemoryTransaction, tombstones: Mapping[UUID, Row]) -> None:
+        named = self._params.memory_ids or ()
+        there = await transaction.archived.held(tombstones) | await transaction.archived.visible(named)
+        if there:
+            first = min(there)
+            raise Conflict(f"memory {first} is there already", data={"memory_id": str(first)})
+        missing = set(named) - tombstones.keys()
+        if missing:
+            raise NotFound("No such archived memory.", data={"memory_id": str(min(missing))})
+
+    async def _put_back(
+        self, transaction: MemoryTransaction, copies: Mapping[UUID, Mapping[str, Any]]
+    ) -> list[LostLink]:
+        """Insert everything that a memory has rows in; the ties whose other end is not there."""
+        rows = list(copies.values())
+        archived, columns = transaction.archived, await transaction.archived.columns()
+        await archived.put_back("memories", columns["memories"], [_exact(row) for row in rows])
+        await archived.put_back("memory_history", columns["memory_history"], _parts_of(rows, "history"))
+        await archived.put_back("memory_usage", columns["memory_usage"], _used(rows))
+        told = [name for name in columns["memory_aliases"] if name != "alias_id"]
+        await archived.put_back("memory_aliases", told, _parts_of(rows, "aliases"))
+        ties = _parts_of(rows, "links")
+        held = await archived.held({UUID(tie[end]) for tie in ties for end in ("source_id", "target_id")})
+        whole = [tie for tie in ties if {UUID(tie["source_id"]), UUID(tie["target_id"])} <= held]
+        await archived.put_back("memory_links", columns["memory_links"], whole)
+        if rows:
+            await transaction.append_terms([row["term_keys"] for row in rows], sign=1)
+        return [lost for tie in ties if (lost := _lost(tie, held)) is not None]
+
+    async def _note(
+        self,
+        transaction: MemoryTransaction,
+        tombstones: Mapping[UUID, Row],
+        copies: Mapping[UUID, Mapping[str, Any]],
+        renewed: set[UUID],
+    ) -> None:
+        """Who brought them back, after what was archived of their histories."""
+        for memory_id, row in tombstones.items():
+            before = {"archived_at": row["archived_at"].isoformat(), "reason": row["reason"]}
+            after = {"expires_at": copies[memory_id]["expires_at"]} if memory_id in renewed else {}
+            source = self._caller.token_id, self._caller.trace_id
+            await transaction.history.append(Change(memory_id, "restore", None, *source, before, after))
+
+
+def _kept(row: Row) -> ArchivedObject:
+    return ArchivedObject(row["object_key"], bytes(row["sha256"]), row["size_bytes"])
+
+
+def _renew(
+    copies: Mapping[UUID, dict[str, Any]], tombstones: Mapping[UUID, Row], now: datetime
+) -> list[UUID]:
+    """Give time to what ran out of it in the archive: it would vanish as it comes back. Which these are."""
+    renewed = []
+    for memory_id, copy in copies.items():
+        if copy["pinned"] or copy["expires_at"] is None:
+            continue
+        ends_at = datetime.fromisoformat(copy["expires_at"])
+        if ends_at <= now:
+            left = max(ends_at - tombstones[memory_id]["archived_at"], LEAST_TIME_LEFT)
+            copy["expires_at"] = (now + left).isoformat()
+            renewed.append(memory_id)
+    return renewed
+
+
+def _used(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: row[name] for name in _USAGE} for row in rows if row["last_accessed"] is not None]
+
+
+def _exact(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with its numbers in words where JSON in PostgreSQL would change one: it knows no -0."""
+    vector = vector_of(row)
+    words = {name: str(value) for name, value in row.items() if isinstance(value, float)}
+    return {**row, **words, "embedding": None if vector is None else vector.to_text()}
+
+
+def _parts_of(rows: Iterable[Mapping[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [part for row in rows for part in row.get(name, ())]
+
+
+def _lost(tie: Mapping[str, Any], held: set[UUID]) -> LostLink | None:
+    source_id, target_id = UUID(tie["source_id"]), UUID(tie["target_id"])
+    if {source_id, target_id} <= held:
+        return None
+    here, other = (source_id, target_id) if source_id in held else (target_id, source_id)
+    return LostLink(memory_id=here, other_id=other, relation=tie["relation"])
+
+
+async def archived(
+    parts: MemoryParts, caller: Caller, params: ArchivedParams
+) -> tuple[list[ArchivedMemory], str | None]:
+    """One page, and the cursor of the next if there is one. Raises InvalidParams for a foreign cursor."""
+    place, after_id = (None, None) if params.cursor is None else _read_cursor(params.cursor)
+    rows = await parts.storage.archived(
+        caller.agent_id, params.conditions(), place=place, after_id=after_id, limit=params.limit + 1
+    )
+    page = rows[: params.limit]
+    cursor = _write_cursor(page[-1]) if len(rows) > params.limit else None
+    return [ArchivedMemory(**{**row, "sha256": bytes(row["sha256"]).hex()}) for row in page], cursor
+
+
+def _write_cursor(row: Row) -> str:
+    packed = json.dumps([row["archived_at"].isoformat(), str(row["memory_id"])])
+    return base64.urlsafe_b64encode(packed.encode()).decode()
+
+
+def _read_cursor(cursor: str) -> tuple[datetime, UUID]:
+    try:
+        place, memory_id = json.loads(base64.urlsafe_b64decode(cursor))
+        moment = datetime.fromisoformat(place)
+        if moment.tzinfo is None:
+            raise ValueError("no page ends there")
+        return moment, UUID(memory_id)
+    except (ValueError, TypeError, AttributeError, BadBase64) as cause:
+        raise InvalidParams("cursor is not one this method gave", data={"field": "cursor"}) from cause

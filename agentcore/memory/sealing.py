@@ -1,0 +1,72 @@
+"""Copies sealed before they leave: AES-256-GCM around any archive, with keys that can be changed.
+
+An object is `agentcore-sealed/1 <key id>`, a line feed, a nonce of 12 bytes, and the ciphertext with its tag.
+The object's key is the associated data, so that no object can stand in another's place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from agentcore.archive_options import Keyring
+from agentcore.errors import Conflict
+from agentcore.memory.archival import Archive
+
+MARK = b"agentcore-sealed/1 "
+NONCE_BYTES = 12
+
+
+class SealedArchive:
+    """An archive whose objects are sealed with one key, and opened with any of the keyring.
+
+    What was written unsealed is read as it is: the tombstone's digest tells whether it is what was archived.
+    """
+
+    def __init__(self, inner: Archive, keyring: Keyring) -> None:
+        self._inner = inner
+        self._keyring = keyring
+        self.name = inner.name
+
+    async def write(self, objects: Mapping[str, bytes]) -> None:
+        """Keep the bytes under their keys; they last when this returns."""
+        await self._inner.write(await asyncio.to_thread(self._sealed, objects))
+
+    async def read(self, key: str) -> bytes:
+        """The bytes under the key. Raises NotFound; Conflict where they cannot be opened."""
+        return self._opened(key, await self._inner.read(key))
+
+    async def check(self) -> None:
+        """Raise DependencyUnavailable unless the archive can be used."""
+        await self._inner.check()
+
+    def _sealed(self, objects: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        name = self._keyring.sealing_id
+        if name is None:
+            return objects
+        cipher = AESGCM(self._keyring.keys[name])
+
+        def sealed(key: str, data: bytes) -> bytes:
+            nonce = os.urandom(NONCE_BYTES)
+            return MARK + name.encode() + b"\n" + nonce + cipher.encrypt(nonce, data, key.encode())
+
+        return {key: sealed(key, data) for key, data in objects.items()}
+
+    def _opened(self, key: str, data: bytes) -> bytes:
+        if not data.startswith(MARK):
+            return data
+        head, _, body = data[len(MARK) :].partition(b"\n")
+        name = head.decode(errors="replace")
+        if name not in self._keyring.keys:
+            raise Conflict(
+                f"The copy is sealed with the key {name!r}, which this service does not hold: "
+                "MEMORY_ARCHIVE_OPTIONS lists those it has.")
+        try:
+            cipher = AESGCM(self._keyring.keys[name])
+            return cipher.decrypt(body[:NONCE_BYTES], body[NONCE_BYTES:], key.encode())
+        except (InvalidTag, ValueError) as cause:
+            raise Conflict(f"The copy does not open with the key {name!r}: it was changed.") from cause
