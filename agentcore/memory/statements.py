@@ -1,6 +1,6 @@
 """What a sentence states: of what, which verb, and what behind it; nothing where it is not a plain statement.
 
-A question, a hypothesis, a quotation, an account of the past or a further thing beside others states nothing here.
+A question, a hypothesis, a quotation and an account of the past state nothing here.
 """
 
 from __future__ import annotations
@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from agentcore.memory import statement_words as known
-from agentcore.memory.text import fold, sentences
-from agentcore.memory.values import Token, canonical, read_tokens
+from agentcore.memory.subjects import read_subject
+from agentcore.memory.text import sentences
+from agentcore.memory.values import Token, read_tokens
 
 READ_CHARS = 600
 READ_SENTENCES = 4
@@ -22,36 +24,66 @@ _AGE = re.compile(r"\b(years?|months?) old\b")
 _ADDED = re.compile(known.ADDED)
 _MARK = re.compile(known.MARKS, re.IGNORECASE)
 _CLAUSE = re.compile(
-    r"\s*[,;]\s+(?=(?:not|no longer|but|so|because|it's|it is|its|i|i'm|i've|we|we've|he|she|they|which|who|please|"
-    r"instead|the old|and (?:i|we|he|she|it|they|the|that|my))\b)|\s*;\s+",
+    r"\s*[,;]\s+(?=(?:not|no longer|but|so|because|it's|it is|its|i|i'm|i've|we|we've|he|she|they|which|who|"
+    r"please|instead|the old|and (?:i|we|he|she|it|they|the|that|my))\b)|\s*;\s+",
     re.IGNORECASE,
 )
 _NOTED = re.compile(r"^(?P<what>[\w' /-]{2,60}?)(?::| =|=) +(?P<value>\S.{0,159})$")
 _INTRODUCED = re.compile(r"^for (?:the |my |our )?([^,]{2,60}), (?=(?:ask|use|call|see)\b)", re.IGNORECASE)
-_CONTRACTED = tuple((re.compile(pattern, re.IGNORECASE), full) for pattern, full in (
-    (r"\b(i)'m\b", r"\1 am"), (r"\b(we|you|they)'re\b", r"\1 are"), (r"\b(it|he|she|that|there|here)'s\b", r"\1 is"),
-    (r"\b(i|we|you|they)'ve\b", r"\1 have"), (r"\b(i|we|you|he|she|it|they)'ll\b", r"\1 will"),
-    (r"\bcan(?:no|')t\b", "can not"), (r"\bwon't\b", "will not"), (r"n't\b", " not"),
-))
+_CONTRACTED = tuple(
+    (re.compile(pattern, re.IGNORECASE), full)
+    for pattern, full in (
+        (r"\b(i)'m\b", r"\1 am"),
+        (r"\b(we|you|they)'re\b", r"\1 are"),
+        (r"\b(it|he|she|that|there|here)'s\b", r"\1 is"),
+        (r"\b(i|we|you|they)'ve\b", r"\1 have"),
+        (r"\b(i|we|you|he|she|it|they)'ll\b", r"\1 will"),
+        (r"\bcan(?:no|')t\b", "can not"),
+        (r"\bwon't\b", "will not"),
+        (r"n't\b", " not"),
+    )
+)
 _PASSIVE = re.compile(
     rf"^(?P<subject>.{{1,120}}?) (?:(?:has|have) (?:just )?(?:been )?|was |were |is being )?{known.CHANGES}"
-    r"(?: from (?P<old>.{1,80}?))? to (?P<value>.{1,160})$", re.IGNORECASE)
+    r"(?: from (?P<old>.{1,80}?))? to (?P<value>.{1,160})$",
+    re.IGNORECASE,
+)
 _ACTIVE = re.compile(
-    r"^(?:I|We|They|[A-Z]\w+) (?:have )?(?:just |now )?" + known.TRANSITIVE_CHANGES
-    + r" (?P<subject>(?:the|my|our|[A-Z]?\w+['\u2019]s) .{1,100}?)(?: from (?P<old>.{1,80}?))? to (?P<value>.{1,160})$")
+    r"^(?:I|We|They|[A-Z]\w+) (?:have )?(?:just |now )?"
+    + known.TRANSITIVE_CHANGES
+    + r" (?P<subject>(?:the|my|our|[A-Z]?\w+['\u2019]s) .{1,100}?)(?: from (?P<old>.{1,80}?))?"
+    r" to (?P<value>.{1,160})$"
+)
 _CHANGE_WORD = re.compile(rf"\b{known.CHANGES}\b")
 # A change that was made holds, however it is told.
 _MADE = re.compile(rf"\b(?:was|were)(?= {known.CHANGES}\b.* to )")
-_CHANGED = re.compile(rf"^(?P<subject>.{{1,120}}?) (?:(?:has|have) (?:been )?|was )?{known.CHANGES}(?: by .*)?$")
+_CHANGED = re.compile(
+    rf"^(?P<subject>.{{1,120}}?) (?:(?:has|have) (?:been )?|was )?{known.CHANGES}(?: by .*)?$"
+)
 _IT = re.compile(r"^it is\b", re.IGNORECASE)
-_DROPPED = re.compile(r"(?:,? (?:and )?(?:instead of|rather than|and not)|, no longer|,? not)(?: on| in| at| with)? "
-                      r"(?P<old>[^,.;]{1,80})$")
+_DROPPED = re.compile(
+    r"(?:,? (?:and )?(?:instead of|rather than|and not)|, no longer|,? not)(?: on| in| at| with)? "
+    r"(?P<old>[^,.;]{1,80})$"
+)
 _OVER = re.compile(r" over (?P<old>[^,.;]{1,60})$")
 _NEVER_MORE = re.compile(r"\bany ?more\b|\bany longer\b", re.IGNORECASE)
 _THERE = re.compile(r"^there (?:is|are) (?P<count>[\w.,]+) (?P<what>.+)$", re.IGNORECASE)
 _NUMBER_OF = re.compile(r"^(?:the )?(?:number|count|amount) of ", re.IGNORECASE)
-_TELLING = frozenset(known.VERBS) | known.MODALS | frozenset(known.CHANGES[3:-1].split("|")) | {"'m", "m", "s", "re"}
-_PREPOSITIONS = frozenset("of for in on at with from to by".split())
+_TELLING = (
+    frozenset(known.VERBS) | known.MODALS | frozenset(known.CHANGES[3:-1].split("|")) | {"'m", "m", "s", "re"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A memory as far as it says something: its words, when they were said, by whom, in which session."""
+
+    content: str
+    timestamp: datetime
+    speaker: str | None = None
+    user_id: str | None = None
+    session_id: str | None = None
+    task_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +91,8 @@ class Statement:
     """One clause, read. `subject` holds its words without order, `tail` what stands behind the verb.
 
     `own`: it speaks of the speaker. `marked`: it says that it holds from now on; `changed`: that something
-    took the place of something. `dropped`: what it says no longer holds. `attribute`: of what it names, there is
-    one at a time. `request`: it asks for something. `generic`: "the deadline", and not whose or of what.
+    took the place of something. `dropped`: what it says no longer holds. `attribute`: of what it names,
+    there is one at a time. `request`: it asks for something. `generic`: "the deadline", and not whose or of what.
     """
 
     subject: frozenset[str]
@@ -108,7 +140,9 @@ def _may_state(sentence: str) -> bool:
     """Whether it is worth reading closely; most sentences of a talk are not."""
     if len(sentence) > SENTENCE_CHARS or sentence.endswith("?"):
         return False
-    said = {word.strip(".,:;!'").lower() for word in sentence.replace("\u2019", "'").replace("'", " '").split()}
+    said = {
+        word.strip(".,:;!'").lower() for word in sentence.replace("\u2019", "'").replace("'", " '").split()
+    }
     return not said.isdisjoint(_TELLING) or "=" in sentence or ":" in sentence
 
 
@@ -118,7 +152,7 @@ def plain(text: str) -> str:
     if "'" in text:
         for pattern, full in _CONTRACTED:
             text = pattern.sub(full, text)
-    return text.strip(" .!\"")
+    return text.strip(' .!"')
 
 
 def unsaid(text: str) -> bool:
@@ -128,8 +162,11 @@ def unsaid(text: str) -> bool:
 
 
 def _clauses(sentence: str) -> list[str]:
-    return [clause for clause in _CLAUSE.split(plain(sentence) + ("?" if sentence.rstrip().endswith("?") else ""))
-            if clause.strip()]
+    return [
+        clause
+        for clause in _CLAUSE.split(plain(sentence) + ("?" if sentence.rstrip().endswith("?") else ""))
+        if clause.strip()
+    ]
 
 
 def _read_clauses(clauses: Sequence[str]) -> list[Statement]:
@@ -137,7 +174,9 @@ def _read_clauses(clauses: Sequence[str]) -> list[Statement]:
     found: list[Statement] = []
     about = ""
     for clause in clauses:
-        drops = re.match(r"(?:not|no longer|instead of) (?:in |on |at )?(?P<old>.{1,80})$", clause, re.IGNORECASE)
+        drops = re.match(
+            r"(?:not|no longer|instead of) (?:in |on |at )?(?P<old>.{1,80})$", clause, re.IGNORECASE
+        )
         if drops and found:
             found[-1] = _with_dropped(found[-1], read_tokens(drops["old"]))
             continue
@@ -158,7 +197,7 @@ def _with_dropped(statement: Statement, old: Sequence[Token]) -> Statement:
 
 
 def _read_clause(text: str, *, marked: bool) -> Statement | None:
-    if not _is_subject(text):
+    if not _isread_subject(text):
         return None
     unmarked = " ".join(_MARK.sub(" ", text).split()).strip(" ,")
     if unsaid(_MADE.sub("has been", unmarked)):
@@ -170,7 +209,7 @@ def _read_clause(text: str, *, marked: bool) -> Statement | None:
     return _with_dropped(statement, old) if statement is not None and old else statement
 
 
-def _is_subject(text: str) -> bool:
+def _isread_subject(text: str) -> bool:
     """Whether the first word may begin a statement."""
     first = text.split(maxsplit=1)[0].lower() if text.strip() else ""
     return bool(first) and first not in known.UNKNOWN_SUBJECTS and first not in known.INDEFINITE - {"no"}
@@ -188,72 +227,50 @@ def _without_dropped(text: str) -> tuple[str, list[Token]]:
 
 
 def _change(text: str) -> Statement | None:
-    """"The limit was raised from 25 MB to 100 MB", "we moved the sync to Thursdays"."""
+    """ "The limit was raised from 25 MB to 100 MB", "we moved the sync to Thursdays"."""
     if _CHANGE_WORD.search(text) is None:
         return None
     match = _ACTIVE.match(text) or _PASSIVE.match(text)
     if match is None:
         return None
-    subject = _subject(match["subject"].split())
+    subject = read_subject(match["subject"].split())
     if subject is None:
         return None
     old = tuple(read_tokens(match["old"])) if match["old"] else ()
-    return Statement(subject.words, "change", tuple(read_tokens(match["value"])), own=subject.own, marked=True,
-                     changed=True, attribute=subject.attribute, generic=subject.generic, dropped=old)
-
-
-@dataclass(frozen=True, slots=True)
-class _Subject:
-    words: frozenset[str]
-    own: bool
-    attribute: bool
-    generic: bool
-
-
-def _subject(said: Sequence[str]) -> _Subject | None:
-    """The subject's words; None for one that is of many, or that other words must tell."""
-    lowered = [word.lower().strip(",") for word in said]
-    if not lowered or lowered[0] in known.INDEFINITE or lowered[0] in known.UNKNOWN_SUBJECTS or len(lowered) > 14:
-        return None
-    own = any(word in known.POSSESSORS or word in {"i", "we"} for word in lowered)
-    first_part = next((at for at, word in enumerate(lowered) if word in _PREPOSITIONS), len(lowered))
-    head = canonical(lowered[first_part - 1]) if first_part else ""
-    attribute = head in known.ATTRIBUTES or not known.CHOSEN.isdisjoint(lowered)
-    words = {canonical(known.POSSESSORS.get(word, word)) for word in lowered
-             if word not in known.DETERMINERS and word not in _PREPOSITIONS and word not in known.FILLERS}
-    if attribute:
-        words -= {"new", "current"}
-    words = {word for word in words if word}
-    if not words:
-        return None
-    return _Subject(frozenset(words), own, attribute, _is_generic(said, words, head, own=own))
-
-
-def _is_generic(said: Sequence[str], words: set[str], head: str, *, own: bool) -> bool:
-    """Whether there may be many such: an event without a number, a common noun by itself."""
-    if any(char.isdigit() or char == "_" for word in said for char in word):
-        return False
-    if head in known.EVENTS or not known.RELATED.isdisjoint(words):
-        return True
-    named = said[-1][:1].isupper() and said[-1].lower() not in known.ATTRIBUTES
-    return len(words) == 1 and not own and not named and words.isdisjoint(known.KNOWN_BY_ROLE)
+    return Statement(
+        subject.words,
+        "change",
+        tuple(read_tokens(match["value"])),
+        own=subject.own,
+        marked=True,
+        changed=True,
+        attribute=subject.attribute,
+        generic=subject.generic,
+        dropped=old,
+    )
 
 
 def _plain_statement(text: str, *, marked: bool) -> Statement | None:
     introduced = _INTRODUCED.match(text)
     if introduced:
-        return _asked_about(introduced[1], text[introduced.end():], marked)
+        return _asked_about(introduced[1], text[introduced.end() :], marked)
     noted = _NOTED.match(text)
     if noted:
         return _noted(noted["what"], noted["value"], marked)
     there = _THERE.match(text)
     if there:
-        text = f"{there['what'].split(' in ')[0]} is {there['count']} {' '.join(there['what'].split(' in ')[1:])}"
+        what, *where = there["what"].split(" in ")
+        text = f"{what} is {there['count']} {' '.join(where)}"
     text = _NUMBER_OF.sub("", text)
     said = [word for word in text.split() if word.lower() not in known.FILLERS]
     if said and said[0].lower() in known.REQUESTS:
-        return Statement(frozenset({"!"}), said[0].lower(), tuple(read_tokens(" ".join(said[1:]))), marked=marked,
-                         request=True)
+        return Statement(
+            frozenset({"!"}),
+            said[0].lower(),
+            tuple(read_tokens(" ".join(said[1:]))),
+            marked=marked,
+            request=True,
+        )
     place = _verb_place(said)
     if place is None:
         return None
@@ -261,20 +278,33 @@ def _plain_statement(text: str, *, marked: bool) -> Statement | None:
 
 
 def _noted(what: str, value: str, marked: bool) -> Statement | None:
-    """"Deadline: 3 June" says of what has one value at a time what it is."""
-    subject = _subject(what.split())
-    if subject is None or not subject.attribute and "_" not in what:
+    """ "Deadline: 3 June" says of what has one value at a time what it is."""
+    subject = read_subject(what.split())
+    if subject is None or (not subject.attribute and "_" not in what):
         return None
-    return Statement(subject.words, "be", tuple(read_tokens(value)), own=subject.own, marked=marked,
-                     attribute=True, generic=subject.generic)
+    return Statement(
+        subject.words,
+        "be",
+        tuple(read_tokens(value)),
+        own=subject.own,
+        marked=marked,
+        attribute=True,
+        generic=subject.generic,
+    )
 
 
 def _asked_about(what: str, rest: str, marked: bool) -> Statement | None:
-    subject, said = _subject(what.split()), rest.split()
+    subject, said = read_subject(what.split()), rest.split()
     if subject is None:
         return None
-    return Statement(subject.words, said[0].lower(), tuple(read_tokens(" ".join(said[1:]))), own=subject.own,
-                     marked=marked, request=True)
+    return Statement(
+        subject.words,
+        said[0].lower(),
+        tuple(read_tokens(" ".join(said[1:]))),
+        own=subject.own,
+        marked=marked,
+        request=True,
+    )
 
 
 def _verb_place(said: Sequence[str]) -> int | None:
@@ -301,7 +331,7 @@ def _agrees(verb: str, before: str, at: int) -> bool:
 
 
 def _with_verb(said: Sequence[str], place: int, marked: bool) -> Statement | None:
-    subject = _subject(said[:place])
+    subject = read_subject(said[:place])
     if subject is None:
         return None
     marked = marked or "new" in (word.lower() for word in said[:place])
@@ -322,12 +352,20 @@ def _with_verb(said: Sequence[str], place: int, marked: bool) -> Statement | Non
     tail = tuple(read_tokens(" ".join(behind)))
     if not tail and not negated and verb not in {"smoke", "drink"}:
         return None
-    return Statement(subject.words, verb, tail, own=subject.own, negated=negated, marked=marked,
-                     attribute=subject.attribute, generic=subject.generic)
+    return Statement(
+        subject.words,
+        verb,
+        tail,
+        own=subject.own,
+        negated=negated,
+        marked=marked,
+        attribute=subject.attribute,
+        generic=subject.generic,
+    )
 
 
 def _compound(verb: str, behind: list[str]) -> tuple[str, list[str]]:
-    """"has been paid" is "is paid", "is listening" "listens"."""
+    """ "has been paid" is "is paid", "is listening" "listens"."""
     if verb == "have" and behind[:1] == ["been"]:
         return "be", behind[1:]
     if verb == "be" and behind and behind[0].lower() in known.VERBS and behind[0].endswith("ing"):
@@ -335,11 +373,6 @@ def _compound(verb: str, behind: list[str]) -> tuple[str, list[str]]:
     return verb, behind
 
 
-def content(tokens: Sequence[Token]) -> set[str]:
-    """What is said apart from the words that only join."""
-    return {token.canon for token in tokens if token.canon not in known.CONNECTORS}
-
-
-def folded(text: str) -> str:
-    """Letters and digits alone, folded: for comparing how things are written."""
-    return "".join(char for char in fold(text) if char.isalnum())
+def same_speaker(old: Told, new: Told) -> bool:
+    """Whether one person, or nobody named, said both."""
+    return (old.speaker or "").casefold() == (new.speaker or "").casefold()

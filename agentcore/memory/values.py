@@ -1,4 +1,4 @@
-"""The words of a statement as tokens with kinds, values in one form: "1 am" is 01:00, "five" is 5, "310k" 310000."""
+"""A statement's words as tokens with kinds, values in one form: "1 am" is 01:00, "five" 5, "310k" 310000."""
 
 from __future__ import annotations
 
@@ -6,34 +6,78 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agentcore.memory.statement_words import CONNECTORS
 from agentcore.memory.text import fold
 
-_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
-           "november", "december")
-_MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December|" \
+_MONTHS = (
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+)
+_MONTH = (
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December|"
     r"Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)"
+)
 _DAY = r"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?)"
-_NUMBER_WORDS = {word: value for value, word in enumerate(
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty".split())} | {
-    "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90, "hundred": 100,
-    "thousand": 1_000, "dozen": 12}
+_COUNTED = """
+zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+seventeen eighteen nineteen twenty
+"""
+_NUMBER_WORDS = {word: value for value, word in enumerate(_COUNTED.split())} | {
+    "thirty": 30,
+    "forty": 40,
+    "fifty": 50,
+    "sixty": 60,
+    "seventy": 70,
+    "eighty": 80,
+    "ninety": 90,
+    "hundred": 100,
+    "thousand": 1_000,
+    "dozen": 12,
+}
 _SCALES = {"k": 1_000, "thousand": 1_000, "m": 1_000_000, "million": 1_000_000, "bn": 10**9, "billion": 10**9}
-_UNITS = {"megabytes": "mb", "megabyte": "mb", "gigabytes": "gb", "gigabyte": "gb", "eur": "euro", "usd": "dollar",
-          "gbp": "pound", "kilometre": "km", "kilometer": "km", "kilogram": "kg", "percent": "%", "min": "minute",
-          "sec": "second", "no": "number", "postgresql": "postgres", "takes": "take"}
+_UNITS = {
+    "megabytes": "mb",
+    "megabyte": "mb",
+    "gigabytes": "gb",
+    "gigabyte": "gb",
+    "eur": "euro",
+    "usd": "dollar",
+    "gbp": "pound",
+    "kilometre": "km",
+    "kilometer": "km",
+    "kilogram": "kg",
+    "percent": "%",
+    "min": "minute",
+    "sec": "second",
+    "no": "number",
+    "postgresql": "postgres",
+    "takes": "take",
+}
 _SIGNS = {"$": "dollar", "\u20ac": "euro", "\u00a3": "pound", "\u00a5": "yen"}
 _TOKEN = re.compile(
     rf"(?P<url>(?:https?://|git@)\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+)"
     rf"|(?P<iso>\d{{4}}-\d\d-\d\d)"
-    rf"|(?P<date>(?:{_DAY},? )?(?:\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?{_MONTH}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?)"
+    rf"|(?P<date>(?:{_DAY},? )?"
+    rf"(?:\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?{_MONTH}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?)"
     rf"(?!\d)(?:,? \d{{4}}\b)?|{_MONTH}(?: \d{{4}})?\b)"
     rf"|(?P<ordinal>\d{{1,2}}(?:st|nd|rd|th)\b)"
-    rf"|(?P<time>\d{{1,2}}:\d\d(?: ?[ap]\.?m\b\.?)?|\d{{1,2}} ?[ap]\.?m\b\.?|\b(?:noon|midnight)\b|\d{{1,2}} o'clock)"
+    rf"|(?P<time>\d{{1,2}}:\d\d(?: ?[ap]\.?m\b\.?)?|\d{{1,2}} ?[ap]\.?m\b\.?"
+    rf"|\b(?:noon|midnight)\b|\d{{1,2}} o'clock)"
     rf"|(?P<weekday>\b{_DAY}\b)"
     rf"|(?P<phone>\+\d[\d ()-]{{6,18}}\d)"
     rf"|(?P<version>\bv?\d+(?:\.\d+){{2,}}\b)"
-    rf"|(?P<number>(?<![\w.-])[$\u20ac\u00a3\u00a5]?\d[\d,]*(?:\.\d+)?(?: ?(?:k|m|bn|thousand|million|billion))?"
+    rf"|(?P<number>(?<![\w.-])[$\u20ac\u00a3\u00a5]?\d[\d,]*(?:\.\d+)?"
+    rf"(?: ?(?:k|m|bn|thousand|million|billion))?"
     rf"(?![\w-]|\.\w))"
     rf"|(?P<identifier>\b(?=[\w./:-]*[\d_])[A-Za-z0-9_][\w./:-]*[\w]|\b\w+(?:[./:]\w[\w-]*)+)"
     rf"|(?P<quoted>\"[^\"]{{1,80}}\"|\u201c[^\u201d]{{1,80}}\u201d)"
@@ -73,8 +117,21 @@ def read_tokens(text: str) -> list[Token]:
 
 def kinds(tokens: Sequence[Token]) -> frozenset[str]:
     """The kinds of values among the tokens, joining words passed over; dates and weekdays are of one kind."""
-    return frozenset("date" if token.kind in {"date", "weekday", "ordinal"} else token.kind
-                     for token in tokens if token.canon not in {"to", "and", "at", "of"})
+    return frozenset(
+        "date" if token.kind in {"date", "weekday", "ordinal"} else token.kind
+        for token in tokens
+        if token.canon not in {"to", "and", "at", "of"}
+    )
+
+
+def content(tokens: Sequence[Token]) -> set[str]:
+    """What is said apart from the words that only join."""
+    return {token.canon for token in tokens if token.canon not in CONNECTORS}
+
+
+def folded(text: str) -> str:
+    """Letters and digits alone, folded: for comparing how things are written."""
+    return "".join(char for char in fold(text) if char.isalnum())
 
 
 def _word(text: str) -> list[Token]:
@@ -92,9 +149,12 @@ def _number(text: str) -> list[Token]:
     sign = _SIGNS.get(text[0], "")
     bare = text.lstrip("".join(_SIGNS)).lower().replace(",", "")
     digits = re.match(r"[\d.]+", bare)
-    scale = _SCALES.get(bare[digits.end():].strip(), 1) if digits else 1
+    scale = _SCALES.get(bare[digits.end() :].strip(), 1) if digits else 1
     value = float(digits.group().strip(".") or 0) * scale if digits else 0.0
-    return [Token("number", f"{value:g}" if value < 1e6 else str(int(value))), *([Token("word", sign)] if sign else [])]
+    return [
+        Token("number", f"{value:g}" if value < 1e6 else str(int(value))),
+        *([Token("word", sign)] if sign else []),
+    ]
 
 
 def _time(text: str) -> list[Token]:
@@ -128,9 +188,14 @@ def _identifier(text: str) -> list[Token]:
 
 
 _READERS = {
-    "word": _word, "number": _number, "time": _time, "date": _date, "iso": _iso, "identifier": _identifier,
+    "word": _word,
+    "number": _number,
+    "time": _time,
+    "date": _date,
+    "iso": _iso,
+    "identifier": _identifier,
     "weekday": lambda text: [Token("weekday", text.lower().removesuffix("s"))],
-    "quoted": lambda text: [Token("name", fold(text.strip("\"\u201c\u201d").rstrip(".,")))],
+    "quoted": lambda text: [Token("name", fold(text.strip('"\u201c\u201d').rstrip(".,")))],
     "percent": lambda text: [Token("word", "%")],
     "url": lambda text: [Token("url", fold(text).rstrip(".,;"))],
 }
