@@ -9,7 +9,7 @@ from typing import Any
 from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams, NotFound
 from agentcore.memory.api import Caller
 from agentcore.memory.embeddings import refused_by
-from agentcore.memory.intake import check_length, is_long_work, text_columns
+from agentcore.memory.intake import check_length, is_long_work, subjects_of, text_columns
 from agentcore.memory.params import UpdateParams, Updates
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.refusals import NOT_EMBEDDED, REFUSED, embed_each
@@ -130,12 +130,21 @@ class Updating:
             await transaction.append_terms([row["term_keys"]], sign=-1)
             await transaction.append_terms([columns["term_keys"]], sign=1)
             await transaction.aliases.learn_anew(self._memory_id, changed["aliases"])
+        await self._restate(transaction, row, columns)
         await self._relate(transaction)
         before, after = _difference(row, columns, self._updates)
         await transaction.record(
             Change(self._memory_id, "update", self._caller.token_id, self._caller.trace_id, before, after)
         )
         return await transaction.update(self._memory_id, columns)
+
+    async def _restate(self, transaction: MemoryTransaction, row: Row, columns: Mapping[str, Any]) -> None:
+        """Keep of what the memory states something, unless another holds in its place."""
+        keys = subjects_of(self._caller.agent_id, {**row, **columns})
+        if self._updates.current:
+            await transaction.subjects.reinstate(self._memory_id, keys)
+        elif row["superseded_by"] is None and columns["content"] != row["content"]:
+            await transaction.subjects.learn_anew(self._memory_id, keys)
 
     async def _relate(self, transaction: MemoryTransaction) -> None:
         if self._updates.unlink:
@@ -170,7 +179,11 @@ def _difference(
     after: dict[str, Any] = {name: columns[name] for name in changed}
     if "ttl_seconds" in updates.model_fields_set:
         before["expires_at"] = row["expires_at"] and row["expires_at"].isoformat()
-    asked = updates.model_dump(mode="json", include={"ttl_seconds", "links", "unlink"}, exclude_unset=True)
+    if updates.current:
+        before["superseded_by"] = row["superseded_by"] and str(row["superseded_by"])
+        before["valid_to"] = row["valid_to"] and row["valid_to"].isoformat()
+    named = {"ttl_seconds", "links", "unlink", "current"}
+    asked = updates.model_dump(mode="json", include=named, exclude_unset=True)
     return before, after | asked
 
 

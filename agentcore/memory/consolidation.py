@@ -6,9 +6,10 @@ place: whatever is asked, supposed, quoted, past, added, of another person or co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from agentcore.memory import statement_words as known
 from agentcore.memory.corrections import correction, corrects
@@ -32,12 +33,23 @@ class Verdict:
 
 
 _NEAR_SHARE = 0.75
+_ASKED, _ANSWERED, _ACTED = "User: ", "\nAgent: ", re.compile(r"\n(?:Action|Outcome): ")
+_ANSWER_CHARS = 300
 NOTHING = Verdict("none")
 
 
 def states_something(text: str) -> bool:
     """Whether it is worth looking for what a text may replace: it is short, and states or corrects."""
     return corrects(text) or bool(read(text).statements)
+
+
+def told(row: Mapping[str, Any]) -> Told:
+    """A memory's columns as what was told: of an exchange what the user said, with the answer beside it."""
+    text, reply = row["content"], ""
+    if text.startswith(_ASKED) and _ANSWERED in text and not _ACTED.search(text):
+        text, _, reply = text.removeprefix(_ASKED).partition(_ANSWERED)
+    spoken_by, user_id = row["speaker"], row["user_id"]
+    return Told(text, row["timestamp"], spoken_by, user_id, row["session_id"], row["task_id"], reply)
 
 
 def judge(old: Told, new: Told) -> Verdict:
@@ -57,17 +69,32 @@ def _replacement(old: Told, new: Told) -> str:
     if not before.whole or before.adds or after.adds or len(before.statements) != 1:
         return ""
     was = before.statements[0]
+    if _answers_more(old.reply, was):
+        return ""
     found = ""
     for now in after.statements:
         if not same_speaker(old, new) and (now.own or was.own or not now.marked):
             continue
         rule = _takes_place(was, now)
+        if now.generic and _of_other_tasks(old, new):
+            continue
         if rule and now.generic and not now.marked and not _in_one_scope(old, new):
             rule = POSSIBLE
         if rule and rule != POSSIBLE:
             return rule
         found = found or rule
     return found
+
+
+def _answers_more(reply: str, was: Statement) -> bool:
+    """Whether an answer says what would be hidden with the statement it answers."""
+    said = read(reply).statements
+    other = (each.subject - {"you", "i", "we"} for each in said)
+    return len(reply) > _ANSWER_CHARS or any(subject and subject != was.subject - {"i"} for subject in other)
+
+
+def _of_other_tasks(old: Told, new: Told) -> bool:
+    return old.task_id is not None and new.task_id is not None and old.task_id != new.task_id
 
 
 def _in_one_scope(old: Told, new: Told) -> bool:
@@ -286,11 +313,11 @@ def _negations(tokens: Sequence[Token]) -> int:
     return sum(token.canon in {"not", "no", "never"} for token in tokens)
 
 
-def subject_keys(reading: Reading) -> list[str]:
+def subject_keys(reading: Reading, speaker: str | None = None) -> list[str]:
     """What two statements must have in common for one to take the other's place, as texts."""
     found: dict[str, None] = {}
     for said in reading.statements:
-        own = " ".join(sorted(said.subject))
+        own = " ".join(sorted(said.subject)) + (f"|{(speaker or '').casefold()}" if said.own else "")
         if said.subject <= {"i", "we", "you", "!"}:
             found.update(
                 dict.fromkeys(f"{own}|{verb}" for verb in (known.MOVED if said.changed else (said.verb,)))

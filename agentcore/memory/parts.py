@@ -11,7 +11,7 @@ from uuid import UUID
 from agentcore.memory.archival import Archive
 from agentcore.memory.embeddings import Embedder
 from agentcore.memory.fitness import CutOffs
-from agentcore.memory.llm_limits import LimitedReranker, LimitedRewriter
+from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter
 from agentcore.memory.scoring import RetrievalWeights
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.vector_index import IndexPolicy
@@ -89,6 +89,7 @@ class MemoryParts:
     clock: Callable[[], datetime] = utc_now
     reranker: LimitedReranker | None = None
     rewriter: LimitedRewriter | None = None
+    fact_judge: LimitedFactJudge | None = None
 
     @property
     def vector_model(self) -> str:

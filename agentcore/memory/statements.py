@@ -84,6 +84,7 @@ class Told:
     user_id: str | None = None
     session_id: str | None = None
     task_id: str | None = None
+    reply: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Statement:
 
     `own`: it speaks of the speaker. `marked`: it says that it holds from now on; `changed`: that something
     took the place of something. `dropped`: what it says no longer holds. `attribute`: of what it names,
-    there is one at a time. `request`: it asks for something. `generic`: "the deadline", and not whose or of what.
+    there is one at a time. `request`: it asks for something. `generic`: "the deadline", not whose or of what.
     """
 
     subject: frozenset[str]

@@ -20,6 +20,7 @@ from psycopg.types.json import Jsonb
 from agentcore.database import Connection, Database, query, shaped_query
 from agentcore.memory.alias_rows import AliasRows
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
+from agentcore.memory.subject_rows import SubjectRows
 
 Row = Mapping[str, Any]
 _RECORD_FIELDS = set(MemoryRecord.model_fields)
@@ -78,6 +79,7 @@ class MemoryTransaction:
         self._connection = connection
         self._agent_id = agent_id
         self.aliases = AliasRows(connection, agent_id)
+        self.subjects = SubjectRows(connection, agent_id)
 
     async def _rows(self, name: str, **values: Any) -> list[Row]:
         cursor = await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})
@@ -133,6 +135,7 @@ class MemoryTransaction:
         for memory in memories:
             await self.link(memory.memory_id, memory.links)
         await self.aliases.learn({memory.memory_id: memory.columns["aliases"] for memory in memories})
+        await self.subjects.learn({memory.memory_id: memory.columns["subjects"] for memory in memories})
         await self.append_terms([memory.columns["term_keys"] for memory in memories], sign=1)
 
     def _columns(self, memory: NewMemory) -> dict[str, Any]:

@@ -50,7 +50,9 @@ def _is_generic(said: Sequence[str], words: set[str], head: str, *, own: bool) -
     """Whether there may be many such: an event without a number, a common noun by itself."""
     if any(char.isdigit() or char == "_" for word in said for char in word):
         return False
-    if head in known.EVENTS or not known.RELATED.isdisjoint(words):
+    if head in known.EVENTS or head in known.RELATED:
+        return True
+    if not known.RELATED.isdisjoint(words) and not any(word[:1].isupper() for word in said[1:]):
         return True
     named = said[-1][:1].isupper() and said[-1].lower() not in known.ATTRIBUTES
     return len(words) == 1 and not own and not named and words.isdisjoint(known.KNOWN_BY_ROLE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentcore.memory.statement_words import CONNECTORS
@@ -187,7 +187,7 @@ def _identifier(text: str) -> list[Token]:
     return [Token("identifier", fold(text).strip(".:/"))]
 
 
-_READERS = {
+_READERS: Mapping[str, Callable[[str], list[Token]]] = {
     "word": _word,
     "number": _number,
     "time": _time,
@@ -196,6 +196,6 @@ _READERS = {
     "identifier": _identifier,
     "weekday": lambda text: [Token("weekday", text.lower().removesuffix("s"))],
     "quoted": lambda text: [Token("name", fold(text.strip('"\u201c\u201d').rstrip(".,")))],
-    "percent": lambda text: [Token("word", "%")],
+    "percent": lambda _text: [Token("word", "%")],
     "url": lambda text: [Token("url", fold(text).rstrip(".,;"))],
 }
