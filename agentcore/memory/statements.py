@@ -9,9 +9,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 
 from agentcore.memory import statement_words as known
-from agentcore.memory.subjects import read_subject
+from agentcore.memory.subjects import Subject, read_subject
 from agentcore.memory.text import sentences
 from agentcore.memory.values import Token, read_tokens
 
@@ -69,6 +70,9 @@ _OVER = re.compile(r" over (?P<old>[^,.;]{1,60})$")
 _NEVER_MORE = re.compile(r"\bany ?more\b|\bany longer\b", re.IGNORECASE)
 _THERE = re.compile(r"^there (?:is|are) (?P<count>[\w.,]+) (?P<what>.+)$", re.IGNORECASE)
 _NUMBER_OF = re.compile(r"^(?:the )?(?:number|count|amount) of ", re.IGNORECASE)
+# A statement that begins so is about what other words must tell, or about some of many.
+_NO_BEGINNING = known.UNKNOWN_SUBJECTS | (known.INDEFINITE - {"no"})
+_APART = str.maketrans(dict.fromkeys("'\u2019.,:;!\"", " "))
 _TELLING = (
     frozenset(known.VERBS) | known.MODALS | frozenset(known.CHANGES[3:-1].split("|")) | {"'m", "m", "s", "re"}
 )
@@ -118,6 +122,7 @@ class Reading:
     adds: bool = False
 
 
+@lru_cache(maxsize=4_096)
 def read(text: str) -> Reading:
     """The plain statements of a short text; of a long one none."""
     if len(text) > READ_CHARS:
@@ -134,17 +139,18 @@ def read(text: str) -> Reading:
         said = _clauses(piece)
         clauses += len(said)
         found += _read_clauses(said)
-    return Reading(tuple(found), whole=clauses == 1, adds=_ADDED.search(text.lower()) is not None)
+    adds = bool(found) and _ADDED.search(text.lower()) is not None
+    return Reading(tuple(found), whole=clauses == 1, adds=adds)
 
 
 def _may_state(sentence: str) -> bool:
     """Whether it is worth reading closely; most sentences of a talk are not."""
     if len(sentence) > SENTENCE_CHARS or sentence.endswith("?"):
         return False
-    said = {
-        word.strip(".,:;!'").lower() for word in sentence.replace("\u2019", "'").replace("'", " '").split()
-    }
-    return not said.isdisjoint(_TELLING) or "=" in sentence or ":" in sentence
+    words = sentence.lower().translate(_APART).split()
+    if words[0] in _NO_BEGINNING:
+        return False
+    return not _TELLING.isdisjoint(words) or "=" in sentence or ":" in sentence
 
 
 def plain(text: str) -> str:
@@ -198,22 +204,16 @@ def _with_dropped(statement: Statement, old: Sequence[Token]) -> Statement:
 
 
 def _read_clause(text: str, *, marked: bool) -> Statement | None:
-    if not _isread_subject(text):
+    if text.split(maxsplit=1)[0].lower() in _NO_BEGINNING:
         return None
     unmarked = " ".join(_MARK.sub(" ", text).split()).strip(" ,")
-    if unsaid(_MADE.sub("has been", unmarked)):
-        return None
     marked = marked or unmarked != text
     ended = _NEVER_MORE.sub("", unmarked).strip()
-    unmarked, old = _without_dropped(ended)
-    statement = _change(unmarked) or _plain_statement(unmarked, marked=marked or ended != text)
-    return _with_dropped(statement, old) if statement is not None and old else statement
-
-
-def _isread_subject(text: str) -> bool:
-    """Whether the first word may begin a statement."""
-    first = text.split(maxsplit=1)[0].lower() if text.strip() else ""
-    return bool(first) and first not in known.UNKNOWN_SUBJECTS and first not in known.INDEFINITE - {"no"}
+    kept, old = _without_dropped(ended)
+    statement = _change(kept) or _plain_statement(kept, marked=marked or ended != text)
+    if statement is None or unsaid(_MADE.sub("has been", unmarked)):
+        return None
+    return _with_dropped(statement, old) if old else statement
 
 
 def _without_dropped(text: str) -> tuple[str, list[Token]]:
@@ -347,6 +347,7 @@ def _with_verb(said: Sequence[str], place: int, marked: bool) -> Statement | Non
     verb = known.VERBS[rest[at]]
     behind = list(said[place + at + 1 :])
     verb, behind = _compound(verb, behind)
+    subject, verb, behind = _of_attribute(subject, verb, behind)
     while behind and behind[0].lower() in {"not", "no", "longer"}:
         negated, marked = True, marked or behind[0].lower() == "longer"
         behind = behind[1:]
@@ -363,6 +364,19 @@ def _with_verb(said: Sequence[str], place: int, marked: bool) -> Statement | Non
         attribute=subject.attribute,
         generic=subject.generic,
     )
+
+
+def _of_attribute(subject: Subject, verb: str, behind: list[str]) -> tuple[Subject, str, list[str]]:
+    """ "Atlas has a budget of 9,000" is "the budget of Atlas is 9,000", "is due" "the deadline of ... is"."""
+    lowered = [word.lower() for word in behind[:3]]
+    named = ""
+    if verb == "be" and lowered[:1] == ["due"]:
+        named, behind = "deadline", behind[1 + (lowered[1:2] in (["on"], ["by"])) :]
+    elif verb == "have" and lowered[:1] == ["a"] and lowered[2:] == ["of"] and lowered[1] in known.ATTRIBUTES:
+        named, behind = lowered[1], behind[3:]
+    if not named:
+        return subject, verb, behind
+    return Subject(subject.words | {named}, subject.own, True, subject.generic), "be", behind
 
 
 def _compound(verb: str, behind: list[str]) -> tuple[str, list[str]]:
