@@ -129,9 +129,21 @@ def _same_frame(was: Statement, now: Statement) -> str:
         return "named"
     if not comparable(gone, come):
         return ""
+    if _is_label(now, come):
+        return POSSIBLE
     if now.marked and _may_change(now, gone, come, shared):
         return "marked"
     return "value" if _is_single(was, now, gone, come, shared) else POSSIBLE
+
+
+def _is_label(now: Statement, come: Sequence[Token]) -> bool:
+    """ "Note 1 of two" is another note than "note 0 of two"; "port 8081" and "Python 3.11" are values."""
+    place = next(at for at, token in enumerate(now.tail) if token is come[0])
+    if come[0].kind not in TYPED or place == 0:
+        return False
+    before = now.tail[place - 1]
+    named = before.kind != "word" or before.canon in known.CONNECTORS | known.NUMBERED
+    return not named and not (now.verb == "be" and before.canon in {"set", "called", "named", "of"})
 
 
 def _tells(gone: Sequence[Token], dropped: Sequence[Token], shared: Sequence[Token] = ()) -> bool:

@@ -150,6 +150,10 @@ grandson granddaughter
 """)
 # Speaks of one, though no name says so.
 KNOWN_BY_ROLE = _words("user team company organisation organization office")
+# What has a number for its value; of anything else a number says which one.
+NUMBERED = _words("""
+port gate room version level number floor terminal channel platform seat phase stage tier table track
+""")
 CHOSEN = _words("""
 favourite favorite preferred usual current default main primary regular
 """)

@@ -283,3 +283,15 @@ def test_any_two_texts_are_judged_and_equal_ones_are_the_same(one: str, other: s
 def test_an_earlier_time_never_takes_the_place_of_a_later_one(pair: tuple[str, str]) -> None:
     old, new = pair
     assert judge(said(old, days=5), said(new)).relation != "superseding"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Zebra has note 0 of two.", "Zebra has note 1 of two."),
+        ("Zebra has note 3.", "Zebra has note 4 now."),
+        ("My team lives on page 3.", "My team lives on page 4."),
+    ],
+)
+def test_a_number_that_says_which_one_is_no_value(old: str, new: str) -> None:
+    assert judge(said(old), said(new, days=1)).relation != "superseding"
