@@ -104,13 +104,11 @@ def _in_one_scope(old: Told, new: Told) -> bool:
 
 
 def _takes_place(was: Statement, now: Statement) -> str:
-    if was.changed and not now.marked and not now.changed and now.verb != "be":
-        return ""
     if now.negated or was.negated:
         return "negated" if _ends(was, now) else ""
     if was.subject != now.subject:
         return _by_role(was, now) or _counted(was, now)
-    if now.changed:
+    if now.changed or was.changed:
         return "changed" if _changes(was, now) else ""
     if was.verb != now.verb:
         return "state" if _other_state(was, now) and was.verb == "be" else ""
@@ -241,24 +239,32 @@ def _ends(was: Statement, now: Statement) -> bool:
 
 
 def _changes(was: Statement, now: Statement) -> bool:
-    """ "The limit was raised to 100 MB" goes for "the limit is 25 MB": another value of the same kind."""
+    """ "The limit was raised to 100 MB" goes for "the limit is 25 MB", and the other way round."""
     if now.dropped and not _tells(was.tail, now.dropped):
         return False
-    if was.verb in {"like", "love", "have", "speak", "play", "know"}:
+    if {was.verb, now.verb} & {"like", "love", "have", "speak", "play", "know"}:
         return False
     if now.dropped:
         return True
-    gone = [token for token in was.tail if token.canon not in known.CONNECTORS]
-    come = [token for token in now.tail if token.canon not in known.CONNECTORS]
+    if was.changed and not (now.changed or now.marked or (now.verb == "be" and now.attribute)):
+        return False
+    gone, come = _values(was), _values(now)
     if not gone or not come or content(gone) == content(come) or is_part(gone, come):
         return False
-    if was.verb == "live" and not {token.canon for token in come}.isdisjoint(known.ATTRIBUTES):
+    if "live" in (was.verb, now.verb) and not {token.canon for token in come}.isdisjoint(known.ATTRIBUTES):
         return False
-    if was.verb == "live" or not (kinds(gone) | kinds(come)) & (TYPED | {"date"}):
-        return was.verb in {"live", "be", "take"} and not alike(gone, come) and are_names(gone, come)
+    if "live" in (was.verb, now.verb) or not (kinds(gone) | kinds(come)) & (TYPED | {"date"}):
+        verbs = {was.verb, now.verb} <= {"live", "take", "change"} or (was.attribute and now.attribute)
+        return verbs and not alike(gone, come) and are_names(gone, come)
+    if not {was.verb, now.verb} <= {"change", "be"} and not now.changed and not now.marked:
+        return False
     units = [{token.canon for token in tokens if token.kind == "word"} for tokens in (gone, come)]
     same_unit = units[0] == units[1] or not units[1] or not units[0]
     return same_unit and bool(kinds(gone) & kinds(come) & (TYPED | {"date"}))
+
+
+def _values(said: Statement) -> list[Token]:
+    return [token for token in said.tail if token.canon not in known.CONNECTORS]
 
 
 def _by_role(was: Statement, now: Statement) -> str:

@@ -64,11 +64,15 @@ class SubjectRows:
             session_limit=session_limit,
         )
 
-    async def supersede(self, memory_id: UUID, version: int, by: UUID, at: datetime) -> Row | None:
-        """Let another take the memory's place; None where it is not as it was read any more."""
-        values = {"memory_id": memory_id, "version": version, "superseded_by": by, "valid_to": at}
-        rows = await self._run("supersede_memory", **values)
-        return rows[0] if rows else None
+    async def supersede(self, taken: Sequence[tuple[UUID, int, UUID, datetime]]) -> list[Row]:
+        """Let others take these memories' places: id, version, successor, since when; a row for each done."""
+        return await self._run(
+            "supersede_memories",
+            memory_ids=[memory_id for memory_id, _, _, _ in taken],
+            versions=[version for _, version, _, _ in taken],
+            successors=[successor for _, _, successor, _ in taken],
+            moments=[moment for _, _, _, moment in taken],
+        )
 
     async def reinstate(self, memory_id: UUID, keys: Sequence[int]) -> None:
         """Let a superseded memory hold again."""

@@ -48,7 +48,7 @@ def read_subject(said: Sequence[str]) -> Subject | None:
 
 def _is_generic(said: Sequence[str], words: set[str], head: str, *, own: bool) -> bool:
     """Whether there may be many such: an event without a number, a common noun by itself."""
-    if any(char.isdigit() or char == "_" for word in said for char in word):
+    if any(char.isdigit() or char in "_-./" for word in said for char in word):
         return False
     if head in known.EVENTS or head in known.RELATED:
         return True

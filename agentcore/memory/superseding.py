@@ -66,7 +66,8 @@ class Superseding:
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
         self._caller = caller
-        self._earlier: list[Earlier] = []
+        self._on_subject: dict[int, list[Earlier]] = {}
+        self._in_session: dict[str, list[Earlier]] = {}
         self._confirmed: dict[tuple[UUID, str], bool] = {}
         self._decided: list[_Supersession] = []
         self._near: dict[UUID, UUID] = {}
@@ -90,8 +91,25 @@ class Superseding:
             rows = await transaction.subjects.stated_before(
                 lookup, limit=ON_A_SUBJECT, session_limit=IN_A_SESSION
             )
-        self._earlier = _from_rows(rows)
+        for each in sorted(_from_rows(rows), key=lambda earlier: earlier.memory_id):
+            self._remember(each)
         await self._ask_model(asking)
+
+    def _remember(self, each: Earlier) -> None:
+        for key in each.subjects:
+            self._on_subject.setdefault(key, []).append(each)
+        if each.told.session_id is not None:
+            self._in_session.setdefault(each.told.session_id, []).append(each)
+
+    def _before(self, new: Draft) -> list[Earlier]:
+        """What the new memory may take the place of, the newest first."""
+        found: list[Earlier] = []
+        for key in new.columns["subjects"]:
+            found += self._on_subject.get(key, ())[-ON_A_SUBJECT:]
+        if corrects(told(new.columns).content):
+            found += self._in_session.get(new.columns["session_id"] or "", ())[-IN_A_SESSION:]
+        unique = {old.memory_id: old for old in found if _admits(old, new)}
+        return sorted(unique.values(), key=lambda earlier: earlier.memory_id, reverse=True)
 
     async def _ask_model(self, asking: Sequence[Draft]) -> None:
         """Let the model, where there is one, say of the pairs that the rules allow what they are."""
@@ -101,8 +119,8 @@ class Superseding:
         pairs = [
             (old, new)
             for new in asking
-            for old in self._earlier
-            if _admits(old, new) and judge(old.told, told(new.columns)).relation in _JUDGED
+            for old in self._before(new)
+            if judge(old.told, told(new.columns)).relation in _JUDGED
         ]
         for old, new in pairs[:JUDGED_PAIRS]:
             content = told(new.columns).content
@@ -122,15 +140,15 @@ class Superseding:
                 outcome = self._decide_one(each, memory, gone)
                 gone.update(outcome.superseded)
                 outcomes[memory.memory_id] = outcome
-            self._earlier.append(_from_draft(each, memory))
+            self._remember(_from_draft(each, memory))
         return outcomes
 
     def _decide_one(self, each: Draft, memory: NewMemory, gone: set[UUID]) -> Outcome:
         new = told(each.columns)
         superseded: list[UUID] = []
         near: UUID | None = None
-        for old in sorted(self._earlier, key=lambda earlier: earlier.memory_id, reverse=True):
-            if old.memory_id in gone or not _admits(old, each):
+        for old in self._before(each):
+            if old.memory_id in gone:
                 continue
             verdict = judge(old.told, new)
             if self._takes_place(old, new, verdict):
@@ -150,26 +168,27 @@ class Superseding:
         return verdict.relation == "superseding" and said is not False
 
     async def write(self, transaction: MemoryTransaction) -> set[UUID]:
-        """Write what was decided, in id order; the memories whose place was not taken after all."""
-        missed: set[UUID] = set()
-        for each in sorted(self._decided, key=lambda decided: decided.old.memory_id):
-            row = await transaction.subjects.supersede(
-                each.old.memory_id, each.old.version or 1, each.by, each.at
+        """Write what was decided; the memories whose place was not taken after all."""
+        decided = {each.old.memory_id: each for each in self._decided}
+        rows = []
+        if decided:
+            rows = await transaction.subjects.supersede(
+                [(each.old.memory_id, each.old.version or 1, each.by, each.at) for each in decided.values()]
             )
-            if row is None:
-                missed.add(each.old.memory_id)
-                continue
+            await transaction.subjects.forget([row["memory_id"] for row in rows])
+        for row in rows:
+            await self._tell(transaction, decided[row["memory_id"]])
             if row["task_id"] is not None:
                 self._tasks.add(row["task_id"])
-            await self._tell(transaction, each)
+        there = await transaction.existing(self._near.values())
         for memory_id, other in self._near.items():
-            if await transaction.existing([other]):
+            if other in there:
                 await transaction.link(memory_id, [Link(target_id=other, relation=NEAR_DUPLICATE)])
-        return missed
+        return set(decided) - {row["memory_id"] for row in rows}
 
     async def _tell(self, transaction: MemoryTransaction, each: _Supersession) -> None:
+        """Tie both, and write both into the history."""
         await transaction.link(each.by, [Link(target_id=each.old.memory_id, relation=SUPERSEDES)])
-        await transaction.subjects.forget([each.old.memory_id])
         after = {"superseded_by": str(each.by), "valid_to": each.at.isoformat(), "rule": each.rule}
         before = {"superseded_by": None, "valid_to": None}
         source = self._caller.token_id, self._caller.trace_id
@@ -189,10 +208,7 @@ def _admits(old: Earlier, new: Draft) -> bool:
     layers = {old.memory_type, columns["memory_type"]}
     if old.pinned or old.namespace != columns["namespace"] or (len(layers) > 1 and not layers <= _LASTING):
         return False
-    if columns["ttl_seconds"] is not None and not old.expires:
-        return False
-    in_session = old.told.session_id is not None and old.told.session_id == columns["session_id"]
-    return in_session or bool(old.subjects & set(columns["subjects"]))
+    return columns["ttl_seconds"] is None or old.expires
 
 
 def _from_rows(rows: Sequence[Mapping[str, Any]]) -> list[Earlier]:

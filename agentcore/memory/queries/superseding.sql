@@ -30,13 +30,24 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
  WHERE m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
    AND length(m.content) <= %(max_chars)s;
 
--- name: supersede_memory
--- Another memory takes this one's place, unless one has already, or it was changed since it was read.
-UPDATE memories
-   SET superseded_by = %(superseded_by)s, valid_to = %(valid_to)s, version = version + 1, updated_at = now()
- WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s AND version = %(version)s AND superseded_by IS NULL
-   AND NOT pinned
-RETURNING memory_id, task_id;
+-- name: supersede_memories
+-- Others take the places of these, unless one has already, or they were changed since they were read; held in id
+-- order, so that two calls never deadlock.
+WITH held AS (
+    SELECT m.memory_id, taken.superseded_by, taken.valid_to
+      FROM unnest(%(memory_ids)s::uuid[], %(versions)s::integer[], %(successors)s::uuid[], %(moments)s::timestamptz[])
+           AS taken (memory_id, version, superseded_by, valid_to)
+      JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = taken.memory_id
+                     AND m.version = taken.version
+     WHERE m.superseded_by IS NULL AND NOT m.pinned
+     ORDER BY m.memory_id
+       FOR UPDATE OF m
+)
+UPDATE memories m
+   SET superseded_by = held.superseded_by, valid_to = held.valid_to, version = m.version + 1, updated_at = now()
+  FROM held
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = held.memory_id
+RETURNING m.memory_id, m.task_id;
 
 -- name: reinstate_memory
 -- A superseded memory holds again.
