@@ -80,6 +80,7 @@ FEATURES = (
     "reranker",
     "query_rewriting",
     "aliases",
+    "supersession",
 )
 _PLACES: dict[str, Callable[[Any], Any]] = {
     "timestamp": datetime.fromisoformat,

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.acceptance.lifecycle_requirements import CHANGED_FACTS
+
 SPECIFICATION = "specification (seed 001)"
 ISSUE = "issue 2"
 RETRIEVAL_ISSUE = "issue 3"
+LIFECYCLE_ISSUE = "issue 4"
 
 
 @dataclass(frozen=True)
@@ -393,4 +396,7 @@ UNDERSTOOD = (
             "test_a_reranker_over_its_time_is_done_without_and_then_given_less"),
 )
 
-REQUIREMENTS: tuple[Requirement, ...] = (*FUNCTIONAL, *QUALITIES, *BUILT, *SHOWN, *UNDERSTOOD)
+CHANGED = tuple(
+    Requirement(number, LIFECYCLE_ISSUE, sentence, shown_by) for number, sentence, shown_by in CHANGED_FACTS)
+
+REQUIREMENTS: tuple[Requirement, ...] = (*FUNCTIONAL, *QUALITIES, *BUILT, *SHOWN, *UNDERSTOOD, *CHANGED)
