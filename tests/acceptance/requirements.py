@@ -396,7 +396,5 @@ UNDERSTOOD = (
             "test_a_reranker_over_its_time_is_done_without_and_then_given_less"),
 )
 
-CHANGED = tuple(
-    Requirement(number, LIFECYCLE_ISSUE, sentence, shown_by) for number, sentence, shown_by in CHANGED_FACTS)
-
+CHANGED = tuple(Requirement(number, LIFECYCLE_ISSUE, *told) for number, *told in CHANGED_FACTS)
 REQUIREMENTS: tuple[Requirement, ...] = (*FUNCTIONAL, *QUALITIES, *BUILT, *SHOWN, *UNDERSTOOD, *CHANGED)
