@@ -29,10 +29,10 @@ HALVES = ("development", "sealed")
 OPENED = """\
 The sealed half was opened on 2026-11-22 at 03:12 UTC, at the commit "Which memory takes another's place,
 decided by rules; frozen before the sealed pairs are opened"; it said 62 of 69 contradicting pairs superseded,
-nothing else. Afterwards rules were loosened and tightened, for the service's tests and the stream and not for
-a sealed pair ("the Atlas project" is one project; "is due" says what "the deadline" does; a change can itself be
-changed; a number behind a noun says which one). A first stream, before that, had two values in 45.2 % of its
-answers: the stream's plain wordings are therefore no unseen ones."""
+nothing else. Afterwards rules were loosened and tightened, for the service's tests and the stream and
+not for a sealed pair ("the Atlas project" is one project; "is due" says what "the deadline" does; a
+change can itself be changed; a number behind a noun says which one). A first stream, before that, had
+two values in 45.2 % of its answers: the stream's plain wordings are therefore no unseen ones."""
 
 NAMES = (
     "Atlas",
