@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agentcore.memory import statement_words as known
-from agentcore.memory.corrections import correction, corrects
+from agentcore.memory.corrections import correction
 from agentcore.memory.differences import alike, are_names, comparable, difference, is_part
 from agentcore.memory.statements import Reading, Statement, Told, plain, read, same_speaker
 from agentcore.memory.text import STOP_WORDS, fold, normal_form
@@ -36,11 +36,6 @@ _NEAR_SHARE = 0.75
 _ASKED, _ANSWERED, _ACTED = "User: ", "\nAgent: ", re.compile(r"\n(?:Action|Outcome): ")
 _ANSWER_CHARS = 300
 NOTHING = Verdict("none")
-
-
-def states_something(text: str) -> bool:
-    """Whether it is worth looking for what a text may replace: it is short, and states or corrects."""
-    return corrects(text) or bool(read(text).statements)
 
 
 def told(row: Mapping[str, Any]) -> Told:
