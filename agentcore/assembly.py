@@ -20,8 +20,8 @@ from agentcore.memory.archival import ARCHIVES, Archive
 from agentcore.memory.embeddings import DEFAULT_MODEL_NAMES, EMBEDDERS, Embedder, EmbedderOptions
 from agentcore.memory.fitness import CutOffs
 from agentcore.memory.layer_params import LayerRules
-from agentcore.memory.llm import QUERY_REWRITERS, RERANKERS, LlmOptions, RerankerOptions
-from agentcore.memory.llm_limits import LimitedReranker, LimitedRewriter
+from agentcore.memory.llm import FACT_JUDGES, QUERY_REWRITERS, RERANKERS, LlmOptions, RerankerOptions
+from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter
 from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
 from agentcore.memory.sealing import SealedArchive
 from agentcore.memory.storage import MemoryStorage
@@ -41,6 +41,7 @@ LOCAL_CONTEXT_CUT_OFFS = CutOffs(min_fit=0.12, least_share=0.4, widest_gap=0.25)
 RERANKED_AT_MOST = 40
 REWRITING_SECONDS = 5.0
 EMBEDDING_ATTEMPTS = 3
+JUDGING_SECONDS = 5.0
 
 
 def revealed(secret: SecretStr | None) -> str | None:
@@ -116,6 +117,21 @@ def make_rewriter(settings: Settings) -> LimitedRewriter | None:
     return LimitedRewriter(rewriter, timeout_seconds=REWRITING_SECONDS)
 
 
+def make_fact_judge(settings: Settings) -> LimitedFactJudge | None:
+    """Who says what a new fact means for an old one, not yet open; None without a language model."""
+    base_url = settings.llm_base_url or settings.openai_base_url
+    if settings.llm_model is None or (settings.openai_api_key is None and base_url is None):
+        return None
+    options = LlmOptions(
+        model_name=settings.llm_model,
+        api_key=revealed(settings.openai_api_key),
+        base_url=base_url,
+        timeout_seconds=JUDGING_SECONDS,
+    )
+    judge = resolve("openai", FACT_JUDGES, kind="fact judge")(options)
+    return LimitedFactJudge(judge, timeout_seconds=JUDGING_SECONDS)
+
+
 def make_parts(
     settings: Settings,
     home: Home,
@@ -126,6 +142,7 @@ def make_parts(
     *,
     reranker: LimitedReranker | None = None,
     rewriter: LimitedRewriter | None = None,
+    fact_judge: LimitedFactJudge | None = None,
 ) -> MemoryParts:
     """What every agent's manager shares."""
     limits = SearchLimits(exact_search_limit=settings.exact_search_limit)
@@ -154,6 +171,7 @@ def make_parts(
         metrics=metrics,
         reranker=reranker,
         rewriter=rewriter,
+        fact_judge=fact_judge,
     )
 
 

@@ -125,7 +125,7 @@ class Settings(BaseSettings):
     query_rewriter: Literal["none", "openai"] | str = Field(
         "none", description="Puts queries into other words: none | openai | module:attribute."
     )
-    llm_model: str | None = Field(None, description="Chat model that rewrites queries.")
+    llm_model: str | None = Field(None, description="Chat model that rewrites queries, judges facts.")
     llm_base_url: str | None = Field(
         None, description="Any OpenAI-compatible chat endpoint. Unset: OPENAI_BASE_URL, else OpenAI."
     )

@@ -110,12 +110,14 @@ async def open_runtime(
         embedder = await _opened(provider, redis, metrics, settings, stack)
         await readiness.check_dimensions(database, embedder, settings.embedding_dimensions)
         reranker, rewriter = assembly.make_reranker(settings), assembly.make_rewriter(settings)
-        for model in (reranker, rewriter):
+        fact_judge = assembly.make_fact_judge(settings)
+        for model in (reranker, rewriter, fact_judge):
             if model is not None:
                 await model.open()
                 stack.push_async_callback(model.close)
         parts = assembly.make_parts(
-            settings, home, database, redis, embedder, metrics, reranker=reranker, rewriter=rewriter
+            settings, home, database, redis, embedder, metrics,
+            reranker=reranker, rewriter=rewriter, fact_judge=fact_judge,
         )
         await asyncio.to_thread(parts.count_tokens, "the first count loads the tables")
         jobs = JobWorker(database, parts, grace_seconds=settings.shutdown_grace_seconds * JOBS_GRACE_SHARE)

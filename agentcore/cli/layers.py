@@ -17,7 +17,7 @@ layers = typer.Typer(no_args_is_help=True, help="How layers forget.")
 app.add_typer(layers, name="layers", rich_help_panel=MEMORIES)
 
 
-@layers.callback()
+@layers.callback(epilog=examples("agentcore layers show", "agentcore layers set episodic --ttl 15d"))
 def layer() -> None:
     """How an agent's layers forget: time to live, extension by use, capacity."""
 

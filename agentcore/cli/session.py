@@ -25,7 +25,8 @@ app.add_typer(sessions, name="session", rich_help_panel=MEMORIES)
 SessionId = Annotated[str, typer.Argument(help="The session's id.", show_default=False)]
 
 
-@sessions.callback()
+@sessions.callback(epilog=examples(
+    "agentcore session add call-7 call-7.json", "agentcore session end call-7"))
 def session() -> None:
     """Whole conversations: add one, end it, read its summary, clear it."""
 

@@ -48,6 +48,7 @@ class Updates(Strict):
     unlink: Annotated[list[UUID], Field(max_length=MAX_LINKS_A_CALL)] = Field(
         default_factory=list, description="Targets whose links go."
     )
+    current: Literal[True] | None = Field(None, description="A superseded memory holds again.")
     if_version: Annotated[int, Field(strict=True, ge=1)] | None = Field(
         None, description="Change only this version; else a conflict."
     )

@@ -14,7 +14,7 @@ from agentcore.errors import Conflict, DependencyUnavailable, NotFound
 from agentcore.memory.api import Caller
 from agentcore.memory.embeddings import refused_by
 from agentcore.memory.history_rows import Change
-from agentcore.memory.intake import is_long_work, text_columns
+from agentcore.memory.intake import is_long_work, subjects_of, text_columns
 from agentcore.memory.models import Link
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.refusals import NOT_EMBEDDED, REFUSED, embed_each
@@ -22,6 +22,7 @@ from agentcore.memory.storage import MemoryTransaction, Row
 
 ATTEMPTS = 5
 TRACKED = ("content", "relevance_score", "tags", "metadata", "pinned")
+VALIDITY = ("superseded_by", "valid_to")
 _KEPT = (
     *TRACKED,
     "summary",
@@ -49,6 +50,8 @@ class Wanted:
     ttl_seconds: int | None = None
     expires_at: datetime | None = None
     never_expires: bool = False
+    current: bool = False
+    """It holds again, if another had taken its place."""
     unlink: Sequence[UUID] = ()
     links: Sequence[Link] = ()
     cut: Sequence[Row] = ()
@@ -163,6 +166,7 @@ class Changing(ABC):
             await transaction.append_terms([row["term_keys"]], sign=-1)
             await transaction.append_terms([columns["term_keys"]], sign=1)
             await transaction.aliases.learn_anew(self.memory_id, text["aliases"])
+        await self._restate(transaction, row, columns, wanted)
         gone, came = await self._relate(transaction, wanted)
         written = await transaction.update(
             self.memory_id,
@@ -173,8 +177,9 @@ class Changing(ABC):
                 "never_expires": wanted.never_expires,
             },
         )
-        after_row = {**columns, "expires_at": written["expires_at"]}
-        changed = [name for name in (*TRACKED, "expires_at") if row[name] != after_row[name]]
+        held = {name: None if wanted.current else row[name] for name in VALIDITY}
+        after_row = {**columns, **held, "expires_at": written["expires_at"]}
+        changed = [name for name in (*TRACKED, *VALIDITY, "expires_at") if row[name] != after_row[name]]
         before = {name: _plain(row[name]) for name in changed} | _given("links", gone)
         after = {name: _plain(after_row[name]) for name in changed} | _given("links", came)
         version = int(written["version"])
@@ -183,6 +188,16 @@ class Changing(ABC):
             Change(self.memory_id, self.operation, version, *source, before, {**wanted.told, **after})
         )
         return version
+
+    async def _restate(
+        self, transaction: MemoryTransaction, row: Row, columns: Mapping[str, Any], wanted: Wanted
+    ) -> None:
+        """Keep of what the memory states something, unless another holds in its place."""
+        keys = subjects_of(self._caller.agent_id, {**row, **columns})
+        if wanted.current:
+            await transaction.subjects.reinstate(self.memory_id, keys)
+        elif row["superseded_by"] is None and columns["content"] != row["content"]:
+            await transaction.subjects.learn_anew(self.memory_id, keys)
 
     async def _relate(
         self, transaction: MemoryTransaction, wanted: Wanted

@@ -10,13 +10,15 @@ from typing import Any
 
 from agentcore.errors import InvalidParams
 from agentcore.memory.aliases import keyed, learn
+from agentcore.memory.consolidation import subject_keys, told
 from agentcore.memory.encoding import action_outcomes, encode, interaction_text
 from agentcore.memory.gist import gist, gist_hash, without_stamp
-from agentcore.memory.lexical import term_keys
+from agentcore.memory.lexical import term_key, term_keys
 from agentcore.memory.models import MAX_TEXT_CHARS, Interaction, Link, MemoryType
 from agentcore.memory.moments import mentioned
 from agentcore.memory.params import StoreParams
 from agentcore.memory.rejection import rejection
+from agentcore.memory.statements import read
 
 DEFAULT_IMPORTANCE = 0.5
 THREAD_ABOVE_ITEMS, THREAD_ABOVE_CHARS = 4, 20_000
@@ -77,6 +79,8 @@ def draft(
         "relevance_score": DEFAULT_IMPORTANCE if params.importance is None else params.importance,
         "provenance": _provenance(source, params, derived["content_hash"]),
     }
+    over = params.superseded_by is not None or params.valid_to is not None
+    columns["subjects"] = [] if over else subjects_of(source.agent_id, columns)
     reason = None if params.force else rejection(content)
     # A time to live counts from the request on: asked again later, the same request has less of it.
     request = params.model_dump_json(exclude={"idempotency_key", "ttl_seconds"}, exclude_defaults=True)
@@ -112,6 +116,14 @@ def text_columns(
         "aliases": [keyed(agent_id, pair) for pair in learn(content)],
         "token_count": count_tokens(content),
     }, encoded.embedding_text
+
+
+def subjects_of(agent_id: str, columns: Mapping[str, Any]) -> list[int]:
+    """Of what a memory states something: digests, the agent's own, apart by namespace and user."""
+    said = told(columns)
+    texts = subject_keys(read(said.content), said.speaker)
+    scope = columns["namespace"] or "", columns["user_id"] or ""
+    return [term_key(agent_id, "\x1f".join(("subject", *scope, text))) for text in texts]
 
 
 def check_length(content: str, field: str) -> None:

@@ -120,6 +120,7 @@ TABLES: tuple[OwnedTable, ...] = (
         digests=("alias_key", "means_key"),
         labels=("memory_id",),
     ),
+    _table("memory_subjects", _WITH_ROW, digests=("subject_key",), labels=("memory_id",)),
     _table("memory_links", _WITH_ROW, labels=("source_id", "target_id", "relation")),
     _table(
         "memory_history",
@@ -206,7 +207,7 @@ MODELS = Place(
     FoundBy.NOTHING,
     False,
     "their own terms: RERANKER=http sends the foremost memories with the query, QUERY_REWRITER the query "
-    "with its history; neither does unless it is set",
+    "with its history, LLM_MODEL a fact and the one it may replace; none does unless it is set",
 )
 LOGS = Place("logs", FoundBy.NOTHING, False, "nothing to clear: no text is ever logged")
 # What a removal leaves on the disk for a while, below every access the service gives.

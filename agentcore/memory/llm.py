@@ -10,14 +10,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.params import Turn
+from agentcore.memory.statements import Told
 
 __all__ = [
+    "FACT_JUDGES",
     "QUERY_REWRITERS",
     "RERANKERS",
+    "FactJudge",
+    "FactVerdict",
     "LlmOptions",
     "QueryRewriter",
     "Reranker",
@@ -35,6 +39,12 @@ RERANKERS: Mapping[str, str] = {
 # By the name `QUERY_REWRITER` gives them. Each class is constructed with LlmOptions.
 QUERY_REWRITERS: Mapping[str, str] = {
     "openai": "agentcore.providers.openai_rewriter:OpenAiRewriter",
+}
+
+
+# By the vendor whose interface LLM_BASE_URL speaks. Each class is constructed with LlmOptions.
+FACT_JUDGES: Mapping[str, str] = {
+    "openai": "agentcore.providers.openai_fact_judge:OpenAiFactJudge",
 }
 
 
@@ -81,6 +91,29 @@ class QueryRewriter(Protocol):
 
     async def rewrite(self, query: str, history: Sequence[Turn]) -> Rewriting:
         """The query in other words, read with the turns before it. Raises DependencyUnavailable."""
+
+
+FactVerdict = Literal["ADD", "UPDATE", "SUPERSEDE", "NOOP"]
+
+
+class FactJudge(Protocol):
+    """Says what a new statement means for an old one, of pairs that the rules let through."""
+
+    @property
+    def model(self) -> str:
+        """What it is called where it is told of."""
+
+    async def open(self) -> None:
+        """Make it ready. Raises ConfigurationError or StartupError where it never can be."""
+
+    async def close(self) -> None:
+        """Let go of what `open` took. Does nothing where it was not open."""
+
+    async def judge(self, old: Told, new: Told) -> FactVerdict:
+        """SUPERSEDE: the new one holds in the old one's place; else both stand.
+
+        Raises DependencyUnavailable.
+        """
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from agentcore.errors import AgentCoreError, DependencyUnavailable
-from agentcore.memory.llm import QueryRewriter, Reranker, Rewriting, relevances_of
+from agentcore.memory.llm import FactJudge, FactVerdict, QueryRewriter, Reranker, Rewriting, relevances_of
 from agentcore.memory.params import Turn
+from agentcore.memory.statements import Told
+
+Answer = TypeVar("Answer")
 
 # Of the time a reranker has, the part that is planned with: no two searches take the same.
 PLANNED_SHARE = 0.9
@@ -91,6 +95,34 @@ class LimitedReranker:
         return relevances
 
 
+class Patience:
+    """How long a model is waited for; one that ran over it is left alone for a while."""
+
+    def __init__(self, model: str, timeout_seconds: float, rest_seconds: float) -> None:
+        self.problem: str | None = None
+        self._model = model
+        self._timeout_seconds = timeout_seconds
+        self._rest_seconds = rest_seconds
+        self._rests_until = 0.0
+
+    async def wait_for(self, asking: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Its answer. Raises DependencyUnavailable, at once while it rests."""
+        if time.monotonic() < self._rests_until:
+            raise DependencyUnavailable(f"{self._model} is left alone for a while: it was too slow.")
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                answer = await asking()
+        except TimeoutError as cause:
+            self._rests_until = time.monotonic() + self._rest_seconds
+            self.problem = f"{self._model} did not answer within {self._timeout_seconds:g} seconds."
+            raise DependencyUnavailable(self.problem) from cause
+        except AgentCoreError as failure:
+            self.problem = failure.message
+            raise
+        self.problem = None
+        return answer
+
+
 class LimitedRewriter:
     """A rewriter with a time limit, which is left alone for a while after it ran over it."""
 
@@ -98,11 +130,13 @@ class LimitedRewriter:
         self, inner: QueryRewriter, *, timeout_seconds: float, rest_seconds: float = REST_SECONDS
     ) -> None:
         self.model = inner.model
-        self.problem: str | None = None
         self._inner = inner
-        self._timeout_seconds = timeout_seconds
-        self._rest_seconds = rest_seconds
-        self._rests_until = 0.0
+        self._patience = Patience(inner.model, timeout_seconds, rest_seconds)
+
+    @property
+    def problem(self) -> str | None:
+        """What it last failed of; None since it answered."""
+        return self._patience.problem
 
     async def open(self) -> None:
         """As of the one inside."""
@@ -114,17 +148,27 @@ class LimitedRewriter:
 
     async def rewrite(self, query: str, history: Sequence[Turn]) -> Rewriting:
         """As of the one inside. Raises DependencyUnavailable, at once while it rests."""
-        if time.monotonic() < self._rests_until:
-            raise DependencyUnavailable(f"{self.model} is left alone for a while: it was too slow.")
-        try:
-            async with asyncio.timeout(self._timeout_seconds):
-                rewriting = await self._inner.rewrite(query, history)
-        except TimeoutError as cause:
-            self._rests_until = time.monotonic() + self._rest_seconds
-            self.problem = f"{self.model} did not answer within {self._timeout_seconds:g} seconds."
-            raise DependencyUnavailable(self.problem) from cause
-        except AgentCoreError as failure:
-            self.problem = failure.message
-            raise
-        self.problem = None
-        return rewriting
+        return await self._patience.wait_for(lambda: self._inner.rewrite(query, history))
+
+
+class LimitedFactJudge:
+    """A judge of facts with a time limit, which is left alone for a while after it ran over it."""
+
+    def __init__(
+        self, inner: FactJudge, *, timeout_seconds: float, rest_seconds: float = REST_SECONDS
+    ) -> None:
+        self.model = inner.model
+        self._inner = inner
+        self._patience = Patience(inner.model, timeout_seconds, rest_seconds)
+
+    async def open(self) -> None:
+        """As of the one inside."""
+        await self._inner.open()
+
+    async def close(self) -> None:
+        """As of the one inside."""
+        await self._inner.close()
+
+    async def judge(self, old: Told, new: Told) -> FactVerdict:
+        """As of the one inside. Raises DependencyUnavailable, at once while it rests."""
+        return await self._patience.wait_for(lambda: self._inner.judge(old, new))

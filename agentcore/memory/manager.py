@@ -84,6 +84,7 @@ FEATURES = (
     "feedback",
     "sessions",
     "summaries",
+    "supersession",
 )
 _PLACES: dict[str, Callable[[Any], Any]] = {
     "timestamp": datetime.fromisoformat,

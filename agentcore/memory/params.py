@@ -103,6 +103,7 @@ class StoreParams(Strict):
     superseded_by: UUID | None = Field(None, description="The memory that replaced it.")
     links: Annotated[list[Link], Field(max_length=MAX_LINKS_A_CALL)] = Field(default_factory=list)
     force: Flag = Field(False, description="Store what the gate or the duplicate check would hold back.")
+    supersede: Flag = Field(True, description="A changed fact takes the place of the one stored before.")
     metadata: Metadata = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -116,6 +117,8 @@ class StoreResult(Strict):
     success: bool
     memory_id: UUID | None
     status: StoreStatus
+    superseded: list[UUID] = Field(default_factory=list, description="The memories whose place it took.")
+    near_duplicate_of: UUID | None = Field(None, description="An earlier memory saying nearly the same.")
     reason: str | None = Field(None, description="Why it was rejected.")
     code: int | None = Field(
         None,

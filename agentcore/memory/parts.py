@@ -12,7 +12,7 @@ from agentcore.memory.archival import Archive
 from agentcore.memory.embeddings import Embedder
 from agentcore.memory.fitness import CutOffs
 from agentcore.memory.layer_params import LayerRules
-from agentcore.memory.llm_limits import LimitedReranker, LimitedRewriter
+from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter
 from agentcore.memory.models import MemoryType
 from agentcore.memory.scoring import RetrievalWeights
 from agentcore.memory.storage import MemoryStorage
@@ -94,6 +94,7 @@ class MemoryParts:
     clock: Callable[[], datetime] = utc_now
     reranker: LimitedReranker | None = None
     rewriter: LimitedRewriter | None = None
+    fact_judge: LimitedFactJudge | None = None
 
     @property
     def default_ttls(self) -> dict[str, int]:

@@ -17,6 +17,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive, ArchivedObject, read_copies, vector_of
 from agentcore.memory.archive_params import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
 from agentcore.memory.history_rows import Change
+from agentcore.memory.intake import subjects_of
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.storage import MemoryTransaction, Row
 
@@ -99,6 +100,12 @@ class Restoring:
         await archived.put_back("memory_usage", columns["memory_usage"], _used(rows))
         told = [name for name in columns["memory_aliases"] if name != "alias_id"]
         await archived.put_back("memory_aliases", told, _parts_of(rows, "aliases"))
+        stated = {
+            memory_id: subjects_of(self._caller.agent_id, copy)
+            for memory_id, copy in copies.items()
+            if copy["superseded_by"] is None
+        }
+        await transaction.subjects.learn(stated)
         ties = _parts_of(rows, "links")
         held = await archived.held({UUID(tie[end]) for tie in ties for end in ("source_id", "target_id")})
         whole = [tie for tie in ties if {UUID(tie["source_id"]), UUID(tie["target_id"])} <= held]

@@ -45,6 +45,7 @@ class Reverting(Changing):
             columns={name: earlier[name] for name in TRACKED if name in earlier and name != "content"},
             expires_at=None if over else expires_at,
             never_expires="expires_at" in earlier and earlier["expires_at"] is None,
+            current=row["superseded_by"] is not None and earlier.get("superseded_by", "") is None,
             cut=cut,
             put=put,
             told={"to_version": self._version},

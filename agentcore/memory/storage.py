@@ -27,6 +27,7 @@ from agentcore.memory.layer_params import OwnRules
 from agentcore.memory.link_rows import LinkRows
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
 from agentcore.memory.rule_rows import RuleRows
+from agentcore.memory.subject_rows import SubjectRows
 
 Row = Mapping[str, Any]
 _RECORD_FIELDS = set(MemoryRecord.model_fields) - {"embedding"}
@@ -67,6 +68,7 @@ class MemoryTransaction:
         self.rules = RuleRows(connection, agent_id)
         self.jobs = JobRows(connection, agent_id)
         self.archived = ArchiveRows(connection, agent_id)
+        self.subjects = SubjectRows(connection, agent_id)
 
     async def _rows(self, name: str, **values: Any) -> list[Row]:
         cursor = await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})
@@ -122,6 +124,7 @@ class MemoryTransaction:
         for memory in memories:
             await self.links.add(memory.memory_id, memory.links)
         await self.aliases.learn({memory.memory_id: memory.columns["aliases"] for memory in memories})
+        await self.subjects.learn({memory.memory_id: memory.columns["subjects"] for memory in memories})
         await self.append_terms([memory.columns["term_keys"] for memory in memories], sign=1)
 
     def _columns(self, memory: NewMemory) -> dict[str, Any]:

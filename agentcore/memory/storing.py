@@ -17,6 +17,7 @@ from agentcore.memory.params import StoreParams, StoreResult
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.refusals import NOT_EMBEDDED, REFUSED, embed_each
 from agentcore.memory.storage import MemoryTransaction, NewMemory, Row
+from agentcore.memory.superseding import Superseding
 from agentcore.memory.working import WorkingEntry
 
 
@@ -30,6 +31,7 @@ class Storing:
         self._results: list[StoreResult | None] = [None] * len(items)
         self._stored: list[NewMemory] = []
         self._reinforced: list[UUID] = []
+        self._superseding = Superseding(parts, caller)
         self.errors: dict[int, AgentCoreError] = {}
         self.degraded: list[str] = []
 
@@ -46,7 +48,10 @@ class Storing:
                 )
         await self._answer_known_keys(self._open(drafts))
         await self._embed(list(self._open(drafts).values()))
+        await self._superseding.look_up(self._open(drafts).values())
+        self.degraded += self._superseding.degraded
         await self._write(self._open(drafts))
+        await self._superseding.forget_tasks()
         await self._remember_tasks()
         if self._reinforced:
             self._parts.accesses.note(self._caller.agent_id, self._reinforced, self._parts.clock())
@@ -158,9 +163,25 @@ class Storing:
             claimed: dict[str, tuple[NewMemory, UUID]] = {}
             for index, each in drafts.items():
                 await self._place(transaction, index, each, memories[index], taken, same, claimed)
-            await transaction.insert(self._stored)
-            layers = {memory.columns["memory_type"] for memory in self._stored}
-            await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
+            await self._insert(transaction, drafts, memories)
+
+    async def _insert(
+        self, transaction: MemoryTransaction, drafts: Mapping[int, Draft], memories: Mapping[int, NewMemory]
+    ) -> None:
+        """Store what is new, and say what it took the place of."""
+        new = {memory.memory_id for memory in self._stored}
+        stored = {index: memory for index, memory in memories.items() if memory.memory_id in new}
+        outcomes = self._superseding.decide([(drafts[index], memory) for index, memory in stored.items()])
+        await transaction.insert(self._stored)
+        missed = await self._superseding.write(transaction)
+        for index, memory in stored.items():
+            outcome, result = outcomes.get(memory.memory_id), self._results[index]
+            if outcome is not None and result is not None:
+                superseded = [each for each in outcome.superseded if each not in missed]
+                told = {"superseded": superseded, "near_duplicate_of": outcome.near_duplicate_of}
+                self._results[index] = result.model_copy(update=told)
+        layers = {memory.columns["memory_type"] for memory in self._stored}
+        await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
 
     async def _check_targets(self, transaction: MemoryTransaction, drafts: Mapping[int, Draft]) -> None:
         """Refuse the items that name a memory that is not there."""

@@ -36,6 +36,7 @@ class Updating(Changing):
             columns=_plain_columns(updates, row),
             ttl_seconds=updates.ttl_seconds,
             never_expires="ttl_seconds" in updates.model_fields_set and updates.ttl_seconds is None,
+            current=updates.current is True,
             unlink=updates.unlink,
             links=updates.links,
         )

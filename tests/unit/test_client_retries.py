@@ -37,6 +37,7 @@ from agentcore.memory.params import (
     StoreBatchParams,
     StoreParams,
 )
+from agentcore.memory.session_params import Message
 
 TOKEN = "t.o.ken"
 MEMORY_ID = "0190b5a0-0000-7000-8000-000000000001"
@@ -111,7 +112,8 @@ def test_what_is_no_url_is_refused_at_once(url: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 async def test_every_method_of_the_contract_is_called_by_its_wire_name(method: Method[Any, Any]) -> None:
-    params = method.params.model_construct(items=[KEYED], idempotency_key="a", dry_run=True)
+    params = method.params.model_construct(
+        items=[KEYED], messages=[Message(content="a")], idempotency_key="a", dry_run=True)
     script = Script(error(-32001))
     async with client(script) as memory:
         with pytest.raises(NotFound):

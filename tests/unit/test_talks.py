@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 DATA = Path(__file__).resolve().parents[2] / "benchmarks" / "data"
-PAGE = (DATA / "README.md").read_text(encoding="utf-8")
+PAGE = (DATA / "README.md").read_text(encoding="utf-8").split("\n# ")[0]
 TALKS = [json.loads(line) for line in (DATA / "talks.jsonl").read_text(encoding="utf-8").splitlines()]
 MEMORY_FIELDS = {"id", "timestamp", "speaker", "text", "session_id"}
 QUERY_FIELDS = {"id", "text", "asked_at", "category", "relevant_ids", "relevant_session_ids", "answer",

@@ -1,0 +1,280 @@
+"""The words by which a statement's parts are told: verbs of state, signs of change and of doubt, attributes.
+
+English alone: of another language no statement is read, and nothing is superseded.
+"""
+
+from __future__ import annotations
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _forms(lines: str) -> dict[str, str]:
+    """Each form of a verb by its first one; a line a verb."""
+    return {form: line.split()[0] for line in lines.strip().splitlines() for form in line.split()}
+
+
+VERBS = _forms("""
+be is are am isn't aren't
+have has hasn't haven't
+live lives living
+reside resides
+stay stays staying
+work works working
+drive drives driving
+study studies studying
+commute commutes
+prefer prefers
+listen listens listening
+run runs
+ship ships
+arrive arrives
+depart departs
+leave leaves
+land lands
+start starts
+begin begins
+end ends
+finish finishes
+expire expires
+open opens
+close closes
+last lasts
+take takes
+cost costs
+allow allows
+consist consists
+hold holds
+seat seats
+use uses using
+go goes
+get gets
+come comes
+depend depends
+smoke smokes
+drink drinks
+eat eats
+pay pays
+earn earns
+weigh weighs
+sleep sleeps
+fly flies
+report reports
+belong belongs
+point points
+support supports
+own owns
+lead leads leading
+manage manages
+maintain maintains
+head heads
+chair chairs
+contain contains
+speak speaks
+like likes
+love loves
+play plays
+need needs
+know knows
+read reads
+teach teaches
+train trains
+meet meets
+store stores
+keep keeps
+sit sits
+send sends
+answer answers
+ask asks
+pick
+book
+call calls
+reply replies
+host hosts
+require requires
+decide decided
+""")
+# What "will" and "has to" stand before is read like the verb alone.
+MODALS = frozenset({"will", "must", "should", "do", "does"})
+# One thing at a time: another name behind one of these takes the place of the first.
+SINGLE_NAME = _words("""
+live reside study employed based deployed hosted located called named drive commute
+""")
+# Many things at a time, even where one is new.
+MANY_VALUED = _words("""
+speak like love play need know read support contain own take have eat drink teach allergic interested
+member certified meet require book call pick keep learning responsible good able fond
+""")
+# What "I switched from X to Y" may speak of.
+MOVED = ("live", "use", "work", "drive", "be", "prefer", "study", "take", "fly", "commute")
+ROLE_VERBS = frozenset({"own", "lead", "manage", "maintain", "head", "chair"})
+ROLES = ("on call for", "responsible for", "in charge of")
+REQUESTS = _words("""
+send answer ask pick call use reply ship book meet keep
+""")
+
+_CHANGE = (
+    "changed|moved|switched|raised|lowered|increased|decreased|reduced|cut|extended|shortened|renamed|"
+    "rescheduled|"
+    "postponed|pushed|bumped|upgraded|downgraded|updated|migrated|transferred|set"
+)
+TRANSITIVE_CHANGES = f"(?:{_CHANGE})"
+CHANGES = f"(?:{_CHANGE}|pushed back|brought forward|relocated|slipped|shifted)"
+
+# What is called by one of these has one value at a time.
+ATTRIBUTES = _words("""
+address budget deadline port host hostname owner manager status version date time location venue phone
+number email mail e-mail name surname nickname title priority theme color colour size weight height age
+salary rent price fee cost rate limit quota threshold ttl timeout level region zone branch licence license
+repository repo url link codename password hint doctor dentist landlord boss mentor supervisor reviewer
+approver assignee lead leader head ceo cto cfo chair chairman president director captain spokesperson bank
+employer provider airline carrier editor browser shell currency timezone job role position department team
+seat spot room gate platform terminal schedule frequency order goal target plan tariff medication dose
+dosage hotel school university birthday anniversary wife husband partner girlfriend boyfriend fiance
+fiancee car bike laptop policy image model default endpoint bucket cluster headquarters hq capital
+principal departure arrival duration length capacity subject topic dataset framework database backend
+""")
+# Attributes whose value is a plain word as well as a name: "the theme is dark".
+WORDED = _words("""
+theme color colour size frequency goal role position job title priority status diet plan medication order
+level schedule backend framework database topic subject provider browser shell editor carrier region zone
+image
+""")
+# There may be several of these, and a sentence about one does not say which.
+RELATED = _words("""
+friend colleague coworker son daughter child kid brother sister cousin aunt uncle nephew niece cat dog pet
+horse student client customer neighbour neighbor teacher coach team-mate teammate flatmate roommate
+supplier partner server project ticket task plant tenant patient employee report grandmother grandfather
+grandson granddaughter
+""")
+# Speaks of one, though no name says so.
+KNOWN_BY_ROLE = _words("user team company organisation organization office")
+# What has a number for its value; of anything else a number says which one.
+NUMBERED = _words("""
+port gate room version level number floor terminal channel platform seat phase stage tier table track
+""")
+CHOSEN = _words("""
+favourite favorite preferred usual current default main primary regular
+""")
+# Read off again and again: another value is another reading, unless the words say that it changed.
+MEASURED = _words("""
+temperature load latency usage pressure balance length count reading speed humidity pulse mood score
+mileage traffic backlog price rate weather throughput uptime pollution level glucose distance
+""")
+SETTLED = _words("""
+limit threshold maximum max minimum min target goal interest policy asking default loan allowed
+priority agreed log german english
+""")
+
+# With these a word such as "now" says that a name took the place of another.
+CHANGEABLE = _words("""
+work go prefer use ship run take get decide report store sit open close fly commute live reside study
+drive stay train land arrive depart leave start begin end ask send answer pick call lead own manage
+""")
+COUNTRIES = _words("""
+argentina australia austria belgium brazil britain bulgaria california canada chile china colombia croatia
+cuba denmark egypt england estonia ethiopia europe asia africa finland florida france georgia germany
+ghana greece hungary iceland india indonesia iran iraq ireland israel italy japan kenya korea latvia
+lebanon lithuania luxembourg malaysia mexico morocco nepal netherland nigeria norway ontario pakistan peru
+philippine poland portugal quebec romania russia scotland serbia singapore slovakia slovenia spain sweden
+switzerland taiwan tanzania texa thailand tunisia turkey uganda uk ukraine usa us vietnam wale bavaria
+catalonia
+""")
+# On one day, where no word says that it changed: people work and play on many.
+DAY_VERBS = _words("be ship arrive start end expire depart leave land finish begin")
+# Of these there are many in a life: a bare name says not which.
+EVENTS = _words("""
+meeting appointment call lunch dinner breakfast party train flight bus class lesson game match interview
+session delivery order package parcel exam test shift talk lecture concert show film movie trip visit
+event conference workshop webinar release launch review standup sync build ticket task invoice
+""")
+
+STATES = tuple(frozenset(line.split(",")) for line in """
+single,engaged,married,divorced,widowed,separated
+unpaid,paid,overdue,refunded
+blocked,unblocked
+on,off,enabled,disabled,active,inactive,paused
+failing,passing,broken,green,red,fixed,flaky
+open,in progress,in review,done,closed,finished,completed,resolved,merged,cancelled,to do,on hold,blocked
+in alpha,in beta,generally available,in production,live,deprecated,in development,retired,in maintenance
+full,empty,half full,half empty
+online,offline,up,down
+available,unavailable,sold out,out of stock,in stock
+approved,rejected,pending,declined,accepted,under review
+vegetarian,vegan,pescatarian,omnivore
+locked,unlocked
+unemployed,employed,retired
+public,private,internal
+""".strip().splitlines())
+
+DOUBT = (
+    r"\bif\b|\bwhether\b|\bsuppose|\bsupposing\b|\bassum(?:e|ing)\b|\bimagine\b|\bwould\b|\bcould\b|"
+    r"\bmight\b|"
+    r"\bmaybe\b|\bperhaps\b|\bprobably\b|\bpossibly\b|\bunless\b|\bfor (?:example|instance)\b|"
+    r"\be\.g\.|\bwhat if\b|"
+    r"\bhop(?:e|es|ing)\b|\bwish(?:es)?\b|\bwants?\b|\bplan(?:s|ning)? (?:to|on)\b|\bthe plan is\b|"
+    r"\bgoing to\b|"
+    r"'d (?:like|love|rather|prefer)\b|\bthinks?\b|\bbelieves?\b|\bguess(?:es)?\b|\bconsider(?:s|"
+    r"ing)?\b|\bunsure\b|"
+    r"\bnot sure\b|\bseems?\b|\bapparently\b|\bsupposedly\b|\brumou?r|\bdream|\bpropos(?:e|es|ed|al)\b|"
+    r"\bsuggest|\bestimat|\bsomeday\b|\bone day\b|\bonce\b|\bcan\b|\bpretend|\bin theory\b|\bideally\b|"
+    r"\babout to\b|\btemporar|\bfor now\b|\buntil\b|\bexcept\b|\bsometimes\b|\busually\b|\boften\b|"
+    r"\bjust this\b|"
+    r"\bonly (?:this|on|for|today)\b|\bthis (?:week|month|year|time|quarter)\b|\bfor (?:today|"
+    r"tomorrow|this)\b"
+)
+QUOTED = (
+    r"\bsaid\b|\bsays\b|\btold\b|\bclaim(?:s|ed)?\b|\baccording to\b|\bheard\b|\bwrote\b|\bannounced\b|"
+    r"\bmentioned\b|\basked\b|\bquote|\bthought\b|\bargues?\b|\binsists?\b|\bdocs? say\b|\breported\b"
+)
+PAST = (
+    r"\bused to\b|\bbefore that\b|\bback (?:then|in)\b|\bpreviously\b|\bformerly\b|\bat the time\b|"
+    r"\blast (?:week|month|year|night|time|quarter|spring|summer|autumn|fall|winter)\b|\bago\b|"
+    r"\byesterday\b|"
+    r"\bnext\b|\bupcoming\b|\bcoming\b|\bex-|\bprevious\b|\bformer\b|(?<![-\w])old\b(?!-)|"
+    r"\boriginal(?:ly)?\b|\bthen\b|\bwas\b|\bwere\b|\bhad\b|\bdid\b|"
+    r"^in (?:\d{4}|january|february|march|april|may|june|july|august|september|october|november|"
+    r"december)\b|"
+    r"\bas a child\b|\bwhen i was\b|\btoday\b|\bthis (?:morning|afternoon|evening)\b|\btonight\b|"
+    r"\btomorrow\b"
+)
+ADDED = (
+    r"\balso\b|\btoo\b|\bas well\b|\banother\b|\bin addition\b|\badditionally\b|\bbesides\b|"
+    r"\bboth\b|\bplus\b|"
+    r"\bsecond\b|\bextra\b|\bother\b|\bone of\b"
+)
+MARKS = (
+    r"\bfrom now on\b|\bfrom today(?: on)?\b|\bas of (?:now|today)\b|\bstarting (?:now|today)\b|"
+    r"\beffective immediately\b|"
+    r"\bthese days\b|\bnowadays\b|\bright now\b|\bat the moment\b|\bcurrently\b|\bmeanwhile\b|"
+    r"(?<!for )(?<!until )\bnow\b|\bsince (?:today|yesterday|last \w+|the \w+(?: \w+)?|this \w+|"
+    r"monday|tuesday|wednesday|thursday|"
+    r"friday|saturday|sunday)\b|\binstead\b(?! of)|\bagain\b"
+)
+CORRECTION = (
+    r"^(?:(?:oh|ah|hm|ok|okay|well|sorry|oops|wait)[,.!:\s]+)*"
+    r"(?:actually|correction|scratch that|i meant?(?: to say)?|i mean|no|nope|not that|my mistake|"
+    r"my bad|i misread(?: it| that)?|"
+    r"i misspoke|that was wrong|that's wrong|that is wrong|i was wrong|wrong|rather|make (?:that|"
+    r"it)|oops|sorry|wait|"
+    r"strike that|to correct myself|on second thoughts?)\b"
+)
+# How many of the first unit of its kind one is.
+UNITS = {
+    "second": ("time", 1.0), "minute": ("time", 60.0), "hour": ("time", 3_600.0), "day": ("time", 86_400.0),
+    "week": ("time", 604_800.0), "kb": ("bytes", 1.0), "mb": ("bytes", 1e3), "gb": ("bytes", 1e6),
+    "tb": ("bytes", 1e9), "gram": ("mass", 1.0), "g": ("mass", 1.0), "kg": ("mass", 1e3),
+    "metre": ("length", 1.0), "meter": ("length", 1.0), "m": ("length", 1.0), "km": ("length", 1e3),
+}
+DETERMINERS = _words("the a an this that these those some")
+INDEFINITE = _words("a an some most many few each every any part half another one several all no")
+FILLERS = _words("please just really so then already still currently always actually simply ever")
+POSSESSORS = {"my": "i", "mine": "i", "our": "we", "your": "you"}
+UNKNOWN_SUBJECTS = _words("""
+he she it they this that these those his her its their there's here who which what
+""")
+CONNECTORS = _words("to at on in of from and for by with")
+CONDITIONS = _words("on in for with by from during when while")
+# Verbs that are never nouns: what holds one is more than a value.
+FINITE = _words("is are am be have has do does will isn't aren't")

@@ -1,0 +1,88 @@
+"""Of what memories state something, and which took another's place, as rows. Inside one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
+
+from agentcore.database import Connection, query
+
+Row = Mapping[str, Any]
+SUPERSEDES = "supersedes"
+NEAR_DUPLICATE = "near_duplicate_of"
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """What is looked for: subjects by their keys; sessions, each with a moment before which it was said."""
+
+    subject_keys: Sequence[int]
+    sessions: Sequence[tuple[str, datetime]] = ()
+    window_seconds: float = 0.0
+    max_chars: int = 1_000
+
+
+class SubjectRows:
+    """The subjects of one agent's memories inside one transaction."""
+
+    def __init__(self, connection: Connection, agent_id: str) -> None:
+        self._connection = connection
+        self._agent_id = agent_id
+
+    async def learn(self, stated: Mapping[UUID, Sequence[int]]) -> None:
+        """Keep of what new memories state something, by the memory's id."""
+        rows = [
+            {"agent_id": self._agent_id, "subject_key": key, "memory_id": memory_id}
+            for memory_id, keys in stated.items()
+            for key in keys
+        ]
+        if rows:
+            await self._connection.cursor().executemany(query("insert_subject"), rows)
+
+    async def learn_anew(self, memory_id: UUID, keys: Sequence[int]) -> None:
+        """Keep of what a memory states something now, and nothing of before."""
+        await self.forget([memory_id])
+        await self.learn({memory_id: keys})
+
+    async def forget(self, memory_ids: Sequence[UUID]) -> None:
+        """These no longer state what another could take the place of."""
+        await self._execute("forget_subjects", memory_ids=list(memory_ids))
+
+    async def stated_before(self, lookup: Lookup, *, limit: int, session_limit: int) -> list[Row]:
+        """Current memories on these subjects or of these sessions, the newest of each; no order."""
+        return await self._run(
+            "stated_before",
+            subject_keys=list(lookup.subject_keys),
+            session_ids=[session_id for session_id, _ in lookup.sessions],
+            moments=[moment for _, moment in lookup.sessions],
+            window_seconds=lookup.window_seconds,
+            max_chars=lookup.max_chars,
+            limit=limit,
+            session_limit=session_limit,
+        )
+
+    async def supersede(self, taken: Sequence[tuple[UUID, int, UUID, datetime]]) -> list[Row]:
+        """Let others take these memories' places: id, version, successor, since when; a row for each done."""
+        return await self._run(
+            "supersede_memories",
+            memory_ids=[memory_id for memory_id, _, _, _ in taken],
+            versions=[version for _, version, _, _ in taken],
+            successors=[successor for _, _, successor, _ in taken],
+            moments=[moment for _, _, _, moment in taken],
+        )
+
+    async def reinstate(self, memory_id: UUID, keys: Sequence[int]) -> None:
+        """Let a superseded memory hold again."""
+        await self._execute("reinstate_memory", memory_id=memory_id)
+        await self._execute("delete_superseding_links", memory_id=memory_id, relation=SUPERSEDES)
+        await self.learn_anew(memory_id, keys)
+
+    async def _execute(self, name: str, **values: Any) -> None:
+        await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})
+
+    async def _run(self, name: str, **values: Any) -> list[Row]:
+        cursor = await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})
+        return cast(list[Row], await cursor.fetchall())

@@ -1,0 +1,201 @@
+"""Superseding: a changed fact takes the place of the old one, which stays readable; nothing else does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from agentcore.database import Row
+from agentcore.memory.change_params import UpdateParams
+from agentcore.memory.models import Interaction, MemoryType
+from agentcore.memory.params import (
+    ContextParams,
+    DeleteParams,
+    ListParams,
+    RetrieveParams,
+    StoreBatchParams,
+    StoreParams,
+)
+from tests.fixtures.memory import Agent
+
+MARCH = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+APRIL = datetime(2026, 4, 2, 9, 0, tzinfo=UTC)
+OLD = "The budget for the Atlas project is 48,000 euros."
+NEW = "The budget for the Atlas project is now 52,500 euros."
+
+
+async def history_of(agent: Agent, memory_id: object) -> list[Row]:
+    """The changes of one memory, oldest first."""
+    async with agent.runtime.database.transaction(agent.agent_id) as connection:
+        cursor = await connection.execute(
+            "SELECT operation, before, after, token_id, trace_id FROM memory_history"
+            " WHERE agent_id = %s AND memory_id = %s ORDER BY change_id",
+            (agent.agent_id, memory_id),
+        )
+        return await cursor.fetchall()
+
+
+async def test_a_changed_fact_takes_the_place_of_the_old_one(agent: Agent) -> None:
+    old_id = await agent.stored_id(OLD, timestamp=MARCH)
+    result = await agent.store(NEW, timestamp=APRIL)
+    assert result.status == "stored"
+    assert result.superseded == [old_id]
+    assert await agent.found("budget of Atlas") == [NEW]
+    old, new = await agent.get(old_id), await agent.get(result.memory_id or old_id)
+    assert (old.superseded_by, old.valid_to, old.content) == (new.memory_id, APRIL, OLD)
+    assert (new.superseded_by, new.valid_to, new.valid_from) == (None, None, APRIL)
+    assert [(link.target_id, link.relation) for link in new.links] == [(old_id, "supersedes")]
+
+
+async def test_what_held_before_is_the_answer_as_of_then(agent: Agent) -> None:
+    await agent.stored_id(OLD, timestamp=MARCH)
+    await agent.stored_id(NEW, timestamp=APRIL)
+    for as_of, told in ((MARCH + timedelta(days=3), OLD), (APRIL + timedelta(days=3), NEW)):
+        assert await agent.found("budget of Atlas", as_of=as_of) == [told]
+
+
+async def test_both_sides_of_a_supersession_are_in_the_history(agent: Agent) -> None:
+    old_id = await agent.stored_id(OLD, timestamp=MARCH)
+    new_id = await agent.stored_id(NEW, timestamp=APRIL)
+    [gone] = await history_of(agent, old_id)
+    assert (gone["operation"], gone["token_id"], gone["trace_id"]) == ("superseded", "token-1", "t" * 32)
+    assert gone["before"] == {"superseded_by": None, "valid_to": None}
+    assert gone["after"]["superseded_by"] == str(new_id)
+    [come] = await history_of(agent, new_id)
+    assert (come["operation"], come["after"]["supersedes"]) == ("supersede", str(old_id))
+
+
+async def test_a_chain_of_changes_leaves_the_last_one_current(agent: Agent) -> None:
+    said = [f"The API rate limit is {limit} requests per minute." for limit in (60, 90, 120)]
+    for content in said:
+        await agent.stored_id(content)
+    assert await agent.found("API rate limit") == [said[-1]]
+
+
+async def test_in_one_batch_later_items_take_the_place_of_earlier_ones(agent: Agent) -> None:
+    said = [
+        "My parking spot is number 17.",
+        "My parking spot is number 31 now.",
+        "I like the view from there.",
+    ]
+    items = [StoreParams(content=content) for content in said]
+    results = (await agent.memory.store_batch(StoreBatchParams(items=items))).results
+    assert results[1].superseded == [results[0].memory_id]
+    assert await agent.found("parking spot", k=1) == [said[1]]
+
+
+async def test_an_exchange_that_tells_a_new_fact_takes_the_place_of_the_earlier_exchange(
+    agent: Agent,
+) -> None:
+    for query in ("My phone number is +44 7700 900123.", "My new phone number is +44 7700 900456."):
+        told = Interaction(query=query, response="Got it, I will keep that in mind.")
+        result = await agent.memory.store(StoreParams(interaction=told))
+    assert len(result.superseded) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "differing"),
+    [
+        ("I live in Lisbon.", "I live in Porto now.", {"user_id": "mara"}),
+        ("I live in Lisbon.", "I live in Porto now.", {"speaker": "Mara"}),
+        (OLD, NEW, {"namespace": "other"}),
+        (OLD, NEW, {"memory_type": MemoryType.PROCEDURAL}),
+        (OLD, NEW, {"ttl_seconds": 3_600}),
+        (OLD, NEW, {"timestamp": MARCH - timedelta(days=1)}),
+        (OLD, NEW, {"supersede": False}),
+        (OLD, "Is the budget for the Atlas project 52,500 euros now?", {"session_id": "s"}),
+    ],
+)
+async def test_what_is_said_in_another_scope_leaves_a_fact_in_its_place(
+    agent: Agent, old: str, new: str, differing: dict[str, Any]
+) -> None:
+    old_id = await agent.stored_id(old, timestamp=MARCH)
+    result = await agent.store(new, **{"timestamp": APRIL, **differing})
+    assert result.superseded == []
+    assert (await agent.get(old_id)).superseded_by is None
+
+
+async def test_a_pinned_fact_stays_in_its_place(agent: Agent) -> None:
+    old_id = await agent.stored_id(OLD, pinned=True)
+    assert (await agent.store(NEW)).superseded == []
+    assert (await agent.get(old_id)).superseded_by is None
+
+
+async def test_another_agents_fact_stays_in_its_place(agent: Agent, new_agent: Callable[..., Agent]) -> None:
+    other = new_agent()
+    old_id = await other.stored_id(OLD)
+    assert (await agent.store(NEW)).superseded == []
+    assert (await other.get(old_id)).superseded_by is None
+
+
+async def test_a_correction_takes_the_place_of_what_was_just_said_in_the_session(agent: Agent) -> None:
+    await agent.stored_id("I booked a table.", session_id="s", speaker="user", timestamp=MARCH)
+    old_id = await agent.stored_id(
+        "My room number is 412.", session_id="s", speaker="user", timestamp=MARCH + timedelta(minutes=1)
+    )
+    later = MARCH + timedelta(minutes=3)
+    right = "Sorry, I meant 421, not 412."
+    elsewhere = await agent.store(right, session_id="t", speaker="user", timestamp=later)
+    here = await agent.store(right, session_id="s", speaker="user", timestamp=later)
+    assert (elsewhere.superseded, here.superseded) == ([], [old_id])
+
+
+async def test_a_near_duplicate_is_linked_and_both_stay(agent: Agent) -> None:
+    old_id = await agent.stored_id("The search cluster has five nodes.")
+    result = await agent.store("The search cluster has 5 nodes in all.")
+    assert (result.superseded, result.near_duplicate_of) == ([], old_id)
+    assert result.memory_id is not None
+    [link] = (await agent.get(result.memory_id)).links
+    assert (link.target_id, link.relation) == (old_id, "near_duplicate_of")
+    assert len((await agent.memory.list(ListParams())).memories) == 2
+
+
+async def test_a_superseded_memory_can_be_let_hold_again(agent: Agent) -> None:
+    old_id = await agent.stored_id(OLD, timestamp=MARCH)
+    new_id = await agent.stored_id(NEW, timestamp=APRIL)
+    update = {"memory_id": old_id, "updates": {"current": True}}
+    await agent.memory.update(UpdateParams.model_validate(update))
+    assert sorted(await agent.found("budget of Atlas")) == sorted([OLD, NEW])
+    old = await agent.get(old_id)
+    assert (old.superseded_by, old.valid_to) == (None, None)
+    assert (await agent.get(new_id)).links == []
+    last = (await history_of(agent, old_id))[-1]
+    assert last["before"]["superseded_by"] == str(new_id)
+    assert (await agent.store("The budget for the Atlas project is 55,000 euros.")).superseded != []
+
+
+async def test_a_changed_memory_states_what_it_says_now(agent: Agent) -> None:
+    memory_id = await agent.stored_id("The port of the gateway is 8080.")
+    changed = {"memory_id": memory_id, "updates": {"content": "The host of the gateway is gw-1.internal."}}
+    await agent.memory.update(UpdateParams.model_validate(changed))
+    assert (await agent.store("The port of the gateway is 9090.")).superseded == []
+    assert (await agent.store("The host of the gateway is gw-2.internal.")).superseded == [memory_id]
+
+
+async def test_working_memory_tells_what_holds_now(agent: Agent) -> None:
+    await agent.stored_id(OLD, task_id="plan", timestamp=MARCH)
+    await agent.memory.get_context(ContextParams(query="hello", task_id="plan"))
+    await agent.stored_id(NEW, task_id="plan", timestamp=APRIL)
+    context = (
+        await agent.memory.get_context(ContextParams(query="the Atlas budget", task_id="plan"))
+    ).context
+    assert NEW in context
+    assert OLD not in context
+
+
+async def test_a_deleted_memorys_subjects_go_with_it(agent: Agent) -> None:
+    memory_id = await agent.stored_id(OLD)
+    await agent.memory.delete(DeleteParams(memory_ids=[memory_id]))
+    async with agent.runtime.database.transaction(agent.agent_id) as connection:
+        cursor = await connection.execute("SELECT count(*) AS held FROM memory_subjects")
+        assert [row["held"] for row in await cursor.fetchall()] == [0]
+
+
+async def test_retrieval_never_holds_both_values_of_a_changed_fact(agent: Agent) -> None:
+    for limit in range(10, 40, 5):
+        await agent.stored_id(f"The upload limit of the portal is {limit} MB.")
+    found = await agent.memory.retrieve(RetrieveParams(query="upload limit of the portal", k=10))
+    assert [memory.content for memory in found.memories] == ["The upload limit of the portal is 35 MB."]
