@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from agentcore.memory.aliases import Expansion, expansions, forms
 from agentcore.memory.candidates import Candidate, MatchScale
+from agentcore.memory.everyday import everyday_shares
 from agentcore.memory.lexical import (
     Bm25,
     LexicalStatistics,
@@ -31,6 +32,8 @@ LONGEST_LIST = 20_000
 MAX_QUERY_TERMS = 64
 # Of a long prompt no memory holds every word: a text of its rarest ones is a full match.
 MATCHED_TERMS = 12
+# In a store that is all new, a match is full that is worth so many words nobody ever said.
+TELLING_TERMS = 3
 MAX_CORRECTED_TERMS = 4
 # What a term counts that the query does not hold, but probably means.
 CORRECTED_SHARE = 0.8
@@ -61,10 +64,16 @@ class Wording:
 
     def full_match(self, candidates: Sequence[Candidate]) -> MatchScale:
         """The best BM25 score found is a full match, but no less than half of what a text made of the query's
-        rarest terms would have, so that one common word in common is no match."""
-        alone = self.bm25(self.keys[:MATCHED_TERMS])
+        rarest terms would have, so that one common word in common is no match.
+
+        In a small store the best is often no match at all: there a full one takes the whole of such a text, and
+        one that tells something.
+        """
+        statistics, alone = self.bm25.statistics, self.bm25(self.keys[:MATCHED_TERMS])
         best = max((candidate.words for candidate in candidates), default=0.0)
-        return MatchScale(max(best, 0.5 * alone), self.bm25.weigh(self.keys), alone)
+        telling = TELLING_TERMS * statistics.newness * statistics.greatest_weight()
+        words = max(best, 0.5 * (1 + statistics.newness) * alone, telling)
+        return MatchScale(words, max(self.bm25.weigh(self.keys), telling), alone)
 
 
 async def search_words(
@@ -107,7 +116,7 @@ async def _reading(vectors: VectorStore, agent_id: str, text: str, conditions: M
     replaced = _replaced(others, statistics)
     slips = _slips(agent_id, {key: keys[key] for key in keys if key not in replaced}, statistics)
     frequencies = await _frequencies(vectors, agent_id, slips, others, statistics)
-    known = LexicalStatistics(statistics.memory_count, statistics.mean_length, frequencies)
+    known = replace(statistics, document_frequency=frequencies, everyday=everyday_shares(agent_id))
     return _Reading(keys, known, _corrected(slips, frequencies), replaced, others)
 
 
