@@ -72,14 +72,18 @@ class CutOffs:
 
     def kept(self, scores: Sequence[float], memory_count: int = 0) -> int:
         """How many of the scores, best first, stay, of a store of so many memories; the best always does."""
-        if not scores:
-            return 0
-        foot = typical(scores, memory_count)
-        least = max(self.least_share * scores[0], foot + self.least_rise * (scores[0] - foot))
+        least = self._least(scores, memory_count)
         for place in range(1, len(scores)):
             if scores[place] < least or scores[place - 1] - scores[place] > self.widest_gap:
                 return place
         return len(scores)
+
+    def _least(self, scores: Sequence[float], memory_count: int) -> float:
+        if not scores:
+            return 0.0
+        share = self.least_share * scores[0]
+        foot = typical(scores, memory_count) if self.least_rise else 0.0
+        return max(share, foot + self.least_rise * (scores[0] - foot))
 
 
 def typical(scores: Sequence[float], memory_count: int) -> float:
