@@ -65,7 +65,7 @@ class LexicalStatistics:
 
     @property
     def newness(self) -> float:
-        """How little the agent's own memories tell of its words: 1 where there are none, towards 0 with more."""
+        """How little the agent's own memories tell of words: 1 where there are none, towards 0 with more."""
         return EVERYDAY_MEMORIES / (EVERYDAY_MEMORIES + max(self.memory_count, 0))
 
     def weight(self, key: int) -> float:

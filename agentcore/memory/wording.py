@@ -66,8 +66,8 @@ class Wording:
         """The best BM25 score found is a full match, but no less than half of what a text made of the query's
         rarest terms would have, so that one common word in common is no match.
 
-        In a small store the best is often no match at all: there a full one takes the whole of such a text, and
-        one that tells something.
+        In a small store the best is often no match at all: there a full one takes the whole of such a text,
+        and one that tells something.
         """
         statistics, alone = self.bm25.statistics, self.bm25(self.keys[:MATCHED_TERMS])
         best = max((candidate.words for candidate in candidates), default=0.0)
