@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from agentcore.memory.lexical import term_key, terms
+from agentcore.memory.lexical import terms
 
 # By the share of memories that hold a word in any inflection, in four steps; any other word is in none.
 _BY_SHARE = {
@@ -81,7 +81,6 @@ def _shares() -> Mapping[str, float]:
     return shares
 
 
-@lru_cache(maxsize=256)
-def everyday_shares(agent_id: str) -> Mapping[int, float]:
-    """By the agent's key of each everyday term, the share of memories that would hold it."""
-    return {term_key(agent_id, term): share for term, share in _shares().items()}
+def everyday_share(term: str) -> float:
+    """The share of everyday memories that hold the term, as `lexical.terms` gives it."""
+    return _shares().get(term, 0.0)

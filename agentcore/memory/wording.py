@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 
 from agentcore.memory.aliases import Expansion, expansions, forms
 from agentcore.memory.candidates import Candidate, MatchScale
-from agentcore.memory.everyday import everyday_shares
+from agentcore.memory.everyday import everyday_share
 from agentcore.memory.lexical import (
     Bm25,
     LexicalStatistics,
+    phrase,
     rarest,
     select_query_keys,
     spellings,
@@ -32,7 +33,7 @@ LONGEST_LIST = 20_000
 MAX_QUERY_TERMS = 64
 # Of a long prompt no memory holds every word: a text of its rarest ones is a full match.
 MATCHED_TERMS = 12
-# In a store that is all new, a match is full that is worth so many words nobody ever said.
+# In a store that is all new, a full match tells what so many words do that nobody ever said.
 TELLING_TERMS = 3
 MAX_CORRECTED_TERMS = 4
 # What a term counts that the query does not hold, but probably means.
@@ -71,7 +72,8 @@ class Wording:
         """
         statistics, alone = self.bm25.statistics, self.bm25(self.keys[:MATCHED_TERMS])
         best = max((candidate.words for candidate in candidates), default=0.0)
-        telling = TELLING_TERMS * statistics.newness * statistics.greatest_weight()
+        terms_of_it = min(TELLING_TERMS, len(self.keys))
+        telling = terms_of_it * statistics.newness * statistics.greatest_weight()
         words = max(best, 0.5 * (1 + statistics.newness) * alone, telling)
         return MatchScale(words, max(self.bm25.weigh(self.keys), telling), alone)
 
@@ -116,8 +118,10 @@ async def _reading(vectors: VectorStore, agent_id: str, text: str, conditions: M
     replaced = _replaced(others, statistics)
     slips = _slips(agent_id, {key: keys[key] for key in keys if key not in replaced}, statistics)
     frequencies = await _frequencies(vectors, agent_id, slips, others, statistics)
-    known = replace(statistics, document_frequency=frequencies, everyday=everyday_shares(agent_id))
-    return _Reading(keys, known, _corrected(slips, frequencies), replaced, others)
+    corrected = _corrected(slips, frequencies)
+    everyday = _everyday(agent_id, keys, corrected, others)
+    known = replace(statistics, document_frequency=frequencies, everyday=everyday)
+    return _Reading(keys, known, corrected, replaced, others)
 
 
 @dataclass(frozen=True)
@@ -212,6 +216,19 @@ def _corrected(
         if count:
             best[key] = (near[meant], meant)
     return best
+
+
+def _everyday(
+    agent_id: str,
+    keys: Mapping[int, str],
+    corrected: Mapping[int, tuple[str, int]],
+    others: Sequence[Expansion],
+) -> dict[int, float]:
+    """The everyday share of each term: the query's own, what was probably meant, those of its other forms."""
+    known = {key: everyday_share(term) for key, term in keys.items()}
+    known |= {key: everyday_share(term) for term, key in corrected.values()}
+    other_terms = {term for each in others for term in phrase(each.other)}
+    return known | {term_key(agent_id, term): everyday_share(term) for term in other_terms}
 
 
 def _added(others: Sequence[Expansion], own: Sequence[int]) -> dict[int, float]:
