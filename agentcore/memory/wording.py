@@ -68,12 +68,12 @@ class Wording:
         rarest terms would have, so that one common word in common is no match.
 
         In a small store the best is often no match at all: there a full one takes the whole of such a text,
-        and one that tells something.
+        and one that tells something; who asks with one word looks it up.
         """
         statistics, alone = self.bm25.statistics, self.bm25(self.keys[:MATCHED_TERMS])
         best = max((candidate.words for candidate in candidates), default=0.0)
-        terms_of_it = min(TELLING_TERMS, len(self.keys))
-        telling = terms_of_it * statistics.newness * statistics.greatest_weight()
+        looked_up = 1 if len(self.keys) == 1 else TELLING_TERMS
+        telling = looked_up * statistics.newness * statistics.greatest_weight()
         words = max(best, 0.5 * (1 + statistics.newness) * alone, telling)
         return MatchScale(words, max(self.bm25.weigh(self.keys), telling), alone)
 
