@@ -36,7 +36,7 @@ from agentcore.telemetry import Metrics
 # What no search answers with, and what no context holds: learnt with the local model's cosines, decision 20.
 # With another model a caller's own `min_fit` holds alone.
 LOCAL_RETRIEVE_CUT_OFFS = CutOffs(min_fit=0.1)
-LOCAL_CONTEXT_CUT_OFFS = CutOffs(min_fit=0.12, least_share=0.4, widest_gap=0.25)
+LOCAL_CONTEXT_CUT_OFFS = CutOffs(min_fit=0.12, least_share=0.4, least_rise=0.2, widest_gap=0.25)
 # Memories a reranker orders, and the longest time that rewriting may add to a search.
 RERANKED_AT_MOST = 40
 REWRITING_SECONDS = 5.0

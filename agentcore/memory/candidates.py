@@ -86,7 +86,8 @@ class Question:
     `words`, as `text.words` gives them, may name whose memories are meant. `windows` are the times that the
     query speaks of, `anchors` the memories that tell them; `seeks_time`: it asks when something was.
     `min_score` bounds the similarity alone: a fused score is not a cosine. Without vectors the other terms
-    share its weight. `distinct`: of memories that say the same one is enough.
+    share its weight. `distinct`: of memories that say the same one is enough. `memory_count`: how many
+    memories the agent has, 0 where that is not known.
     """
 
     now: datetime
@@ -98,3 +99,4 @@ class Question:
     min_score: float | None = None
     with_vectors: bool = True
     distinct: bool = True
+    memory_count: int = 0

@@ -47,6 +47,8 @@ class FitModel:
 
 
 FIT = FitModel()
+# Of so few memories all may answer.
+FEWEST = 12
 
 
 def logistic(value: float) -> float:
@@ -59,18 +61,35 @@ class CutOffs:
     """When a search is silent, and which of its findings are too far below the best.
 
     Nothing is given where the probability that anything answers is below `min_fit`. Of the rest each needs
-    `least_share` of the best score, and none stands after a fall of more than `widest_gap` from one to the
-    next. 0, 0 and 1 leave out nothing.
+    `least_share` of the best score and `least_rise` of the way up to it from the store's typical score, and
+    none stands after a fall of more than `widest_gap` from one to the next. 0, 0, 0 and 1 leave out nothing.
     """
 
     min_fit: float = 0.0
     least_share: float = 0.0
+    least_rise: float = 0.0
     widest_gap: float = 1.0
 
-    def kept(self, scores: Sequence[float]) -> int:
-        """How many of the scores, best first, stay; the best itself always does."""
+    def kept(self, scores: Sequence[float], memory_count: int = 0) -> int:
+        """How many of the scores, best first, stay, of a store of so many memories; the best always does."""
+        least = self._least(scores, memory_count)
         for place in range(1, len(scores)):
-            fell = scores[place - 1] - scores[place]
-            if scores[place] < self.least_share * scores[0] or fell > self.widest_gap:
+            if scores[place] < least or scores[place - 1] - scores[place] > self.widest_gap:
                 return place
         return len(scores)
+
+    def _least(self, scores: Sequence[float], memory_count: int) -> float:
+        if not scores:
+            return 0.0
+        share = self.least_share * scores[0]
+        foot = typical(scores, memory_count) if self.least_rise else 0.0
+        return max(share, foot + self.least_rise * (scores[0] - foot))
+
+
+def typical(scores: Sequence[float], memory_count: int) -> float:
+    """What half of a store's memories do not exceed, of these scores, best first.
+
+    Nothing where fewer than half were found at all, or the store is too small to tell.
+    """
+    place = max(FEWEST, memory_count // 2)
+    return scores[place] if place < min(len(scores), memory_count) else 0.0

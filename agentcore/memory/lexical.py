@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -31,6 +31,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MIN_MISSPELT_CHARS, _MAX_MISSPELT_CHARS = 5, 24
 _MIN_STEMMED_CHARS = 3
 _MAX_STEMMED_CHARS = 40
+# So many memories of everyday English stand beside an agent's own, where it is asked how common a word is.
+EVERYDAY_MEMORIES = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +53,32 @@ class OtherForm:
 class LexicalStatistics:
     """One agent's index in figures: memories, their mean number of terms, and in how many each key occurs.
 
-    `other_forms`: what the forms that were asked for are called too, those first that count most.
+    `other_forms`: what the forms that were asked for are called too, those first that count most. `everyday`:
+    in what share of everyday memories each key occurs; those it lacks are in none.
     """
 
     memory_count: int
     mean_length: float
     document_frequency: Mapping[int, int]
     other_forms: Sequence[OtherForm] = ()
+    everyday: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def newness(self) -> float:
+        """How little the agent's own memories tell of words: 1 where there are none, towards 0 with more."""
+        return EVERYDAY_MEMORIES / (EVERYDAY_MEMORIES + max(self.memory_count, 0))
+
+    def weight(self, key: int) -> float:
+        """The idf of a key in its own memories and those of everyday English together."""
+        own = min(max(self.document_frequency.get(key, 0), 0), max(self.memory_count, 0))
+        return self._idf(own + EVERYDAY_MEMORIES * self.everyday.get(key, 0.0))
+
+    def greatest_weight(self) -> float:
+        """The weight of a key that occurs nowhere."""
+        return self._idf(0)
+
+    def _idf(self, document_frequency: float) -> float:
+        return idf(document_frequency, max(self.memory_count, 0) + EVERYDAY_MEMORIES)
 
 
 def terms(text: str) -> list[str]:
@@ -105,7 +126,7 @@ def spellings(term: str) -> list[str]:
     return list(slips)
 
 
-def idf(document_frequency: int, memory_count: int) -> float:
+def idf(document_frequency: float, memory_count: float) -> float:
     """ln(1 + (N - n + 0.5) / (n + 0.5)), never negative.
 
     The Robertson / Sparck Jones weight (Robertson & Zaragoza 2009, "The Probabilistic Relevance Framework:
@@ -138,9 +159,7 @@ class Bm25:
         self._saturation_a_term = k1 * b / statistics.mean_length if statistics.mean_length > 0 else k1 * b
         shares = discounts or {}
         self._weights = {
-            key: shares.get(key, 1.0)
-            * idf(statistics.document_frequency.get(key, 0), statistics.memory_count)
-            for key in query_keys
+            key: shares.get(key, 1.0) * statistics.weight(key) for key in query_keys
         }
 
     @property

@@ -103,7 +103,7 @@ def rank(
     order = _in_order(newest, scores)
     signals = _signals(unique, scores[order], question.scale)
     fit = FIT.probability(signals)
-    order = _cut(order, scores, k, fit, cut_offs, dropped)
+    order = _cut(order, scores, k, fit, question.memory_count, cut_offs, dropped)
     ranked = [
         Ranked(
             unique[place].memory_id,
@@ -276,13 +276,19 @@ def _signals(candidates: Sequence[Candidate], scores: Values, scale: MatchScale)
 
 
 def _cut(
-    order: list[int], scores: Values, k: int, fit: float, cut_offs: CutOffs, dropped: Counter[str]
+    order: list[int],
+    scores: Values,
+    k: int,
+    fit: float,
+    memory_count: int,
+    cut_offs: CutOffs,
+    dropped: Counter[str],
 ) -> list[int]:
     """The places that are given: none where nothing fits, else the `k` best that are near enough the best."""
     if fit < cut_offs.min_fit:
         dropped["nothing_fits"] = len(order)
         return []
-    near = cut_offs.kept([float(scores[place]) for place in order])
+    near = cut_offs.kept([float(scores[place]) for place in order], memory_count)
     if near < min(k, len(order)):
         dropped["far_below_the_best"] = len(order) - near
         return order[:near]

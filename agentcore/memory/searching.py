@@ -125,6 +125,7 @@ class Search:
             min_score=self._params.min_score,
             with_vectors=found.mode != "words",
             distinct=self._params.distinct,
+            memory_count=wording.bm25.statistics.memory_count,
         )
 
     async def _vectors(self, text: str, anchors: Sequence[Anchor]) -> tuple[Vectors, Vectors]:

@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 
 from agentcore.memory.aliases import Expansion, expansions, forms
 from agentcore.memory.candidates import Candidate, MatchScale
+from agentcore.memory.everyday import everyday_share
 from agentcore.memory.lexical import (
     Bm25,
     LexicalStatistics,
+    phrase,
     rarest,
     select_query_keys,
     spellings,
@@ -31,6 +33,8 @@ LONGEST_LIST = 20_000
 MAX_QUERY_TERMS = 64
 # Of a long prompt no memory holds every word: a text of its rarest ones is a full match.
 MATCHED_TERMS = 12
+# In a store that is all new, a full match tells what so many words do that nobody ever said.
+TELLING_TERMS = 3
 MAX_CORRECTED_TERMS = 4
 # What a term counts that the query does not hold, but probably means.
 CORRECTED_SHARE = 0.8
@@ -61,10 +65,17 @@ class Wording:
 
     def full_match(self, candidates: Sequence[Candidate]) -> MatchScale:
         """The best BM25 score found is a full match, but no less than half of what a text made of the query's
-        rarest terms would have, so that one common word in common is no match."""
-        alone = self.bm25(self.keys[:MATCHED_TERMS])
+        rarest terms would have, so that one common word in common is no match.
+
+        In a small store the best is often no match at all: there a full one takes the whole of such a text,
+        and one that tells something; who asks with one word looks it up.
+        """
+        statistics, alone = self.bm25.statistics, self.bm25(self.keys[:MATCHED_TERMS])
         best = max((candidate.words for candidate in candidates), default=0.0)
-        return MatchScale(max(best, 0.5 * alone), self.bm25.weigh(self.keys), alone)
+        looked_up = 1 if len(self.keys) == 1 else TELLING_TERMS
+        telling = looked_up * statistics.newness * statistics.greatest_weight()
+        words = max(best, 0.5 * (1 + statistics.newness) * alone, telling)
+        return MatchScale(words, max(self.bm25.weigh(self.keys), telling), alone)
 
 
 async def search_words(
@@ -107,8 +118,10 @@ async def _reading(vectors: VectorStore, agent_id: str, text: str, conditions: M
     replaced = _replaced(others, statistics)
     slips = _slips(agent_id, {key: keys[key] for key in keys if key not in replaced}, statistics)
     frequencies = await _frequencies(vectors, agent_id, slips, others, statistics)
-    known = LexicalStatistics(statistics.memory_count, statistics.mean_length, frequencies)
-    return _Reading(keys, known, _corrected(slips, frequencies), replaced, others)
+    corrected = _corrected(slips, frequencies)
+    everyday = _everyday(agent_id, keys, corrected, others)
+    known = replace(statistics, document_frequency=frequencies, everyday=everyday)
+    return _Reading(keys, known, corrected, replaced, others)
 
 
 @dataclass(frozen=True)
@@ -203,6 +216,19 @@ def _corrected(
         if count:
             best[key] = (near[meant], meant)
     return best
+
+
+def _everyday(
+    agent_id: str,
+    keys: Mapping[int, str],
+    corrected: Mapping[int, tuple[str, int]],
+    others: Sequence[Expansion],
+) -> dict[int, float]:
+    """The everyday share of each term: the query's own, what was probably meant, those of its other forms."""
+    known = {key: everyday_share(term) for key, term in keys.items()}
+    known |= {key: everyday_share(term) for term, key in corrected.values()}
+    other_terms = {term for each in others for term in phrase(each.other)}
+    return known | {term_key(agent_id, term): everyday_share(term) for term in other_terms}
 
 
 def _added(others: Sequence[Expansion], own: Sequence[int]) -> dict[int, float]:

@@ -77,10 +77,37 @@ def test_idf_falls_with_frequency_and_is_never_negative() -> None:
     assert idf(-3, 10) == idf(0, 10)
 
 
+def weights(memory_count: int, everyday: float = 0.05) -> tuple[float, float]:
+    """What a word weighs that everyone says, and one that nobody does, each in one of so many memories."""
+    statistics = LexicalStatistics(memory_count, 4.0, {1: 1, 2: 1}, everyday={1: everyday})
+    return statistics.weight(1), statistics.weight(2)
+
+
+def test_the_weight_of_a_word_counts_three_hundred_everyday_memories_as_the_agents_own() -> None:
+    assert weights(30) == (pytest.approx(idf(16, 330)), pytest.approx(idf(1, 330)))
+    assert LexicalStatistics(30, 4.0, {}).greatest_weight() == pytest.approx(idf(0, 330))
+    assert LexicalStatistics(30, 4.0, {1: 40, 2: -1}).weight(1) == pytest.approx(idf(30, 330))
+    assert LexicalStatistics(30, 4.0, {1: 40, 2: -1}).weight(2) == pytest.approx(idf(0, 330))
+
+
+def test_what_everyone_says_tells_less_and_a_large_store_knows_better_itself() -> None:
+    shares = [common / rare for common, rare in map(weights, (10, 1_000, 100_000))]
+    assert shares == sorted(shares)
+    assert shares[0] < 0.6
+    own = LexicalStatistics(1_000_000, 4.0, {1: 20_000}, everyday={1: 0.05})
+    assert own.weight(1) == pytest.approx(idf(20_000, 1_000_000), rel=0.001)
+
+
+def test_a_store_is_all_new_at_first_and_less_so_with_each_memory() -> None:
+    newness = [LexicalStatistics(count, 4.0, {}).newness for count in (-1, 0, 30, 300, 100_000)]
+    assert newness == [1.0, 1.0, pytest.approx(300 / 330), 0.5, pytest.approx(0.003, abs=0.0005)]
+
+
 def test_bm25_is_the_formula_worked_out_by_hand() -> None:
     statistics = LexicalStatistics(memory_count=10, mean_length=4.0, document_frequency={1: 2, 2: 5})
     length_part = 1.2 * (0.25 + 0.75 * 5 / 4)
-    by_hand = idf(2, 10) * 2 * 2.2 / (2 + length_part) + idf(5, 10) * 1 * 2.2 / (1 + length_part)
+    first, second = statistics.weight(1), statistics.weight(2)
+    by_hand = first * 2 * 2.2 / (2 + length_part) + second * 1 * 2.2 / (1 + length_part)
     assert Bm25([1, 2, 3, 1], statistics)([1, 1, 2, 9, 9]) == pytest.approx(by_hand)
 
 
