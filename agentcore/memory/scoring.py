@@ -32,10 +32,10 @@ class RetrievalWeights:
     `before_statement` are what the match of the turn beside counts for a person's turn, by where it stands.
     """
 
-    similarity: float = 0.21
+    similarity: float = 0.26
     words: float = 0.15
     session: float = 0.13
-    neighbours: float = 0.18
+    neighbours: float = 0.13
     speaker: float = 0.09
     time: float = 0.17
     recency: float = 0.03
