@@ -172,12 +172,12 @@ def _facts(candidate: Candidate, now: float) -> tuple[float, ...]:
 def _said_shares(candidates: Sequence[Candidate], weights: RetrievalWeights) -> Values:
     """What the match of each candidate counts, by who says it, how, and at what length.
 
-    What a user and an assistant say was measured to tell nothing by its length, and of notes nothing is known.
+    What a user and an assistant say was not seen to tell more by its length, and of notes nothing is known.
     """
     said = np.array([_said_share(each, weights) for each in candidates])
     terms = np.array([len(each.term_keys) for each in candidates], dtype=np.float64)
     by_length = np.array([each.is_exchange or is_person(each.speaker) for each in candidates], dtype=bool)
-    return np.where(by_length, said * length_shares(terms, weights.short_share), said)
+    return np.asarray(np.where(by_length, said * length_shares(terms, weights.short_share), said))
 
 
 def _said_share(candidate: Candidate, weights: RetrievalWeights) -> float:

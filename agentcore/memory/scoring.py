@@ -99,7 +99,7 @@ def spread_as_usual(cosines: Floats) -> Floats:
         return np.zeros_like(cosines)
     variance = (len(known) * known.var() + USUAL_ONES * USUAL_SPREAD**2) / (len(known) + USUAL_ONES)
     moved = known.mean() + (cosines - known.mean()) * USUAL_SPREAD / math.sqrt(variance)
-    return np.clip(np.nan_to_num(moved), 0.0, 1.0)
+    return np.asarray(np.clip(np.nan_to_num(moved), 0.0, 1.0))
 
 
 def length_shares(term_counts: Floats, short_share: float) -> Floats:

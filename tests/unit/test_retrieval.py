@@ -171,8 +171,9 @@ def test_an_assistants_words_count_less_than_a_users() -> None:
 
 
 @pytest.mark.parametrize(("told", "counts"), [
-    ({"speaker": "Ada"}, True), ({"is_exchange": True}, True), ({"speaker": "user", "is_exchange": True}, True),
-    ({"speaker": "user"}, False), ({"speaker": "assistant"}, False), ({}, False),
+    ({"speaker": "Ada"}, True), ({"is_exchange": True}, True),
+    ({"speaker": "user", "is_exchange": True}, True), ({"speaker": "user"}, False),
+    ({"speaker": "assistant"}, False), ({}, False),
 ])
 def test_of_what_people_say_and_of_exchanges_a_short_match_counts_less(
     told: dict[str, Any], counts: bool
