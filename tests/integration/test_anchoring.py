@@ -119,7 +119,7 @@ async def test_another_agents_event_tells_nothing(driver: Agent, runtime: Runtim
 
 
 async def test_a_time_of_the_calendar_is_narrowed_by_the_event(driver: Agent) -> None:
-    result = await asked(driver, "What was paid in April after the trip?")
+    result = await asked(driver, "What was paid in April after the trip?", k=33)
     assert told(result.receipt)["windows"] != []
     assert times(result)[LATER] == 0.0
     assert times(result)[EARLIER] == 0.0
