@@ -69,7 +69,12 @@ def _anchored(
 ) -> Anchored:
     bm25 = sought.wording.bm25
     whole = bm25.weigh(sought.wording.keys)
-    telling = teller(mentions, lambda each: bm25.weigh(set(each.term_keys)) / whole, names)
+    telling = teller(
+        mentions,
+        lambda each: bm25.weigh(set(each.term_keys)) / whole,
+        names,
+        of_one_word=len(sought.wording.keys) == 1,
+    )
     if telling is None:
         return Anchored(sought.anchor, None, ())
     memory = telling.memory

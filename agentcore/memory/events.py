@@ -44,19 +44,24 @@ class Telling:
 
 
 def teller(
-    mentions: Sequence[Mention], coverage: Callable[[Mention], float], names: Collection[str]
+    mentions: Sequence[Mention],
+    coverage: Callable[[Mention], float],
+    names: Collection[str],
+    *,
+    of_one_word: bool = False,
 ) -> Telling | None:
     """The memory that fits an event best; None where none fits, or others as well that put it elsewhere.
 
     `coverage` is the share of the event's words that a memory holds; `names` are words of the query that
-    may name who speaks. What an assistant says is about what its user did, or about anything.
+    may name who speaks. What an assistant says is about what its user did, or about anything. An event
+    `of_one_word` ("the switch") is spoken of for many reasons: only a memory that says when tells it.
     """
     fitting = [
         _telling(each, share, names)
         for each in mentions
         if not is_assistant(each.speaker) and (share := coverage(each)) >= LEAST_COVERAGE
     ]
-    near = [each for each in fitting if each.is_near]
+    near = [each for each in fitting if each.is_near and (each.memory.event or not of_one_word)]
     best = max(near, key=lambda each: (each.fit, each.span, each.memory.memory_id), default=None)
     return None if best is None or any(_is_rival(each, best) for each in fitting) else best
 

@@ -22,7 +22,9 @@ from agentcore.memory.scoring import (
     half_life_decays,
     is_assistant,
     is_person,
+    length_shares,
     shares_of,
+    spread_as_usual,
 )
 from agentcore.memory.text import words
 
@@ -136,11 +138,11 @@ def _values(candidates: Sequence[Candidate], weights: RetrievalWeights, question
     """A row for each candidate, a column for each term; what others give it is still nothing."""
     named = _named_speakers(candidates, question.words)
     now, scale = question.now.timestamp(), question.scale
-    said = np.array([_said_share(each, weights) for each in candidates])
+    said = _said_shares(candidates, weights)
     facts = np.array([(*_facts(each, now), each.speaker in named) for each in candidates], dtype=np.float64)
     similarity, words_, session, age, accesses, idle, importance, speaker = facts.T
     columns = {
-        "similarity": said * shares_of(similarity, 1.0),
+        "similarity": said * spread_as_usual(similarity),
         "words": said * shares_of(words_, scale.words),
         "session": shares_of(session, scale.session_words),
         "speaker": speaker,
@@ -158,7 +160,7 @@ def _facts(candidate: Candidate, now: float) -> tuple[float, ...]:
     """Similarity, words, session, seconds since it happened, accesses, seconds since the last, importance."""
     last = candidate.last_accessed
     return (
-        candidate.similarity or 0.0,
+        math.nan if candidate.similarity is None else candidate.similarity,
         candidate.words,
         candidate.session_words,
         now - candidate.timestamp.timestamp(),
@@ -166,6 +168,17 @@ def _facts(candidate: Candidate, now: float) -> tuple[float, ...]:
         math.inf if last is None else now - last.timestamp(),
         candidate.relevance_score,
     )
+
+
+def _said_shares(candidates: Sequence[Candidate], weights: RetrievalWeights) -> Values:
+    """What the match of each candidate counts, by who says it, how, and at what length.
+
+    What a user and an assistant say was not seen to tell more by its length, and of notes nothing is known.
+    """
+    said = np.array([_said_share(each, weights) for each in candidates])
+    terms = np.array([len(each.term_keys) for each in candidates], dtype=np.float64)
+    by_length = np.array([each.is_exchange or is_person(each.speaker) for each in candidates], dtype=bool)
+    return np.asarray(np.where(by_length, said * length_shares(terms, weights.short_share), said))
 
 
 def _said_share(candidate: Candidate, weights: RetrievalWeights) -> float:

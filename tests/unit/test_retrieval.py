@@ -170,6 +170,26 @@ def test_an_assistants_words_count_less_than_a_users() -> None:
     assert ranked_numbers([assistant, user]) == [2, 1]
 
 
+@pytest.mark.parametrize(("told", "counts"), [
+    ({"speaker": "Ada"}, True), ({"is_exchange": True}, True),
+    ({"speaker": "user", "is_exchange": True}, True), ({"speaker": "user"}, False),
+    ({"speaker": "assistant"}, False), ({}, False),
+])
+def test_of_what_people_say_and_of_exchanges_a_short_match_counts_less(
+    told: dict[str, Any], counts: bool
+) -> None:
+    short = candidate(1, similarity=0.8, words=8.0, terms=[1, 2], **told)
+    long = candidate(2, similarity=0.8, words=8.0, terms=range(30), **told)
+    scores = {each.memory_id.int: each.score for each in ranking_of([short, long]).ranked}
+    assert (scores[1] < scores[2]) is counts
+
+
+def test_the_term_tells_the_cosine_as_it_counts_and_the_result_as_it_is() -> None:
+    best, *_ = ranking_of([candidate(n, similarity=0.3 + n / 400) for n in range(1, 41)]).ranked
+    assert best.similarity == pytest.approx(0.4)
+    assert 0.4 < best.terms["similarity"].value < 0.7
+
+
 @pytest.mark.parametrize(("query_words", "first"), [
     ({"what", "did", "ada", "say"}, 2), ({"what", "did", "bo", "say"}, 1), ({"said", "de"}, 1), (set(), 1),
 ])

@@ -12,10 +12,12 @@ from agentcore.memory.scoring import (
     frequency,
     half_life_decay,
     half_life_decays,
+    length_shares,
     recency,
     remembered,
     retention,
     shares_of,
+    spread_as_usual,
 )
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -52,6 +54,41 @@ def test_many_decay_and_count_as_one_does() -> None:
     since = np.array([np.inf if each is None else (NOW - each).total_seconds() for each in moments])
     one_by_one = [frequency(int(count), each, NOW, 30) for count, each in zip(counts, moments, strict=True)]
     assert frequencies(counts, since, 30).tolist() == pytest.approx(one_by_one)
+
+
+def test_cosines_that_lie_close_are_drawn_apart_and_those_that_lie_wide_together() -> None:
+    close, wide = np.linspace(0.2, 0.3, 50), np.linspace(-0.1, 0.9, 50)
+    for cosines, moved in ((close, spread_as_usual(close)), (wide, spread_as_usual(wide))):
+        assert abs(moved.std() - 0.12) < abs(cosines.std() - 0.12)
+        assert moved.mean() == pytest.approx(cosines.mean())
+        assert np.argsort(moved).tolist() == np.argsort(cosines).tolist()
+
+
+def test_where_nothing_is_alike_the_best_of_nothing_comes_to_look_alike_no_more() -> None:
+    nothing, something = np.linspace(0.0, 0.05, 100), np.append(np.linspace(0.0, 0.3, 99), 0.7)
+    assert spread_as_usual(nothing).max() < 0.2
+    assert spread_as_usual(something).max() > 0.5
+
+
+def test_a_few_cosines_tell_little_of_how_widely_they_lie() -> None:
+    assert spread_as_usual(np.array([0.4])).tolist() == pytest.approx([0.4])
+    assert spread_as_usual(np.array([0.30, 0.31])).tolist() == pytest.approx([0.30, 0.31], abs=0.001)
+
+
+def test_a_cosine_that_is_not_known_counts_nothing_and_moves_no_other() -> None:
+    known = [0.1, 0.5, 0.6]
+    assert spread_as_usual(np.array([*known, np.nan])).tolist() == [
+        *spread_as_usual(np.array(known)).tolist(), 0.0,
+    ]
+    assert spread_as_usual(np.array([np.nan, np.nan])).tolist() == [0.0, 0.0]
+    assert spread_as_usual(np.array([])).tolist() == []
+
+
+def test_the_longer_a_match_the_more_it_counts_up_to_thirty_terms() -> None:
+    shares = length_shares(np.array([0.0, 3.0, 12.0, 30.0, 400.0]), 0.5).tolist()
+    assert shares == sorted(shares)
+    assert (shares[0], shares[3], shares[4]) == (0.5, 1.0, 1.0)
+    assert length_shares(np.array([0.0, 7.0]), 1.0).tolist() == [1.0, 1.0]
 
 
 def test_a_share_lies_between_nothing_and_all() -> None:
