@@ -75,7 +75,7 @@ def test_the_answer_printed_has_the_fields_of_the_real_one(
     answer = json.loads(done.stdout)
     assert list(shape) == list(answer)
     assert shape["result"].items() - {("memory_id", "...")} <= {
-        (name, value) for name, value in answer["result"].items() if not isinstance(value, dict)}
+        (name, value) for name, value in answer["result"].items() if not isinstance(value, dict | list)}
 
 
 def test_the_python_example_runs(serving: Serving, agent_id: str, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ async def test_a_corrected_memory_is_found_by_its_new_words_and_no_longer_by_the
     assert await update(agent, memory_id, content="The kitchen may cost twelve thousand.") == 2
     result = await agent.memory.retrieve(RetrieveParams(query="kitchen twelve thousand", explain=True))
     assert result.memories[0].terms is not None
-    assert result.memories[0].terms["words"].value == 1.0
+    assert result.memories[0].terms["words"].value > 0.5
     stale = await agent.memory.retrieve(RetrieveParams(query="budget euros", explain=True))
     assert stale.receipt.candidates.get("lexical", 0) == 0
     [change] = await history(agent, memory_id)
