@@ -156,7 +156,7 @@ async def test_a_reranker_over_its_time_is_done_without_and_then_given_less(
     server.otherwise = lambda request: Reply(hangs=True)
     async with serving(services, **over_http(server, reranker_timeout_ms=400)) as agent:
         for number in range(20):
-            await agent.stored_id(f"The green ferry leaves at {number}.")
+            await agent.stored_id(f"The green ferry leaves at {number}.", supersede=False)
         results = [await asked(agent, k=20) for _ in range(4)]
         first, second, third, fourth = [result.receipt.degraded for result in results]
         assert [contents(result) for result in results] == [contents(results[0])] * 4
