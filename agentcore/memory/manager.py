@@ -83,6 +83,7 @@ FEATURES = (
     "feedback",
     "sessions",
     "summaries",
+    "consolidation",
 )
 _PLACES: dict[str, Callable[[Any], Any]] = {
     "timestamp": datetime.fromisoformat,
