@@ -23,10 +23,9 @@ from agentcore.memory.lexical import terms
 FEWEST, MOST = 3, 50
 # Of what hangs together by single pairs so many are compared with each other, the oldest of them.
 MOST_COMPARED = 400
-LEAST_COSINE, LEAST_MEAN_COSINE = 0.5, 0.55
-# The share of the shorter one's terms that the other has too.
-LEAST_OVERLAP = 0.33
-LEAST_SHARED_TERMS = 2
+LEAST_COSINE, LEAST_MEAN_COSINE = 0.4, 0.55
+# The share of what the shorter one is about that the other is about too.
+LEAST_OVERLAP = 0.2
 MOST_FACTS = 32
 _NUMBERED = re.compile(r"\S*\d\S*")
 
@@ -37,7 +36,7 @@ Scope = tuple[str | None, ...]
 class Episode:
     """What clustering knows of a memory. Only within one `scope` (user, namespace, speaker) do any meet.
 
-    `names` are its entities, `digest` that of its words.
+    `names` are its entities, `keywords` what it is about, `digest` that of its words.
     """
 
     memory_id: UUID
@@ -45,6 +44,7 @@ class Episode:
     scope: Scope
     content: str
     names: frozenset[str]
+    keywords: tuple[str, ...]
     digest: str
 
 
@@ -68,7 +68,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class _Said:
-    terms: frozenset[str]
+    topics: frozenset[str]
     numbers: frozenset[str]
 
 
@@ -194,7 +194,7 @@ def _first_groups(episodes: Sequence[Episode], standing: Sequence[Standing]) -> 
 
 def _apart(episodes: Sequence[Episode], cosines: NDArray[np.float32]) -> NDArray[np.float64]:
     """1.0 for each two that may never stand together."""
-    said = [_said(each.content) for each in episodes]
+    said = [_said(each) for each in episodes]
     apart = np.zeros((len(episodes), len(episodes)))
     for one, other in combinations(range(len(episodes)), 2):
         if (
@@ -202,15 +202,16 @@ def _apart(episodes: Sequence[Episode], cosines: NDArray[np.float32]) -> NDArray
             or cosines[one, other] < LEAST_COSINE
             or _tell_of_others(episodes[one].names, episodes[other].names)
             or _tell_of_others(said[one].numbers, said[other].numbers)
-            or not _overlap(said[one].terms, said[other].terms)
+            or not _overlap(said[one].topics, said[other].topics)
         ):
             apart[one, other] = apart[other, one] = 1.0
     return apart
 
 
-def _said(content: str) -> _Said:
-    numbers = frozenset(_NUMBERED.findall(content.casefold().rstrip(".!")))
-    return _Said(frozenset(terms(_NUMBERED.sub(" ", content))), numbers)
+def _said(episode: Episode) -> _Said:
+    numbers = frozenset(each.strip(".,;:!?") for each in _NUMBERED.findall(episode.content.casefold()))
+    topics = terms(" ".join(each for each in episode.keywords if not _NUMBERED.fullmatch(each)))
+    return _Said(frozenset(topics), numbers)
 
 
 def _tell_of_others(one: frozenset[str], other: frozenset[str]) -> bool:
@@ -220,4 +221,4 @@ def _tell_of_others(one: frozenset[str], other: frozenset[str]) -> bool:
 
 def _overlap(one: frozenset[str], other: frozenset[str]) -> bool:
     shared = len(one & other)
-    return shared >= LEAST_SHARED_TERMS and shared >= LEAST_OVERLAP * min(len(one), len(other))
+    return shared > 0 and shared >= LEAST_OVERLAP * min(len(one), len(other))

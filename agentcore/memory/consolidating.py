@@ -338,7 +338,8 @@ def _stands_free(row: Row, tied: set[UUID], closed: set[UUID]) -> bool:
         return False
     if row["memory_id"] in tied:
         return not row["superseded"]
-    return row["free"] and rejection(row["content"]) is None
+    says_something = not row["content"].rstrip().endswith("?") and rejection(row["content"]) is None
+    return bool(row["free"]) and says_something
 
 
 def _episode(row: Row) -> Episode:
@@ -348,6 +349,7 @@ def _episode(row: Row) -> Episode:
         (row["user_id"], row["namespace"], row["speaker"]),
         row["content"],
         frozenset(row["entity_keys"]),
+        tuple(row["keywords"]),
         bytes(row["content_hash"]).hex(),
     )
 

@@ -287,7 +287,8 @@ async def test_a_job_archives_sources_where_the_agent_wishes_it_and_goes_on_unti
     sources = await told(agent, *BOILER, *WINE)
     async with queue.parts.storage.transaction(agent.agent_id) as transaction:
         await transaction.jobs.enqueue("consolidate_episodes")
-    await queue.jobs.run_waiting()
+    while await queue.jobs.queue.page(agent_id=agent.agent_id):
+        await queue.jobs.run_waiting()
     assert await summaries(agent) == 2
     assert (await agent.memory.count(CountParams(memory_types=["episodic"]))).count == 0  # type: ignore[list-item]
     assert len(sources) == 6

@@ -79,7 +79,7 @@ SELECT s.memory_id, s.provenance ->> 'digest' AS digest, s.provenance -> 'source
 -- name: episodes
 -- What clustering and summing up need to know of memories.
 SELECT m.memory_id, m.timestamp, m.user_id, m.namespace, m.speaker, m.session_id, m.content, m.content_hash,
-       m.entity_keys, m.facts, m.tags, m.token_count, m.relevance_score::double precision AS relevance_score, m.embedding,
+       m.entity_keys, m.keywords, m.facts, m.tags, m.token_count, m.relevance_score::double precision AS relevance_score, m.embedding,
        m.superseded_by IS NOT NULL AS superseded, {free} AS free
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.embedding_model = %(model)s
