@@ -1,4 +1,4 @@
-"""Consolidation on labelled conversations: recall before and after, and with the sources archived; bytes of rows.
+"""Consolidation on labelled conversations: recall before, after, with the sources archived; bytes of rows.
 
 Through JSON-RPC, on the repository's own talks; nothing is tuned here. FR-4, NFR-5.1.
 """
@@ -19,7 +19,8 @@ from benchmarks.service import Service, run, running_service
 K = 20
 BYTES = """
 SELECT count(*) AS memories, sum(pg_column_size(m.*)) AS row_bytes,
-       (SELECT sum(pg_column_size(l.*)) FROM memory_links l WHERE l.agent_id = ANY (%(agents)s)) AS link_bytes,
+       (SELECT sum(pg_column_size(l.*)) FROM memory_links l
+         WHERE l.agent_id = ANY (%(agents)s)) AS link_bytes,
        (SELECT sum(size_bytes) FROM archived_memories a WHERE a.agent_id = ANY (%(agents)s)) AS archive_bytes
   FROM memories m WHERE m.agent_id = ANY (%(agents)s)
 """
@@ -43,7 +44,7 @@ async def answers(service: Service, agents: Sequence[Conversation]) -> list[Row]
 
 
 async def stored_bytes(service: Service, agents: Sequence[Conversation]) -> Row:
-    """The agents' rows together, uncompressed indexes left out."""
+    """The agents' rows together, without indexes."""
     async with service.runtime.database.owner_transaction() as connection:
         values = {"agents": [each.agent_id for each in agents]}
         row = await (await connection.execute(BYTES, values)).fetchone()

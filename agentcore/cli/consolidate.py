@@ -1,4 +1,4 @@
-"""consolidate: summaries of episodic memories that tell one thing, and whether they are made by themselves."""
+"""consolidate: summaries of episodic memories that tell one thing, now or in the background."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from agentcore.memory.layer_params import ConfigureParams
 ))
 def consolidate(
     context: typer.Context,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be made; write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be made.")] = False,
     again: Annotated[bool, typer.Option("--again", help="Look at every episodic memory again.")] = False,
     archive_sources: Annotated[bool, typer.Option(
         "--archive-sources", help="Then archive old sources whose summary stands.")] = False,
     archive_sources_after_days: Annotated[int, typer.Option(
         "--after-days", min=1, help="How old a source must be for that.")] = DEFAULT_ARCHIVE_AFTER_DAYS,
     automatic: Annotated[str | None, typer.Option(
-        metavar="on|off", help="Have it done in the background from now on, or not; needs memory:admin.")] = None,
+        metavar="on|off", help="Do it in the background from now on, or not; needs memory:admin.")] = None,
     as_json: options.AsJson = False,
     url: options.Url = None,
     token: options.Token = None,

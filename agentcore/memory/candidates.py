@@ -20,8 +20,9 @@ class Candidate:
     `words` is its BM25 score and `session_words` the idf of the query's terms that its session holds, neither
     scaled yet. `text` is the digest of its words with speaker, user and namespace: the same words of another
     person are another statement. `gist` is the digest of what they say, where it is known. `asks`: it ends
-    with a question. `is_summary`: it was made of others, to which it is tied. `is_exchange`: it holds both sides of one, what was asked and what was answered. `event`:
-    the time it speaks of, if it says. `term_keys`: its terms.
+    with a question. `is_exchange`: it holds both sides of one, what was asked and what was answered. `event`:
+    the time it speaks of, if it says. `term_keys`: its terms. `is_summary`: it was made
+    of others, to which it is tied.
     """
 
     memory_id: UUID

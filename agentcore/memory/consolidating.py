@@ -1,4 +1,4 @@
-"""Consolidating, as a story: look at new episodes, find clusters, write a summary of each, archive sources."""
+"""Consolidating, as a story: look at new episodes, find clusters, write their summaries, archive sources."""
 
 from __future__ import annotations
 

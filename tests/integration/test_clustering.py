@@ -1,4 +1,4 @@
-"""Which memories become one summary, on little stories and the local model; the wrong ones are the worst error."""
+"""Which memories become one summary, on little stories and the local model; wrong ones are the worst."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ async def test_what_stands_together_belongs_together(
     right = wrong = wanted = 0
     for story in stories(name):
         found, expected = pairs(places(await formed(embedder, story["said"]))), pairs(story["clusters"])
-        right, wrong, wanted = right + len(found & expected), wrong + len(found - expected), wanted + len(expected)
+        right, wrong = right + len(found & expected), wrong + len(found - expected)
+        wanted += len(expected)
     assert right / (right + wrong) >= 0.98, (right, wrong)
     assert right / wanted >= least_recall, (right, wanted)
 
@@ -113,7 +114,8 @@ async def test_what_has_a_summary_gets_no_other_and_takes_in_what_belongs_to_it(
     members = frozenset(each.memory_id for each in first.members)
     standing = Standing(UUID(int=99), members, first.digest)
     assert await formed(embedder, told, [standing]) == []
-    [grown] = await formed(embedder, [*told, "The boiler valve was replaced and the pressure holds."], [standing])
+    fourth = "The boiler valve was replaced and the pressure holds."
+    [grown] = await formed(embedder, [*told, fourth], [standing])
     assert (places([grown]), grown.replaces) == ([[0, 1, 2, 3]], UUID(int=99))
     [renewed] = await formed(embedder, [*told[:2], "The boiler pressure fell, the valve leaks."], [standing])
     assert renewed.replaces == UUID(int=99)

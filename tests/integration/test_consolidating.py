@@ -16,7 +16,7 @@ from agentcore.memory.change_params import HistoryParams, UpdateParams
 from agentcore.memory.consolidation_params import ConsolidateParams, ConsolidateResult
 from agentcore.memory.layer_params import ConfigureParams, SettingsParams
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import CountParams, DeleteParams
+from agentcore.memory.params import CountParams, DeleteParams, RetrieveParams
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.services import Services
@@ -111,7 +111,8 @@ async def test_a_cluster_that_grew_gets_a_new_summary_that_supersedes_the_old(ag
     assert before.valid_to is not None
     assert before.content == old.content
     history = await agent.memory.history(HistoryParams(memory_id=old.memory_id))
-    assert [(each.operation, each.version) for each in history.changes] == [("supersede", 2), ("consolidate", 1)]
+    told_of = [(each.operation, each.version) for each in history.changes]
+    assert told_of == [("supersede", 2), ("consolidate", 1)]
     assert history.changes[0].token_id == "token-1"
 
 
@@ -195,7 +196,8 @@ async def test_archived_sources_leave_their_summary_which_still_names_them(agent
         cursor = await connection.execute(
             "SELECT memory_id, reason FROM archived_memories WHERE agent_id = %s", (agent.agent_id,))
         rows = await cursor.fetchall()
-    assert {(row["memory_id"], row["reason"]) for row in rows} == {(each, "consolidation") for each in sources}
+    assert {row["memory_id"] for row in rows} == {*sources}
+    assert {row["reason"] for row in rows} == {"consolidation"}
     assert (await consolidated(agent, archive_sources=True, again=True)).archived_count == 0
 
 
@@ -226,6 +228,32 @@ async def test_the_summaries_of_a_deleted_session_go_though_they_span_others(age
     await agent.memory.delete(DeleteParams(session_id="s-2", confirm=True))
     with pytest.raises(NotFound):
         await agent.get(summary.memory_id)
+
+
+async def test_equal_words_of_two_agents_become_a_summary_of_each(agent: Agent) -> None:
+    other = Agent(agent.runtime)
+    sources = {each: await told(each, *BOILER) for each in (agent, other)}
+    for each in (agent, other):
+        summary = await only_summary(each)
+        assert {link.target_id for link in summary.links} == {*sources[each]}
+        with pytest.raises(NotFound):
+            await (other if each is agent else agent).get(summary.memory_id)
+
+
+async def test_a_search_gives_the_sources_and_their_summary_only_where_they_are_gone(agent: Agent) -> None:
+    await told(agent, *BOILER)
+    query = "What did the old boiler lose?"
+    before = await agent.memory.retrieve(RetrieveParams(query=query, k=10))
+    summary = await only_summary(agent)
+    after = await agent.memory.retrieve(RetrieveParams(query=query, k=10))
+    assert [each.memory_id for each in after.memories] == [each.memory_id for each in before.memories]
+    assert {each.reason for each in after.receipt.dropped} == {"summary_of_what_is_found"}
+    of_layer = await agent.memory.retrieve(
+        RetrieveParams(query=query, k=10, memory_types=["semantic"]))  # type: ignore[list-item]
+    assert [each.memory_id for each in of_layer.memories] == [summary.memory_id]
+    await consolidated(agent, archive_sources=True)
+    archived = await agent.memory.retrieve(RetrieveParams(query=query, k=10))
+    assert [each.memory_id for each in archived.memories] == [summary.memory_id]
 
 
 async def test_without_an_archive_no_source_goes(services: Services) -> None:
