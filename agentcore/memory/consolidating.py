@@ -315,22 +315,23 @@ def _decided(
     rows: Mapping[UUID, Row], held: Sequence[Row], pairs: Sequence[tuple[UUID, UUID]]
 ) -> list[Cluster]:
     """A summary of whose sources one is in the archive, or gone, stays as it is, and so do the others."""
-    open_, closed = [], set()
-    for row in held:
-        members = {*row["member_ids"]}
-        if members <= rows.keys() and {*row["source_ids"]} == {str(each) for each in members}:
-            open_.append(row)
-        else:
-            closed |= members
-    tied = {each for row in open_ for each in row["member_ids"]}
+    whole = [row for row in held if _is_whole(row, rows)]
+    closed = {each for row in held if row not in whole for each in row["member_ids"]}
+    tied = {each for row in whole for each in row["member_ids"]}
     episodes = [_episode(row) for row in rows.values() if _stands_free(row, tied, closed)]
     there = {each.memory_id for each in episodes}
     standing = [
         Standing(row["memory_id"], frozenset(there.intersection(row["member_ids"])), row["digest"])
-        for row in open_
+        for row in whole
     ]
     vectors = {memory_id: _unit(rows[memory_id]) for memory_id in there}
     return clusters(episodes, vectors, pairs, [each for each in standing if each.member_ids])
+
+
+def _is_whole(summary: Row, rows: Mapping[UUID, Row]) -> bool:
+    """Whether all that the summary is of is there, with vectors that can be compared."""
+    members = {*summary["member_ids"]}
+    return members <= rows.keys() and {*summary["source_ids"]} == {str(each) for each in members}
 
 
 def _stands_free(row: Row, tied: set[UUID], closed: set[UUID]) -> bool:
