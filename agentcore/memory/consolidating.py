@@ -325,7 +325,7 @@ def _decided(
         for row in whole
     ]
     vectors = {memory_id: _unit(rows[memory_id]) for memory_id in there}
-    return clusters(episodes, vectors, pairs, [each for each in standing if each.member_ids])
+    return clusters(episodes, vectors, pairs, standing)
 
 
 def _is_whole(summary: Row, rows: Mapping[UUID, Row]) -> bool:
