@@ -48,6 +48,7 @@ from agentcore.memory.change_params import (
     UpdateParams,
     UpdateResult,
 )
+from agentcore.memory.consolidation_params import ConsolidateParams, ConsolidateResult
 from agentcore.memory.layer_params import (
     ConfigureParams,
     ConfigureResult,
@@ -267,6 +268,9 @@ class MemoryClient(MemoryApi):
 
     async def configure(self, params: ConfigureParams) -> ConfigureResult:
         return await self._call("configure", params, ConfigureResult, repeatable=True)
+
+    async def consolidate(self, params: ConsolidateParams) -> ConsolidateResult:
+        return await self._call("consolidate", params, ConsolidateResult, repeatable=True)
 
     async def set_alias(self, params: SetAliasParams) -> SetAliasResult:
         return await self._call("set_alias", params, SetAliasResult, repeatable=True)

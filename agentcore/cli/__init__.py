@@ -19,6 +19,7 @@ MODULES = {
     "agentcore.cli.data": ("store", "retrieve", "context", "list", "prune"),
     "agentcore.cli.past": ("history", "revert", "feedback"),
     "agentcore.cli.layers": ("layers",),
+    "agentcore.cli.consolidate": ("consolidate",),
     "agentcore.cli.session": ("session",),
     "agentcore.cli.alias": ("alias",),
     "agentcore.cli.archive": ("archive",),

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from agentcore.database import Database, query
 from agentcore.errors import DependencyUnavailable
+from agentcore.maintenance.consolidation import enqueue_consolidations
 from agentcore.maintenance.expiry import sweep_expired
 from agentcore.maintenance.folding import fold_deltas
 from agentcore.maintenance.index_keeper import IndexKeeper
@@ -95,6 +96,7 @@ class Maintenance:
         if now >= self._seldom_at:
             self._seldom_at = now + SELDOM_SECONDS
             duties["prune"] = lambda: enqueue_missed(self._database, parts)
+            duties["consolidate"] = lambda: enqueue_consolidations(self._database, parts)
             duties["sweep jobs"] = self._queue.sweep
         for name, duty in duties.items():
             count = await self._attempt(name, duty)

@@ -29,6 +29,7 @@ from agentcore.memory.change_params import (
     UpdateParams,
     UpdateResult,
 )
+from agentcore.memory.consolidation_params import ConsolidateParams, ConsolidateResult
 from agentcore.memory.layer_params import (
     ConfigureParams,
     ConfigureResult,
@@ -164,6 +165,9 @@ class MemoryApi(ABC):
 
     @abstractmethod
     async def configure(self, params: ConfigureParams) -> ConfigureResult: ...
+
+    @abstractmethod
+    async def consolidate(self, params: ConsolidateParams) -> ConsolidateResult: ...
 
     @abstractmethod
     async def set_alias(self, params: SetAliasParams) -> SetAliasResult: ...

@@ -21,7 +21,8 @@ class Candidate:
     scaled yet. `text` is the digest of its words with speaker, user and namespace: the same words of another
     person are another statement. `gist` is the digest of what they say, where it is known. `asks`: it ends
     with a question. `is_exchange`: it holds both sides of one, what was asked and what was answered. `event`:
-    the time it speaks of, if it says. `term_keys`: its terms.
+    the time it speaks of, if it says. `term_keys`: its terms. `is_summary`: it was made
+    of others, to which it is tied.
     """
 
     memory_id: UUID
@@ -39,6 +40,7 @@ class Candidate:
     event: Span | None = None
     term_keys: Sequence[int] = ()
     gist: bytes | None = None
+    is_summary: bool = False
 
     @property
     def is_turn(self) -> bool:

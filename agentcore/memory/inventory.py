@@ -151,7 +151,11 @@ TABLES: tuple[OwnedTable, ...] = (
         ),
     ),
     _table("completed_tasks", "erase", labels=("task_id",)),
-    _table("agent_settings", "erase: rules for the agent's layers, of no memory", labels=("layers",)),
+    _table(
+        "agent_settings",
+        "erase: rules for the agent's layers, of no memory",
+        labels=("layers", "consolidation", "consolidated_to"),
+    ),
     _table("lexical_terms", "the folding of what a deletion takes back", derived=True, digests=("term_key",)),
     _table("lexical_totals", "the folding of what a deletion takes back", derived=True),
     _table("lexical_deltas", "its folding", derived=True, digests=("term_keys",)),

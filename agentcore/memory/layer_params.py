@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from agentcore.memory.models import MemoryType, Receipt, Strict
+from agentcore.memory.models import Flag, MemoryType, Receipt, Strict
 
 MAX_TTL_SECONDS = 100 * 366 * 86_400
 
+SourceDays = Annotated[int, Field(strict=True, ge=0, le=36_500)]
 OwnRules = Mapping[str, Mapping[str, int]]
 
 
@@ -29,9 +30,21 @@ class LayerRules(Strict):
 
 
 class ConfigureParams(Strict):
-    """Which rules of which layers change for this agent; what is not named stays."""
+    """Which rules change for this agent, of which layers, and of consolidation; what is not named stays."""
 
-    layers: Annotated[dict[MemoryType, LayerRules], Field(min_length=1)]
+    layers: Annotated[dict[MemoryType, LayerRules], Field(min_length=1)] | None = None
+    consolidate: Flag | None = Field(
+        None, description="Whether episodic memories that tell one thing get a summary, in the background."
+    )
+    archive_sources_after_days: SourceDays | None = Field(
+        None, description="Sources so old go to the archive then, their summary stays; 0: never."
+    )
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> ConfigureParams:
+        if all(getattr(self, name) is None for name in type(self).model_fields):
+            raise ValueError("give layers, consolidate or archive_sources_after_days")
+        return self
 
 
 class SettingsParams(Strict):
@@ -42,6 +55,10 @@ class SettingsResult(Strict):
     layers: dict[MemoryType, LayerRules] = Field(description="What holds for this agent.")
     own: dict[MemoryType, LayerRules] = Field(
         description="What of it is set for this agent alone; the rest is the service's."
+    )
+    consolidate: bool = Field(description="Whether episodes are consolidated in the background.")
+    archive_sources_after_days: int = Field(
+        description="How old sources go to the archive once they have a summary; 0: never."
     )
     receipt: Receipt
 

@@ -85,6 +85,7 @@ FEATURES = (
     "sessions",
     "summaries",
     "supersession",
+    "consolidation",
 )
 _PLACES: dict[str, Callable[[Any], Any]] = {
     "timestamp": datetime.fromisoformat,

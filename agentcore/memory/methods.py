@@ -28,6 +28,7 @@ from agentcore.memory.change_params import (
     UpdateParams,
     UpdateResult,
 )
+from agentcore.memory.consolidation_params import ConsolidateParams, ConsolidateResult
 from agentcore.memory.layer_params import (
     ConfigureParams,
     ConfigureResult,
@@ -257,7 +258,7 @@ METHODS: tuple[Method[Any, Any], ...] = (
         SettingsParams,
         SettingsResult,
         "memory:read",
-        "How the agent's layers forget: time to live, capacity, extension by use.",
+        "The agent's rules: how its layers forget, whether its episodes are consolidated.",
     ),
     Method(
         "memory.configure",
@@ -265,7 +266,15 @@ METHODS: tuple[Method[Any, Any], ...] = (
         ConfigureParams,
         ConfigureResult,
         "memory:admin",
-        "Give an agent's layers rules of their own: time to live, capacity, extension by use.",
+        "Give an agent rules of its own: how its layers forget, whether episodes are consolidated.",
+    ),
+    Method(
+        "memory.consolidate",
+        "consolidate",
+        ConsolidateParams,
+        ConsolidateResult,
+        "memory:write",
+        "Give episodic memories that tell one thing together a summary that points to them.",
     ),
     Method(
         "memory.set_alias",

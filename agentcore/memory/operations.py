@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentcore.memory import changing, configuring, reverting, sessions, updating
+from agentcore.memory import changing, configuring, consolidating, reverting, sessions, updating
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.change_params import (
     FeedbackParams,
@@ -18,6 +18,7 @@ from agentcore.memory.change_params import (
     UpdateResult,
 )
 from agentcore.memory.changing import Changing
+from agentcore.memory.consolidation_params import ConsolidateParams, ConsolidateResult
 from agentcore.memory.layer_params import (
     ConfigureParams,
     ConfigureResult,
@@ -132,6 +133,21 @@ class LifecycleOperations(MemoryApi):
         with steps("configure"):
             rules = await configuring.configure(self._parts, self._caller, params)
         return ConfigureResult(success=True, **rules, receipt=receipt_of(steps))
+
+    async def consolidate(self, params: ConsolidateParams) -> ConsolidateResult:
+        steps = self._parts.steps()
+        work = consolidating.Consolidating(self._parts, self._caller, params)
+        with steps("consolidate"):
+            done = await work.run()
+        return ConsolidateResult(
+            success=True,
+            dry_run=params.dry_run,
+            clusters=done.clusters,
+            looked_at_count=done.looked_at_count,
+            archived_count=len(done.archived),
+            complete=done.complete,
+            receipt=receipt_of(steps, work.degraded),
+        )
 
 
 def receipt_of(steps: Steps, degraded: Sequence[str] = ()) -> Receipt:

@@ -85,6 +85,7 @@ def rank(
     """The `k` best candidates, best first; equal scores stand newest first, then by id."""
     dropped: Counter[str] = Counter()
     similar = _similar_enough(candidates, question, dropped)
+    similar = _without_summaries(similar, ties, dropped)
     told = distinct(similar, question.windows, dropped) if question.distinct else Distinct(similar, {})
     unique = told.kept
     shares = _shares(unique, weights, question)
@@ -131,6 +132,20 @@ def _similar_enough(
     kept = [each for each in candidates if (each.similarity or 0.0) >= question.min_score]
     if len(kept) < len(candidates):
         dropped["below_min_score"] = len(candidates) - len(kept)
+    return kept
+
+
+def _without_summaries(
+    candidates: Sequence[Candidate], ties: Sequence[Tie], dropped: Counter[str]
+) -> Sequence[Candidate]:
+    """A summary speaks for sources that are not there: beside one of them it would only take its place."""
+    if not any(each.is_summary for each in candidates):
+        return candidates
+    there = {each.memory_id for each in candidates}
+    told = {tie.source_id for tie in ties if tie.target_id in there}
+    kept = [each for each in candidates if not (each.is_summary and each.memory_id in told)]
+    if len(kept) < len(candidates):
+        dropped["summary_of_what_is_found"] = len(candidates) - len(kept)
     return kept
 
 

@@ -21,12 +21,14 @@ from psycopg.types.json import Jsonb
 from agentcore.database import Connection, Database, query, shaped_query
 from agentcore.memory.alias_rows import AliasRows
 from agentcore.memory.archive_rows import ArchiveRows
+from agentcore.memory.cluster_rows import ClusterRows
 from agentcore.memory.history_rows import HistoryRows
 from agentcore.memory.jobs import JobRows
 from agentcore.memory.layer_params import OwnRules
 from agentcore.memory.link_rows import LinkRows
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
 from agentcore.memory.rule_rows import RuleRows
+from agentcore.memory.serving_indexes import ServingIndexes
 from agentcore.memory.subject_rows import SubjectRows
 
 Row = Mapping[str, Any]
@@ -63,6 +65,7 @@ class MemoryTransaction:
         self._connection = connection
         self._agent_id = agent_id
         self.aliases = AliasRows(connection, agent_id)
+        self.clusters = ClusterRows(connection, agent_id)
         self.history = HistoryRows(connection, agent_id)
         self.links = LinkRows(connection, agent_id)
         self.rules = RuleRows(connection, agent_id)
@@ -241,6 +244,7 @@ class MemoryStorage:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.indexes = ServingIndexes(database)
 
     @asynccontextmanager
     async def transaction(self, agent_id: str) -> AsyncIterator[MemoryTransaction]:

@@ -382,6 +382,7 @@ def _candidate(row: Row, request: SearchRequest) -> Candidate:
         text=(bytes(row["content_hash"]), row["speaker"], row["user_id"], row["namespace"]),
         asks=row["asks"],
         is_exchange=row["is_exchange"],
+        is_summary=row["is_summary"],
         term_keys=row["term_keys"],
         gist=None if row["gist_hash"] is None else bytes(row["gist_hash"]),
         event=_event(row),

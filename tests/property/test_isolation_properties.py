@@ -22,6 +22,7 @@ from agentcore.memory import layer_params as rules
 from agentcore.memory import params as ask
 from agentcore.memory import session_params as talk
 from agentcore.memory.api import Caller, MemoryApi
+from agentcore.memory.consolidation_params import ConsolidateParams
 from agentcore.memory.methods import METHODS
 from agentcore.memory.models import MemoryType
 from agentcore.runtime import Runtime, open_runtime
@@ -166,6 +167,13 @@ async def configure(turn: Turn, layer: MemoryType, capacity: int) -> None:
     turn.model.capacities[layer] = capacity
 
 
+async def consolidate(turn: Turn, again: bool) -> None:
+    # Only shown: what would be made is of the agent's own memories.
+    result = await turn.ask(
+        turn.memory.consolidate, ConsolidateParams(dry_run=True, again=again))
+    assert {each for cluster in result.clusters for each in cluster.source_ids} <= set(turn.model.rows)
+
+
 async def get(turn: Turn, place: int) -> None:
     memory_id = turn.stage.id_at(place)
     known = turn.model.visible().get(memory_id)
@@ -294,6 +302,7 @@ OPERATIONS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[st.SearchStrat
     "memory.clear": (clear, (sessions,)),
     "memory.settings": (show_settings, ()),
     "memory.configure": (configure, (st.sampled_from(LAYERS), st.integers(0, 3))),
+    "memory.consolidate": (consolidate, (st.booleans(),)),
     "memory.prune": (prune, (
         st.sampled_from(LAYERS),
         st.sampled_from(["least_relevant", "oldest_first", "frequency_based", "retention_curve"]),

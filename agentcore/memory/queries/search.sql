@@ -179,7 +179,7 @@ SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevanc
        m.term_keys, m.content_hash, m.gist_hash, m.speaker, m.user_id, m.namespace, m.session_id,
        CASE WHEN m.embedding_model = %(model)s THEN 1 - {distance} END AS similarity,
        m.token_count < 400 AND position('?' IN right(m.content, 80)) > 0 AS asks,
-       left(m.content, 6) = 'User: ' AS is_exchange,
+       left(m.content, 6) = 'User: ' AS is_exchange, coalesce(m.provenance ->> 'form' = 'consolidation', false) AS is_summary,
        m.event_from, m.event_to,
        coalesce(u.access_count, 0) AS access_count, u.last_accessed,
        m.memory_id = ANY (ARRAY(SELECT memory_id FROM nearest)) AS is_near,

@@ -114,10 +114,15 @@ SELECT %(agent_id)s, access.memory_id, access.times, access.times, access.last_a
            last_accessed = greatest(memory_usage.last_accessed, EXCLUDED.last_accessed);
 
 -- name: delete_memories
--- Remove memories for good, and say what the indexes beside them must forget. What has expired is not there any
--- more: the sweep takes it.
+-- Remove memories for good, and the summaries of clusters that hold their words; say what the indexes beside them must
+-- forget. What has expired is not there any more: the sweep takes it.
 DELETE FROM memories
- WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
+ WHERE agent_id = %(agent_id)s
+   AND (memory_id = ANY (%(memory_ids)s::uuid[])
+        OR memory_id IN (SELECT s.memory_id FROM memory_links l
+                           JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id
+                          WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[])
+                            AND l.relation = 'summarises' AND s.provenance ->> 'form' = 'consolidation'))
    AND (expires_at IS NULL OR pinned OR expires_at > now())
 RETURNING memory_id, memory_type, task_id, term_keys;
 
@@ -129,12 +134,19 @@ DELETE FROM memories
 RETURNING memory_id, memory_type, task_id, term_keys;
 
 -- name: delete_matching_memories
--- Remove a bounded number of the memories that match a filter.
+-- Remove a bounded number of the memories that match a filter, and the summaries of clusters that hold their words.
+WITH going AS (
+    SELECT m.memory_id FROM memories m
+     WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s)
+     ORDER BY m.memory_id LIMIT %(limit)s)
 DELETE FROM memories
  WHERE agent_id = %(agent_id)s
-   AND memory_id IN (SELECT m.memory_id FROM memories m
-                      WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s)
-                      ORDER BY m.memory_id LIMIT %(limit)s)
+   AND memory_id IN (SELECT memory_id FROM going
+                      UNION
+                     SELECT s.memory_id FROM memory_links l
+                       JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id
+                      WHERE l.agent_id = %(agent_id)s AND l.target_id IN (SELECT memory_id FROM going)
+                        AND l.relation = 'summarises' AND s.provenance ->> 'form' = 'consolidation')
 RETURNING memory_id, memory_type, task_id, term_keys;
 
 -- name: forget_histories

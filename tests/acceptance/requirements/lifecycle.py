@@ -130,4 +130,19 @@ LIVED = (
      "integration/test_capacity.py::test_neither_pinned_memories_nor_only_copies_are_taken",
      "integration/test_capacity.py::"
      "test_layers_without_a_capacity_and_working_memory_are_left_alone"),
+    _asked("3 clusters", "Episodes that tell one thing become a summary that points to them; no others do.",
+           "integration/test_consolidating.py::"
+           "test_a_cluster_becomes_a_summary_in_its_own_words_that_points_to_its_sources",
+           "integration/test_clustering.py::test_what_stands_together_belongs_together"),
+    _asked("3 idempotent", "Consolidation done again, side by side or after a kill comes to the same.",
+           "integration/test_consolidating.py::test_done_again_it_makes_nothing_new",
+           "integration/test_consolidating.py::test_runs_side_by_side_make_one_summary",
+           "integration/test_consolidating.py::test_a_run_that_is_killed_in_the_middle_is_done_to_the_same_end"),
+    _asked("3 sources", "The sources may go to the archive; their summary stays and names them.",
+           "integration/test_consolidating.py::"
+           "test_archived_sources_leave_their_summary_which_still_names_them"),
+    _asked("3 off", "Consolidation is off unless the agent is given it, and bounded.",
+           "integration/test_consolidating.py::test_it_is_off_unless_the_agent_is_given_it",
+           "integration/test_consolidating.py::"
+           "test_a_job_archives_sources_where_the_agent_wishes_it_and_goes_on_until_done"),
 )

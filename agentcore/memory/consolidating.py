@@ -1,0 +1,367 @@
+"""Consolidating, as a story: look at new episodes, find clusters, write their summaries, archive sources."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams
+from agentcore.memory.api import Caller
+from agentcore.memory.archive_rows import Tombstone
+from agentcore.memory.capacity import watch_capacity
+from agentcore.memory.cluster_rows import FORM, Row
+from agentcore.memory.clustering import Cluster, Episode, Standing, clusters, facts_of
+from agentcore.memory.consolidation_params import ConsolidatedCluster, ConsolidateParams
+from agentcore.memory.embeddings import refused_by
+from agentcore.memory.history_rows import Change
+from agentcore.memory.ids import mint_memory_id
+from agentcore.memory.intake import Draft, Source, draft
+from agentcore.memory.models import Link, MemoryType
+from agentcore.memory.params import PruneParams, StoreParams
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.pruning import Prunable
+from agentcore.memory.refusals import NOT_EMBEDDED, embed_each
+from agentcore.memory.rejection import rejection
+from agentcore.memory.removing import PRUNE_CHUNK, Pruning, Removed
+from agentcore.memory.storage import MemoryTransaction, NewMemory
+from agentcore.memory.summarizing import Source as Said
+from agentcore.memory.summarizing import summarize
+from agentcore.memory.vector_store import index_settings
+
+SUMMARY_TAG, SUMMARY_RELATION = "consolidated", "summarises"
+LEAST_AGE = timedelta(days=1)
+PAGE, NEIGHBOURS, ASKED_AT_ONCE, MOST_CHANGED = 200, 24, 25, 100
+MOST_LOOKED_AT = 2_000
+# Shorter than REQUEST_TIMEOUT, and no longer than one job may keep others waiting.
+DEADLINE_SECONDS = 12.0
+MOST_ARCHIVED = 2 * PRUNE_CHUNK
+# An id is minted before its transaction ends: what came so lately is looked at once more.
+SETTLED_AFTER = timedelta(minutes=5)
+LEAST_TOKENS, MOST_TOKENS = 40, 400
+SHARED = ("user_id", "namespace", "speaker", "session_id")
+NO_ARCHIVE = "archive_sources needs an archive, and this service has none"
+
+
+@dataclass
+class Consolidated:
+    """What was made (or would be), and how far it came."""
+
+    clusters: list[ConsolidatedCluster] = field(default_factory=list)
+    looked_at_count: int = 0
+    archived: list[UUID] = field(default_factory=list)
+    complete: bool = True
+
+
+@dataclass(frozen=True)
+class _Page:
+    memory_ids: list[UUID]
+    last: bool
+
+
+@dataclass(frozen=True)
+class _Found:
+    clusters: Sequence[Cluster]
+    rows: Mapping[UUID, Row]
+
+
+class Consolidating:
+    """One consolidation of one agent's episodes, bounded in number and time."""
+
+    def __init__(self, parts: MemoryParts, caller: Caller, params: ConsolidateParams) -> None:
+        self._parts = parts
+        self._caller = caller
+        self._params = params
+        self._now = parts.clock()
+        self._before = self._now - LEAST_AGE
+        self._done = Consolidated()
+        self.degraded: list[str] = []
+
+    async def run(self) -> Consolidated:
+        """Go on from where the last one ended. Raises InvalidParams, DependencyUnavailable."""
+        if self._params.archive_sources and self._parts.archive is None:
+            raise InvalidParams(NO_ARCHIVE, data={"field": "archive_sources"})
+        await self._look()
+        if self._params.archive_sources and self._done.complete:
+            removed = await SourcePruning(self._parts, self._caller, self._params).run()
+            self._done.archived = removed.memory_ids
+            self._done.complete = removed.complete
+        return self._done
+
+    async def _look(self) -> None:
+        clock = asyncio.get_running_loop().time
+        ends_at, done = clock() + DEADLINE_SECONDS, self._done
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            _, after = await transaction.clusters.settings()
+            changed = await transaction.clusters.changed_sources(MOST_CHANGED)
+        after = None if self._params.again else after
+        while True:
+            page = await self._page(after)
+            found = await self._clusters([*page.memory_ids, *changed])
+            for cluster in found.clusters:
+                await self._keep(cluster, found.rows)
+            done.looked_at_count += len(page.memory_ids)
+            if page.memory_ids:
+                await self._remember(after, page)
+                after = page.memory_ids[-1]
+            changed = []
+            if page.last or done.looked_at_count >= MOST_LOOKED_AT or clock() >= ends_at:
+                done.complete = page.last
+                return
+
+    async def _page(self, after: UUID | None) -> _Page:
+        """The next new episodes, up to the first that will only be old enough later."""
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            rows = await transaction.clusters.unseen(after, PAGE)
+        ids: list[UUID] = []
+        for row in rows:
+            if row["timestamp"] > self._before and row["created_at"] > self._before:
+                return _Page(ids, last=True)
+            ids.append(row["memory_id"])
+        return _Page(ids, last=len(rows) < PAGE)
+
+    async def _remember(self, after: UUID | None, page: _Page) -> None:
+        """How far it came; at the end no further than what has settled."""
+        reached = page.memory_ids[-1]
+        if page.last:
+            settled = UUID(int=int((self._now - SETTLED_AFTER).timestamp() * 1_000) << 80)
+            reached = min(reached, settled if after is None else max(after, settled))
+        if not self._params.dry_run:
+            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+                await transaction.clusters.seen(reached)
+
+    async def _clusters(self, seeds: Sequence[UUID]) -> _Found:
+        """The clusters that these memories and what is near them form."""
+        if not seeds:
+            return _Found([], {})
+        model = self._parts.vector_model
+        pairs = await self._pairs(seeds)
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            near = {memory_id for pair in pairs for memory_id in pair} | {*seeds}
+            held = await transaction.clusters.standing(sorted(near))
+            wanted = near | {each for row in held for each in row["member_ids"]}
+            rows = {
+                row["memory_id"]: row
+                for row in await transaction.clusters.episodes(sorted(wanted), model, self._before)
+            }
+        found = await asyncio.to_thread(_decided, rows, held, pairs)
+        return _Found(found, rows)
+
+    async def _pairs(self, seeds: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
+        parts, agent_id, model = self._parts, self._caller.agent_id, self._parts.vector_model
+        size = (await parts.vectors.statistics(agent_id, [])).memory_count
+        index = None
+        if size > parts.policy.limits.exact_search_limit:
+            index = await parts.storage.indexes.of(agent_id, model)
+        dimensions = None if index is None else parts.policy.embedding_dimensions
+        pairs: list[tuple[UUID, UUID]] = []
+        for start in range(0, len(seeds), ASKED_AT_ONCE):
+            asked = seeds[start : start + ASKED_AT_ONCE]
+            async with parts.storage.transaction(agent_id) as transaction:
+                if index is not None:
+                    await transaction.clusters.prepare(index_settings(index, filtered=True))
+                pairs += await transaction.clusters.near(
+                    asked, model, self._before, NEIGHBOURS, dimensions=dimensions
+                )
+        return pairs
+
+    async def _keep(self, cluster: Cluster, rows: Mapping[UUID, Row]) -> None:
+        """Write a cluster's summary, unless its members changed meanwhile or it has one."""
+        members = [rows[each.memory_id] for each in cluster.members]
+        each = await asyncio.to_thread(self._draft, cluster, members)
+        if each is None:
+            return
+        memory_id = None
+        if not self._params.dry_run:
+            await self._embed(each)
+            memory_id = await self._write(cluster, each)
+            if memory_id is None:
+                return
+        self._done.clusters.append(
+            ConsolidatedCluster(
+                memory_id=memory_id,
+                source_ids=[member.memory_id for member in cluster.members],
+                summary=each.columns["content"],
+                facts=each.columns["facts"],
+                replaces=cluster.replaces,
+            )
+        )
+
+    def _draft(self, cluster: Cluster, members: Sequence[Row]) -> Draft | None:
+        """The summary as a memory; None where the members say nothing that stands by itself."""
+        said = [
+            Said(row["memory_id"], row["timestamp"], None, row["content"], row["relevance_score"])
+            for row in members
+        ]
+        room = max(LEAST_TOKENS, min(MOST_TOKENS, sum(row["token_count"] for row in members) // 2))
+        summary = summarize(said, room, self._parts.count_tokens)
+        if not summary.text:
+            return None
+        sources = [str(member.memory_id) for member in cluster.members]
+        caller = self._caller
+        each = draft(
+            StoreParams(
+                content=summary.text,
+                memory_type=MemoryType.SEMANTIC,
+                timestamp=members[-1]["timestamp"],
+                importance=max(row["relevance_score"] for row in members),
+                tags=[SUMMARY_TAG],
+                metadata={"sources": sources},
+                links=[Link(target_id=each.memory_id, relation=SUMMARY_RELATION) for each in cluster.members],
+                idempotency_key=f"{FORM}:{cluster.digest}",
+                force=True,
+                **{name: _common(members, name) for name in SHARED},
+            ),
+            Source(caller.agent_id, caller.token_id, caller.trace_id, caller.a2a_context),
+            now=self._now,
+            count_tokens=self._parts.count_tokens,
+            default_ttls=self._parts.default_ttls,
+        )
+        each.columns["facts"] = facts_of(fact for row in members for fact in row["facts"])
+        each.columns["provenance"] |= {"form": FORM, "digest": cluster.digest, "sources": sources}
+        return each
+
+    async def _embed(self, each: Draft) -> None:
+        parts, vector = self._parts, None
+        each.columns["embedding_model"] = None
+        if parts.embedder is not None:
+            try:
+                [vector] = await embed_each(parts.embedder, [each.embedding_text], "document")
+            except DependencyUnavailable:
+                self.degraded.append(NOT_EMBEDDED)
+            else:
+                each.columns["embedding_model"] = parts.vector_model if vector is not None else refused_by(
+                    parts.vector_model)
+        each.columns["embedding"] = vector
+
+    async def _write(self, cluster: Cluster, each: Draft) -> UUID | None:
+        """The new summary's id; None if what it is of changed, or somebody wrote it meanwhile."""
+        params = each.params
+        digest = hashlib.sha256(cluster.digest.encode()).digest()
+        memory = NewMemory(mint_memory_id(), each.columns, params.links, params.idempotency_key, digest)
+        ids = [member.memory_id for member in cluster.members]
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            await transaction.clusters.claim()
+            held = await transaction.clusters.hold(ids)
+            standing = {row["memory_id"] for row in await transaction.clusters.standing(ids)}
+            if held != {member.memory_id: member.digest for member in cluster.members}:
+                return None
+            if standing != {cluster.replaces} - {None}:
+                return None
+            ttl_seconds = self._parts.policy.idempotency_ttl_seconds
+            if await transaction.claim_keys([memory], ttl_seconds):
+                return None
+            await transaction.insert([memory])
+            await self._note(transaction, cluster, memory.memory_id)
+            layers = [MemoryType.SEMANTIC.value]
+            await watch_capacity(transaction, self._parts.capacities, layers, self._now)
+        return memory.memory_id
+
+    async def _note(self, transaction: MemoryTransaction, cluster: Cluster, memory_id: UUID) -> None:
+        """The histories of the new summary, and of the one that it supersedes."""
+        source = self._caller.token_id, self._caller.trace_id
+        sources = [str(member.memory_id) for member in cluster.members]
+        made = {"sources": sources, "replaces": cluster.replaces and str(cluster.replaces)}
+        await transaction.history.append(Change(memory_id, "consolidate", 1, *source, {}, made))
+        if cluster.replaces is None:
+            return
+        version = await transaction.clusters.supersede(cluster.replaces, memory_id, self._now)
+        if version is not None:
+            before = {"superseded_by": None, "valid_to": None}
+            after = {"superseded_by": str(memory_id), "valid_to": self._now.isoformat()}
+            await transaction.history.append(
+                Change(cluster.replaces, "supersede", version, *source, before, after)
+            )
+
+
+class SourcePruning(Pruning):
+    """Archives sources whose summary stands: those of an age, the oldest first."""
+
+    def __init__(self, parts: MemoryParts, caller: Caller, params: ConsolidateParams) -> None:
+        pruning = PruneParams(memory_layer=MemoryType.EPISODIC, dry_run=params.dry_run)
+        super().__init__(parts, caller, pruning)
+        self._strategy = FORM
+        self._before = parts.clock() - timedelta(days=params.archive_sources_after_days)
+        self._more = False
+
+    async def run(self) -> Removed:
+        try:
+            removed = await super().run()
+        except Conflict:
+            return Removed(complete=False)
+        removed.complete = removed.complete and not self._more
+        return removed
+
+    async def _decided(self) -> list[Prunable]:
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            rows = await transaction.clusters.summarised(self._before, MOST_ARCHIVED + 1)
+        self._more = len(rows) > MOST_ARCHIVED
+        return [Prunable(**row, access_count=0, last_accessed=None) for row in rows[:MOST_ARCHIVED]]
+
+    async def _copied(self, transaction: MemoryTransaction, held: Sequence[UUID]) -> list[Tombstone]:
+        tombstones = await super()._copied(transaction, held)
+        source = self._caller.token_id, self._caller.trace_id
+        await transaction.clusters.note_archived(held, *source)
+        return tombstones
+
+
+def _decided(
+    rows: Mapping[UUID, Row], held: Sequence[Row], pairs: Sequence[tuple[UUID, UUID]]
+) -> list[Cluster]:
+    """A summary of whose sources one is in the archive, or gone, stays as it is, and so do the others."""
+    whole = [row for row in held if _is_whole(row, rows)]
+    closed = {each for row in held if row not in whole for each in row["member_ids"]}
+    tied = {each for row in whole for each in row["member_ids"]}
+    episodes = [_episode(row) for row in rows.values() if _stands_free(row, tied, closed)]
+    there = {each.memory_id for each in episodes}
+    standing = [
+        Standing(row["memory_id"], frozenset(there.intersection(row["member_ids"])), row["digest"])
+        for row in whole
+    ]
+    vectors = {memory_id: _unit(rows[memory_id]) for memory_id in there}
+    return clusters(episodes, vectors, pairs, standing)
+
+
+def _is_whole(summary: Row, rows: Mapping[UUID, Row]) -> bool:
+    """Whether all that the summary is of is there, with vectors that can be compared."""
+    members = {*summary["member_ids"]}
+    return members <= rows.keys() and {*summary["source_ids"]} == {str(each) for each in members}
+
+
+def _stands_free(row: Row, tied: set[UUID], closed: set[UUID]) -> bool:
+    if row["memory_id"] in closed:
+        return False
+    if row["memory_id"] in tied:
+        return not row["superseded"]
+    says_something = not row["content"].rstrip().endswith("?") and rejection(row["content"]) is None
+    return bool(row["free"]) and says_something
+
+
+def _episode(row: Row) -> Episode:
+    return Episode(
+        row["memory_id"],
+        row["timestamp"],
+        (row["user_id"], row["namespace"], row["speaker"]),
+        row["content"],
+        frozenset(row["entity_keys"]),
+        tuple(row["keywords"]),
+        bytes(row["content_hash"]).hex(),
+    )
+
+
+def _unit(row: Row) -> NDArray[np.float32]:
+    vector = np.asarray(row["embedding"].to_numpy(), dtype=np.float32)
+    return vector / max(float(np.linalg.norm(vector)), 1e-9)
+
+
+def _common(members: Sequence[Row], name: str) -> Any:
+    """The value all of them have."""
+    values = {row[name] for row in members}
+    return values.pop() if len(values) == 1 else None

@@ -1,0 +1,20 @@
+"""Consolidation: an agent's own wish for it, and how far it has come.
+
+What: `agent_settings.consolidation`, `agent_settings.consolidated_to`. Why: it is off unless an agent is
+given it, and goes on where it ended. Safe while an old version runs: it leaves the columns as they are.
+"""
+
+from agentcore.migration import run_sql
+
+revision = "0015"
+down_revision = "0014"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    run_sql("0015_consolidation.sql")
+
+
+def downgrade() -> None:
+    run_sql("0015_consolidation.down.sql")
