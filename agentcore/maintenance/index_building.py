@@ -14,8 +14,13 @@ from agentcore.memory.vector_index import HNSW_CONSTRUCTION, VectorIndex
 BUILDING_MEMORY_KB = 262_144
 
 
-async def build(connection: Connection, partition: str, index: VectorIndex, dimensions: int) -> None:
-    """Make the index, and then its comment: one that lacks it was never finished."""
+async def build(
+    connection: Connection, partition: str, index: VectorIndex, dimensions: int, *, moving: str | None = None
+) -> None:
+    """Make the index, and then its comment: one that lacks it was never finished.
+
+    `moving` is a model whose vectors stand in either place, and whom the index is then over.
+    """
     await connection.execute(query("index_building_session"), {"memory": str(BUILDING_MEMORY_KB)})
     shape = {
         "index": sql.Identifier(index.name),
@@ -23,9 +28,10 @@ async def build(connection: Connection, partition: str, index: VectorIndex, dime
         "dimensions": sql.Literal(dimensions),
         "shape": sql.Literal(index.shape),
         "construction": sql.Literal(HNSW_CONSTRUCTION),
-        "model": sql.Literal(index.model),
+        "model": sql.Literal(index.model if moving is None else moving),
     }
-    await connection.execute(shaped_query(f"build_{index.kind}_index", **shape))
+    statement = f"build_{index.kind}_index" if moving is None else f"build_moving_{index.kind}_index"
+    await connection.execute(shaped_query(statement, **shape))
     await remember(connection, index)
 
 

@@ -80,10 +80,15 @@ async def archive_memories(
 def _packed(agent_id: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
     return {
         object_key(agent_id, row["memory_id"]): gzip.compress(
-            json.dumps(row, default=_as_json, ensure_ascii=False).encode(), compresslevel=6, mtime=0
+            json.dumps(_own(row), default=_as_json, ensure_ascii=False).encode(), compresslevel=6, mtime=0
         )
         for row in rows
     }
+
+
+def _own(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what a re-embedding under way put beside the memory's vector."""
+    return {name: value for name, value in row.items() if not name.startswith("next_embedding")}
 
 
 def _as_json(value: Any) -> Any:
