@@ -1,7 +1,8 @@
-"""Embedding anew: what searches find meanwhile, what is stored and changed meanwhile, and being stopped anywhere."""
+"""Embedding anew: what searches find meanwhile, what is stored and changed, and being stopped anywhere."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from agentcore import migration, model_watch
 from agentcore.assembly import make_embedder
 from agentcore.errors import Conflict
-from agentcore.maintenance import index_keeper, reembedding
+from agentcore.maintenance import index_keeper, recall, reembedding
 from agentcore.maintenance.index_keeper import IndexKeeper
 from agentcore.maintenance.reembedding import Reembedding
 from agentcore.memory import vector_index
@@ -49,6 +50,8 @@ async def ada(services: Services, own: OwnDatabase, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(reembedding, "SETTLE_SECONDS", 0.2)
     monkeypatch.setattr(model_watch, "WATCH_SECONDS", 0.02)
     monkeypatch.setattr(vector_index, "LEAST_ROWS_READ", 1)
+    monkeypatch.setattr(reembedding, "LIFE_SECONDS", 0.1)
+    monkeypatch.setattr(recall, "QUERIES", 10)
     async with serving(services, own) as runtime:
         agent = Agent(runtime, "ada")
         await fill(agent, COUNT)
@@ -70,19 +73,22 @@ def keeper(runtime: Runtime, model: str, dimensions: int) -> IndexKeeper:
     return IndexKeeper(runtime.database, model, dimensions, IndexPolicy(), exact_search_limit=0)
 
 
-def towards(agent: Agent, dimensions: int, tell: reembedding.Tell = lambda step, done, total: None) -> Reembedding:
+def towards(
+    agent: Agent, dimensions: int, tell: reembedding.Tell = lambda step, done, total: None
+) -> Reembedding:
     settings = agent.runtime.settings.model_copy(update={"embedding_dimensions": dimensions})
     embedder = make_embedder(settings)
     assert embedder is not None
     target = KnownModel(embedder.model, "hashing", None, dimensions, "filling")
-    return Reembedding(agent.runtime.database, embedder, target, IndexPolicy(), exact_search_limit=0, tell=tell)
+    database = agent.runtime.database
+    return Reembedding(database, embedder, target, IndexPolicy(), exact_search_limit=0, tell=tell)
 
 
-async def rows(agent: Agent, condition: str = "true") -> list[dict[str, Any]]:
+async def rows(agent: Agent) -> list[dict[str, Any]]:
     async with agent.runtime.database.owner_transaction() as connection:
         cursor = await connection.execute(
-            "SELECT memory_id, content, embedding_model, next_embedding_model, vector_dims(embedding) AS length, "
-            f"embedding FROM memories WHERE {condition} ORDER BY memory_id")  # type: ignore[arg-type] # noqa: S608
+            "SELECT memory_id, content, embedding, embedding_model, next_embedding_model, "
+            "vector_dims(embedding) AS length FROM memories ORDER BY memory_id")
         return await cursor.fetchall()
 
 
@@ -94,9 +100,10 @@ async def found(agent: Agent) -> tuple[str, str, list[str]]:
 
 
 async def followed(agent: Agent, model: str = NEW) -> None:
-    """Wait until the running service uses the model."""
-    while agent.runtime.parts.vector_model != model or agent.runtime.parts.vectors_moving:
-        await reembedding.asyncio.sleep(0.01)
+    """Wait until the running service uses the model, in its place."""
+    async with asyncio.timeout(30):
+        while agent.runtime.parts.vector_model != model or agent.runtime.parts.vectors_moving:
+            await model_in_force(agent.runtime.database)
 
 
 async def test_all_memories_have_the_new_vectors_and_the_running_service_uses_them(ada: Agent) -> None:
@@ -119,7 +126,7 @@ async def test_searches_go_through_an_index_at_every_step(ada: Agent) -> None:
     def tell(step: str, done: int, total: int) -> None:
         if step not in steps:
             steps[step] = done
-            asked.append(reembedding.asyncio.ensure_future(found(ada)))
+            asked.append(asyncio.ensure_future(found(ada)))
 
     await towards(ada, 96, tell).run()
     answers = [await each for each in asked]
@@ -153,19 +160,23 @@ async def test_what_is_stored_changed_and_deleted_meanwhile_is_right(ada: Agent)
     steps: list[str] = []
     done: list[Any] = []
 
-    async def meanwhile() -> None:
-        agent = Agent(ada.runtime, "ada")
-        await agent.memory.update(UpdateParams(memory_id=first, updates={"content": f"Changed at {steps[-1]}."}))
-        await agent.store(f"Stored at {steps[-1]}.")
-        await agent.memory.delete(DeleteParams(memory_ids=[second]))
+    one_at_a_time = asyncio.Lock()
+
+    async def meanwhile(step: str) -> None:
+        async with one_at_a_time:
+            agent = Agent(ada.runtime, "ada")
+            changed = {"content": f"Changed at {step}."}
+            await agent.memory.update(UpdateParams(memory_id=first, updates=changed))
+            await agent.store(f"Stored at {step}.")
+            await agent.memory.delete(DeleteParams(memory_ids=[second]))
 
     def tell(step: str, count: int, total: int) -> None:
-        if step not in steps:
+        if step not in steps and ":" not in step:
             steps.append(step)
-            done.append(reembedding.asyncio.ensure_future(meanwhile()))
+            done.append(asyncio.ensure_future(meanwhile(step)))
 
     await towards(ada, 96, tell).run()
-    await reembedding.asyncio.gather(*done)
+    await asyncio.gather(*done)
     await followed(ada)
     await towards(ada, 96).run()
     stored = await rows(ada)
@@ -222,8 +233,7 @@ async def test_a_service_that_cannot_make_the_model_searches_by_words_and_says_w
         await connection.execute(
             "INSERT INTO embedding_models (model, provider, dimensions, stage) "
             "VALUES ('elsewhere', 'nobody:Knows', 96, 'settled')")
-    while ada.runtime.parts.vector_model != "elsewhere":
-        await reembedding.asyncio.sleep(0.01)
+    await followed(ada, "elsewhere")
     best, mode, degraded = await found(ada)
     assert (best, mode) == ("Note 17:", "words")
     assert "start again" in degraded[0]
