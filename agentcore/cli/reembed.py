@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated
 
+import psycopg
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -65,8 +66,11 @@ async def _run(settings: Settings) -> None:
         progress.update(bar, description=step, completed=done, total=total or None)
 
     async with _reembedding(settings, tell) as (work, target):
-        with progress:
-            await work.run()
+        try:
+            with progress:
+                await work.run()
+        except psycopg.Error as error:
+            fail(f"{str(error).splitlines()[0]}; what was made is kept: the same command goes on from there")
         extent = await work.extent()
     say(f"all {counted(extent.memories, 'memory', 'memories')} are searched by vectors of {target.model}; "
         f"running processes use it already. For their next start set {target.sentence()}")
