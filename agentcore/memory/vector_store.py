@@ -275,15 +275,14 @@ class PgVectorStore:
         if shape not in self._statements:
             name = "distance_to_nearest" if several else "distance_to_one"
             distance = shaped_query(name, stored=self._place.stored)
+            temporal = "temporal_arm" if timely else "temporal_arm_none"
             self._statements[shape] = shaped_query(
                 "candidates",
                 nearest=self._nearest(mode, several),
                 distance=distance,
                 held=self._place.held,
                 beside=query("beside_foremost" if in_sessions else "beside_none"),
-                timely=shaped_query("temporal_arm", distance=distance, held=self._place.held)
-                if timely
-                else query("temporal_arm_none"),
+                timely=shaped_query(temporal, distance=distance, held=self._place.held),
             )
         return self._statements[shape]
 
