@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import platformdirs
@@ -17,6 +18,7 @@ from agentcore.database import Database
 from agentcore.embedded import Home
 from agentcore.errors import ConfigurationError
 from agentcore.memory.archival import ARCHIVES, Archive
+from agentcore.memory.embedding_models import KnownModel
 from agentcore.memory.embeddings import DEFAULT_MODEL_NAMES, EMBEDDERS, Embedder, EmbedderOptions
 from agentcore.memory.fitness import CutOffs
 from agentcore.memory.layer_params import LayerRules
@@ -27,7 +29,8 @@ from agentcore.memory.sealing import SealedArchive
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.tokens import TokenCounter
 from agentcore.memory.vector_index import IndexPolicy
-from agentcore.memory.vector_store import VECTOR_STORES, SearchLimits
+from agentcore.memory.vector_place import MOVING, SETTLED
+from agentcore.memory.vector_store import VECTOR_STORES, SearchLimits, VectorStore
 from agentcore.memory.working import WorkingMemory
 from agentcore.readiness import WatchedEmbedder
 from agentcore.registry import resolve
@@ -143,14 +146,12 @@ def make_parts(
     reranker: LimitedReranker | None = None,
     rewriter: LimitedRewriter | None = None,
     fact_judge: LimitedFactJudge | None = None,
+    in_force: KnownModel | None = None,
 ) -> MemoryParts:
     """What every agent's manager shares."""
-    limits = SearchLimits(exact_search_limit=settings.exact_search_limit)
-    is_local = settings.embedding_model == "local"
-    vectors = resolve(settings.vector_store, VECTOR_STORES, kind="VECTOR_STORE")
     return MemoryParts(
         storage=MemoryStorage(database),
-        vectors=vectors(database, settings.embedding_dimensions, limits),
+        vectors=make_vectors(settings, database, in_force),
         working=WorkingMemory(
             redis, ttl_seconds=settings.memory_working_ttl, budget_tokens=settings.memory_working_tokens
         ),
@@ -158,20 +159,53 @@ def make_parts(
         embedder=embedder,
         count_tokens=TokenCounter(cache_of(settings), settings.token_encoding).count,
         accesses=AccessQueue(),
-        policy=MemoryPolicy(
-            layers=make_layers(settings),
-            pruning_strategy=settings.memory_pruning_strategy,
-            idempotency_ttl_seconds=settings.idempotency_ttl,
-            embedding_dimensions=settings.embedding_dimensions,
-            limits=limits,
-            retrieve_cut_offs=LOCAL_RETRIEVE_CUT_OFFS if is_local else CutOffs(),
-            context_cut_offs=LOCAL_CONTEXT_CUT_OFFS if is_local else CutOffs(),
-            indexes=make_index_policy(settings),
-        ),
+        policy=make_policy(settings),
         metrics=metrics,
         reranker=reranker,
         rewriter=rewriter,
         fact_judge=fact_judge,
+        vectors_moving=in_force is not None and in_force.moving,
+    )
+
+
+def parts_over(
+    parts: MemoryParts,
+    settings: Settings,
+    database: Database,
+    embedder: Embedder | None,
+    in_force: KnownModel,
+) -> MemoryParts:
+    """The parts with another model in force, which the settings ask for; all else stays the same."""
+    return replace(
+        parts,
+        vectors=make_vectors(settings, database, in_force),
+        embedder=embedder,
+        policy=make_policy(settings),
+        vectors_moving=in_force.moving,
+    )
+
+
+def make_vectors(settings: Settings, database: Database, in_force: KnownModel | None) -> VectorStore:
+    """Where candidates come from, over vectors that stand or that move."""
+    make = resolve(settings.vector_store, VECTOR_STORES, kind="VECTOR_STORE")
+    place = MOVING if in_force is not None and in_force.moving else SETTLED
+    limits = SearchLimits(exact_search_limit=settings.exact_search_limit)
+    vectors: VectorStore = make(database, settings.embedding_dimensions, limits, place)
+    return vectors
+
+
+def make_policy(settings: Settings) -> MemoryPolicy:
+    """The figures that managers work by."""
+    is_local = settings.embedding_model == "local"
+    return MemoryPolicy(
+        layers=make_layers(settings),
+        pruning_strategy=settings.memory_pruning_strategy,
+        idempotency_ttl_seconds=settings.idempotency_ttl,
+        embedding_dimensions=settings.embedding_dimensions,
+        limits=SearchLimits(exact_search_limit=settings.exact_search_limit),
+        retrieve_cut_offs=LOCAL_RETRIEVE_CUT_OFFS if is_local else CutOffs(),
+        context_cut_offs=LOCAL_CONTEXT_CUT_OFFS if is_local else CutOffs(),
+        indexes=make_index_policy(settings),
     )
 
 

@@ -28,8 +28,13 @@ async def check_server(database: Database) -> None:
         )
 
 
-async def check_dimensions(database: Database, embedder: Embedder | None, wanted: int) -> None:
-    """Raise ConfigurationError for a model whose vectors do not fit those that are stored."""
+async def check_dimensions(
+    database: Database, embedder: Embedder | None, wanted: int, *, in_force: bool = False
+) -> None:
+    """Raise ConfigurationError for a model whose vectors do not fit those that are stored.
+
+    Beside a model that the database says is in force others' may stand, until they are made anew.
+    """
     if embedder is not None and embedder.dimensions != wanted:
         raise ConfigurationError(
             [
@@ -37,6 +42,8 @@ async def check_dimensions(database: Database, embedder: Embedder | None, wanted
                 f"{embedder.dimensions}: set EMBEDDING_DIMENSIONS={embedder.dimensions}."
             ]
         )
+    if in_force:
+        return
     async with database.owner_transaction() as connection:
         rows = await (await connection.execute(query("stored_embedding_models"))).fetchall()
     problems = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -17,14 +17,16 @@ from agentcore.auth import TokenVerifier
 from agentcore.config import Settings
 from agentcore.database import Database
 from agentcore.embedded import EmbeddedParts, EmbeddedUrls, Home, attach, default_home
-from agentcore.errors import DependencyUnavailable, StartupError
+from agentcore.errors import ConfigurationError, DependencyUnavailable, StartupError
 from agentcore.maintenance.job_worker import JobWorker
 from agentcore.maintenance.rounds import Maintenance
 from agentcore.memory.api import Caller
 from agentcore.memory.embedding_cache import CachingEmbedder
+from agentcore.memory.embedding_models import KnownModel, model_in_force
 from agentcore.memory.embeddings import BatchingEmbedder, Embedder
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.parts import MemoryParts
+from agentcore.model_watch import ModelWatch, restart_sentence, settings_in_force
 from agentcore.readiness import WatchedEmbedder
 from agentcore.telemetry import Metrics
 
@@ -34,9 +36,9 @@ Log = Callable[[str], None]
 JOBS_GRACE_SHARE = 0.8
 
 
-@dataclass(frozen=True)
+@dataclass
 class Runtime:
-    """The running service without its HTTP edge."""
+    """The running service without its HTTP edge. Its parts change where another model comes into force."""
 
     settings: Settings
     home: Home
@@ -52,6 +54,13 @@ class Runtime:
     def manager_for(self, caller: Caller) -> MemoryManager:
         """The memory of the caller's agent."""
         return MemoryManager(self.parts, caller)
+
+    def adopt(self, parts: MemoryParts, embedder: WatchedEmbedder | None) -> None:
+        """Let every call and duty that begins from now on work with these parts."""
+        self.parts = parts
+        self.embedder = embedder or self.embedder
+        self.maintenance.adopt(parts)
+        self.jobs.adopt(parts)
 
     async def readiness(self) -> dict[str, dict[str, Any]]:
         """Each part: whether it answers, what it is, and what is wrong."""
@@ -106,9 +115,16 @@ async def open_runtime(
         redis = assembly.make_redis(redis_url, settings)
         if redis is not None:
             stack.push_async_callback(redis.aclose)
-        provider = assembly.make_embedder(settings)
-        embedder = await _opened(provider, redis, metrics, settings, stack)
-        await readiness.check_dimensions(database, embedder, settings.embedding_dimensions)
+        found = await model_in_force(database)
+        embedding = settings_in_force(settings, found)
+
+        async def opened(made: WatchedEmbedder | None, wanted: Settings) -> Embedder | None:
+            return await _opened(made, redis, metrics, wanted, stack)
+
+        provider, embedder = await _embedder_at_start(settings, embedding, found, opened)
+        await readiness.check_dimensions(
+            database, embedder, embedding.embedding_dimensions, in_force=found is not None
+        )
         reranker, rewriter = assembly.make_reranker(settings), assembly.make_rewriter(settings)
         fact_judge = assembly.make_fact_judge(settings)
         for model in (reranker, rewriter, fact_judge):
@@ -116,8 +132,8 @@ async def open_runtime(
                 await model.open()
                 stack.push_async_callback(model.close)
         parts = assembly.make_parts(
-            settings, home, database, redis, embedder, metrics,
-            reranker=reranker, rewriter=rewriter, fact_judge=fact_judge,
+            embedding, home, database, redis, embedder, metrics,
+            reranker=reranker, rewriter=rewriter, fact_judge=fact_judge, in_force=found,
         )
         await asyncio.to_thread(parts.count_tokens, "the first count loads the tables")
         jobs = JobWorker(database, parts, grace_seconds=settings.shutdown_grace_seconds * JOBS_GRACE_SHARE)
@@ -137,7 +153,8 @@ async def open_runtime(
         )
         _watch(runtime)
         stack.push_async_callback(_count_last_accesses, parts)
-        await _run_in_background(stack, runtime)
+        watch = ModelWatch(settings, database, lambda: runtime.parts, opened, runtime.adopt, found)
+        await _run_in_background(stack, runtime, watch)
         yield runtime
 
 
@@ -169,14 +186,36 @@ async def _count_last_accesses(parts: MemoryParts) -> None:
         logger.warning("the last accesses were not counted: PostgreSQL does not answer")
 
 
-async def _run_in_background(stack: AsyncExitStack, runtime: Runtime) -> None:
-    duties = [runtime.maintenance.flush_accesses()]
+async def _embedder_at_start(
+    settings: Settings,
+    embedding: Settings,
+    found: KnownModel | None,
+    opened: Callable[[WatchedEmbedder | None, Settings], Awaitable[Embedder | None]],
+) -> tuple[WatchedEmbedder | None, Embedder | None]:
+    """The model in force, whatever the settings name. Raises ConfigurationError where it cannot be made."""
+    try:
+        provider = assembly.make_embedder(embedding)
+        embedder = await opened(provider, embedding)
+    except (ConfigurationError, StartupError) as failure:
+        if found is None:
+            raise
+        raise ConfigurationError([restart_sentence(found), failure.message]) from failure
+    wanted = assembly.make_embedder(settings)
+    if found is not None and wanted is not None and wanted.model != found.model:
+        logger.warning("the settings name %s, the memories have vectors of %s, which is used: set %s",
+                       wanted.model, found.model, found.sentence())
+    return provider, embedder
+
+
+async def _run_in_background(stack: AsyncExitStack, runtime: Runtime, watch: ModelWatch) -> None:
+    duties = [runtime.maintenance.flush_accesses(), watch.run()]
     if runtime.settings.maintenance_in_server:
         duties += [runtime.maintenance.lead(), runtime.jobs.run()]
     tasks = [asyncio.create_task(duty) for duty in duties]
 
     async def end() -> None:
         """A duty may be long (an index): it is broken off after the grace time, and done again later."""
+        watch.stop()
         runtime.maintenance.stop()
         runtime.jobs.stop()
         _, late = await asyncio.wait(tasks, timeout=runtime.settings.shutdown_grace_seconds)
@@ -208,7 +247,7 @@ async def _opened(
 
 def _watch(runtime: Runtime) -> None:
     """Figures that are read when the metrics are."""
-    metrics, parts = runtime.metrics, runtime.parts
+    metrics, accesses = runtime.metrics, runtime.parts.accesses
     metrics.watch(
         "pool",
         "Connection pools, by counter.",
@@ -223,7 +262,7 @@ def _watch(runtime: Runtime) -> None:
         "queue_length",
         "Work that waits, by queue: in this process, and in the database where this process leads.",
         "queue",
-        lambda: {"accesses": float(len(parts.accesses)), **runtime.maintenance.waiting},
+        lambda: {"accesses": float(len(accesses)), **runtime.maintenance.waiting},
     )
     metrics.watch(
         "jobs",

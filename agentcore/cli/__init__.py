@@ -15,6 +15,7 @@ MODULES = {
     "agentcore.cli.operate": ("migrate", "doctor"),
     "agentcore.cli.index": ("index",),
     "agentcore.cli.jobs": ("jobs",),
+    "agentcore.cli.reembed": ("reembed",),
     "agentcore.cli.model": ("model",),
     "agentcore.cli.data": ("store", "retrieve", "context", "list", "prune"),
     "agentcore.cli.past": ("history", "revert", "feedback"),

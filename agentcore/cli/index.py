@@ -29,8 +29,10 @@ from agentcore.maintenance.index_keeper import (
     rebuild_plan,
     tune_plan,
 )
+from agentcore.memory.embedding_models import model_in_force
 from agentcore.memory.parts import CALLER_VECTORS
 from agentcore.memory.vector_index import VectorIndex
+from agentcore.model_watch import settings_in_force
 from agentcore.runtime import urls_of
 
 POLL_SECONDS = 1.0
@@ -89,11 +91,12 @@ async def _keeper(tell: Tell) -> AsyncIterator[tuple[IndexKeeper, str]]:
     settings = load_settings()
     database_url, _ = urls_of(settings)
     await asyncio.to_thread(migration.check_revision, database_url)
-    embedder = make_embedder(settings)
-    model = CALLER_VECTORS if embedder is None else embedder.model
     database = Database(database_url, pool_size=1, timeout_seconds=settings.database_timeout_seconds)
     await database.open()
     try:
+        settings = settings_in_force(settings, await model_in_force(database))
+        embedder = make_embedder(settings)
+        model = CALLER_VECTORS if embedder is None else embedder.model
         yield IndexKeeper(
             database, model, settings.embedding_dimensions, make_index_policy(settings),
             exact_search_limit=settings.exact_search_limit, tell=tell), model

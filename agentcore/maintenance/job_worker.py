@@ -59,6 +59,10 @@ class JobWorker:
             task = self.queue.app.task(name=name, pass_context=True, retry=Backoff(), queue=name)
             task(self._done(function))
 
+    def adopt(self, parts: MemoryParts) -> None:
+        """Do the jobs that start from now on with these parts."""
+        self._parts = parts
+
     def stop(self) -> None:
         """Take no more jobs; those that run may end."""
         self._stopping.set()

@@ -23,6 +23,7 @@ from psycopg.types.json import Jsonb
 
 from agentcore.database import SERVICE_ROLE, Connection, query, shaped_query
 from agentcore.memory.vector_index import ServingIndex, VectorIndex, most_reach, reaches
+from agentcore.memory.vector_place import SETTLED
 from agentcore.memory.vector_store import ASKED, index_settings
 
 NEAREST = 50
@@ -131,7 +132,7 @@ async def _ask_exactly(connection: Connection, subject: Subject, told: Told) -> 
             break
         timeout = {"timeout_ms": str(math.ceil(left * 1_000))}
         await connection.execute(query("measuring_timeout"), timeout)
-        exact = shaped_query("vector_arm_exact", vector=ASKED)
+        exact = shaped_query("vector_arm_exact", vector=ASKED, **SETTLED.shape)
         try:
             async with connection.transaction():
                 nearest = await _searched(connection, exact, row["agent_id"], vector, subject)
@@ -159,7 +160,7 @@ async def _share(connection: Connection, subject: Subject, asked: _Asked, reach:
     serving = ServingIndex(reach, most, reach, index.kind == "hnsw", subject.iterative)
     await connection.execute(*index_settings(serving, filtered=False))
     arm = shaped_query(
-        "vector_arm_indexed", dimensions=sql.Literal(subject.dimensions), vector=ASKED
+        "vector_arm_indexed", dimensions=sql.Literal(subject.dimensions), vector=ASKED, **SETTLED.shape
     )
     found = await _searched(connection, arm, asked.agent_id, asked.vector, subject)
     return len(asked.nearest & found) / len(asked.nearest)

@@ -42,6 +42,10 @@ class Maintenance:
         """How many jobs were in which state then, all agents together."""
         self._seldom_at = 0.0
 
+    def adopt(self, parts: MemoryParts) -> None:
+        """Work with these parts from the next duty on."""
+        self._parts = parts
+
     def stop(self) -> None:
         """End after the running duty."""
         self._stopping.set()
@@ -115,7 +119,12 @@ class Maintenance:
         self.jobs = {state: float(count) for state, count in (await self._queue.counts()).items()}
 
     async def keep_indexes(self) -> None:
-        """The index keeper's round: it may take minutes, so it stands apart from the short duties."""
+        """The index keeper's round: it may take minutes, so it stands apart from the short duties.
+
+        While vectors move none is made: who moves them makes it over all of them at the end.
+        """
+        if self._parts.vectors_moving:
+            return
         policy = self._parts.policy
         keeper = IndexKeeper(
             self._database,

@@ -125,7 +125,7 @@ def _unpacked(memory_id: UUID, data: bytes, kept: ArchivedObject) -> dict[str, A
 def _packed(agent_id: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
     return {
         object_key(agent_id, row["memory_id"]): gzip.compress(
-            json.dumps(row, default=_as_json, ensure_ascii=False).encode(), compresslevel=6, mtime=0
+            json.dumps(_own(row), default=_as_json, ensure_ascii=False).encode(), compresslevel=6, mtime=0
         )
         for row in rows
     }
@@ -135,6 +135,11 @@ def vector_of(copy: Mapping[str, Any]) -> HalfVector | None:
     """An archived memory's vector."""
     kept = copy["embedding"]
     return None if kept is None else HalfVector(np.frombuffer(base64.b64decode(kept), HALF_FLOATS))
+
+
+def _own(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what a re-embedding under way put beside the memory's vector."""
+    return {name: value for name, value in row.items() if not name.startswith("next_embedding")}
 
 
 def _as_json(value: Any) -> Any:

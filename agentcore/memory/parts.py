@@ -80,7 +80,10 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True)
 class MemoryParts:
-    """The running parts every agent's manager shares. Without an embedder, words alone are searched."""
+    """The running parts every agent's manager shares. Without an embedder, words alone are searched.
+
+    `vectors_moving`: those in force are on their way into their place, where no index is made of them yet.
+    """
 
     storage: MemoryStorage
     vectors: VectorStore
@@ -95,6 +98,7 @@ class MemoryParts:
     reranker: LimitedReranker | None = None
     rewriter: LimitedRewriter | None = None
     fact_judge: LimitedFactJudge | None = None
+    vectors_moving: bool = False
 
     @property
     def default_ttls(self) -> dict[str, int]:

@@ -33,6 +33,7 @@ from agentcore.memory.wording import READ_CHARS, Wording, read_text, search_word
 from agentcore.telemetry import Steps
 
 WORDS_ONLY = "embedding: the embedder does not answer; searched by words alone"
+RESTART = "embedding: this process must start again with the model in force; searched by words alone"
 ALIASES_BY_WORDS = "aliases: the embedder does not answer; looked up by their words alone"
 NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
 
@@ -145,8 +146,8 @@ class Search:
             with self._steps("embed"):
                 texts = [*queries, *wordings[1:], *(each.event for each in anchors)]
                 vectors = await self._parts.embedder.embed(texts, "query")
-        except DependencyUnavailable:
-            self._notes.degraded.append(WORDS_ONLY)
+        except DependencyUnavailable as failure:
+            self._notes.degraded.append(RESTART if failure.data.get("restart") else WORDS_ONLY)
             if self._params.min_score is not None:
                 self._notes.degraded.append(NO_MIN_SCORE)
             return None, None

@@ -75,7 +75,7 @@ def described(name: str, comment: str | None, size_bytes: int = 0) -> VectorInde
 def shape_for(kind: IndexKind, rows: int) -> int:
     """The lists of an ivfflat index over so many rows, small for recall at a low price; HNSW's connections.
 
-    More than MAX_LISTS would need over 256 MB to train (it grows with their square).
+    More than MAX_LISTS would need far over 256 MB to train (it grows with their square).
     """
     if kind == "hnsw":
         return HNSW_CONNECTIONS

@@ -21,6 +21,7 @@ from agentcore.memory.candidates import Candidate, Mention, Span, Tie
 from agentcore.memory.lexical import Bm25, LexicalStatistics, OtherForm
 from agentcore.memory.serving_indexes import ServingIndexes
 from agentcore.memory.vector_index import ServingIndex
+from agentcore.memory.vector_place import SETTLED, VectorPlace
 
 Conditions = Mapping[str, Any]
 
@@ -124,9 +125,12 @@ class PgVectorStore:
 
     name = "pgvector"
 
-    def __init__(self, database: Database, dimensions: int, limits: SearchLimits) -> None:
+    def __init__(
+        self, database: Database, dimensions: int, limits: SearchLimits, place: VectorPlace = SETTLED
+    ) -> None:
         self._database = database
         self._limits = limits
+        self._place = place
         self._dimensions = sql.Literal(dimensions)
         self._indexes = ServingIndexes(database)
         self._statements: dict[tuple[str, bool, bool, bool], sql.Composed] = {}
@@ -190,7 +194,7 @@ class PgVectorStore:
             }
             for each in events
         ]
-        statements = [(query("mentions"), each) for each in values]
+        statements = [(shaped_query("mentions", **self._place.shape), each) for each in values]
         found = await self._database.fetch(agent_id, statements, binary=True)
         return [[_mention(row) for row in rows] for rows in found]
 
@@ -269,15 +273,16 @@ class PgVectorStore:
         """The `candidates` statement of this shape, made once."""
         shape = (mode, several, in_sessions, timely)
         if shape not in self._statements:
-            distance = query("distance_to_nearest" if several else "distance_to_one")
+            name = "distance_to_nearest" if several else "distance_to_one"
+            distance = shaped_query(name, stored=self._place.stored)
+            temporal = "temporal_arm" if timely else "temporal_arm_none"
             self._statements[shape] = shaped_query(
                 "candidates",
                 nearest=self._nearest(mode, several),
                 distance=distance,
+                held=self._place.held,
                 beside=query("beside_foremost" if in_sessions else "beside_none"),
-                timely=shaped_query("temporal_arm", distance=distance)
-                if timely
-                else query("temporal_arm_none"),
+                timely=shaped_query(temporal, distance=distance, held=self._place.held),
             )
         return self._statements[shape]
 
@@ -285,7 +290,7 @@ class PgVectorStore:
         """The vector arm: nothing for words alone, else exact or through the index, to one or several."""
         if mode == "words":
             return query("vector_arm_none")
-        shape: dict[str, sql.Composable] = {"vector": ONE_OF_SEVERAL if several else ASKED}
+        shape = {**self._place.shape, "vector": ONE_OF_SEVERAL if several else ASKED}
         if mode == "indexed":
             shape["dimensions"] = self._dimensions
         arm = shaped_query(f"vector_arm_{mode}", **shape)
@@ -296,11 +301,11 @@ class PgVectorStore:
         large = request.bm25.statistics.memory_count > self._limits.exact_search_limit
         if request.vectors is None or request.model is None or not large:
             return None
-        return await self._indexes.of(agent_id, request.model)
+        return await self._indexes.of(agent_id, self._place.index_model(request.model))
 
     async def measured_recall(self, agent_id: str, vector: NDArray[Any], model: str, k: int) -> float:
         """The share of the exact `k` nearest that an indexed search finds; 1.0 where nothing is indexed."""
-        index = await self._indexes.of(agent_id, model)
+        index = await self._indexes.of(agent_id, self._place.index_model(model))
         if index is None:
             return 1.0
         values = {

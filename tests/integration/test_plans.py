@@ -16,6 +16,7 @@ from agentcore.database import query, shaped_query
 from agentcore.memory.lexical import term_keys
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params import PruneParams, StoreBatchParams, StoreParams
+from agentcore.memory.vector_place import SETTLED
 from tests.fixtures.memory import Agent
 
 
@@ -96,7 +97,8 @@ async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent) -
             nearest=query("vector_arm_none"),
             beside=query("beside_foremost"),
             timely=query("temporal_arm_none"),
-            distance=query("distance_to_one"),
+            distance=shaped_query("distance_to_one", stored=SETTLED.stored),
+            held=SETTLED.held,
         ),
         model=None,
         vector=None,
@@ -130,7 +132,7 @@ async def test_an_exact_search_reads_the_agents_rows_alone(filled: Agent) -> Non
     vector = HalfVector(np.ones(64, dtype=np.float32))
     text = await plan(
         filled,
-        shaped_query("vector_arm_exact", vector=sql.SQL("%(vector)s::halfvec")),
+        shaped_query("vector_arm_exact", vector=sql.SQL("%(vector)s::halfvec"), **SETTLED.shape),
         model=filled.runtime.parts.vector_model,
         limit=5,
         filter=Jsonb({}),

@@ -113,6 +113,7 @@ def test_misuse_ends_with_2_and_says_what_is_wrong(typed: Typed, misuse: list[st
     (["index", "status"], "No agentcore server runs on"),
     (["index", "tune"], "No agentcore server runs on"),
     (["archive", "verify"], "No agentcore server runs on"),
+    (["reembed", "--model", "hashing"], "No agentcore server runs on"),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
 def test_a_failure_is_one_clear_sentence(
     typed: Typed, tmp_path: Path, arguments: list[str], sentence: str

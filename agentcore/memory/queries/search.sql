@@ -40,15 +40,15 @@ SELECT set_config('ivfflat.probes', %(probes)s, true), set_config('hnsw.ef_searc
 -- name: vector_arm_exact
 -- The nearest memories of the agent, each one compared.
 SELECT m.memory_id FROM memories m
- WHERE m.agent_id = %(agent_id)s AND m.embedding_model = %(model)s AND memory_matches(m, %(filter)s)
- ORDER BY m.embedding <=> {vector}, m.memory_id
+ WHERE m.agent_id = %(agent_id)s AND {held} AND memory_matches(m, %(filter)s)
+ ORDER BY {stored} <=> {vector}, m.memory_id
  LIMIT %(limit)s;
 
 -- name: vector_arm_indexed
 -- The nearest memories of the agent, through the partition's vector index where it has one.
 SELECT m.memory_id FROM memories m
- WHERE m.agent_id = %(agent_id)s AND m.embedding_model = %(model)s AND memory_matches(m, %(filter)s)
- ORDER BY m.embedding::halfvec({dimensions}) <=> {vector}::halfvec({dimensions})
+ WHERE m.agent_id = %(agent_id)s AND {held} AND memory_matches(m, %(filter)s)
+ ORDER BY {stored}::halfvec({dimensions}) <=> {vector}::halfvec({dimensions})
  LIMIT %(limit)s;
 
 -- name: vector_arm_several
@@ -69,7 +69,7 @@ SELECT memory_id, session_id, weight
 -- name: mentions
 -- Of memories that hold an event's words what says whether they tell when it was.
 SELECT m.memory_id, m.timestamp, m.speaker, m.term_keys, m.event_from, m.event_to,
-       CASE WHEN m.embedding_model = %(model)s THEN 1 - (m.embedding <=> %(vector)s::halfvec) END AS similarity
+       CASE WHEN {held} THEN 1 - ({stored} <=> %(vector)s::halfvec) END AS similarity
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND memory_matches(m, %(filter)s);
 
@@ -118,7 +118,7 @@ SELECT m.memory_id FROM memories m
                         ORDER BY m.event_to DESC LIMIT %(read_rows)s) AS told
                 WHERE memory_matches(told.memory, %(filter)s) LIMIT %(window_rows)s)
               ) AS inside)
- ORDER BY {distance} NULLS LAST, m.timestamp DESC
+ ORDER BY CASE WHEN {held} THEN {distance} END NULLS LAST, m.timestamp DESC
  LIMIT %(temporal_limit)s;
 
 -- name: temporal_arm_none
@@ -131,11 +131,11 @@ SELECT NULL::uuid AS memory_id WHERE false;
 
 -- name: distance_to_one
 -- How far a memory is from the vector asked for.
-(m.embedding <=> %(vector)s::halfvec);
+({stored} <=> %(vector)s::halfvec);
 
 -- name: distance_to_nearest
 -- How far a memory is from the nearest of the vectors asked for.
-(SELECT min(m.embedding <=> asked.vector) FROM unnest(%(vectors)s::halfvec[]) AS asked (vector));
+(SELECT min({stored} <=> asked.vector) FROM unnest(%(vectors)s::halfvec[]) AS asked (vector));
 
 -- name: candidates
 -- Everything ranking needs to know of what the arms found: the nearest by one of the vector arms, the lexical
@@ -177,7 +177,7 @@ WITH nearest AS MATERIALIZED ({nearest}),
      )
 SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevance_score,
        m.term_keys, m.content_hash, m.gist_hash, m.speaker, m.user_id, m.namespace, m.session_id,
-       CASE WHEN m.embedding_model = %(model)s THEN 1 - {distance} END AS similarity,
+       CASE WHEN {held} THEN 1 - {distance} END AS similarity,
        m.token_count < 400 AND position('?' IN right(m.content, 80)) > 0 AS asks,
        left(m.content, 6) = 'User: ' AS is_exchange, coalesce(m.provenance ->> 'form' = 'consolidation', false) AS is_summary,
        m.event_from, m.event_to,

@@ -87,7 +87,11 @@ SELECT * FROM memories
 -- The changeable fields of one memory; its version goes up by one.
 UPDATE memories
    SET content = %(content)s, summary = %(summary)s, embedding = %(embedding)s,
-       embedding_model = %(embedding_model)s, entities = %(entities)s, entity_keys = %(entity_keys)s, facts = %(facts)s, keywords = %(keywords)s,
+       embedding_model = %(embedding_model)s,
+       -- What stands beside for the model to come is of the old words.
+       next_embedding = CASE WHEN content = %(content)s THEN next_embedding END,
+       next_embedding_model = CASE WHEN content = %(content)s THEN next_embedding_model END,
+       entities = %(entities)s, entity_keys = %(entity_keys)s, facts = %(facts)s, keywords = %(keywords)s,
        tags = %(tags)s, metadata = %(metadata)s, relevance_score = %(relevance_score)s, pinned = %(pinned)s,
        ttl_seconds = CASE WHEN %(never_expires)s::boolean THEN NULL
                           ELSE coalesce(%(ttl_seconds)s::bigint, ttl_seconds) END,

@@ -106,6 +106,19 @@ LIVED = (
            "acceptance/test_carried.py::"
            "test_vectors_that_callers_gave_travel_and_those_of_the_embedder_are_made_anew",
            "acceptance/test_carried.py::test_when_a_memory_was_valid_and_what_replaced_it_travels"),
+    _asked("10.1", "All memories are embedded anew while the service runs, and searches go on with the old.",
+           "integration/test_reembedding.py::"
+           "test_all_memories_have_the_new_vectors_and_the_running_service_uses_them",
+           "integration/test_reembedding.py::test_searches_go_through_an_index_at_every_step",
+           "integration/test_reembedding.py::test_what_is_stored_changed_and_deleted_meanwhile_is_right"),
+    _asked("10.2", "Re-embedding that was killed anywhere goes on where it ended.",
+           "integration/test_reembedding.py::test_stopped_at_any_step_the_next_run_goes_on",
+           "acceptance/test_reembed.py::test_a_killed_run_goes_on_and_the_service_never_stops_answering"),
+    _asked("10.3", "A process with other settings follows the model in force, or says how to start it again.",
+           "integration/test_reembedding.py::"
+           "test_a_service_with_the_old_settings_starts_with_the_model_in_force",
+           "integration/test_reembedding.py::"
+           "test_a_service_that_cannot_make_the_model_searches_by_words_and_says_what_to_do"),
     _asked("9 jobs", "A job is enqueued in the transaction that asks for it, and holds ids alone.",
      "integration/test_jobs.py::test_a_job_is_enqueued_only_if_its_transaction_is",
      "integration/test_jobs.py::test_a_job_waits_for_everybody_who_counted_on_it",

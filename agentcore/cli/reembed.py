@@ -1,0 +1,110 @@
+"""reembed: all memories embedded anew by another model, while the service runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+import psycopg
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from agentcore import migration
+from agentcore.assembly import make_embedder, make_index_policy
+from agentcore.cli.app import MISUSED, SERVICE, app, counted, err, examples, fail, say
+from agentcore.config import Settings, load_settings
+from agentcore.database import Database
+from agentcore.maintenance.reembedding import SETTLE_SECONDS, Reembedding, Tell
+from agentcore.memory.embedding_models import KnownModel
+from agentcore.memory.embeddings import BatchingEmbedder
+from agentcore.runtime import urls_of
+
+# Beside the embedding: writing a memory's vector, moving it into place, and an index over it, on two cores.
+WRITING_SECONDS_A_MEMORY = 0.002
+
+
+@app.command(rich_help_panel=SERVICE, epilog=examples(
+    "agentcore reembed --model hashing --dimensions 768 --dry-run",
+    "agentcore reembed --model openai --name text-embedding-3-large --dimensions 1024",
+))
+def reembed(
+    model: Annotated[str, typer.Option(help="As EMBEDDING_MODEL: local, openai, cohere ...")],
+    name: Annotated[str | None, typer.Option(help="As EMBEDDING_MODEL_NAME. Default: its own.")] = None,
+    dimensions: Annotated[int, typer.Option(min=1, max=16_000, help="As EMBEDDING_DIMENSIONS.")] = 384,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how many and how long, no more.")] = False,
+) -> None:
+    """Embed all memories anew with another model, while the service runs.
+
+    Searches go on with the old vectors until the new ones are all there and
+    indexed; then running processes take the new model up by themselves. Stop it
+    whenever you like: the same command goes on where it ended.
+    """
+    if model == "none":
+        fail("--model none makes no vectors: name a model", MISUSED)
+    settings = load_settings().model_copy(update={
+        "embedding_model": model, "embedding_model_name": name, "embedding_dimensions": dimensions})
+    asyncio.run(_estimated(settings) if dry_run else _run(settings))
+
+
+async def _estimated(settings: Settings) -> None:
+    async with _reembedding(settings, lambda step, done, total: None) as (work, target):
+        extent = await work.extent()
+        each = await work.seconds_a_memory() + WRITING_SECONDS_A_MEMORY
+    left = extent.to_embed * each + SETTLE_SECONDS
+    say(f"{counted(extent.to_embed, 'memory', 'memories')} of {extent.memories} would be embedded by "
+        f"{target.model}, in about {_span(left)}; nothing was changed")
+
+
+async def _run(settings: Settings) -> None:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    progress = Progress(*columns, console=err)
+    bar = progress.add_task("looking", total=None)
+
+    def tell(step: str, done: int, total: int) -> None:
+        progress.update(bar, description=step, completed=done, total=total or None)
+
+    async with _reembedding(settings, tell) as (work, target):
+        try:
+            with progress:
+                await work.run()
+        except psycopg.Error as error:
+            fail(f"{str(error).splitlines()[0]}; what was made is kept: the same command goes on from there")
+        extent = await work.extent()
+    say(f"all {counted(extent.memories, 'memory', 'memories')} are searched by vectors of {target.model}; "
+        f"running processes use it already. For their next start set {target.sentence()}")
+
+
+@asynccontextmanager
+async def _reembedding(settings: Settings, tell: Tell) -> AsyncIterator[tuple[Reembedding, KnownModel]]:
+    """The work on the running parts, and what it leads to."""
+    database_url, _ = urls_of(settings)
+    await asyncio.to_thread(migration.check_revision, database_url)
+    provider = make_embedder(settings)
+    if provider is None:
+        fail("no model was named", MISUSED)
+    embedder = BatchingEmbedder(provider)
+    if embedder.dimensions != settings.embedding_dimensions:
+        fail(f"{embedder.model} makes vectors of {embedder.dimensions}: "
+             f"--dimensions {embedder.dimensions}", MISUSED)
+    target = KnownModel(embedder.model, settings.embedding_model, settings.embedding_model_name,
+                        settings.embedding_dimensions, "filling")
+    database = Database(database_url, pool_size=1, timeout_seconds=settings.database_timeout_seconds)
+    await database.open()
+    try:
+        await embedder.open()
+        try:
+            yield Reembedding(
+                database, embedder, target, make_index_policy(settings),
+                exact_search_limit=settings.exact_search_limit, tell=tell), target
+        finally:
+            await embedder.close()
+    finally:
+        await database.close()
+
+
+def _span(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7_200 else f"{seconds / 3_600:.1f} h"

@@ -1,0 +1,311 @@
+"""Embedding all memories anew with another model, while the service runs.
+
+New vectors are made beside the old ones, which are searched on; then an index over the new ones, the switch,
+and a move into their place. Each step ends in the database: killed anywhere, the next run goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from pgvector import HalfVector
+from psycopg import sql
+
+from agentcore.database import Connection, Database, query, shaped_query
+from agentcore.errors import Conflict
+from agentcore.maintenance import index_building
+from agentcore.maintenance.index_keeper import (
+    MAX_INDEXED_DIMENSIONS,
+    MIN_ROWS,
+    IndexKeeper,
+    PartitionState,
+    indexes_of,
+    rebuild_plan,
+)
+from agentcore.memory.embedding_models import KnownModel, known_models
+from agentcore.memory.embeddings import Embedder, refused_by
+from agentcore.memory.encoding import embedding_text
+from agentcore.memory.refusals import embed_each
+from agentcore.memory.serving_indexes import LIFE_SECONDS
+from agentcore.memory.vector_index import IndexPolicy, VectorIndex, first_reach, shape_for
+from agentcore.memory.vector_place import MOVING
+
+LOCK_KEY = 5_520_981_347_702_114_406
+ROWS_A_BATCH, MOVED_A_BATCH = 500, 500
+SAMPLED_TEXTS = 64
+# Passes before the switch: after the first each finds what was stored during the one before. So few are left
+# to be made right after the switch.
+PASSES, TAIL_ROWS = 10, 100
+# From the switch until old vectors are taken away: every process has noticed, has opened the new model, and
+# what it began before has ended.
+SETTLE_SECONDS = 15.0
+PAUSE_SECONDS = 0.5
+_START = ("", UUID(int=0))
+
+Tell = Callable[[str, int, int], None]
+"""Hears of a step: its name, how much of it is done, and how much it is in all."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much there is to do: memories to embed, vectors to move into place, memories in all."""
+
+    to_embed: int
+    to_move: int
+    memories: int
+
+
+class Reembedding:
+    """One run towards one model."""
+
+    def __init__(
+        self,
+        database: Database,
+        embedder: Embedder,
+        target: KnownModel,
+        policy: IndexPolicy,
+        *,
+        exact_search_limit: int = 5_000,
+        tell: Tell = lambda step, done, total: None,
+    ) -> None:
+        self._database = database
+        self._embedder = embedder
+        self._target = target
+        self._tell = tell
+        self._policy = policy
+        self._keeper = IndexKeeper(
+            database, target.model, target.dimensions, policy, exact_search_limit=exact_search_limit,
+            tell=lambda partition, step: tell(f"{partition}: {step}", 0, 0),
+        )
+        # Of this model, or refused by it: there is nothing more to be made.
+        self._made = [target.model, refused_by(target.model)]
+
+    async def extent(self) -> Extent:
+        """What is to do now."""
+        rows = await self._owner(query("count_to_reembed"), {"done": self._made})
+        return Extent(**rows[0])
+
+    async def seconds_a_memory(self) -> float:
+        """How long this model takes for one, by a few of those that are stored; 0.0 where none are."""
+        rows = await self._owner(query("some_to_reembed"), {"limit": SAMPLED_TEXTS})
+        if not rows:
+            return 0.0
+        began = time.monotonic()
+        await embed_each(self._embedder, _texts(rows), "document")
+        return (time.monotonic() - began) / len(rows)
+
+    async def run(self) -> None:
+        """Embed everything anew, and let it be searched.
+
+        Raises Conflict while another process does the same or another model is on the move, and
+        DependencyUnavailable.
+        """
+        async with self._alone():
+            stage = await self._begin()
+            if stage == "filling":
+                await self._fill_before_switch()
+                await self._index_beside()
+                await self._switch()
+            await self._move_in(stage)
+            await self._index_in_place()
+            await self._owner(query("set_stage"), {"model": self._target.model, "stage": "settled"})
+            await self._drop_indexes_beside()
+
+    async def _owner(self, statement: sql.SQL | sql.Composed, values: Mapping[str, Any]) -> list[Any]:
+        async with self._database.owner_transaction() as connection:
+            cursor = await connection.execute(statement, values)
+            return await cursor.fetchall() if cursor.description else []
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        async with self._database.owner_autocommit() as connection:
+            cursor = await connection.execute(query("take_reembedding_lock"), {"key": LOCK_KEY})
+            row = await cursor.fetchone()
+            if not row or not row["taken"]:
+                raise Conflict("another process embeds the memories anew already")
+            yield
+
+    async def _begin(self) -> str:
+        """At what stage to go on."""
+        known = {each.model: each for each in await known_models(self._database)}
+        moving = next((each.model for each in known.values() if each.moving), None)
+        if moving not in (None, self._target.model):
+            raise Conflict(f"the vectors of {moving} are still being moved: finish that first, "
+                           f"with: agentcore reembed {known[moving].arguments()}")
+        if self._target.model in known and known[self._target.model].stage != "filling":
+            return known[self._target.model].stage
+        target = self._target
+        async with self._database.owner_transaction() as connection:
+            await connection.execute(query("forget_other_fillings"), {"model": target.model})
+            await connection.execute(query("begin_filling"), {
+                "model": target.model, "provider": target.provider, "model_name": target.model_name,
+                "dimensions": target.dimensions})
+        return "filling"
+
+    # --- making vectors ------------------------------------------------------------------------------------
+
+    async def _fill_before_switch(self) -> None:
+        for _ in range(PASSES):
+            if await self._fill_pass() <= TAIL_ROWS:
+                break
+        for state in await self._keeper.states():
+            if state.rows:
+                await self._vacuum(state.partition)
+
+    async def _fill_pass(self) -> int:
+        """Make what is missing, partition by partition; how many there were."""
+        extent = await self.extent()
+        done, total = extent.memories - extent.to_embed, extent.memories
+        made = 0
+        if extent.to_embed:
+            for state in await self._keeper.states():
+                place = _START
+                while rows := await self._without(state.partition, place):
+                    await self._write(state.partition, rows)
+                    place = (rows[-1]["agent_id"], rows[-1]["memory_id"])
+                    made += len(rows)
+                    self._tell("embedding", min(done + made, total), total)
+        return made
+
+    async def _without(self, partition: str, place: tuple[str, UUID]) -> list[Any]:
+        statement = shaped_query("memories_to_reembed", partition=sql.Identifier(partition))
+        return await self._owner(statement, {
+            "after_agent": place[0], "after_id": place[1], "done": self._made, "limit": ROWS_A_BATCH})
+
+    async def _write(self, partition: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        vectors = await embed_each(self._embedder, _texts(rows), "document")
+        model, refused = self._made
+        statement = shaped_query("set_next_embeddings", partition=sql.Identifier(partition))
+        await self._owner(statement, {
+            "agent_ids": [row["agent_id"] for row in rows],
+            "memory_ids": [row["memory_id"] for row in rows],
+            "versions": [row["version"] for row in rows],
+            "vectors": [None if vector is None else HalfVector(vector) for vector in vectors],
+            "models": [refused if vector is None else model for vector in vectors],
+        })
+
+    # --- the switch ----------------------------------------------------------------------------------------
+
+    async def _index_beside(self) -> None:
+        """An index over the new vectors, wherever they stand, in each partition that is large enough."""
+        if self._target.dimensions > MAX_INDEXED_DIMENSIONS:
+            return
+        async with self._indexing() as connection:
+            for state in await self._keeper.states():
+                await index_building.drop(connection, state.half_made)
+                if state.rows >= MIN_ROWS and not self._beside(state):
+                    self._tell(f"{state.partition}: building an index over the new vectors", 0, 0)
+                    index = self._index_for(state)
+                    await index_building.build(
+                        connection, state.partition, index, self._target.dimensions,
+                        moving=self._target.model)
+
+    def _index_for(self, state: PartitionState) -> VectorIndex:
+        kind, rows = self._policy.kind, state.rows
+        shape = shape_for(kind, rows)
+        # Nothing is measured of it: it looks as far as the old model's, and a quarter further.
+        measured = [each.reach / each.shape for each in state.indexes if each.kind == kind]
+        reaches = [first_reach(kind, shape, rows), *(int(1.25 * share * shape) + 1 for share in measured)]
+        model = MOVING.index_model(self._target.model)
+        return VectorIndex(
+            name=index_building.new_name(state.partition, model), kind=kind, model=model, shape=shape,
+            built_rows=rows, built_at=time.time(), reach=max(reaches))
+
+    def _beside(self, state: PartitionState) -> list[VectorIndex]:
+        return indexes_of(state, MOVING.index_model(self._target.model))
+
+    async def _switch(self) -> None:
+        """From here on the new vectors are searched; what was stored during the last pass is made first."""
+        await self._fill_pass()
+        async with self._database.owner_transaction() as connection:
+            model = {"model": self._target.model}
+            await connection.execute(query("forget_model_in_force"), model)
+            await connection.execute(query("set_stage"), {**model, "stage": "moving"})
+        self._tell("switched", 0, 0)
+
+    # --- into place ----------------------------------------------------------------------------------------
+
+    async def _move_in(self, stage: str) -> None:
+        """Until every vector is of the model in force and stands in its place."""
+        if stage != "settled":
+            await self._let_processes_follow()
+        total = (await self.extent()).to_move
+        moved = 0
+        while True:
+            await self._fill_pass()
+            for state in await self._keeper.states():
+                moved += await self._move(state.partition, moved, total)
+            extent = await self.extent()
+            if not extent.to_embed and not extent.to_move:
+                return
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _let_processes_follow(self) -> None:
+        """Running processes notice the switch; what they still store with the old model is made meanwhile."""
+        [known] = [each for each in await known_models(self._database) if each.moving]
+        ends = time.monotonic() + SETTLE_SECONDS - known.seconds
+        while (began := time.monotonic()) < ends:
+            await self._fill_pass()
+            left = max(0.0, ends - time.monotonic())
+            self._tell("waiting for running processes", int(SETTLE_SECONDS - left), int(SETTLE_SECONDS))
+            # It rests as long as it worked: half of one core at most.
+            await asyncio.sleep(min(max(PAUSE_SECONDS, time.monotonic() - began), left))
+
+    async def _move(self, partition: str, before: int, total: int) -> int:
+        statement = shaped_query("move_next_embeddings", partition=sql.Identifier(partition))
+        place, moved = _START, 0
+        while rows := await self._owner(statement, {
+            "after_agent": place[0], "after_id": place[1], "done": self._made,
+            "model": self._target.model, "limit": MOVED_A_BATCH,
+        }):
+            place = (rows[-1]["agent_id"], rows[-1]["memory_id"])
+            moved += len(rows)
+            self._tell("moving", min(before + moved, total), total)
+        if moved:
+            await self._vacuum(partition)
+        return moved
+
+    async def _index_in_place(self) -> None:
+        """The index that is kept, measured; those of the old model go."""
+        async with self._indexing() as connection:
+            for state in await self._keeper.states():
+                kept = {*self._beside(state), *indexes_of(state, self._target.model)}
+                gone = [each.name for each in state.indexes if each not in kept]
+                await index_building.drop(connection, [*state.half_made, *gone])
+                large = state.rows >= MIN_ROWS and self._target.dimensions <= MAX_INDEXED_DIMENSIONS
+                if large and not indexes_of(state, self._target.model):
+                    await self._keeper.carry_out(connection, state, rebuild_plan(state, self._target.model))
+
+    async def _drop_indexes_beside(self) -> None:
+        """What served during the move, once every process searches the vectors in their place."""
+        states = [state for state in await self._keeper.states() if self._beside(state)]
+        if not states:
+            return
+        await asyncio.sleep(LIFE_SECONDS)
+        async with self._indexing() as connection:
+            for state in states:
+                await index_building.drop(connection, [each.name for each in self._beside(state)])
+
+    @asynccontextmanager
+    async def _indexing(self) -> AsyncIterator[Connection]:
+        """The index keeper's own connection, once no other process works on the indexes."""
+        while True:
+            async with self._keeper.alone() as connection:
+                if connection is not None:
+                    yield connection
+                    return
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _vacuum(self, partition: str) -> None:
+        async with self._database.owner_autocommit() as connection:
+            await connection.execute(shaped_query("vacuum_partition", partition=sql.Identifier(partition)))
+
+
+def _texts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [embedding_text(row["content"], row["speaker"]) for row in rows]

@@ -1,0 +1,56 @@
+"""Which embedding model is in force, and which is to come: the database's own word, before the settings'.
+
+As long as no memories were embedded anew there is none, and the settings say it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agentcore.database import Database, query
+
+Stage = Literal["filling", "moving", "settled"]
+
+
+@dataclass(frozen=True)
+class KnownModel:
+    """A model by the name beside its vectors, as EMBEDDING_MODEL, _NAME and _DIMENSIONS ask for it.
+
+    `filling`: its vectors are being made. `moving`: it is in force, and its vectors are on their way into
+    their place. `seconds`: so long it has been at that stage.
+    """
+
+    model: str
+    provider: str
+    model_name: str | None
+    dimensions: int
+    stage: Stage
+    seconds: float = 0.0
+
+    @property
+    def moving(self) -> bool:
+        """Whether its vectors stand in either place."""
+        return self.stage == "moving"
+
+    def arguments(self) -> str:
+        """The options of `agentcore reembed` that ask for it."""
+        name = f" --name {self.model_name}" if self.model_name else ""
+        return f"--model {self.provider}{name} --dimensions {self.dimensions}"
+
+    def sentence(self) -> str:
+        """The settings that ask for it."""
+        name = f" EMBEDDING_MODEL_NAME={self.model_name}" if self.model_name else ""
+        return f"EMBEDDING_MODEL={self.provider}{name} EMBEDDING_DIMENSIONS={self.dimensions}"
+
+
+async def known_models(database: Database) -> list[KnownModel]:
+    """Every model the database has a word on. Raises DependencyUnavailable."""
+    async with database.owner_transaction() as connection:
+        rows = await (await connection.execute(query("embedding_models"))).fetchall()
+    return [KnownModel(**row) for row in rows]
+
+
+async def model_in_force(database: Database) -> KnownModel | None:
+    """Whose vectors are searched; None: the settings say it. Raises DependencyUnavailable."""
+    return next((each for each in await known_models(database) if each.stage != "filling"), None)

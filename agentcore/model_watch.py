@@ -1,0 +1,127 @@
+"""Follows the model in force: a running process takes up what the memories were embedded anew with."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from agentcore import assembly
+from agentcore.config import Settings
+from agentcore.database import Database
+from agentcore.errors import AgentCoreError, ConfigurationError, StartupError
+from agentcore.memory.embedding_models import KnownModel, model_in_force
+from agentcore.memory.embeddings import Embedder
+from agentcore.memory.parts import MemoryParts
+from agentcore.providers.unfit import UnfitEmbedder
+from agentcore.readiness import WatchedEmbedder
+
+logger = logging.getLogger(__name__)
+# How soon a process notices. What is taken from the old model's place waits far longer.
+WATCH_SECONDS = 1.0
+
+Opened = Callable[[WatchedEmbedder | None, Settings], Awaitable[Embedder | None]]
+Adopt = Callable[[MemoryParts, WatchedEmbedder | None], None]
+
+
+def settings_in_force(settings: Settings, found: KnownModel | None) -> Settings:
+    """The settings with the model that is in force in the place of theirs; EMBEDDING_MODEL=none stays."""
+    if found is None or settings.embedding_model == "none":
+        return settings
+    return settings.model_copy(
+        update={
+            "embedding_model": found.provider,
+            "embedding_model_name": found.model_name,
+            "embedding_dimensions": found.dimensions,
+        }
+    )
+
+
+def restart_sentence(found: KnownModel) -> str:
+    """What an operator does about a process that cannot take the model up."""
+    return (
+        f"The memories have vectors of {found.model} now, which this process cannot make: "
+        f"start it again with {found.sentence()}."
+    )
+
+
+@dataclass(frozen=True)
+class _Followed:
+    model: str | None
+    moving: bool
+
+
+class ModelWatch:
+    """Looks every second whose vectors are in force, until stopped, and has the new parts adopted.
+
+    A call under way ends with the parts it began with; the old vectors stand long enough for that.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        parts: Callable[[], MemoryParts],
+        opened: Opened,
+        adopt: Adopt,
+        found: KnownModel | None,
+    ) -> None:
+        self._settings = settings
+        self._database = database
+        self._parts = parts
+        self._opened = opened
+        self._adopt = adopt
+        self._followed = _followed(found)
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """End soon."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Follow until stopped; a database that does not answer is asked again."""
+        if self._settings.embedding_model == "none":
+            return
+        while not self._stopping.is_set():
+            try:
+                await asyncio.wait_for(self._stopping.wait(), WATCH_SECONDS)
+            except TimeoutError:
+                await self._look_or_wait()
+
+    async def _look_or_wait(self) -> None:
+        try:
+            await self.look()
+        except AgentCoreError as failure:
+            logger.warning("the model in force is not known for now: %s", failure.message)
+
+    async def look(self) -> None:
+        """Adopt what is in force, if it is no longer what was followed."""
+        found = await model_in_force(self._database)
+        if found is None or _followed(found) == self._followed:
+            return
+        settings = settings_in_force(self._settings, found)
+        parts = self._parts()
+        embedder, provider = parts.embedder, None
+        if parts.vector_model != found.model:
+            provider, embedder = await self._embedder(settings, found)
+        self._adopt(assembly.parts_over(parts, settings, self._database, embedder, found), provider)
+        self._followed = _followed(found)
+        logger.info("searches go by %s now", found.model)
+
+    async def _embedder(
+        self, settings: Settings, found: KnownModel
+    ) -> tuple[WatchedEmbedder | None, Embedder | None]:
+        try:
+            provider = assembly.make_embedder(settings)
+            return provider, await self._opened(provider, settings)
+        except (ConfigurationError, StartupError) as failure:
+            sentence = restart_sentence(found)
+            logger.error("%s", sentence, extra={"failure": failure.message})
+            unfit = WatchedEmbedder(UnfitEmbedder(found.model, found.dimensions, sentence))
+            unfit.problem = sentence
+            return unfit, unfit
+
+
+def _followed(found: KnownModel | None) -> _Followed:
+    return _Followed(None, moving=False) if found is None else _Followed(found.model, found.moving)

@@ -1,0 +1,2 @@
+DROP TABLE embedding_models;
+ALTER TABLE memories DROP COLUMN next_embedding, DROP COLUMN next_embedding_model;

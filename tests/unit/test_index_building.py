@@ -1,0 +1,19 @@
+"""The memory of a build."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentcore.maintenance.index_building import building_memory_kb
+
+
+@pytest.mark.parametrize(("dimensions", "megabytes"), [(768, 275), (1_536, 354)])
+def test_a_build_may_take_what_pgvector_asks_for_to_train_the_most_lists(
+    dimensions: int, megabytes: int
+) -> None:
+    # As pgvector 0.8.5 said it of 1,000 lists ("memory required is 275 MB").
+    assert building_memory_kb(dimensions) > megabytes * 1_024
+
+
+def test_a_build_over_the_default_model_takes_no_more_than_a_quarter_of_a_gigabyte() -> None:
+    assert building_memory_kb(384) <= 262_144
