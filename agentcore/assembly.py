@@ -18,6 +18,7 @@ from agentcore.embedded import Home
 from agentcore.errors import ConfigurationError
 from agentcore.memory.archival import ARCHIVES, Archive
 from agentcore.memory.embeddings import DEFAULT_MODEL_NAMES, EMBEDDERS, Embedder, EmbedderOptions
+from agentcore.memory.erase_receipt import receipt_key
 from agentcore.memory.fitness import CutOffs
 from agentcore.memory.layer_params import LayerRules
 from agentcore.memory.llm import FACT_JUDGES, QUERY_REWRITERS, RERANKERS, LlmOptions, RerankerOptions
@@ -169,6 +170,7 @@ def make_parts(
             indexes=make_index_policy(settings),
         ),
         metrics=metrics,
+        receipt_key=lambda: receipt_key(receipt_secret(settings, home)),
         reranker=reranker,
         rewriter=rewriter,
         fact_judge=fact_judge,
@@ -226,3 +228,8 @@ def signing_secret(settings: Settings, home: Home) -> str:
             ]
         )
     return home.secret("jwt")
+
+
+def receipt_secret(settings: Settings, home: Home) -> str:
+    """What the key of receipts is made of: the tokens' secret, where there is none the home's own for it."""
+    return home.secret("receipts") if settings.jwt_jwks_url is not None else signing_secret(settings, home)

@@ -29,6 +29,7 @@ from agentcore.memory.change_params import (
     UpdateParams,
     UpdateResult,
 )
+from agentcore.memory.erase_params import EraseParams, EraseResult
 from agentcore.memory.layer_params import (
     ConfigureParams,
     ConfigureResult,
@@ -164,6 +165,9 @@ class MemoryApi(ABC):
 
     @abstractmethod
     async def configure(self, params: ConfigureParams) -> ConfigureResult: ...
+
+    @abstractmethod
+    async def erase(self, params: EraseParams) -> EraseResult: ...
 
     @abstractmethod
     async def set_alias(self, params: SetAliasParams) -> SetAliasResult: ...

@@ -85,6 +85,7 @@ FEATURES = (
     "sessions",
     "summaries",
     "supersession",
+    "erase",
 )
 _PLACES: dict[str, Callable[[Any], Any]] = {
     "timestamp": datetime.fromisoformat,

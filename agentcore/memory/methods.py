@@ -28,6 +28,7 @@ from agentcore.memory.change_params import (
     UpdateParams,
     UpdateResult,
 )
+from agentcore.memory.erase_params import EraseParams, EraseResult
 from agentcore.memory.layer_params import (
     ConfigureParams,
     ConfigureResult,
@@ -266,6 +267,14 @@ METHODS: tuple[Method[Any, Any], ...] = (
         ConfigureResult,
         "memory:admin",
         "Give an agent's layers rules of their own: time to live, capacity, extension by use.",
+    ),
+    Method(
+        "memory.erase",
+        "erase",
+        EraseParams,
+        EraseResult,
+        "memory:admin",
+        "Erase all of the agent, or of a user within it, from every place; with a signed receipt.",
     ),
     Method(
         "memory.set_alias",

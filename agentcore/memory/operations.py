@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentcore.memory import changing, configuring, reverting, sessions, updating
+from agentcore.memory import changing, configuring, erasing, reverting, sessions, updating
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.change_params import (
     FeedbackParams,
@@ -18,6 +18,7 @@ from agentcore.memory.change_params import (
     UpdateResult,
 )
 from agentcore.memory.changing import Changing
+from agentcore.memory.erase_params import EraseParams, EraseResult
 from agentcore.memory.layer_params import (
     ConfigureParams,
     ConfigureResult,
@@ -132,6 +133,12 @@ class LifecycleOperations(MemoryApi):
         with steps("configure"):
             rules = await configuring.configure(self._parts, self._caller, params)
         return ConfigureResult(success=True, **rules, receipt=receipt_of(steps))
+
+    async def erase(self, params: EraseParams) -> EraseResult:
+        steps = self._parts.steps()
+        with steps("erase"):
+            done = await erasing.Erasing(self._parts, self._caller, params).run()
+        return EraseResult(verified=done.verified, **vars(done), receipt=receipt_of(steps))
 
 
 def receipt_of(steps: Steps, degraded: Sequence[str] = ()) -> Receipt:

@@ -21,6 +21,7 @@ from psycopg.types.json import Jsonb
 from agentcore.database import Connection, Database, query, shaped_query
 from agentcore.memory.alias_rows import AliasRows
 from agentcore.memory.archive_rows import ArchiveRows
+from agentcore.memory.erase_rows import EraseRows
 from agentcore.memory.history_rows import HistoryRows
 from agentcore.memory.jobs import JobRows
 from agentcore.memory.layer_params import OwnRules
@@ -69,6 +70,7 @@ class MemoryTransaction:
         self.jobs = JobRows(connection, agent_id)
         self.archived = ArchiveRows(connection, agent_id)
         self.subjects = SubjectRows(connection, agent_id)
+        self.erasing = EraseRows(connection, agent_id)
 
     async def _rows(self, name: str, **values: Any) -> list[Row]:
         cursor = await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})
