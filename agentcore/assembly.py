@@ -43,6 +43,8 @@ RERANKED_AT_MOST = 40
 REWRITING_SECONDS = 5.0
 EMBEDDING_ATTEMPTS = 3
 JUDGING_SECONDS = 5.0
+# The name of the home's secret that signs receipts where tokens come from elsewhere.
+RECEIPTS = "receipts"
 
 
 def revealed(secret: SecretStr | None) -> str | None:
@@ -232,4 +234,4 @@ def signing_secret(settings: Settings, home: Home) -> str:
 
 def receipt_secret(settings: Settings, home: Home) -> str:
     """What the key of receipts is made of: the tokens' secret, where there is none the home's own for it."""
-    return home.secret("receipts") if settings.jwt_jwks_url is not None else signing_secret(settings, home)
+    return home.secret(RECEIPTS) if settings.jwt_jwks_url is not None else signing_secret(settings, home)
