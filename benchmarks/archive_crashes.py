@@ -3,8 +3,9 @@
 In each trial an agent gets a few memories with ties, uses and names; a real `agentcore serve` process is
 told to prune them (or to restore what was pruned) and dies at the point. Then no memory may be in neither
 place, none in both, none changed; the same call again must complete; and what is restored must be what was
-stored, byte for byte. An erasure that is called again must leave nothing, and a user's nothing but the others'. A negative control archives after it deletes: the verdict must see it. The archive is a
-directory, for `archive.put` an S3 endpoint in a process of its own. Besides, random states whose dry
+stored, byte for byte. An erasure that is called again must leave nothing, and that of a user what the others
+have. A negative control archives after it deletes: the verdict must see it. The archive is a directory, for
+`archive.put` an S3 endpoint in a process of its own. Besides, random states whose dry
 run must name what a real prune then takes, never a pinned one. The exit status is 1 if anything was wrong.
 """
 
@@ -129,7 +130,7 @@ def main() -> int:
     """Run from the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--each", type=int, default=200, help="kills of each kind: prune, archive, restore, erase")
+    parser.add_argument("--each", type=int, default=200, help="kills of each kind")
     parser.add_argument("--states", type=int, default=1_000, help="random states that are pruned")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000, help="of all that is random")
     options = parser.parse_args()

@@ -32,7 +32,7 @@ def erase(
     everything: Annotated[bool, typer.Option("--all", help="Everything that the agent has.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether it is meant.")] = False,
     check: Annotated[str | None, typer.Option(
-        metavar="RECEIPT", help="Erase nothing: tell what a receipt says, if this service signed it.")] = None,
+        metavar="RECEIPT", help="Erase nothing: tell what a receipt of this service says.")] = None,
     as_json: options.AsJson = False,
     url: options.Url = None,
     token: options.Token = None,
@@ -59,7 +59,8 @@ def erase(
     for place, count in sorted(erased.items()):
         say(f"{place}: {count}")
     if not result.verified:
-        fail("not all of it is gone: " + ", ".join(f"{place} {count}" for place, count in result.left.items()))
+        left = ", ".join(f"{place} {count}" for place, count in result.left.items())
+        fail(f"not all of it is gone: {left}")
     say("nothing is left")
 
 

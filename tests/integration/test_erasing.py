@@ -1,4 +1,4 @@
-"""memory.erase: all of an agent, or of a user within it, goes from every place, and nothing of anybody else."""
+"""memory.erase: all of an agent, or of a user within it, goes from every place, and nobody else's."""
 
 from __future__ import annotations
 
