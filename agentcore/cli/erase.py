@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from typing import Annotated, Any
 
@@ -48,8 +49,10 @@ def erase(
         return
     params = options.given(context, EraseParams, confirm=True, **({"all": True} if everything else {}))
     whose = "everything of the agent" if everything else f"everything of the user {user_id}"
-    if not yes and not typer.confirm(f"Erase {whose}, archive included? Nothing brings it back", err=True):
-        raise typer.Abort
+    if not yes:
+        say(f"Erase {whose}, archive included? Nothing brings it back. [y/N]")
+        if sys.stdin.readline().strip().casefold() not in {"y", "yes"}:
+            fail("nothing was erased")
     erased: Counter[str] = Counter()
     result = _asked(context, params, erased)
     while not result.complete:

@@ -32,6 +32,7 @@ async def test_an_erasure_is_confirmed_done_attested_and_its_receipt_checked(
     refused = run("erase", "--user", "ada", said="n\n")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "Nothing brings it back" in refused.stderr
+    assert "nothing was erased" in refused.stderr
     erased = run("erase", "--user", "ada", said="y\n")
     assert (erased.returncode, len(erased.stdout.splitlines())) == (0, 1)
     assert "archived_memories: 2" in erased.stderr

@@ -8,6 +8,7 @@ import json
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,6 +25,7 @@ from agentcore.errors import (
     NotAuthorised,
     NotFound,
 )
+from agentcore.memory import erasing, removing
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import DirectoryArchive
 from agentcore.memory.archive_params import RestoreParams
@@ -168,6 +170,42 @@ async def test_copies_that_a_prune_makes_meanwhile_are_waited_for_and_go(
     assert (await pruning).pruned_count == 1
     assert (result.verified, result.erased["archived_memories"]) == (True, 1)
     assert await _nothing_of(runtime, agent)
+
+
+async def test_what_one_call_has_no_time_for_the_next_ones_erase(
+    runtime: Runtime, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        await agent.stored_id(f"Ada saw heron {number}.", user_id="ada")
+    monkeypatch.setattr(erasing, "ERASE_CHUNK", 2)
+    monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
+    first = await agent.memory.erase(OF_ADA)
+    assert (first.complete, first.verified, first.signed_receipt) == (False, False, None)
+    assert first.erased["memories"] == 2
+    second = await agent.memory.erase(OF_ADA)
+    assert (second.complete, second.verified, second.erased["memories"]) == (True, True, 1)
+
+
+class Visited(DirectoryArchive):
+    """An archive whose every listing somebody uses to store something."""
+
+    def __init__(self, root: Path, visitor: Agent) -> None:
+        super().__init__(root)
+        self._visitor, self._numbers = visitor, count()
+
+    async def keys(self, prefix: str) -> list[str]:
+        await self._visitor.stored_id(f"Heron {next(self._numbers)} came by.")
+        return await super().keys(prefix)
+
+
+async def test_what_somebody_stores_all_the_while_is_told(runtime: Runtime, agent: Agent) -> None:
+    parts = replace(runtime.parts, archive=Visited(runtime.home.archive, agent))
+    result = await MemoryManager(parts, Caller(agent.agent_id)).erase(EVERYTHING)
+    # Four listings: what came at the first two is gone, what came at the last two is not.
+    assert (result.complete, result.verified, result.erased["memories"]) == (True, False, 2)
+    assert result.left["memories"] == 2
+    assert _read(runtime, result)["verified"] is False
+    assert set(await agent.found("heron")) == {"Heron 2 came by.", "Heron 3 came by."}
 
 
 async def test_archived_memories_are_not_erased_by_a_service_without_an_archive(
