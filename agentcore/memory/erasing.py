@@ -37,9 +37,11 @@ _LAYERS = [layer.value for layer in MemoryType]
 _WORD_COUNTS = {"lexical_terms", "lexical_totals", "lexical_deltas"}
 # The rows of one memory, those that hang on it first.
 _BY_MEMORY = (
-    *((table.name, "memory_id") for table in TABLES[1:] if "memory_id" in table.labels),
-    ("memory_links", "source_id"), ("memory_links", "target_id"), ("memories", "memory_id"),
-)  # fmt: skip
+    *((each.name, "memory_id") for each in TABLES if "memory_id" in each.labels and each.name != "memories"),
+    ("memory_links", "source_id"),
+    ("memory_links", "target_id"),
+    ("memories", "memory_id"),
+)
 # What belongs to no memory. Tombstones go with their copies alone.
 _OF_NO_MEMORY = [
     table.name for table in TABLES if table.name not in {"memories", "archived_memories", *_WORD_COUNTS}

@@ -186,6 +186,25 @@ async def test_what_one_call_has_no_time_for_the_next_ones_erase(
     assert (second.complete, second.verified, second.erased["memories"]) == (True, True, 1)
 
 
+async def test_broken_off_between_a_memory_and_what_was_made_of_it_the_next_call_still_finds_both(
+    runtime: Runtime, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent, ids = None, []
+    for number in range(5):  # every second one in the archive
+        layer = MemoryType.SEMANTIC if number % 2 else MemoryType.EPISODIC
+        parent = await agent.stored_id(f"Generation {number} of herons.", memory_type=layer,
+                                       parent_memory_id=parent, user_id=None if number else "ada")
+        ids.append(parent)
+    await _prune(agent, MemoryType.SEMANTIC)
+    monkeypatch.setattr(erasing, "ERASE_CHUNK", 1)
+    monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
+    results = [await agent.memory.erase(OF_ADA) for _ in ids]
+    assert [result.complete for result in results] == [False] * 4 + [True]
+    assert results[-1].verified
+    assert (await agent.memory.count(CountParams())).count == 0
+    assert [*_folder(runtime, agent).iterdir()] == []
+
+
 class Visited(DirectoryArchive):
     """An archive whose every listing somebody uses to store something."""
 
