@@ -116,13 +116,13 @@ LIVED = (
            "test_a_copy_without_row_or_tombstone_is_read_to_learn_whose_it_is",
            "integration/test_erasing.py::test_the_vectors_of_what_is_erased_leave_the_caches",
            "integration/test_erasing.py::test_what_was_erased_cannot_be_restored",
-           "integration/test_erasing.py::test_it_needs_the_admin_scope",
+           "integration/test_erasing_attested.py::test_it_needs_the_admin_scope",
            "conformance/test_archive.py::"
            "test_what_is_deleted_is_gone_and_what_is_absent_is_no_error"),
     _asked("8 receipt", "A signed receipt tells what was erased; it opens nothing.",
-           "integration/test_erasing.py::test_the_receipt_tells_whose_what_when_and_by_whom",
-           "integration/test_erasing.py::test_a_receipt_that_was_changed_or_is_a_token_is_none",
-           "integration/test_erasing.py::test_a_receipt_opens_nothing",
+           "integration/test_erasing_attested.py::test_the_receipt_tells_whose_what_when_and_by_whom",
+           "integration/test_erasing_attested.py::test_a_receipt_that_was_changed_or_is_a_token_is_none",
+           "integration/test_erasing_attested.py::test_a_receipt_opens_nothing",
            "acceptance/test_erase_command.py::"
            "test_an_erasure_is_confirmed_done_attested_and_its_receipt_checked"),
     _asked("8 check", "Every place is looked through afterwards, and what is left is told.",
