@@ -20,6 +20,7 @@ from agentcore.errors import ConfigurationError
 from agentcore.memory.archival import ARCHIVES, Archive
 from agentcore.memory.embedding_models import KnownModel
 from agentcore.memory.embeddings import DEFAULT_MODEL_NAMES, EMBEDDERS, Embedder, EmbedderOptions
+from agentcore.memory.erase_receipt import receipt_key
 from agentcore.memory.fitness import CutOffs
 from agentcore.memory.layer_params import LayerRules
 from agentcore.memory.llm import FACT_JUDGES, QUERY_REWRITERS, RERANKERS, LlmOptions, RerankerOptions
@@ -45,6 +46,8 @@ RERANKED_AT_MOST = 40
 REWRITING_SECONDS = 5.0
 EMBEDDING_ATTEMPTS = 3
 JUDGING_SECONDS = 5.0
+# The name of the home's secret that signs receipts where tokens come from elsewhere.
+RECEIPTS = "receipts"
 
 
 def revealed(secret: SecretStr | None) -> str | None:
@@ -161,6 +164,7 @@ def make_parts(
         accesses=AccessQueue(),
         policy=make_policy(settings),
         metrics=metrics,
+        receipt_key=lambda: receipt_key(receipt_secret(settings, home)),
         reranker=reranker,
         rewriter=rewriter,
         fact_judge=fact_judge,
@@ -260,3 +264,8 @@ def signing_secret(settings: Settings, home: Home) -> str:
             ]
         )
     return home.secret("jwt")
+
+
+def receipt_secret(settings: Settings, home: Home) -> str:
+    """What the key of receipts is made of: the tokens' secret, where there is none the home's own for it."""
+    return home.secret(RECEIPTS) if settings.jwt_jwks_url is not None else signing_secret(settings, home)

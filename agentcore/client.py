@@ -49,6 +49,7 @@ from agentcore.memory.change_params import (
     UpdateResult,
 )
 from agentcore.memory.consolidation_params import ConsolidateParams, ConsolidateResult
+from agentcore.memory.erase_params import EraseParams, EraseResult
 from agentcore.memory.layer_params import (
     ConfigureParams,
     ConfigureResult,
@@ -243,6 +244,9 @@ class MemoryClient(MemoryApi):
 
     async def stats(self, params: StatsParams) -> StatsResult:
         return await self._call("stats", params, StatsResult)
+
+    async def erase(self, params: EraseParams) -> EraseResult:
+        return await self._call("erase", params, EraseResult)
 
     async def capabilities(self, params: CapabilitiesParams) -> CapabilitiesResult:
         return await self._call("capabilities", params, CapabilitiesResult)

@@ -29,6 +29,12 @@ FAILPOINTS: Mapping[str, str] = {
     "restore.inserted": "the rows are back, in a transaction that still runs; the tombstones stand",
     "restore.unburied": "the tombstones are gone too; the transaction still runs",
     "restore.committed": "the transaction has ended; working memory does not know it",
+    "erase.planned": "it is known what goes; nothing has gone",
+    "erase.held": "a chunk is held, and its vectors are out of the caches; no copy has gone",
+    "erase.unarchived": "the chunk's copies are gone; its rows and tombstones stand",
+    "erase.deleted": "the rows and tombstones are gone too, in a transaction that still runs",
+    "erase.committed": "the transaction has ended; working memory does not know it",
+    "erase.swept": "what belongs to no memory is gone too; nothing is verified",
 }
 _passes = count(1)
 

@@ -1,10 +1,11 @@
-"""Archive crashes: kill -9 at every fault point of a prune, of the archive and of a restore.
+"""Archive crashes: kill -9 at every fault point of a prune, of the archive, of a restore and of an erasure.
 
 In each trial an agent gets a few memories with ties, uses and names; a real `agentcore serve` process is
 told to prune them (or to restore what was pruned) and dies at the point. Then no memory may be in neither
 place, none in both, none changed; the same call again must complete; and what is restored must be what was
-stored, byte for byte. A negative control archives after it deletes: the verdict must see it. The archive is a
-directory, for `archive.put` an S3 endpoint in a process of its own. Besides, random states whose dry
+stored, byte for byte. An erasure that is called again must leave nothing, and that of a user what the others
+have. A negative control archives after it deletes: the verdict must see it. The archive is a directory, for
+`archive.put` an S3 endpoint in a process of its own. Besides, random states whose dry
 run must name what a real prune then takes, never a pinned one. The exit status is 1 if anything was wrong.
 """
 
@@ -28,6 +29,7 @@ from agentcore import migration
 from agentcore.embedded import EmbeddedParts, Home
 from agentcore.providers.s3_archive import S3Archive
 from agentcore.runtime import open_runtime
+from benchmarks.crash.erased import Erasing
 from benchmarks.crash.nursery import nursery
 from benchmarks.crash.object_store import BUCKET, CREDENTIALS, ObjectStore
 from benchmarks.crash.states import prunes_as_said
@@ -35,7 +37,7 @@ from benchmarks.crash.torn import Place, Remains, Tearing, points
 from benchmarks.ledger import append
 from benchmarks.service import SECRET, bench_settings
 
-KINDS = ("prune", "archive", "restore")
+KINDS = ("prune", "archive", "restore", "erase")
 CONTROLS = 10
 TOLD_EVERY = 50
 
@@ -80,7 +82,8 @@ async def kills(
     """So many kills of a kind, its points in turn; their figures."""
     started, total, hit = time.perf_counter(), Remains(), Counter[str]()
     with nursery() as forking:
-        directory = Tearing(place, forking, random.Random(f"{kind} {seed}"))
+        tearing = Erasing if kind == "erase" else Tearing
+        directory = tearing(place, forking, random.Random(f"{kind} {seed}"))
         bucket = Tearing(in_s3(place, store), forking, random.Random(f"{kind} in s3 {seed}"))
         for number, point in enumerate(islice(cycle(points(kind)), each), start=1):
             found = await (bucket if point == "archive.put" else directory).trial(point)
@@ -127,7 +130,7 @@ def main() -> int:
     """Run from the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--each", type=int, default=200, help="kills of each kind: prune, archive, restore")
+    parser.add_argument("--each", type=int, default=200, help="kills of each kind")
     parser.add_argument("--states", type=int, default=1_000, help="random states that are pruned")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000, help="of all that is random")
     options = parser.parse_args()

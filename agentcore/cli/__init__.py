@@ -24,6 +24,7 @@ MODULES = {
     "agentcore.cli.session": ("session",),
     "agentcore.cli.alias": ("alias",),
     "agentcore.cli.archive": ("archive",),
+    "agentcore.cli.erase": ("erase",),
     "agentcore.cli.transfer": ("import", "export"),
 }
 

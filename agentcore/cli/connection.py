@@ -45,6 +45,11 @@ def _note_minting(home: Home, agent_id: str, scopes: Sequence[str], ttl_seconds:
     home.append(home.directory(home.log) / "tokens.jsonl", json.dumps(note))
 
 
+def signing_secret_at_hand(settings: Settings) -> str:
+    """The secret of the service's tokens; raises ConfigurationError where it is not here."""
+    return _secret(settings, make_home=False)
+
+
 def _secret(settings: Settings, *, make_home: bool) -> str:
     if settings.jwt_algorithm != "HS256":
         raise ConfigurationError([
@@ -67,12 +72,14 @@ def _secret(settings: Settings, *, make_home: bool) -> str:
 
 
 def ask(context: typer.Context, question: Callable[[MemoryClient], Awaitable[ResultT]], *,
-        max_attempts: int = 3, timeout_seconds: float = 60.0) -> ResultT:
-    """Ask the service that the command's --url, --token and --agent name."""
+        max_attempts: int = 3, timeout_seconds: float = 60.0,
+        scopes: Sequence[str] = DEFAULT_SCOPES) -> ResultT:
+    """Ask the service that the command's --url, --token and --agent name; `scopes` with --agent."""
     stamina.instrumentation.set_on_retry_hooks([_tell_of_waiting])
 
     async def asked() -> ResultT:
-        async with opened(context, max_attempts=max_attempts, timeout_seconds=timeout_seconds) as client:
+        client = opened(context, max_attempts=max_attempts, timeout_seconds=timeout_seconds, scopes=scopes)
+        async with client:
             return await question(client)
 
     return asyncio.run(asked())
@@ -84,21 +91,24 @@ def _tell_of_waiting(details: RetryDetails) -> None:
         say(f"the rate limit is reached: trying again in {details.wait_for:.0f} s")
 
 
-def opened(context: typer.Context, *, max_attempts: int, timeout_seconds: float) -> MemoryClient:
+def opened(context: typer.Context, *, max_attempts: int, timeout_seconds: float,
+           scopes: Sequence[str] = DEFAULT_SCOPES) -> MemoryClient:
     """A client for the command's --url, --token and --agent, else for the settings."""
     url, token, agent = (context.params.get(name) for name in ("url", "token", "agent"))
     if token is not None and agent is not None:
         raise typer.BadParameter("give either --token or --agent", ctx=context)
     settings = load_settings()
-    return MemoryClient(url or settings.agentcore_url, _token_source(settings, token, agent),
+    return MemoryClient(url or settings.agentcore_url, _token_source(settings, token, agent, scopes),
                         max_attempts=max_attempts, timeout_seconds=timeout_seconds)
 
 
-def _token_source(settings: Settings, token: str | None, agent: str | None) -> TokenSource:
+def _token_source(
+    settings: Settings, token: str | None, agent: str | None, scopes: Sequence[str]
+) -> TokenSource:
     if token is not None:
         return token
     if agent is not None:
-        return lambda: token_for(settings, agent, DEFAULT_SCOPES, OWN_TOKEN_SECONDS)
+        return lambda: token_for(settings, agent, scopes, OWN_TOKEN_SECONDS)
     if settings.agentcore_token is not None:
         return settings.agentcore_token.get_secret_value()
     raise ConfigurationError([

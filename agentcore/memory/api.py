@@ -30,6 +30,7 @@ from agentcore.memory.change_params import (
     UpdateResult,
 )
 from agentcore.memory.consolidation_params import ConsolidateParams, ConsolidateResult
+from agentcore.memory.erase_params import EraseParams, EraseResult
 from agentcore.memory.layer_params import (
     ConfigureParams,
     ConfigureResult,
@@ -168,6 +169,9 @@ class MemoryApi(ABC):
 
     @abstractmethod
     async def consolidate(self, params: ConsolidateParams) -> ConsolidateResult: ...
+
+    @abstractmethod
+    async def erase(self, params: EraseParams) -> EraseResult: ...
 
     @abstractmethod
     async def set_alias(self, params: SetAliasParams) -> SetAliasResult: ...

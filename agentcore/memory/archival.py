@@ -9,7 +9,8 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -32,6 +33,7 @@ ARCHIVES: Mapping[str, str] = {
 READS_AT_ONCE = 8
 WRITING_THREADS = 4
 HALF_FLOATS = "<f2"
+_DRAFT = ".draft"
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,12 @@ class Archive(Protocol):
         """Keep the bytes under their keys; they last when this returns."""
 
     async def read(self, key: str) -> bytes: ...
+
+    async def delete(self, keys: Collection[str]) -> None:
+        """Remove the objects for good, and what a crash left of writing them; absent ones are none."""
+
+    async def keys(self, prefix: str) -> list[str]:
+        """The keys that begin with a folder's name and its slash, in order."""
 
     async def check(self) -> None: ...
 
@@ -118,6 +126,10 @@ def _unpacked(memory_id: UUID, data: bytes, kept: ArchivedObject) -> dict[str, A
             f"The copy of memory {memory_id} is not the one that was archived: its SHA-256 is another.",
             data={"memory_id": str(memory_id)},
         )
+    return _loaded(data)
+
+
+def _loaded(data: bytes) -> dict[str, Any]:
     copy: dict[str, Any] = json.loads(gzip.decompress(data))
     return copy
 
@@ -129,6 +141,23 @@ def _packed(agent_id: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, bytes
         )
         for row in rows
     }
+
+
+async def read_stray(archive: Archive, key: str) -> dict[str, Any] | None:
+    """A copy of which nothing may be noted; None where it cannot be opened. Raises NotFound."""
+    try:
+        return await asyncio.to_thread(_loaded, await archive.read(key))
+    except (Conflict, ValueError, OSError, EOFError, zlib.error):
+        return None
+
+
+def memory_of(key: str) -> UUID | None:
+    """The memory whose copy has this key; None where it is no copy's."""
+    name = key.rpartition("/")[2]
+    try:
+        return UUID(name.removesuffix(".json")) if name.endswith(".json") else None
+    except ValueError:
+        return None
 
 
 def vector_of(copy: Mapping[str, Any]) -> HalfVector | None:
@@ -180,6 +209,14 @@ class DirectoryArchive:
         """The bytes under the key."""
         return bytes(await self._in_thread((self._root / key).read_bytes))
 
+    async def delete(self, keys: Collection[str]) -> None:
+        """Remove the objects and their drafts; they are gone from the disk when this returns."""
+        await self._in_thread(_delete_files, [self._root / key for key in keys])
+
+    async def keys(self, prefix: str) -> list[str]:
+        """The keys in a folder; a draft that a crash left counts as its object, though it cannot be read."""
+        return [f"{prefix}{name}" for name in await self._in_thread(_names_in, self._root / prefix)]
+
     async def check(self) -> None:
         """Raise DependencyUnavailable unless the directory can be written."""
         await self._in_thread(self._check)
@@ -206,7 +243,7 @@ def _make_folders(paths: Iterable[Path]) -> None:
 def _write_files(pairs: Iterable[tuple[Path, bytes]]) -> None:
     for path, data in pairs:
         # Always the same draft of a copy: what a crash leaves of it the next try writes over.
-        draft = path.with_name(f".{path.name}.draft")
+        draft = _draft_of(path)
         try:
             with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
                 file.write(data)
@@ -218,6 +255,27 @@ def _write_files(pairs: Iterable[tuple[Path, bytes]]) -> None:
         except OSError:
             draft.unlink(missing_ok=True)
             raise
+
+
+def _draft_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}{_DRAFT}")
+
+
+def _delete_files(paths: Iterable[Path]) -> None:
+    folders = set()
+    for path in paths:
+        for each in (path, _draft_of(path)):
+            each.unlink(missing_ok=True)
+        folders.add(path.parent)
+    _sync_folders(folder for folder in folders if folder.is_dir())
+
+
+def _names_in(folder: Path) -> list[str]:
+    if not folder.is_dir():
+        return []
+    names = {path.name for path in folder.iterdir() if path.is_file()}
+    drafts = {name for name in names if name.startswith(".") and name.endswith(_DRAFT)}
+    return sorted(names - drafts | {name[1 : -len(_DRAFT)] for name in drafts})
 
 
 def _sync_folders(paths: Iterable[Path]) -> None:

@@ -130,7 +130,7 @@ TABLES: tuple[OwnedTable, ...] = (
     ),
     _table(
         "idempotency_keys",
-        "its own expiry: a retried store must not bring a deleted memory back",
+        "its own expiry: a retried store must not bring a deleted memory back; or erase",
         digests=("request_digest",),
         labels=("idempotency_key", "memory_id"),
     ),
@@ -165,7 +165,7 @@ JOBS = Place(
     "background jobs",
     FoundBy.JOB_IDS,
     False,
-    "the end of the job; JobRows.forget, which deleting everything calls; ids alone stand in it",
+    "the end of the job; JobRows.forget, which erasing or deleting everything calls; ids alone stand in it",
 )
 WORKING_MEMORY = RedisKeys(
     "working memory",
@@ -179,14 +179,14 @@ SHARED_EMBEDDINGS = RedisKeys(
     "embedding cache in Redis",
     FoundBy.TEXT,
     True,
-    "CachingEmbedder.forget, or a day",
+    "erase, for the memories' texts (CachingEmbedder.forget); or a day",
     prefix=CACHE_KEY_PREFIX,
 )
 PROCESS_EMBEDDINGS = Place(
     "embedding cache in the process",
     FoundBy.TEXT,
     True,
-    "CachingEmbedder.forget in its own process, newer entries, the end of the process",
+    "erase in its own process (CachingEmbedder.forget), newer entries, the end of the process",
 )
 ARCHIVE = ArchiveObjects(
     "archive",

@@ -86,6 +86,7 @@ FEATURES = (
     "summaries",
     "supersession",
     "consolidation",
+    "erase",
 )
 _PLACES: dict[str, Callable[[Any], Any]] = {
     "timestamp": datetime.fromisoformat,

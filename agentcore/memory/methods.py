@@ -29,6 +29,7 @@ from agentcore.memory.change_params import (
     UpdateResult,
 )
 from agentcore.memory.consolidation_params import ConsolidateParams, ConsolidateResult
+from agentcore.memory.erase_params import EraseParams, EraseResult
 from agentcore.memory.layer_params import (
     ConfigureParams,
     ConfigureResult,
@@ -275,6 +276,14 @@ METHODS: tuple[Method[Any, Any], ...] = (
         ConsolidateResult,
         "memory:write",
         "Give episodic memories that tell one thing together a summary that points to them.",
+    ),
+    Method(
+        "memory.erase",
+        "erase",
+        EraseParams,
+        EraseResult,
+        "memory:admin",
+        "Erase all of the agent, or of a user within it, from every place; with a signed receipt.",
     ),
     Method(
         "memory.set_alias",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentcore.memory import changing, configuring, consolidating, reverting, sessions, updating
+from agentcore.memory import changing, configuring, consolidating, erasing, reverting, sessions, updating
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.change_params import (
     FeedbackParams,
@@ -19,6 +19,7 @@ from agentcore.memory.change_params import (
 )
 from agentcore.memory.changing import Changing
 from agentcore.memory.consolidation_params import ConsolidateParams, ConsolidateResult
+from agentcore.memory.erase_params import EraseParams, EraseResult
 from agentcore.memory.layer_params import (
     ConfigureParams,
     ConfigureResult,
@@ -148,6 +149,12 @@ class LifecycleOperations(MemoryApi):
             complete=done.complete,
             receipt=receipt_of(steps, work.degraded),
         )
+
+    async def erase(self, params: EraseParams) -> EraseResult:
+        steps = self._parts.steps()
+        with steps("erase"):
+            done = await erasing.Erasing(self._parts, self._caller, params).run()
+        return EraseResult(verified=done.verified, **vars(done), receipt=receipt_of(steps))
 
 
 def receipt_of(steps: Steps, degraded: Sequence[str] = ()) -> Receipt:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
+from agentcore.errors import ConfigurationError
 from agentcore.memory.archival import Archive
 from agentcore.memory.embeddings import Embedder
 from agentcore.memory.fitness import CutOffs
@@ -54,6 +55,11 @@ class AccessQueue:
         self._counts.setdefault(agent_id, Counter()).update(memory_ids)
         self._moments.setdefault(agent_id, {}).update(dict.fromkeys(memory_ids, moment))
 
+    def forget(self, agent_id: str) -> None:
+        """Drop what has gathered of an agent."""
+        self._counts.pop(agent_id, None)
+        self._moments.pop(agent_id, None)
+
     async def flush(self, storage: MemoryStorage, extend_after_uses: Mapping[str, int] | None = None) -> int:
         """Write what has gathered, a transaction an agent; how many memories. What fails stays queued.
 
@@ -78,6 +84,10 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def _no_receipt_key() -> bytes:
+    raise ConfigurationError(["This service has no secret to sign receipts with."])
+
+
 @dataclass(frozen=True)
 class MemoryParts:
     """The running parts every agent's manager shares. Without an embedder, words alone are searched.
@@ -95,6 +105,7 @@ class MemoryParts:
     policy: MemoryPolicy
     metrics: Metrics | None = None
     clock: Callable[[], datetime] = utc_now
+    receipt_key: Callable[[], bytes] = _no_receipt_key
     reranker: LimitedReranker | None = None
     rewriter: LimitedRewriter | None = None
     fact_judge: LimitedFactJudge | None = None

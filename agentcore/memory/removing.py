@@ -38,7 +38,7 @@ class Removed:
     complete: bool = True
 
 
-class _Deadline:
+class Deadline:
     """Whether there is time for another chunk like the longest so far; for the first there always is."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Pruning:
 
         Raises Conflict (another prune of the layer is running), DependencyUnavailable.
         """
-        deadline = _Deadline()
+        deadline = Deadline()
         going = await self._decided()
         failpoint("prune.decided")
         if self._params.dry_run:
@@ -149,7 +149,7 @@ class Pruning:
 
 async def delete(parts: MemoryParts, caller: Caller, params: DeleteParams) -> tuple[int, bool]:
     """Remove what is named or matches, however many; how many went, and whether that is all."""
-    deadline, deleted = _Deadline(), 0
+    deadline, deleted = Deadline(), 0
     conditions, waiting = params.conditions(), list(params.memory_ids or ())
     while deadline.leaves_time():
         named, waiting = waiting[:DELETE_CHUNK], waiting[DELETE_CHUNK:]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -39,6 +39,14 @@ class SealedArchive:
     async def read(self, key: str) -> bytes:
         """The bytes under the key. Raises NotFound; Conflict where they cannot be opened."""
         return self._opened(key, await self._inner.read(key))
+
+    async def delete(self, keys: Collection[str]) -> None:
+        """Remove the objects, sealed or not."""
+        await self._inner.delete(keys)
+
+    async def keys(self, prefix: str) -> list[str]:
+        """The keys that begin so, in order."""
+        return await self._inner.keys(prefix)
 
     async def check(self) -> None:
         """Raise DependencyUnavailable unless the archive can be used."""

@@ -22,6 +22,7 @@ from agentcore.database import Connection, Database, query, shaped_query
 from agentcore.memory.alias_rows import AliasRows
 from agentcore.memory.archive_rows import ArchiveRows
 from agentcore.memory.cluster_rows import ClusterRows
+from agentcore.memory.erase_rows import EraseRows
 from agentcore.memory.history_rows import HistoryRows
 from agentcore.memory.jobs import JobRows
 from agentcore.memory.layer_params import OwnRules
@@ -72,6 +73,7 @@ class MemoryTransaction:
         self.jobs = JobRows(connection, agent_id)
         self.archived = ArchiveRows(connection, agent_id)
         self.subjects = SubjectRows(connection, agent_id)
+        self.erasing = EraseRows(connection, agent_id)
 
     async def _rows(self, name: str, **values: Any) -> list[Row]:
         cursor = await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})

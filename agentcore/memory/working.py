@@ -7,7 +7,7 @@ found out by comparing it with the rows. So Redis failing makes an answer slower
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, cast
@@ -16,6 +16,7 @@ from uuid import UUID
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from agentcore.errors import DependencyUnavailable
 from agentcore.memory.keys import encode_segment
 
 # How many memories a task's working memory holds at most, whatever its token budget.
@@ -83,6 +84,28 @@ class WorkingMemory:
         """Drop the copies of these tasks."""
         if task_ids:
             await self._ask("DEL", *(_key(agent_id, task_id) for task_id in task_ids))
+
+    async def held(self, agent_id: str) -> dict[bytes, set[UUID]]:
+        """The agent's copies by their keys, each with the memories in it; raises DependencyUnavailable."""
+        redis = self._redis
+        if redis is None:
+            return {}
+        found: dict[bytes, set[UUID]] = {}
+        try:
+            async for key in redis.scan_iter(match=_key(agent_id, "") + "*", count=1_000):
+                entries = await cast(Awaitable[list[bytes]], redis.lrange(key, 0, -1))
+                found[key] = {_load(entry).memory_id for entry in entries}
+        except (RedisError, OSError, TimeoutError) as cause:
+            raise DependencyUnavailable("Redis did not answer: working memory may remain.") from cause
+        return found
+
+    async def drop(self, keys: Collection[bytes]) -> None:
+        """Drop copies by their keys; raises DependencyUnavailable."""
+        if self._redis is not None and keys:
+            try:
+                await self._redis.delete(*keys)
+            except (RedisError, OSError, TimeoutError) as cause:
+                raise DependencyUnavailable("Redis did not answer: working memory may remain.") from cause
 
     async def answers(self) -> bool:
         """Whether Redis answers now."""

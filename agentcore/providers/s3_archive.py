@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import boto3
@@ -16,6 +17,8 @@ from agentcore.failpoints import failpoint
 TIMEOUT_SECONDS = 10
 MAX_ATTEMPTS = 3
 WRITES_AT_ONCE = 8
+# As many as S3 takes in one request.
+DELETED_AT_ONCE = 1_000
 GZIP_MARK = b"\x1f\x8b"
 
 
@@ -76,6 +79,27 @@ class S3Archive:
         return bytes(
             await self._call(lambda: self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read())
         )
+
+    async def delete(self, keys: Collection[str]) -> None:
+        """Remove the objects; in a bucket with versions their older ones stay."""
+        waiting = list(keys)
+        for start in range(0, len(waiting), DELETED_AT_ONCE):
+            failed = await self._call(partial(self._delete, waiting[start : start + DELETED_AT_ONCE]))
+            if failed:
+                raise DependencyUnavailable(f"The S3 archive refused to delete ({failed[0]}).")
+
+    def _delete(self, keys: Sequence[str]) -> list[str]:
+        wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+        answer = self._client.delete_objects(Bucket=self._bucket, Delete=wanted)
+        return [error.get("Code", "unknown") for error in answer.get("Errors", ())]
+
+    async def keys(self, prefix: str) -> list[str]:
+        """The keys that begin so, in order."""
+        return list(await self._call(lambda: self._keys(prefix)))
+
+    def _keys(self, prefix: str) -> list[str]:
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
+        return sorted(each["Key"] for page in pages for each in page.get("Contents", ()))
 
     async def check(self) -> None:
         """Raise DependencyUnavailable unless the bucket can be reached."""

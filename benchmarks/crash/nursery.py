@@ -14,7 +14,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,13 @@ class Nowhere:
 
     async def read(self, key: str) -> bytes:
         return self._objects[key]
+
+    async def delete(self, keys: Collection[str]) -> None:
+        for key in keys:
+            self._objects.pop(key, None)
+
+    async def keys(self, prefix: str) -> list[str]:
+        return sorted(key for key in self._objects if key.startswith(prefix))
 
     async def check(self) -> None:
         return None

@@ -18,7 +18,7 @@ from agentcore.auth import mint_token
 from agentcore.client import MemoryClient
 from agentcore.errors import AgentCoreError, Conflict, NotFound
 from agentcore.failpoints import FAILPOINTS, VARIABLE
-from agentcore.memory.api import Caller, MemoryApi
+from agentcore.memory.api import SCOPES, Caller, MemoryApi
 from agentcore.memory.archival import Archive, ArchivedObject, read_copy
 from agentcore.memory.archive_params import RestoreParams
 from agentcore.memory.manager import MemoryManager
@@ -41,7 +41,7 @@ TOMBSTONES = "SELECT memory_id, object_key, sha256 FROM archived_memories WHERE 
 
 
 def points(kind: str) -> list[str]:
-    """The fault points of prune, archive or restore."""
+    """The fault points of prune, archive, restore or erase."""
     return [name for name in FAILPOINTS if name.startswith(f"{kind}.")]
 
 
@@ -135,7 +135,7 @@ class Tearing:
         environment = {
             **self._place.environment, "DATABASE_URL": database_url, VARIABLE: f"{point}:{which}"}
         url = await self._nursery.start(environment, archives_after_delete=self._control)
-        token = mint_token(self._secret, agent_id, ["memory:read", "memory:write"], 600)
+        token = mint_token(self._secret, agent_id, SCOPES, 600)
         async with MemoryClient(url, token, max_attempts=1) as client:
             try:
                 await operation(client)

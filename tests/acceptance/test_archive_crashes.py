@@ -1,4 +1,4 @@
-"""Prunes and restores killed at their fault points in a real `agentcore serve`: nothing lost, nothing twice.
+"""Prunes, restores and erasures killed at their fault points in a real `agentcore serve` process.
 
 A handful by default, chosen by CRASH_SEED; `make bench ARGS=archive_crashes` kills 200 times of each kind.
 """
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from agentcore.runtime import Runtime
+from benchmarks.crash.erased import Erasing
 from benchmarks.crash.nursery import Nursery, nursery
 from benchmarks.crash.torn import Place, Remains, Tearing, points
 from tests.fixtures.services import Services
@@ -47,6 +48,15 @@ async def test_wherever_a_prune_or_a_restore_is_killed_nothing_is_lost_and_a_rep
     chance = random.Random(SEED)
     tearing = Tearing(place, forking, chance)
     chosen = [each for kind, of_kind in IN_A_DIRECTORY.items() for each in chance.sample(of_kind, 2)]
+    found = {each: await tearing.trial(each) for each in chosen}
+    assert found == {each: Remains() for each in chosen}, f"CRASH_SEED={SEED}"
+
+
+async def test_wherever_an_erasure_is_killed_the_same_call_leaves_nothing_and_takes_nobody_elses(
+    place: Place, forking: Nursery
+) -> None:
+    chance = random.Random(SEED)
+    tearing, chosen = Erasing(place, forking, chance), chance.sample(points("erase"), 2)
     found = {each: await tearing.trial(each) for each in chosen}
     assert found == {each: Remains() for each in chosen}, f"CRASH_SEED={SEED}"
 

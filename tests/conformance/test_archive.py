@@ -15,9 +15,17 @@ from pgvector import HalfVector
 
 from agentcore.archive_options import Keyring
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
-from agentcore.memory.archival import Archive, DirectoryArchive, archive_memories, read_copy, vector_of
+from agentcore.memory.archival import (
+    Archive,
+    DirectoryArchive,
+    archive_memories,
+    memory_of,
+    read_copy,
+    read_stray,
+    vector_of,
+)
 from agentcore.memory.sealing import SealedArchive
-from agentcore.providers.s3_archive import S3Archive
+from agentcore.providers.s3_archive import DELETED_AT_ONCE, S3Archive
 
 KEYS = {"2025": bytes(range(32)), "2026": bytes(range(32, 64))}
 
@@ -61,6 +69,35 @@ async def test_what_is_written_is_read_back_and_written_over(archive: Archive) -
 async def test_what_is_not_there_is_not_found(archive: Archive) -> None:
     with pytest.raises(NotFound):
         await archive.read("agent/none.json")
+
+
+async def test_what_is_deleted_is_gone_and_what_is_absent_is_no_error(archive: Archive) -> None:
+    await archive.write({f"agent/{name}.json": b"x" for name in ("one", "two", "three")})
+    await archive.delete({"agent/one.json", "agent/two.json", "agent/none.json", "nobody/one.json"})
+    await archive.delete([])
+    assert await archive.keys("agent/") == ["agent/three.json"]
+    with pytest.raises(NotFound):
+        await archive.read("agent/one.json")
+
+
+async def test_a_folder_tells_its_keys_in_order_and_no_others(archive: Archive) -> None:
+    await archive.write({f"{folder}/{name}.json": b"x" for folder in ("agent", "agent2") for name in "ba"})
+    assert await archive.keys("agent/") == ["agent/a.json", "agent/b.json"]
+    assert await archive.keys("nobody/") == []
+
+
+async def test_a_copy_is_known_by_its_key_and_read_without_its_digest(archive: Archive) -> None:
+    memory_id = uuid4()
+    [kept] = await archive_memories(archive, "agent", [{"memory_id": memory_id, "content": "heron"}])
+    assert memory_of(kept.object_key) == memory_id
+    assert [memory_of(f"agent/{name}") for name in ("x.json", str(memory_id), "")] == [None] * 3
+    copy = await read_stray(archive, kept.object_key)
+    assert copy is not None
+    assert copy["content"] == "heron"
+    await archive.write({kept.object_key: b"another"})
+    assert await read_stray(archive, kept.object_key) is None
+    with pytest.raises(NotFound):
+        await read_stray(archive, "agent/none.json")
 
 
 async def test_a_memory_is_archived_under_its_agent_and_id(archive: Archive) -> None:
@@ -137,6 +174,26 @@ async def test_a_draft_that_a_crash_left_is_written_over(tmp_path: Path) -> None
     assert await archive.read("agent/one.json") == b"whole"
 
 
+async def test_a_draft_that_a_crash_left_is_told_and_deleted_as_its_object(tmp_path: Path) -> None:
+    archive = DirectoryArchive(tmp_path)
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent" / ".one.json.draft").write_bytes(b"half of a copy")
+    assert await archive.keys("agent/") == ["agent/one.json"]
+    await archive.delete(["agent/one.json"])
+    assert [*(tmp_path / "agent").iterdir()] == []
+
+
+async def test_s3_deletes_and_lists_more_than_it_takes_in_one_request(bucket: tuple[str, str]) -> None:
+    client = boto3.client("s3", endpoint_url=bucket[1])
+    for number in range(DELETED_AT_ONCE + 5):
+        client.put_object(Bucket=bucket[0], Key=f"agent/{number}.json", Body=b"x")
+    archive = S3Archive(*bucket)
+    keys = await archive.keys("agent/")
+    assert len(keys) == DELETED_AT_ONCE + 5
+    await archive.delete(keys)
+    assert await archive.keys("agent/") == []
+
+
 async def test_s3_is_told_how_to_keep_each_object(bucket: tuple[str, str]) -> None:
     headers = {"StorageClass": "STANDARD_IA", "ServerSideEncryption": "AES256"}
     archive = S3Archive(*bucket, object_headers=headers)
@@ -185,6 +242,8 @@ async def test_a_missing_bucket_is_a_dependency(bucket: tuple[str, str]) -> None
         await archive.check()
     with pytest.raises(DependencyUnavailable, match="NoSuchBucket"):
         await archive.write({"agent/one.json": b"x"})
+    with pytest.raises(DependencyUnavailable, match="NoSuchBucket"):
+        await archive.delete(["agent/one.json"])
 
 
 async def test_an_endpoint_that_does_not_answer_is_a_dependency(monkeypatch: pytest.MonkeyPatch) -> None:

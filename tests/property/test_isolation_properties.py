@@ -23,6 +23,7 @@ from agentcore.memory import params as ask
 from agentcore.memory import session_params as talk
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.consolidation_params import ConsolidateParams
+from agentcore.memory.erase_params import EraseParams
 from agentcore.memory.methods import METHODS
 from agentcore.memory.models import MemoryType
 from agentcore.runtime import Runtime, open_runtime
@@ -253,6 +254,13 @@ async def stats(turn: Turn) -> None:
     assert (result.total, result.archived) == (len(turn.model.visible()), len(turn.model.archived))
 
 
+async def erase_all(turn: Turn) -> None:
+    result = await turn.ask(turn.memory.erase, EraseParams(all=True, confirm=True))
+    assert result.verified
+    assert result.erased.get("memories", 0) == len(turn.model.rows)
+    turn.stage.models[turn.stage.models.index(turn.model)] = Model(turn.model.word)
+
+
 async def capabilities(turn: Turn) -> None:
     assert (await turn.ask(turn.memory.capabilities, ask.CapabilitiesParams())).limits
 
@@ -315,6 +323,7 @@ OPERATIONS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[st.SearchStrat
     "memory.delete": (delete, (st.lists(places, min_size=1, max_size=4), st.none() | filters)),
     "memory.stats": (stats, ()),
     "memory.capabilities": (capabilities, ()),
+    "memory.erase": (erase_all, ()),
     "memory.complete_task": (complete_task, (tasks,)),
     "memory.set_alias": (set_alias, (aliases,)),
     "memory.delete_alias": (delete_alias, (aliases,)),

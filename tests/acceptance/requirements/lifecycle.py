@@ -119,6 +119,33 @@ LIVED = (
            "test_a_service_with_the_old_settings_starts_with_the_model_in_force",
            "integration/test_reembedding.py::"
            "test_a_service_that_cannot_make_the_model_searches_by_words_and_says_what_to_do"),
+    _asked("8 erase",
+           "Everything of an agent, or of a user within it, goes from every place, and nobody else's.",
+           "integration/test_erasing.py::"
+           "test_all_of_an_agent_goes_from_every_place_and_nothing_of_another",
+           "integration/test_erasing.py::"
+           "test_a_users_memories_go_with_what_was_made_of_them_and_nobody_elses",
+           "integration/test_erasing.py::"
+           "test_a_copy_without_row_or_tombstone_is_read_to_learn_whose_it_is",
+           "integration/test_erasing.py::test_the_vectors_of_what_is_erased_leave_the_caches",
+           "integration/test_erasing.py::test_what_was_erased_cannot_be_restored",
+           "integration/test_erasing_attested.py::test_it_needs_the_admin_scope",
+           "conformance/test_archive.py::"
+           "test_what_is_deleted_is_gone_and_what_is_absent_is_no_error"),
+    _asked("8 receipt", "A signed receipt tells what was erased; it opens nothing.",
+           "integration/test_erasing_attested.py::test_the_receipt_tells_whose_what_when_and_by_whom",
+           "integration/test_erasing_attested.py::test_a_receipt_that_was_changed_or_is_a_token_is_none",
+           "integration/test_erasing_attested.py::test_a_receipt_opens_nothing",
+           "acceptance/test_erase_command.py::"
+           "test_an_erasure_is_confirmed_done_attested_and_its_receipt_checked"),
+    _asked("8 check", "Every place is looked through afterwards, and what is left is told.",
+           "integration/test_erasing.py::"
+           "test_copies_that_a_prune_makes_meanwhile_are_waited_for_and_go",
+           "integration/test_erasing.py::test_a_copy_that_cannot_be_read_is_told_and_left"),
+    _asked("8 crashes", "Killed at any fault point of an erasure the same call leaves nothing.",
+           "acceptance/test_archive_crashes.py::"
+           "test_wherever_an_erasure_is_killed_the_same_call_leaves_nothing_and_takes_nobody_elses",
+           "benchmarks/archive_crashes"),
     _asked("9 jobs", "A job is enqueued in the transaction that asks for it, and holds ids alone.",
      "integration/test_jobs.py::test_a_job_is_enqueued_only_if_its_transaction_is",
      "integration/test_jobs.py::test_a_job_waits_for_everybody_who_counted_on_it",

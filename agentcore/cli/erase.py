@@ -1,0 +1,86 @@
+"""erase: everything of an agent, or of a user within it, for good; and the check of a receipt."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from typing import Annotated, Any
+
+import typer
+
+from agentcore.assembly import RECEIPTS, receipt_secret
+from agentcore.cli import options
+from agentcore.cli.app import FAILED, MEMORIES, app, examples, fail, say
+from agentcore.cli.connection import ask, signing_secret_at_hand
+from agentcore.config import load_settings
+from agentcore.memory.erase_params import EraseParams, EraseResult
+from agentcore.memory.erase_receipt import read_receipt, receipt_key
+from agentcore.runtime import home_of
+
+ADMIN = ("memory:admin",)
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    "agentcore erase --user ada --token $ADMIN_TOKEN",
+    "agentcore erase --all --agent my-agent --yes > receipt.jws",
+    "agentcore erase --check $(cat receipt.jws)",
+))
+def erase(
+    context: typer.Context,
+    user_id: Annotated[str | None, typer.Option(
+        "--user", metavar="ID", help="This user's memories, and what was made of them.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Everything that the agent has.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether it is meant.")] = False,
+    check: Annotated[str | None, typer.Option(
+        metavar="RECEIPT", help="Erase nothing: tell what a receipt of this service says.")] = None,
+    as_json: options.AsJson = False,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """Erase for good, from every place, and print the signed receipt.
+
+    It needs a token with the scope memory:admin; with --agent it makes one. Ends
+    with 1 if anything was left.
+    """
+    if check is not None:
+        typer.echo(json.dumps(_checked(check), indent=2))
+        return
+    params = options.given(context, EraseParams, confirm=True, **({"all": True} if everything else {}))
+    whose = "everything of the agent" if everything else f"everything of the user {user_id}"
+    if not yes:
+        say(f"Erase {whose}, archive included? Nothing brings it back. [y/N]")
+        if sys.stdin.readline().strip().casefold() not in {"y", "yes"}:
+            fail("nothing was erased")
+    erased: Counter[str] = Counter()
+    result = _asked(context, params, erased)
+    while not result.complete:
+        say("there is more: going on")
+        result = _asked(context, params, erased)
+    typer.echo(result.model_dump_json(indent=2) if as_json else result.signed_receipt)
+    for place, count in sorted(erased.items()):
+        say(f"{place}: {count}")
+    if not result.verified:
+        left = ", ".join(f"{place} {count}" for place, count in result.left.items())
+        fail(f"not all of it is gone: {left}")
+    say("nothing is left")
+
+
+def _asked(context: typer.Context, params: EraseParams, erased: Counter[str]) -> EraseResult:
+    result = ask(context, lambda memory: memory.erase(params), scopes=ADMIN)
+    erased.update({place: count for place, count in result.erased.items() if count})
+    return result
+
+
+def _checked(receipt: str) -> dict[str, Any]:
+    """What the receipt tells; ends the command where no secret is at hand that could have signed it."""
+    settings = load_settings()
+    home = home_of(settings)
+    if settings.jwt_jwks_url is None:
+        return read_receipt(receipt_key(signing_secret_at_hand(settings)), receipt.strip())
+    with home.explained():
+        kept = (home.secrets / RECEIPTS).exists()
+    if not kept:
+        fail(f"{home.path} holds no secret of receipts: check where the service runs", FAILED)
+    return read_receipt(receipt_key(receipt_secret(settings, home)), receipt.strip())

@@ -1,0 +1,99 @@
+-- name: hold_layers
+-- No prune copies a memory of the agent before this transaction ends; the same locks as claim_layer's, in one order.
+SELECT pg_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'agentcore prune', %(agent_id)s::text, layer), 0))
+  FROM (SELECT unnest(%(layers)s::text[]) AS layer ORDER BY 1) AS ordered;
+
+-- name: erasable_memories
+-- The memories of the agent, or of a user of it, whatever their state.
+SELECT memory_id FROM memories
+ WHERE agent_id = %(agent_id)s AND (%(user_id)s::text IS NULL OR user_id = %(user_id)s::text)
+ ORDER BY memory_id;
+
+-- name: erasable_tombstones
+-- The same of archived memories. Those that name no user may be anybody's: an older version noted none.
+SELECT memory_id, user_id FROM archived_memories
+ WHERE agent_id = %(agent_id)s
+   AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s::text)
+ ORDER BY memory_id;
+
+-- name: known_ids
+-- Which of these are memories of the agent, archived ones with a user's name among them.
+SELECT memory_id FROM memories WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
+ UNION
+SELECT memory_id FROM archived_memories
+ WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]) AND user_id IS NOT NULL;
+
+-- name: derived_memories
+-- What was made of these memories, and names no user itself: their children, and the summaries of them.
+SELECT m.memory_id FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.user_id IS NULL
+   AND (m.parent_memory_id = ANY (%(memory_ids)s::uuid[])
+        OR m.memory_id IN (SELECT l.source_id FROM memory_links l
+                            WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[])
+                              AND l.relation = %(relation)s));
+
+-- name: hold_tombstones
+-- These archived memories, held until the transaction ends: a restore of them waits, or is waited for.
+SELECT memory_id, object_key FROM archived_memories
+ WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
+ ORDER BY memory_id
+   FOR UPDATE;
+
+-- name: hold_erasable
+-- These memories, held in id order, with what other places keep of them: every text that they ever had, and tasks.
+SELECT m.memory_id, m.task_id, m.speaker, m.term_keys,
+       ARRAY[m.content] || ARRAY(
+           SELECT text FROM memory_history h, unnest(ARRAY[h.before ->> 'content', h.after ->> 'content']) AS text
+            WHERE h.agent_id = %(agent_id)s AND h.memory_id = m.memory_id AND text IS NOT NULL) AS texts
+  FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
+ ORDER BY m.memory_id
+   FOR UPDATE OF m;
+
+-- name: erase_rows
+-- The rows of these memories in one table, by the column that names the memory; how many.
+WITH gone AS (
+    DELETE FROM {table} WHERE agent_id = %(agent_id)s AND {column} = ANY (%(memory_ids)s::uuid[]) RETURNING 1
+)
+SELECT count(*) AS erased FROM gone;
+
+-- name: erase_ended_tasks
+-- The ends of these tasks, where no memory of them is left.
+WITH gone AS (
+    DELETE FROM completed_tasks t
+     WHERE t.agent_id = %(agent_id)s AND t.task_id = ANY (%(task_ids)s::text[])
+       AND NOT EXISTS (SELECT FROM memories m WHERE m.agent_id = %(agent_id)s AND m.task_id = t.task_id)
+    RETURNING 1
+)
+SELECT count(*) AS erased FROM gone;
+
+-- name: hold_lexical_totals
+-- No word counts of the agent are folded before this transaction ends.
+SELECT 1 AS held FROM lexical_totals WHERE agent_id = %(agent_id)s FOR UPDATE;
+
+-- name: erase_word_counts
+-- Of an agent without memories, in one snapshot: a store meanwhile keeps its own.
+WITH none AS (
+    SELECT 1 WHERE NOT EXISTS (SELECT FROM memories WHERE agent_id = %(agent_id)s)
+), deltas AS (
+    DELETE FROM lexical_deltas WHERE agent_id = %(agent_id)s AND EXISTS (SELECT FROM none) RETURNING 1
+), terms AS (
+    DELETE FROM lexical_terms WHERE agent_id = %(agent_id)s AND EXISTS (SELECT FROM none) RETURNING 1
+), totals AS (
+    DELETE FROM lexical_totals WHERE agent_id = %(agent_id)s AND EXISTS (SELECT FROM none) RETURNING 1
+)
+SELECT (SELECT count(*) FROM deltas) AS lexical_deltas, (SELECT count(*) FROM terms) AS lexical_terms,
+       (SELECT count(*) FROM totals) AS lexical_totals;
+
+-- name: erase_table
+-- What an agent without memories still has in one table; how many rows.
+WITH gone AS (
+    DELETE FROM {table}
+     WHERE agent_id = %(agent_id)s AND NOT EXISTS (SELECT FROM memories WHERE agent_id = %(agent_id)s)
+    RETURNING 1
+)
+SELECT count(*) AS erased FROM gone;
+
+-- name: count_table
+-- What the agent has in one table.
+SELECT count(*) AS count FROM {table} WHERE agent_id = %(agent_id)s;

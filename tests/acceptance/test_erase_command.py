@@ -1,0 +1,72 @@
+"""agentcore erase as its users meet it: asked for, done, attested, and the receipt checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from agentcore.client import MemoryClient
+from agentcore.memory.params import CountParams, StoreBatchParams, StoreParams
+from tests.fixtures.serving import Done, Serving
+
+
+@pytest.fixture
+def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
+    """Runs a command as this test's agent."""
+    return lambda *arguments, **more: serving.cli(*arguments, "--agent", agent_id, **more)
+
+
+async def _fill(memory: MemoryClient) -> None:
+    await memory.store_batch(StoreBatchParams(items=[
+        StoreParams(content=f"{user_id} saw heron {number}.", user_id=user_id)
+        for user_id in ("ada", "ben") for number in range(3)]))
+
+
+async def test_an_erasure_is_confirmed_done_attested_and_its_receipt_checked(
+    run: Callable[..., Done], serving: Serving, memory: MemoryClient, agent_id: str
+) -> None:
+    await _fill(memory)
+    assert run("prune", "episodic", "--strategy", "oldest_first", "--target", "2").returncode == 0
+    refused = run("erase", "--user", "ada", said="n\n")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "Nothing brings it back" in refused.stderr
+    assert "nothing was erased" in refused.stderr
+    erased = run("erase", "--user", "ada", said="y\n")
+    assert (erased.returncode, len(erased.stdout.splitlines())) == (0, 1)
+    assert "archived_memories: 2" in erased.stderr
+    assert "nothing is left" in erased.stderr
+    assert (await memory.count(CountParams())).count == 3
+
+    checked = serving.cli("erase", "--check", erased.stdout.strip())
+    told = json.loads(checked.stdout)
+    assert (told["agent_id"], told["user_id"], told["verified"]) == (agent_id, "ada", True)
+    assert told["erased"]["memories"] == 1
+    forged = serving.cli("erase", "--check", erased.stdout.strip()[:-4] + "AAAA")
+    assert (forged.returncode, forged.stdout) == (1, "")
+    assert "not one that this service signed" in forged.stderr
+
+    everything = run("erase", "--all", "--yes", "--json")
+    assert json.loads(everything.stdout)["verified"] is True
+    assert (await memory.count(CountParams())).count == 0
+
+
+async def test_without_the_admin_scope_or_without_saying_whose_nothing_goes(
+    run: Callable[..., Done], serving: Serving, memory: MemoryClient, agent_id: str
+) -> None:
+    await _fill(memory)
+    token = serving.cli("token", "--agent", agent_id).stdout.strip()
+    assert serving.cli("erase", "--all", "--yes", "--token", token).returncode == 1
+    for arguments in ((), ("--all", "--user", "ada")):
+        assert run("erase", *arguments, "--yes").returncode == 2
+    assert (await memory.count(CountParams())).count == 6
+
+
+def test_a_receipt_is_not_checked_where_no_secret_is(new_serving: Callable[..., Serving]) -> None:
+    stopped = new_serving()
+    public = {"JWT_ALGORITHM": "RS256", "JWT_JWKS_URL": "http://127.0.0.1:9/keys"}
+    for settings in ({}, public):
+        done = stopped.cli("erase", "--check", "x.y.z", **settings)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "secret" in done.stderr
