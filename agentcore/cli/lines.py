@@ -153,7 +153,9 @@ def line_of(record: MemoryRecord) -> dict[str, Any]:
 
 
 def _written(value: datetime | UUID | None) -> str | None:
-    return value.isoformat() if isinstance(value, datetime) else value and str(value)
+    if value is None:
+        return None
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def alias_line(alias: KnownAlias) -> dict[str, Any]:
