@@ -132,7 +132,7 @@ def store_params(line: Line, key: str, *, now: datetime, ids: Mapping[UUID, UUID
 
 def line_of(record: MemoryRecord) -> dict[str, Any]:
     """A memory as a line; what is absent or follows from the rest is left out."""
-    begins = None if record.valid_from == record.timestamp else record.valid_from
+    begins = None if record.valid_from == record.timestamp else _written(record.valid_from)
     line = {
         "memory_id": str(record.memory_id), "memory_type": record.memory_type.value,
         "speaker": record.speaker, "text": record.content, "time": record.timestamp.isoformat(),
@@ -141,16 +141,21 @@ def line_of(record: MemoryRecord) -> dict[str, Any]:
         "importance": record.relevance_score, "tags": record.tags or None,
         "metadata": record.metadata or None, "external_id": record.external_id,
         "pinned": record.pinned or None,
-        "expires_at": record.expires_at and record.expires_at.isoformat(),
+        "expires_at": _written(record.expires_at),
         "actions": record.actions or None, "outcome": record.outcome, "interaction_id": record.interaction_id,
-        "parent_memory_id": record.parent_memory_id and str(record.parent_memory_id),
-        "valid_from": begins and begins.isoformat(),
-        "valid_to": record.valid_to and record.valid_to.isoformat(),
-        "superseded_by": record.superseded_by and str(record.superseded_by), "embedding": record.embedding,
+        "parent_memory_id": _written(record.parent_memory_id),
+        "valid_from": begins, "valid_to": _written(record.valid_to),
+        "superseded_by": _written(record.superseded_by), "embedding": record.embedding,
         "links": [link.model_dump(mode="json") for link in record.links] or None,
     }
     # It was worth storing once: neither the gate nor the duplicate check is asked again.
     return {name: value for name, value in line.items() if value is not None} | {"force": True}
+
+
+def _written(value: datetime | UUID | None) -> str | None:
+    if value is None:
+        return None
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def alias_line(alias: KnownAlias) -> dict[str, Any]:

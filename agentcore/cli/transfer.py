@@ -78,6 +78,10 @@ class Import:
             return
         if self._is_unknown(line.parent_memory_id):
             await self.flush()  # its parent may be waiting, without an id yet
+        await self._queue(numbered, line)
+
+    async def _queue(self, numbered: NumberedLine, line: Line) -> None:
+        """Let it wait for its batch, if it can be stored."""
         try:
             params = store_params(line, numbered.key, now=datetime.now(UTC), ids=self._ids)
         except (BadLine, ValidationError) as problem:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from agentcore.memory import statement_words as known
-from agentcore.memory.differences import comparable, difference
+from agentcore.memory.differences import Difference, comparable, difference
 from agentcore.memory.statements import Told, plain, same_speaker
 from agentcore.memory.text import sentences
-from agentcore.memory.values import TYPED, Token, content, kinds, read_tokens
+from agentcore.memory.values import TYPED, Token, content, is_typed, read_tokens
 
 # How long ago what is put right may have been said.
 CORRECTION_WINDOW = timedelta(minutes=30)
@@ -30,20 +30,35 @@ def corrects(text: str) -> bool:
 
 def correction(old: Told, new: Told) -> str:
     """An explicit correction of what the same speaker said in the same session a moment ago."""
-    recent = new.timestamp - old.timestamp <= CORRECTION_WINDOW
-    same = old.session_id is not None and old.session_id == new.session_id and same_speaker(old, new)
-    if not recent or not same or not corrects(new.content) or len(sentences(old.content)) > 1:
-        return ""
-    if old.content.rstrip().endswith("?"):
+    if not _said_a_moment_ago(old, new) or not corrects(new.content) or not _is_one_statement(old.content):
         return ""
     was = read_tokens(plain(old.content))
-    rest = new.content.strip()
+    pieces = [piece for piece in _FRAGMENT.split(plain(_without_opener(new.content))) if piece.strip()]
+    dropped = [read_tokens(piece[4:]) for piece in pieces if _drops(piece)]
+    said = [read_tokens(piece) for piece in pieces if not _drops(piece)]
+    return "correction" if any(_puts_right(was, each, dropped) for each in said) else ""
+
+
+def _said_a_moment_ago(old: Told, new: Told) -> bool:
+    recent = new.timestamp - old.timestamp <= CORRECTION_WINDOW
+    in_one_session = old.session_id is not None and old.session_id == new.session_id
+    return recent and in_one_session and same_speaker(old, new)
+
+
+def _is_one_statement(text: str) -> bool:
+    return len(sentences(text)) <= 1 and not text.rstrip().endswith("?")
+
+
+def _without_opener(text: str) -> str:
+    """What is put right: "no, sorry, I meant the 14th" without what stands before "the 14th"."""
+    rest = text.strip()
     while (opener := _OPENER.match(rest)) and opener.end() and opener.end() < len(rest):
         rest = rest[opener.end() :].strip(" ,.:!;-\u2013\u2014")
-    pieces = [piece for piece in _FRAGMENT.split(plain(rest)) if piece.strip()]
-    dropped = [read_tokens(piece[4:]) for piece in pieces if piece.lower().startswith("not ")]
-    said = [read_tokens(piece) for piece in pieces if not piece.lower().startswith("not ")]
-    return "correction" if any(_puts_right(was, each, dropped) for each in said) else ""
+    return rest
+
+
+def _drops(piece: str) -> bool:
+    return piece.lower().startswith("not ")
 
 
 def _puts_right(was: Sequence[Token], said: Sequence[Token], dropped: Sequence[Sequence[Token]]) -> bool:
@@ -52,16 +67,25 @@ def _puts_right(was: Sequence[Token], said: Sequence[Token], dropped: Sequence[S
     was = [token for token in was if token.canon not in known.FILLERS]
     if said and said[0].canon in known.UNKNOWN_SUBJECTS:
         said = said[1:]
-        same_verb = [at for at, token in enumerate(was) if said and token.canon == said[0].canon]
-        was = was[same_verb[0] :] if same_verb else was
+        was = _from_the_same_verb(was, said)
     apart = difference(was, said)
-    if apart is not None:
-        gone, come, shared = apart
-        typed = bool((kinds(come) | kinds(gone)) & (TYPED | {"date"}))
-        enough = len(content(shared)) >= 1 + (not typed) and _is_no_subject(was, gone)
-        if enough and (comparable(gone, come) if typed else True):
-            return True
+    if apart is not None and _is_other_value(was, apart):
+        return True
     return _is_value_of(was, said, dropped)
+
+
+def _from_the_same_verb(was: Sequence[Token], said: Sequence[Token]) -> Sequence[Token]:
+    """ "It is on Friday" goes on as "the review is on Thursday" does."""
+    first = next((at for at, token in enumerate(was) if said and token.canon == said[0].canon), 0)
+    return was[first:]
+
+
+def _is_other_value(was: Sequence[Token], apart: Difference) -> bool:
+    """Of a value with a form of its own one shared word tells that it is meant, of another two."""
+    typed = is_typed((*apart.come, *apart.gone))
+    if len(content(apart.shared)) < (1 if typed else 2) or not _is_no_subject(was, apart.gone):
+        return False
+    return comparable(apart.gone, apart.come) if typed else True
 
 
 def _is_no_subject(was: Sequence[Token], gone: Sequence[Token]) -> bool:

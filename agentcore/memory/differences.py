@@ -4,57 +4,75 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
+from itertools import takewhile
+from typing import NamedTuple
 
 from agentcore.memory import statement_words as known
 from agentcore.memory.values import TYPED, Token, content, folded, kinds
 
 _LONGEST_VALUE_TOKENS = 6
 _ALIKE_NAMES = 0.75
+_NAMING = frozenset({"identifier", "word", "name", "version", "number"})
 
 
-def difference(
-    was: Sequence[Token], now: Sequence[Token]
-) -> tuple[list[Token], list[Token], list[Token]] | None:
-    """What went, what came, and what both share: one stretch each; None where they differ otherwise."""
-    start = 0
-    while start < min(len(was), len(now)) and was[start].canon == now[start].canon:
-        start += 1
-    end = 0
-    while end < min(len(was), len(now)) - start and was[-1 - end].canon == now[-1 - end].canon:
-        end += 1
+class Difference(NamedTuple):
+    """What went, what came, and what both share before it and behind it."""
+
+    gone: list[Token]
+    come: list[Token]
+    shared: list[Token]
+
+    @property
+    def frame(self) -> frozenset[str]:
+        """The shared words, without order."""
+        return frozenset(token.canon for token in self.shared)
+
+
+def difference(was: Sequence[Token], now: Sequence[Token]) -> Difference | None:
+    """One stretch in the place of one other; None where they differ otherwise."""
+    start = _alike_at_first(was, now)
+    end = min(_alike_at_first(was[::-1], now[::-1]), min(len(was), len(now)) - start)
     gone, come = list(was[start : len(was) - end]), list(now[start : len(now) - end])
     if not gone or not come or max(len(gone), len(come)) > _LONGEST_VALUE_TOKENS:
         return None
     both = {token.canon for token in gone} & {token.canon for token in come}
     if both - {"to", "and"} or any(token.canon in known.FINITE for token in (*gone, *come)):
         return None
-    return gone, come, [*was[:start], *was[len(was) - end :]]
+    return Difference(gone, come, [*was[:start], *was[len(was) - end :]])
+
+
+def _alike_at_first(was: Sequence[Token], now: Sequence[Token]) -> int:
+    """How many tokens both begin with."""
+    same = takewhile(lambda pair: pair[0].canon == pair[1].canon, zip(was, now, strict=False))
+    return sum(1 for _ in same)
 
 
 def comparable(gone: Sequence[Token], come: Sequence[Token]) -> bool:
     """Whether both are values of one kind, and not one thing written in two ways."""
+    if _under_conditions(gone, come) or _day_for_date(gone, come) or is_part(gone, come):
+        return False
     were, are = kinds(gone), kinds(come)
-    if any(token.canon in known.CONDITIONS for token in (*gone[1:], *come[1:])):
-        return False
-    if {token.kind for token in gone} ^ {token.kind for token in come} == {"date", "weekday"}:
-        return False
-    if "name" in were & are:
-        return not is_part(gone, come) and not alike(gone, come)
-    if were & TYPED or are & TYPED or "date" in were | are:
-        if not _measure_alike(gone, come):
-            return False
-        if "identifier" in were | are and not (were | are) - {
-            "identifier",
-            "word",
-            "name",
-            "version",
-            "number",
-        }:
-            return not is_part(gone, come)
-        if "number" in were & are and "word" in were ^ are:
-            were, are = were - {"word"}, are - {"word"}
-        return were == are and not is_part(gone, come)
-    return not is_part(gone, come) and not alike(gone, come)
+    if "name" in were & are or TYPED.isdisjoint(were | are):
+        return not alike(gone, come)
+    return _measure_alike(gone, come) and _of_one_kind(were, are)
+
+
+def _under_conditions(gone: Sequence[Token], come: Sequence[Token]) -> bool:
+    """More than a value: when, where or for whom it holds."""
+    return any(token.canon in known.CONDITIONS for token in (*gone[1:], *come[1:]))
+
+
+def _day_for_date(gone: Sequence[Token], come: Sequence[Token]) -> bool:
+    """Friday may well be June 5."""
+    return {token.kind for token in gone} ^ {token.kind for token in come} == {"date", "weekday"}
+
+
+def _of_one_kind(were: frozenset[str], are: frozenset[str]) -> bool:
+    """An identifier goes for whatever names a thing; a number may or may not have its unit."""
+    if "identifier" in were | are and were | are <= _NAMING:
+        return True
+    unit = {"word"} if "number" in were & are else set()
+    return were - unit == are - unit
 
 
 def _measure_alike(gone: Sequence[Token], come: Sequence[Token]) -> bool:

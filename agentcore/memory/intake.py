@@ -63,6 +63,7 @@ def draft(
     content = (params.content or "") if interaction is None else _said(interaction)
     check_length(content, "content" if interaction is None else "interaction")
     scope = _scope(params, interaction)
+    layer = (params.memory_type or MemoryType.EPISODIC).value
     timestamp = scope["timestamp"] or now
     derived, embedding_text = text_columns(
         source.agent_id, content, scope["speaker"], count_tokens, timestamp
@@ -73,18 +74,22 @@ def draft(
         "content": content,
         "timestamp": timestamp,
         "ttl_seconds": _ttl_seconds(params),
-        "default_ttl_seconds": default_ttls.get((params.memory_type or MemoryType.EPISODIC).value),
+        "default_ttl_seconds": default_ttls.get(layer),
         "valid_from": params.valid_from or timestamp,
-        "memory_type": (params.memory_type or MemoryType.EPISODIC).value,
+        "memory_type": layer,
         "relevance_score": DEFAULT_IMPORTANCE if params.importance is None else params.importance,
         "provenance": _provenance(source, params, derived["content_hash"]),
     }
-    over = params.superseded_by is not None or params.valid_to is not None
-    columns["subjects"] = [] if over else subjects_of(source.agent_id, columns)
+    columns["subjects"] = [] if _is_over(params) else subjects_of(source.agent_id, columns)
     reason = None if params.force else rejection(content)
     # A time to live counts from the request on: asked again later, the same request has less of it.
     request = params.model_dump_json(exclude={"idempotency_key", "ttl_seconds"}, exclude_defaults=True)
     return Draft(params, columns, embedding_text, reason, hashlib.sha256(request.encode()).digest())
+
+
+def _is_over(params: StoreParams) -> bool:
+    """History is nothing whose place another could take."""
+    return params.superseded_by is not None or params.valid_to is not None
 
 
 def text_columns(

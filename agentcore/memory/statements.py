@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from agentcore.memory import statement_words as known
+from agentcore.memory.predicates import denials, read_predicate, verb_place
 from agentcore.memory.subjects import Subject, read_subject
 from agentcore.memory.text import sentences
 from agentcore.memory.values import Token, read_tokens
@@ -72,6 +73,8 @@ _THERE = re.compile(r"^there (?:is|are) (?P<count>[\w.,]+) (?P<what>.+)$", re.IG
 _NUMBER_OF = re.compile(r"^(?:the )?(?:number|count|amount) of ", re.IGNORECASE)
 # A statement that begins so is about what other words must tell, or about some of many.
 _NO_BEGINNING = known.UNKNOWN_SUBJECTS | (known.INDEFINITE - {"no"})
+# "Leo smokes" says all of it.
+_ENOUGH_ALONE = frozenset({"smoke", "drink"})
 _APART = str.maketrans(dict.fromkeys("'\u2019.,:;!\"", " "))
 _TELLING = (
     frozenset(known.VERBS) | known.MODALS | frozenset(known.CHANGES[3:-1].split("|")) | {"'m", "m", "s", "re"}
@@ -272,7 +275,7 @@ def _plain_statement(text: str, *, marked: bool) -> Statement | None:
             marked=marked,
             request=True,
         )
-    place = _verb_place(said)
+    place = verb_place(said)
     if place is None:
         return None
     return _with_verb(said, place, marked)
@@ -308,51 +311,15 @@ def _asked_about(what: str, rest: str, marked: bool) -> Statement | None:
     )
 
 
-def _verb_place(said: Sequence[str]) -> int | None:
-    """Where the finite verb stands: in number it goes with what stands before it."""
-    for at in range(1, min(len(said), 16)):
-        word, before = said[at].lower(), said[at - 1].lower()
-        if word in known.MODALS or (word == "no" and said[at + 1 : at + 2] == ["longer"]):
-            return at
-        if word not in known.VERBS or before in known.DETERMINERS or before in known.POSSESSORS:
-            continue
-        if _agrees(word, before, at):
-            return at
-    return None
-
-
-def _agrees(verb: str, before: str, at: int) -> bool:
-    base = known.VERBS[verb]
-    if base in {"be", "have", "decide"}:
-        return True
-    pronoun = at == 1 and before in {"i", "we", "you"}
-    if verb == base:
-        return pronoun or (before.endswith("s") and not before.endswith(("ss", "'s")))
-    return not pronoun
-
-
 def _with_verb(said: Sequence[str], place: int, marked: bool) -> Statement | None:
-    subject = read_subject(said[:place])
-    if subject is None:
+    subject, predicate = read_subject(said[:place]), read_predicate(said[place:])
+    if subject is None or predicate is None:
         return None
-    marked = marked or "new" in (word.lower() for word in said[:place])
-    rest = [word.lower() for word in said[place:]]
-    at, negated = 0, False
-    while at < len(rest) and (rest[at] in known.MODALS or rest[at] in {"not", "no", "longer"}):
-        negated = negated or rest[at] in {"not", "no"}
-        marked = marked or rest[at] == "longer"
-        at += 1
-    if at == len(rest) or rest[at] not in known.VERBS:
-        return None
-    verb = known.VERBS[rest[at]]
-    behind = list(said[place + at + 1 :])
-    verb, behind = _compound(verb, behind)
-    subject, verb, behind = _of_attribute(subject, verb, behind)
-    while behind and behind[0].lower() in {"not", "no", "longer"}:
-        negated, marked = True, marked or behind[0].lower() == "longer"
-        behind = behind[1:]
-    tail = tuple(read_tokens(" ".join(behind)))
-    if not tail and not negated and verb not in {"smoke", "drink"}:
+    subject, verb, behind = _of_attribute(subject, predicate.verb, predicate.behind)
+    denied = denials(behind)
+    negated = predicate.negated or bool(denied)
+    tail = tuple(read_tokens(" ".join(behind[len(denied) :])))
+    if not tail and not negated and verb not in _ENOUGH_ALONE:
         return None
     return Statement(
         subject.words,
@@ -360,10 +327,14 @@ def _with_verb(said: Sequence[str], place: int, marked: bool) -> Statement | Non
         tail,
         own=subject.own,
         negated=negated,
-        marked=marked,
+        marked=marked or predicate.marked or "longer" in denied or _is_new(said[:place]),
         attribute=subject.attribute,
         generic=subject.generic,
     )
+
+
+def _is_new(subject: Sequence[str]) -> bool:
+    return any(word.lower() == "new" for word in subject)
 
 
 def _of_attribute(subject: Subject, verb: str, behind: list[str]) -> tuple[Subject, str, list[str]]:
@@ -377,15 +348,6 @@ def _of_attribute(subject: Subject, verb: str, behind: list[str]) -> tuple[Subje
     if not named:
         return subject, verb, behind
     return Subject(subject.words | {named}, subject.own, True, subject.generic), "be", behind
-
-
-def _compound(verb: str, behind: list[str]) -> tuple[str, list[str]]:
-    """ "has been paid" is "is paid", "is listening" "listens"."""
-    if verb == "have" and behind[:1] == ["been"]:
-        return "be", behind[1:]
-    if verb == "be" and behind and behind[0].lower() in known.VERBS and behind[0].endswith("ing"):
-        return known.VERBS[behind[0].lower()], behind[1:]
-    return verb, behind
 
 
 def same_speaker(old: Told, new: Told) -> bool:

@@ -9,6 +9,9 @@ from agentcore.memory import statement_words as known
 from agentcore.memory.values import canonical
 
 _PREPOSITIONS = frozenset(["of", "for", "in", "on", "at", "with", "from", "to", "by"])
+_JOINING = known.DETERMINERS | _PREPOSITIONS | known.FILLERS
+_OWN = frozenset({*known.POSSESSORS, "i", "we"})
+_LONGEST_WORDS = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,37 +25,46 @@ class Subject:
 def read_subject(said: Sequence[str]) -> Subject | None:
     """The subject's words; None for one that is of many, or that other words must tell."""
     lowered = [word.lower().strip(",") for word in said]
-    if (
-        not lowered
-        or lowered[0] in known.INDEFINITE
-        or lowered[0] in known.UNKNOWN_SUBJECTS
-        or len(lowered) > 14
-    ):
+    if not _is_definite(lowered):
         return None
-    own = any(word in known.POSSESSORS or word in {"i", "we"} for word in lowered)
-    first_part = next((at for at, word in enumerate(lowered) if word in _PREPOSITIONS), len(lowered))
-    head = canonical(lowered[first_part - 1]) if first_part else ""
+    own = any(word in _OWN for word in lowered)
+    head = _head(lowered)
     attribute = head in known.ATTRIBUTES or not known.CHOSEN.isdisjoint(lowered)
-    words = {
-        canonical(known.POSSESSORS.get(word, word))
-        for word in lowered
-        if word not in known.DETERMINERS and word not in _PREPOSITIONS and word not in known.FILLERS
-    }
-    if attribute:
-        words -= {"new", "current"}
-    words = {word for word in words if word}
+    words = {canonical(known.POSSESSORS.get(word, word)) for word in lowered if word not in _JOINING}
+    words -= {"", "new", "current"} if attribute else {""}
     if not words:
         return None
     return Subject(frozenset(words), own, attribute, _is_generic(said, words, head, own=own))
 
 
+def _is_definite(lowered: Sequence[str]) -> bool:
+    if not lowered or len(lowered) > _LONGEST_WORDS:
+        return False
+    return lowered[0] not in known.INDEFINITE and lowered[0] not in known.UNKNOWN_SUBJECTS
+
+
+def _head(lowered: Sequence[str]) -> str:
+    """The noun that the others tell more of: "deadline" in "the deadline for Atlas"."""
+    first_part = next((at for at, word in enumerate(lowered) if word in _PREPOSITIONS), len(lowered))
+    return canonical(lowered[first_part - 1]) if first_part else ""
+
+
 def _is_generic(said: Sequence[str], words: set[str], head: str, *, own: bool) -> bool:
     """Whether there may be many such: an event without a number, a common noun by itself."""
-    if any(char.isdigit() or char in "_-./" for word in said for char in word):
+    if any(_is_numbered(word) for word in said):
         return False
     if head in known.EVENTS or head in known.RELATED:
         return True
     if not known.RELATED.isdisjoint(words) and not any(word[:1].isupper() for word in said[1:]):
         return True
+    return len(words) == 1 and not own and not _names_one(said, words)
+
+
+def _is_numbered(word: str) -> bool:
+    return any(char.isdigit() or char in "_-./" for char in word)
+
+
+def _names_one(said: Sequence[str], words: set[str]) -> bool:
+    """Ends in a name, or is of what there is one: the user, the team."""
     named = said[-1][:1].isupper() and said[-1].lower() not in known.ATTRIBUTES
-    return len(words) == 1 and not own and not named and words.isdisjoint(known.KNOWN_BY_ROLE)
+    return named or not words.isdisjoint(known.KNOWN_BY_ROLE)

@@ -181,11 +181,14 @@ class Superseding:
             await self._tell(transaction, decided[row["memory_id"]], row["version"])
             if row["task_id"] is not None:
                 self._tasks.add(row["task_id"])
+        await self._link_near(transaction)
+        return set(decided) - {row["memory_id"] for row in rows}
+
+    async def _link_near(self, transaction: MemoryTransaction) -> None:
         there = await transaction.existing(self._near.values())
         for memory_id, other in self._near.items():
             if other in there:
                 await transaction.links.add(memory_id, [Link(target_id=other, relation=NEAR_DUPLICATE)])
-        return set(decided) - {row["memory_id"] for row in rows}
 
     async def _tell(self, transaction: MemoryTransaction, each: _Supersession, version: int) -> None:
         """Tie both, and write both into the history."""

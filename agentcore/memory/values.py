@@ -124,6 +124,11 @@ def kinds(tokens: Sequence[Token]) -> frozenset[str]:
     )
 
 
+def is_typed(tokens: Sequence[Token]) -> bool:
+    """Whether a number, a date or another value with a form of its own is among them."""
+    return not TYPED.isdisjoint(kinds(tokens))
+
+
 def content(tokens: Sequence[Token]) -> set[str]:
     """What is said apart from the words that only join."""
     return {token.canon for token in tokens if token.canon not in CONNECTORS}

@@ -43,9 +43,9 @@ async def test_what_was_pruned_is_listed_checked_and_brought_back(
     whole = [path.read_bytes() for path in paths]
     paths[0].unlink()
     paths[1].write_bytes(whole[1][:-1])
-    checked = serving.cli("archive", "verify")
+    checked = serving.cli("archive", "verify", "--of", agent_id)
     assert (checked.returncode, checked.stdout) == (1, "whole 4, missing 1, damaged 1\n")
-    told = json.loads(serving.cli("archive", "verify", "--json").stdout)
+    told = json.loads(serving.cli("archive", "verify", "--of", agent_id, "--json").stdout)
     assert {(each["memory_id"], each["kind"]) for each in told["findings"]} == {
         (str(first), "missing"), (str(second), "damaged")}
     refused = run("archive", "restore", "--all")
