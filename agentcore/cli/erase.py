@@ -54,10 +54,7 @@ def erase(
         if sys.stdin.readline().strip().casefold() not in {"y", "yes"}:
             fail("nothing was erased")
     erased: Counter[str] = Counter()
-    result = _asked(context, params, erased)
-    while not result.complete:
-        say("there is more: going on")
-        result = _asked(context, params, erased)
+    result = _to_its_end(context, params, erased)
     typer.echo(result.model_dump_json(indent=2) if as_json else result.signed_receipt)
     for place, count in sorted(erased.items()):
         say(f"{place}: {count}")
@@ -65,6 +62,14 @@ def erase(
         left = ", ".join(f"{place} {count}" for place, count in result.left.items())
         fail(f"not all of it is gone: {left}")
     say("nothing is left")
+
+
+def _to_its_end(context: typer.Context, params: EraseParams, erased: Counter[str]) -> EraseResult:
+    result = _asked(context, params, erased)
+    while not result.complete:
+        say("there is more: going on")
+        result = _asked(context, params, erased)
+    return result
 
 
 def _asked(context: typer.Context, params: EraseParams, erased: Counter[str]) -> EraseResult:

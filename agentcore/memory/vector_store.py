@@ -1,7 +1,6 @@
 """Finding candidates: the arms of a search in PostgreSQL, filtered before anything is ranked.
 
-Words need no vector, so they are looked up while the query is embedded; then one round trip takes the nearest
-and reads of everything found what ranking must know.
+Words are looked up while the query is embedded; one round trip takes the nearest and reads what ranking needs.
 """
 
 from __future__ import annotations
