@@ -1,6 +1,6 @@
 """Finding candidates: the arms of a search in PostgreSQL, filtered before anything is ranked.
 
-Words are looked up while the query is embedded; one round trip takes the nearest and reads what ranking needs.
+Words are looked up while the query is embedded; then one round trip finds and reads what ranking needs.
 """
 
 from __future__ import annotations
