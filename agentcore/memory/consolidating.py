@@ -88,6 +88,8 @@ class Consolidating:
         """Go on from where the last one ended. Raises InvalidParams, DependencyUnavailable."""
         if self._params.archive_sources and self._parts.archive is None:
             raise InvalidParams(NO_ARCHIVE, data={"field": "archive_sources"})
+        if self._parts.vectors_moving:
+            raise DependencyUnavailable("The memories are being embedded anew; consolidation waits for that.")
         await self._look()
         if self._params.archive_sources and self._done.complete:
             removed = await SourcePruning(self._parts, self._caller, self._params).run()

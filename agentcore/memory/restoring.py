@@ -150,7 +150,8 @@ def _renew(
 
 
 def _used(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [{name: row[name] for name in _USAGE} for row in rows if row["last_accessed"] is not None]
+    used = (row for row in rows if row["last_accessed"] is not None)
+    return [{name: row[name] for name in _USAGE if name in row} for row in used]
 
 
 def _exact(row: Mapping[str, Any]) -> dict[str, Any]:

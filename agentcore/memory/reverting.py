@@ -15,6 +15,7 @@ from agentcore.memory.parts import MemoryParts
 from agentcore.memory.storage import Row
 
 EXPIRED = "expires_at: that time is over; the memory expires when it would have without the revert"
+PROMOTED = "memory_type: it was promoted since then, and keeps its layer and its expiry"
 NOT_TIED = "links: a memory it was tied to is gone; that tie stays away"
 
 
@@ -35,6 +36,10 @@ class Reverting(Changing):
             )
         changes = await self._changes_since(row)
         earlier = _fields_before(changes)
+        if "memory_type" in earlier:
+            # It was promoted since: it stays in its layer, and lives as long as that lets it.
+            earlier.pop("expires_at", None)
+            self.degraded.append(PROMOTED)
         expires_at = datetime.fromisoformat(earlier["expires_at"]) if earlier.get("expires_at") else None
         over = expires_at is not None and expires_at <= self._parts.clock()
         if over:

@@ -74,18 +74,10 @@ def _item(params: AddSessionParams, message: Message) -> StoreParams:
 
 
 async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> Ended:
-    """End a session's working memory and keep a summary of what was said. Raises DependencyUnavailable.
+    """End a session's working memory and keep a summary of what lasts of it. Raises DependencyUnavailable.
 
     Ended again, it keeps the same summary unless more was said.
     """
-    summary_id, summary = None, ""
-    if params.summarize:
-        records = await read(parts, caller, {"session_id": params.session_id})
-        said = [record for record in records if SUMMARY_TAG not in record.tags]
-        made = await _summary(parts, said, params.max_tokens)
-        summary = made.text
-        if made.text:
-            summary_id = await _keep(parts, caller, params.session_id, said, made)
     async with parts.storage.transaction(caller.agent_id) as transaction:
         rows = await transaction.end_session(
             params.session_id,
@@ -96,6 +88,14 @@ async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> E
             trace_id=caller.trace_id,
         )
     await parts.working.forget(caller.agent_id, _tasks(rows))
+    summary_id, summary = None, ""
+    if params.summarize:
+        records = await read(parts, caller, {"session_id": params.session_id})
+        said = [each for each in records if SUMMARY_TAG not in each.tags and each.superseded_by is None]
+        made = await _summary(parts, said, params.max_tokens)
+        summary = made.text
+        if made.text:
+            summary_id = await _keep(parts, caller, params.session_id, said, made)
     promoted = sum(row["lasts"] for row in rows)
     return Ended(promoted, len(rows) - promoted, summary_id, summary)
 
@@ -118,6 +118,8 @@ async def _keep(
         links=[Link(target_id=each, relation=SUMMARY_RELATION) for each in sources],
         idempotency_key=_digest("session summary", session_id, str(summary.token_count), *versions),
         force=True,
+        # Its sentences are the sources': it holds beside them, and takes no place.
+        supersede=False,
     )
     storing = Storing(parts, caller, [params])
     [result] = await storing.run()

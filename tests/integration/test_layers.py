@@ -176,3 +176,10 @@ async def test_flushes_at_the_same_time_count_everything_and_never_deadlock(rule
 
     await asyncio.gather(*(flush(counts) for counts in usages * 3))
     assert {(await agent.get(each)).access_count for each in ids} == {18}
+
+
+async def test_what_will_be_gone_sooner_takes_no_place(ruled: Runtime) -> None:
+    agent = Agent(ruled)
+    lasting = await agent.stored_id("The wifi password is heron-1.", memory_type="semantic")
+    await agent.stored_id("The wifi password is zebra-2 now.")
+    assert (await agent.get(lasting)).superseded_by is None

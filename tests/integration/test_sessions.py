@@ -174,3 +174,18 @@ async def test_a_summary_does_not_hide_what_it_was_made_of(agent: Agent) -> None
     await end(agent)
     result = await agent.memory.retrieve(RetrieveParams(query="What is the policy number?", k=5))
     assert any(each.content == TALK[2][1] for each in result.memories)
+
+
+async def test_a_summary_takes_no_facts_place_and_tells_none_that_is_over(agent: Agent) -> None:
+    await agent.stored_id("The project budget is 10,000 euros.", session_id="s-9")
+    current = await agent.stored_id("The project budget is 12,000 euros now.", session_id="s-9")
+    ended = await end(agent, "s-9")
+    assert "10,000" not in ended.summary
+    assert (await agent.get(current)).superseded_by is None
+    assert (await end(agent, "s-9")).summary_id == ended.summary_id
+
+
+async def test_a_retried_end_of_a_session_with_working_memory_keeps_one_summary(agent: Agent) -> None:
+    await add(agent, "s-8")
+    await agent.stored_id("The client signs on Monday at ten.", session_id="s-8", memory_type="working")
+    assert (await end(agent, "s-8")).summary_id == (await end(agent, "s-8")).summary_id

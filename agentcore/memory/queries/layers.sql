@@ -14,7 +14,8 @@ UPDATE agent_settings SET layers = %(layers)s, updated_at = now() WHERE agent_id
 
 -- name: extend_used
 -- Memories that were used often enough within their life get their time to live again, counted from now, and begin
--- to count anew. Not a change of what they hold: the version stays. In id order, so that two flushes never deadlock.
+-- to count anew. Not a change of what they hold: the version stays. What somebody holds, a prune say, is left to its
+-- next use: waiting with counts in hand could wait for each other.
 WITH due AS (
     SELECT m.memory_id, m.ttl_seconds, m.expires_at
       FROM unnest(%(memory_ids)s::uuid[], %(moments)s::timestamptz[]) AS used (memory_id, moment)
@@ -26,7 +27,7 @@ WITH due AS (
                            (%(extend_after_uses)s::jsonb ->> m.memory_type)::integer, 0) AS uses) AS needed
      WHERE m.ttl_seconds IS NOT NULL AND NOT m.pinned AND m.expires_at > used.moment
        AND needed.uses > 0 AND u.uses_in_life >= needed.uses
-     ORDER BY m.memory_id FOR NO KEY UPDATE OF m),
+     ORDER BY m.memory_id FOR NO KEY UPDATE OF m SKIP LOCKED),
 extended AS (
     UPDATE memories m SET expires_at = now() + make_interval(secs => due.ttl_seconds)
       FROM due WHERE m.agent_id = %(agent_id)s AND m.memory_id = due.memory_id

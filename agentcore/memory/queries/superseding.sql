@@ -31,15 +31,17 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
    AND length(m.content) <= %(max_chars)s;
 
 -- name: supersede_memories
--- Others take the places of these, unless one has already, or they were changed since they were read; held in id
--- order, so that two calls never deadlock.
+-- Others take the places of these, unless one has already, they were changed since they were read, or would last
+-- longer than what takes their place; held in id order, so that two calls never deadlock.
 WITH held AS (
     SELECT m.memory_id, taken.superseded_by, taken.valid_to
       FROM unnest(%(memory_ids)s::uuid[], %(versions)s::integer[], %(successors)s::uuid[], %(moments)s::timestamptz[])
            AS taken (memory_id, version, superseded_by, valid_to)
       JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = taken.memory_id
                      AND m.version = taken.version
+      JOIN memories successor ON successor.agent_id = %(agent_id)s AND successor.memory_id = taken.superseded_by
      WHERE m.superseded_by IS NULL AND NOT m.pinned
+       AND (successor.expires_at IS NULL OR successor.pinned OR m.expires_at IS NOT NULL)
      ORDER BY m.memory_id
        FOR UPDATE OF m
 )
