@@ -92,5 +92,5 @@ def test_a_prune_takes_what_its_dry_run_said_and_never_what_is_pinned(in_service
         done: Said = in_service(lambda runtime: prunes_as_said(runtime.parts, STATES, random.Random(seed)))
         return done
 
-    # A row that another test's maintenance holds just then stays: the same states again tell a defect from that.
+    # A row that another test's maintenance holds just then stays: the same states again tell that apart.
     assert Said(states=STATES) in (played(), played())
