@@ -13,6 +13,9 @@ from agentcore.memory.scoring import frequency, recency, remembered, retention
 
 HALF_LIFE_DAYS = 30.0
 DEFAULT_SHARE = 0.2
+# A used memory may be worth exactly what a younger, unused one is, but not to the last bit: what differs by less
+# is equal, or a dry run and the prune after it would name the two in another order.
+WORTH_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,8 @@ def strategy(key: Strategy) -> Strategy:
 def least_relevant(memory: Prunable, now: datetime) -> Any:
     """The lowest worth first: importance, recency and use together."""
     often = frequency(memory.access_count, memory.last_accessed, now, HALF_LIFE_DAYS)
-    return retention(memory.relevance_score, often, recency(memory.timestamp, now, HALF_LIFE_DAYS))
+    worth = retention(memory.relevance_score, often, recency(memory.timestamp, now, HALF_LIFE_DAYS))
+    return round(worth, WORTH_DIGITS)
 
 
 @strategy

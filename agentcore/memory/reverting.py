@@ -36,25 +36,33 @@ class Reverting(Changing):
             )
         changes = await self._changes_since(row)
         earlier = _fields_before(changes)
-        if "memory_type" in earlier:
-            # It was promoted since: it stays in its layer, and lives as long as that lets it.
-            earlier.pop("expires_at", None)
-            self.degraded.append(PROMOTED)
-        expires_at = datetime.fromisoformat(earlier["expires_at"]) if earlier.get("expires_at") else None
-        over = expires_at is not None and expires_at <= self._parts.clock()
-        if over:
-            self.degraded.append(EXPIRED)
+        expiry = self._expiry(earlier)
         cut, put = await self._ties_back(changes)
         return Wanted(
             content=earlier.get("content"),
             columns={name: earlier[name] for name in TRACKED if name in earlier and name != "content"},
-            expires_at=None if over else expires_at,
-            never_expires="expires_at" in earlier and earlier["expires_at"] is None,
+            **expiry,
             current=row["superseded_by"] is not None and earlier.get("superseded_by", "") is None,
             cut=cut,
             put=put,
             told={"to_version": self._version},
         )
+
+    def _expiry(self, earlier: Mapping[str, Any]) -> dict[str, Any]:
+        """What of `Wanted` brings the earlier expiry back; nothing where it cannot, or need not, come."""
+        if "memory_type" in earlier:
+            # It was promoted since: it stays in its layer, and lives as long as that lets it.
+            self.degraded.append(PROMOTED)
+            return {}
+        if "expires_at" not in earlier:
+            return {}
+        if earlier["expires_at"] is None:
+            return {"never_expires": True}
+        expires_at = datetime.fromisoformat(earlier["expires_at"])
+        if expires_at <= self._parts.clock():
+            self.degraded.append(EXPIRED)
+            return {}
+        return {"expires_at": expires_at}
 
     async def _changes_since(self, row: Row) -> list[Row]:
         """Every change since the version, the latest first. Raises Conflict where one is not known."""

@@ -28,6 +28,17 @@ def test_least_relevant_takes_the_lowest_worth_first() -> None:
     assert going(memories, target=3) == [2, 3, 1]
 
 
+def test_memories_of_equal_worth_go_in_the_same_order_whenever_it_is_asked() -> None:
+    # A month older and fully used is worth as much as unused, by the half-life of a month: forever.
+    unused = Prunable(UUID(int=1), 1, NOW, 0.0, False, 0, None)
+    older = NOW - timedelta(days=30)
+    used = Prunable(UUID(int=2), 1, older, 0.0, False, 109, older)
+    policy = PruningPolicy("least_relevant", target=2)
+    moments = [NOW + timedelta(days=174, milliseconds=ms) for ms in range(2_000)]
+    orders = {tuple(each.memory_id.int for each in decide([unused, used], policy, now)) for now in moments}
+    assert orders == {(2, 1)}
+
+
 def test_oldest_first_takes_the_earliest() -> None:
     assert going([memory(1, age_days=1), memory(2, age_days=9)], strategy="oldest_first", target=1) == [2]
 
