@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 from uuid import UUID
 
-from agentcore.database import Connection, query
+from agentcore.database import query
+from agentcore.memory.owned_rows import OwnedRows
 
 KeyedAlias = Mapping[str, str | int]
 
 
-class AliasRows:
+class AliasRows(OwnedRows):
     """The aliases of one agent inside one transaction; a `KeyedAlias` is what `aliases.keyed` makes."""
-
-    def __init__(self, connection: Connection, agent_id: str) -> None:
-        self._connection = connection
-        self._agent_id = agent_id
 
     async def learn(self, told: Mapping[UUID, Sequence[KeyedAlias]]) -> None:
         """Keep what new memories tell, by the memory's id."""
@@ -39,13 +35,9 @@ class AliasRows:
 
     async def delete(self, alias_key: int) -> int:
         """Remove every meaning of an alias, set or learnt; how many."""
-        values = {"agent_id": self._agent_id, "alias_key": alias_key}
-        cursor = await self._connection.execute(query("delete_alias"), values)
-        return len(await cursor.fetchall())
+        return len(await self._rows("delete_alias", alias_key=alias_key))
 
     async def forget_set(self) -> None:
         """Remove everything that the caller set."""
         await self._run("forget_set_aliases")
 
-    async def _run(self, name: str, **values: Any) -> None:
-        await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})

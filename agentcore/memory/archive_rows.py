@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import groupby
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from agentcore.database import Connection, query, shaped_query
+from agentcore.database import shaped_query
+from agentcore.memory.owned_rows import OwnedRows, Row
 
-Row = Mapping[str, Any]
 ROWS_A_STATEMENT = 50
 
 
@@ -37,12 +37,8 @@ class Tombstone:
     tags: Sequence[str]
 
 
-class ArchiveRows:
+class ArchiveRows(OwnedRows):
     """The archived memories of one agent inside one transaction."""
-
-    def __init__(self, connection: Connection, agent_id: str) -> None:
-        self._connection = connection
-        self._agent_id = agent_id
 
     async def bury(self, tombstones: Iterable[Tombstone]) -> None:
         """Remember where removed memories' copies are."""
@@ -92,9 +88,3 @@ class ArchiveRows:
                 values = {"rows": Jsonb(group[start : start + ROWS_A_STATEMENT])}
                 await self._connection.execute(statement, values)
 
-    async def _rows(self, name: str, **values: Any) -> list[Row]:
-        cursor = await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})
-        return cast(list[Row], await cursor.fetchall())
-
-    async def _run(self, name: str, **values: Any) -> None:
-        await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})

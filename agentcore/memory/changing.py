@@ -16,9 +16,10 @@ from agentcore.memory.embeddings import refused_by
 from agentcore.memory.history_rows import Change
 from agentcore.memory.intake import is_long_work, subjects_of, text_columns
 from agentcore.memory.models import Link
+from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.refusals import NOT_EMBEDDED, REFUSED, embed_each
-from agentcore.memory.storage import MemoryTransaction, Row
+from agentcore.memory.storage import MemoryTransaction
 
 ATTEMPTS = 5
 TRACKED = ("content", "relevance_score", "tags", "metadata", "pinned")

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from agentcore.database import Connection, Statement, query, shaped_query
+from agentcore.database import Statement, query, shaped_query
+from agentcore.memory.owned_rows import OwnedRows, Row
 
-Row = Mapping[str, Any]
 # What a summary of a cluster says of itself in its provenance.
 FORM = "consolidation"
 
 
-class ClusterRows:
+class ClusterRows(OwnedRows):
     """The episodes and summaries of one agent inside one transaction. `before`: nothing younger is free."""
-
-    def __init__(self, connection: Connection, agent_id: str) -> None:
-        self._connection = connection
-        self._agent_id = agent_id
 
     async def settings(self) -> tuple[Mapping[str, Any], UUID | None]:
         """What the agent wishes, and up to which id everything was looked at."""
-        rows = await self._rows(query("consolidation_settings"))
+        rows = await self._rows("consolidation_settings")
         return (rows[0]["consolidation"], rows[0]["consolidated_to"]) if rows else ({}, None)
 
     async def wish(self, consolidation: Mapping[str, Any]) -> None:
@@ -39,11 +35,11 @@ class ClusterRows:
 
     async def unseen(self, after: UUID | None, limit: int) -> list[Row]:
         """The oldest episodes behind an id, by id."""
-        return await self._rows(query("unseen_episodes"), after=after, limit=limit)
+        return await self._rows("unseen_episodes", after=after, limit=limit)
 
     async def changed_sources(self, limit: int) -> list[UUID]:
         """What was changed after the summary of it was made, the latest first."""
-        rows = await self._rows(query("changed_sources"), limit=limit)
+        rows = await self._rows("changed_sources", limit=limit)
         return [row["memory_id"] for row in rows]
 
     async def prepare(self, settings: Statement) -> None:
@@ -73,7 +69,7 @@ class ClusterRows:
 
     async def standing(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """The summaries that stand for any of these memories."""
-        return await self._rows(query("standing_summaries"), memory_ids=list(memory_ids))
+        return await self._rows("standing_summaries", memory_ids=list(memory_ids))
 
     async def episodes(self, memory_ids: Sequence[UUID], model: str, before: datetime) -> list[Row]:
         """What is known of these memories that have a vector of the model, and whether each is free."""
@@ -86,13 +82,13 @@ class ClusterRows:
 
     async def hold(self, memory_ids: Sequence[UUID]) -> dict[UUID, str]:
         """The digests of what these memories say, which nobody changes before the end."""
-        rows = await self._rows(query("hold_episodes"), memory_ids=list(memory_ids))
+        rows = await self._rows("hold_episodes", memory_ids=list(memory_ids))
         return {row["memory_id"]: bytes(row["content_hash"]).hex() for row in rows}
 
     async def supersede(self, memory_id: UUID, successor: UUID, valid_to: datetime) -> int | None:
         """Let an older summary point to the newer; its new version, None if it is not there any more."""
         values = {"memory_id": memory_id, "successor": successor, "valid_to": valid_to}
-        rows = await self._rows(query("supersede_summary"), **values)
+        rows = await self._rows("supersede_summary", **values)
         return int(rows[0]["version"]) if rows else None
 
     async def summarised(self, before: datetime, limit: int) -> list[Row]:
@@ -107,11 +103,3 @@ class ClusterRows:
         values = {"memory_ids": list(memory_ids), "token_id": token_id, "trace_id": trace_id}
         await self._run("note_archived_sources", **values)
 
-    async def _rows(self, statement: sql.Composable, **values: Any) -> list[Row]:
-        cursor = await self._connection.execute(
-            cast(sql.SQL, statement), {"agent_id": self._agent_id, **values}
-        )
-        return cast(list[Row], await cursor.fetchall())
-
-    async def _run(self, name: str, **values: Any) -> None:
-        await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})

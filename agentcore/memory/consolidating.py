@@ -17,7 +17,7 @@ from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.memory.archive_rows import Tombstone
 from agentcore.memory.capacity import watch_capacity
-from agentcore.memory.cluster_rows import FORM, Row
+from agentcore.memory.cluster_rows import FORM
 from agentcore.memory.clustering import Cluster, Episode, Standing, clusters, facts_of
 from agentcore.memory.consolidation_params import ConsolidatedCluster, ConsolidateParams
 from agentcore.memory.embeddings import refused_by
@@ -25,6 +25,7 @@ from agentcore.memory.history_rows import Change
 from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft, Source, draft
 from agentcore.memory.models import Link, MemoryType
+from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import PruneParams, StoreParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import Prunable
@@ -32,11 +33,11 @@ from agentcore.memory.refusals import NOT_EMBEDDED, embed_each
 from agentcore.memory.rejection import rejection
 from agentcore.memory.removing import PRUNE_CHUNK, Pruning, Removed
 from agentcore.memory.storage import MemoryTransaction, NewMemory
+from agentcore.memory.summarizing import SUMMARY_RELATION, summarize
 from agentcore.memory.summarizing import Source as Said
-from agentcore.memory.summarizing import summarize
 from agentcore.memory.vector_store import index_settings
 
-SUMMARY_TAG, SUMMARY_RELATION = "consolidated", "summarises"
+SUMMARY_TAG = "consolidated"
 LEAST_AGE = timedelta(days=1)
 PAGE, NEIGHBOURS, ASKED_AT_ONCE, MOST_CHANGED = 200, 24, 25, 100
 MOST_LOOKED_AT = 2_000

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Sequence
+from typing import Any
 from uuid import UUID
 
 from psycopg import sql
 
-from agentcore.database import Connection, query, shaped_query
+from agentcore.database import query, shaped_query
+from agentcore.memory.owned_rows import OwnedRows, Row
 
-Row = Mapping[str, Any]
 
-
-class EraseRows:
+class EraseRows(OwnedRows):
     """The rows of one agent inside one transaction; tables and columns are those of the inventory."""
-
-    def __init__(self, connection: Connection, agent_id: str) -> None:
-        self._connection = connection
-        self._agent_id = agent_id
 
     async def hold_layers(self, layers: Sequence[str]) -> None:
         """Wait until no prune of these layers copies anything, and let none begin before the end."""
@@ -73,11 +68,7 @@ class EraseRows:
         """How many rows the agent has in a table."""
         return await self._count(shaped_query("count_table", table=sql.Identifier(table)))
 
-    async def _rows(self, name: str, **values: Any) -> list[Row]:
-        cursor = await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})
-        return cast(list[Row], await cursor.fetchall())
-
     async def _count(self, statement: sql.SQL | sql.Composed, **values: Any) -> int:
-        cursor = await self._connection.execute(statement, {"agent_id": self._agent_id, **values})
-        [row] = await cursor.fetchall()
+        [row] = await self._rows(statement, **values)
         return int(next(iter(row.values())))
+

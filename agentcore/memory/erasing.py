@@ -27,8 +27,8 @@ from agentcore.memory.inventory import ARCHIVE, JOBS, TABLES, WORKING_MEMORY
 from agentcore.memory.models import MemoryType
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.removing import Deadline
-from agentcore.memory.sessions import SUMMARY_RELATION
 from agentcore.memory.storage import MemoryTransaction
+from agentcore.memory.summarizing import SUMMARY_RELATION
 
 ERASE_CHUNK = 500
 # How often what others wrote meanwhile is looked for.

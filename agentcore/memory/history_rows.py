@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from agentcore.database import Connection, query
-
-Row = Mapping[str, Any]
+from agentcore.memory.owned_rows import OwnedRows, Row
 
 
 @dataclass(frozen=True)
@@ -31,29 +29,23 @@ class Change:
     after: Mapping[str, Any]
 
 
-class HistoryRows:
+class HistoryRows(OwnedRows):
     """The histories of one agent's memories inside one transaction."""
-
-    def __init__(self, connection: Connection, agent_id: str) -> None:
-        self._connection = connection
-        self._agent_id = agent_id
 
     async def append(self, change: Change) -> None:
         """Add one change; it comes and goes with the transaction."""
-        values = {
-            "agent_id": self._agent_id,
-            "memory_id": change.memory_id,
-            "operation": change.operation,
-            "version": change.version,
-            "token_id": change.token_id,
-            "trace_id": change.trace_id,
-            "before": Jsonb(change.before),
-            "after": Jsonb(change.after),
-        }
-        await self._connection.execute(query("append_history"), values)
+        await self._run(
+            "append_history",
+            memory_id=change.memory_id,
+            operation=change.operation,
+            version=change.version,
+            token_id=change.token_id,
+            trace_id=change.trace_id,
+            before=Jsonb(change.before),
+            after=Jsonb(change.after),
+        )
 
     async def since(self, memory_id: UUID, version: int) -> list[Row]:
         """What was changed after this version, the latest first."""
-        values = {"agent_id": self._agent_id, "memory_id": memory_id, "version": version}
-        cursor = await self._connection.execute(query("changes_since"), values)
-        return cast(list[Row], await cursor.fetchall())
+        return await self._rows("changes_since", memory_id=memory_id, version=version)
+

@@ -14,15 +14,11 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from agentcore.database import Connection, Row, query
+from agentcore.memory.owned_rows import OwnedRows
 
 
-class JobRows:
+class JobRows(OwnedRows):
     """The jobs of one agent inside one transaction. Enqueue last: until its end others wait for its locks."""
-
-    def __init__(self, connection: Connection, agent_id: str) -> None:
-        self._connection = connection
-        self._agent_id = agent_id
 
     async def enqueue(
         self,
@@ -38,11 +34,11 @@ class JobRows:
         Without a `lock` it is the name and the ids.
         """
         values = {"name": name, "ids": Jsonb(_plain(ids)), "not_before": not_before}
-        await self._run("enqueue_job", lock=lock or job_lock(name, **ids), **values)
+        await self._rows("enqueue_job", lock=lock or job_lock(name, **ids), **values)
 
     async def waits(self, lock: str) -> bool:
         """Whether a job with this lock has yet to start; it then starts after this transaction has ended."""
-        rows = await self._run("job_waits", lock=lock)
+        rows = await self._rows("job_waits", lock=lock)
         return bool(rows[0]["waits"])
 
     async def over_capacity(
@@ -52,24 +48,19 @@ class JobRows:
 
         The agent's own capacity goes before that given for a layer; 0 is unlimited.
         """
-        rows = await self._run(
+        rows = await self._rows(
             "layers_over_capacity", layers=[*capacities], capacities=[*capacities.values()], locks=[*locks]
         )
         return [(row["layer"], row["capacity"]) for row in rows]
 
     async def forget(self) -> int:
         """Remove every job of the agent, waiting, running and ended; how many. One that runs goes on."""
-        rows = await self._run("forget_jobs")
+        rows = await self._rows("forget_jobs")
         return int(rows[0]["forgotten"])
 
     async def await_enqueuers(self, lock: str) -> None:
         """Return when whoever found a job with this lock of the database's waiting has ended."""
-        await self._run("await_enqueuers", lock=lock)
-
-    async def _run(self, statement: str, /, **values: Any) -> list[Row]:
-        cursor = await self._connection.execute(query(statement), {"agent_id": self._agent_id, **values})
-        return [*await cursor.fetchall()]
-
+        await self._rows("await_enqueuers", lock=lock)
 
 def job_lock(name: str, **ids: str | int | UUID) -> str:
     """The lock of a job that names none: the same function with the same ids."""
@@ -78,3 +69,4 @@ def job_lock(name: str, **ids: str | int | UUID) -> str:
 
 def _plain(ids: dict[str, Any]) -> dict[str, str | int]:
     return {key: str(value) if isinstance(value, UUID) else value for key, value in ids.items()}
+

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from agentcore.database import Connection, query
 from agentcore.memory.models import Link
+from agentcore.memory.owned_rows import OwnedRows, Row
 
-Row = Mapping[str, Any]
 
-
-class LinkRows:
+class LinkRows(OwnedRows):
     """The ties of one agent's memories inside one transaction; a row has both ends, relation and weight."""
-
-    def __init__(self, connection: Connection, agent_id: str) -> None:
-        self._connection = connection
-        self._agent_id = agent_id
 
     async def add(self, source_id: UUID, links: Iterable[Link]) -> None:
         """Tie a memory to others, which must exist; an equal tie takes the new weight."""
@@ -26,20 +19,17 @@ class LinkRows:
 
     async def put(self, tie: Row) -> None:
         """Make one tie between memories that exist."""
-        await self._connection.execute(query("insert_link"), {"agent_id": self._agent_id, **tie})
+        await self._run("insert_link", **tie)
 
     async def cut(self, tie: Row) -> None:
         """Remove one tie."""
-        await self._connection.execute(query("delete_tie"), {"agent_id": self._agent_id, **tie})
+        await self._run("delete_tie", **tie)
 
     async def remove(self, memory_id: UUID, others: Sequence[UUID]) -> None:
         """Remove every tie between a memory and these others, either way."""
-        await self._connection.execute(query("delete_links"), self._between(memory_id, others))
+        await self._run("delete_links", memory_id=memory_id, others=list(others))
 
     async def between(self, memory_id: UUID, others: Sequence[UUID]) -> list[Row]:
         """The ties between a memory and these others, either way."""
-        cursor = await self._connection.execute(query("ties_of"), self._between(memory_id, others))
-        return cast(list[Row], await cursor.fetchall())
+        return await self._rows("ties_of", memory_id=memory_id, others=list(others))
 
-    def _between(self, memory_id: UUID, others: Sequence[UUID]) -> dict[str, Any]:
-        return {"agent_id": self._agent_id, "memory_id": memory_id, "others": list(others)}

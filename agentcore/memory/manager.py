@@ -5,9 +5,6 @@ A manager is light: it is made for each caller over the parts all of them share.
 
 from __future__ import annotations
 
-import base64
-import json
-from binascii import Error as BadBase64
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
@@ -25,6 +22,7 @@ from agentcore.memory.alias_params import (
     SetAliasResult,
 )
 from agentcore.memory.archive_params import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
+from agentcore.memory.cursors import read_cursor, write_cursor
 from agentcore.memory.layer_params import (
     rules_of,
 )
@@ -167,7 +165,7 @@ class MemoryManager(LifecycleOperations):
 
     async def list(self, params: ListParams) -> ListResult:
         steps = self._parts.steps()
-        place, after_id = _read_cursor(params)
+        place, after_id = _place(params)
         with steps("search"):
             rows = await self._parts.storage.page(
                 self._caller.agent_id,
@@ -187,7 +185,7 @@ class MemoryManager(LifecycleOperations):
                 records |= {each: records[each].model_copy(update=update) for each, update in own}
         return ListResult(
             memories=[records[row["memory_id"]] for row in page if row["memory_id"] in records],
-            next_cursor=_write_cursor(params, page[-1]) if len(rows) > params.limit else None,
+            next_cursor=write_cursor(_place_of(params, page[-1])) if len(rows) > params.limit else None,
             receipt=filter_receipt(params.conditions(), steps),
         )
 
@@ -273,11 +271,10 @@ def _layer(row: Mapping[str, Any] | None, capacity: int) -> dict[str, Any]:
     return {**values, "capacity": capacity}
 
 
-def _write_cursor(params: ListParams, row: Mapping[str, Any]) -> str:
+def _place_of(params: ListParams, row: Mapping[str, Any]) -> list[Any]:
     place = row["place"]
     text = place.isoformat() if isinstance(place, datetime) else place
-    packed = json.dumps([params.order_by, params.descending, text, str(row["memory_id"])])
-    return base64.urlsafe_b64encode(packed.encode()).decode()
+    return [params.order_by, params.descending, text, str(row["memory_id"])]
 
 
 def _within(place: Any, most: float) -> Any:
@@ -286,13 +283,14 @@ def _within(place: Any, most: float) -> Any:
     return place
 
 
-def _read_cursor(params: ListParams) -> tuple[Any, UUID | None]:
+def _place(params: ListParams) -> tuple[Any, UUID | None]:
+    """Where the page before ended. Raises InvalidParams."""
     if params.cursor is None:
         return None, None
-    try:
-        order_by, descending, place, memory_id = json.loads(base64.urlsafe_b64decode(params.cursor))
+
+    def understood(order_by: Any, descending: Any, place: Any, memory_id: Any) -> tuple[Any, UUID]:
         if (order_by, descending) != (params.order_by, params.descending):
             raise InvalidParams("cursor belongs to another order", data={"field": "cursor"})
         return _PLACES[params.order_by](place), UUID(memory_id)
-    except (ValueError, TypeError, AttributeError, OverflowError, BadBase64) as cause:
-        raise InvalidParams("cursor is not one this method gave", data={"field": "cursor"}) from cause
+
+    return read_cursor(params.cursor, understood)

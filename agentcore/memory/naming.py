@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from agentcore.errors import InvalidParams
 from agentcore.memory.alias_params import DeleteAliasParams, KnownAlias, ListAliasesParams, SetAliasParams
 from agentcore.memory.aliases import MAX_FORM_TERMS, checked, keyed
 from agentcore.memory.api import Caller
+from agentcore.memory.cursors import read_cursor, write_cursor
 from agentcore.memory.lexical import phrase, phrase_key
+from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.storage import Row
 
 _OF_NO_MEMORY = UUID(int=0)
 
@@ -41,23 +40,18 @@ async def list_aliases(
     parts: MemoryParts, caller: Caller, params: ListAliasesParams
 ) -> tuple[list[KnownAlias], str | None]:
     """One page, and the cursor of the next if there is one. Raises InvalidParams for a foreign cursor."""
-    after = None if params.cursor is None else _read_cursor(params.cursor)
+    after = None if params.cursor is None else read_cursor(params.cursor, _place)
     rows = await parts.storage.aliases(caller.agent_id, after, params.limit + 1)
     page = rows[: params.limit]
-    cursor = _write_cursor(page[-1]) if len(rows) > params.limit else None
+    cursor = write_cursor(_place_of(page[-1])) if len(rows) > params.limit else None
     return [KnownAlias.model_construct(**row) for row in page], cursor
 
 
-def _write_cursor(row: Row) -> str:
-    place = [row["alias"], row["means"], str(row["memory_id"] or _OF_NO_MEMORY)]
-    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
+def _place_of(row: Row) -> list[str]:
+    return [row["alias"], row["means"], str(row["memory_id"] or _OF_NO_MEMORY)]
 
 
-def _read_cursor(cursor: str) -> Sequence[str]:
-    try:
-        alias, means, memory_id = json.loads(base64.urlsafe_b64decode(cursor))
-        if "\0" in f"{alias}{means}".encode().decode():
-            raise ValueError("no page ends there")
-        return str(alias), str(means), str(UUID(memory_id))
-    except (ValueError, TypeError, AttributeError) as cause:
-        raise InvalidParams("cursor is not one this method gave", data={"field": "cursor"}) from cause
+def _place(alias: Any, means: Any, memory_id: Any) -> tuple[str, str, str]:
+    if "\0" in f"{alias}{means}".encode().decode():
+        raise ValueError("no page ends there")
+    return str(alias), str(means), str(UUID(memory_id))

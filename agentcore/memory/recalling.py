@@ -18,10 +18,10 @@ from agentcore.memory.compression import (
 )
 from agentcore.memory.gate import gate
 from agentcore.memory.models import Dropped, MemorySummary, MemoryType, Receipt
+from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import ContextParams, ContextResult
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.searching import Search, SearchResult
-from agentcore.memory.storage import Row
 from agentcore.memory.working import MAX_ENTRIES, WorkingEntry
 from agentcore.telemetry import Steps
 

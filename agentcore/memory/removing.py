@@ -15,10 +15,11 @@ from agentcore.memory.api import Caller
 from agentcore.memory.archival import archive_memories
 from agentcore.memory.archive_rows import Tombstone
 from agentcore.memory.layer_params import rules_of
+from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import DeleteParams, PruneParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import DEFAULT_SHARE, Prunable, PruningPolicy, decide
-from agentcore.memory.storage import DELETE_CHUNK, MemoryTransaction, Row
+from agentcore.memory.storage import DELETE_CHUNK, MemoryTransaction
 
 PRUNE_CHUNK = 200
 THREAD_ABOVE_MEMORIES = 5_000

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import base64
-import json
-from binascii import Error as BadBase64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams, NotFound
+from agentcore.errors import Conflict, DependencyUnavailable, NotFound
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive, ArchivedObject, read_copies, vector_of
 from agentcore.memory.archive_params import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
+from agentcore.memory.cursors import read_cursor, write_cursor
 from agentcore.memory.history_rows import Change
 from agentcore.memory.intake import subjects_of
+from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.storage import MemoryTransaction, Row
+from agentcore.memory.storage import MemoryTransaction
 
 LEAST_TIME_LEFT = timedelta(days=1)
 _USAGE = ("memory_id", "access_count", "uses_in_life", "last_accessed")
@@ -177,26 +176,21 @@ async def archived(
     parts: MemoryParts, caller: Caller, params: ArchivedParams
 ) -> tuple[list[ArchivedMemory], str | None]:
     """One page, and the cursor of the next if there is one. Raises InvalidParams for a foreign cursor."""
-    place, after_id = (None, None) if params.cursor is None else _read_cursor(params.cursor)
+    place, after_id = (None, None) if params.cursor is None else read_cursor(params.cursor, _place)
     rows = await parts.storage.archived(
         caller.agent_id, params.conditions(), place=place, after_id=after_id, limit=params.limit + 1
     )
     page = rows[: params.limit]
-    cursor = _write_cursor(page[-1]) if len(rows) > params.limit else None
+    cursor = write_cursor(_place_of(page[-1])) if len(rows) > params.limit else None
     return [ArchivedMemory(**{**row, "sha256": bytes(row["sha256"]).hex()}) for row in page], cursor
 
 
-def _write_cursor(row: Row) -> str:
-    packed = json.dumps([row["archived_at"].isoformat(), str(row["memory_id"])])
-    return base64.urlsafe_b64encode(packed.encode()).decode()
+def _place_of(row: Row) -> list[str]:
+    return [row["archived_at"].isoformat(), str(row["memory_id"])]
 
 
-def _read_cursor(cursor: str) -> tuple[datetime, UUID]:
-    try:
-        place, memory_id = json.loads(base64.urlsafe_b64decode(cursor))
-        moment = datetime.fromisoformat(place)
-        if moment.tzinfo is None:
-            raise ValueError("no page ends there")
-        return moment, UUID(memory_id)
-    except (ValueError, TypeError, AttributeError, BadBase64) as cause:
-        raise InvalidParams("cursor is not one this method gave", data={"field": "cursor"}) from cause
+def _place(archived_at: Any, memory_id: Any) -> tuple[datetime, UUID]:
+    moment = datetime.fromisoformat(archived_at)
+    if moment.tzinfo is None:
+        raise ValueError("no page ends there")
+    return moment, UUID(memory_id)

@@ -11,8 +11,8 @@ from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.memory.api import Caller
 from agentcore.memory.change_params import HistoryEntry, HistoryParams, RevertParams
 from agentcore.memory.changing import TRACKED, Changing, Wanted
+from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.storage import Row
 
 EXPIRED = "expires_at: that time is over; the memory expires when it would have without the revert"
 PROMOTED = "memory_type: it was promoted since then, and keeps its layer and its expiry"

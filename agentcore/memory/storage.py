@@ -28,11 +28,11 @@ from agentcore.memory.jobs import JobRows
 from agentcore.memory.layer_params import OwnRules
 from agentcore.memory.link_rows import LinkRows
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
+from agentcore.memory.owned_rows import OwnedRows, Row
 from agentcore.memory.rule_rows import RuleRows
 from agentcore.memory.serving_indexes import ServingIndexes
 from agentcore.memory.subject_rows import SubjectRows
 
-Row = Mapping[str, Any]
 _RECORD_FIELDS = set(MemoryRecord.model_fields) - {"embedding"}
 _DIRECTIONS = {True: (sql.SQL("DESC"), sql.SQL("<")), False: (sql.SQL("ASC"), sql.SQL(">"))}
 _LISTS = {
@@ -59,12 +59,11 @@ class NewMemory:
     request_digest: bytes = b""
 
 
-class MemoryTransaction:
+class MemoryTransaction(OwnedRows):
     """The writes of one agent inside one transaction."""
 
     def __init__(self, connection: Connection, agent_id: str) -> None:
-        self._connection = connection
-        self._agent_id = agent_id
+        super().__init__(connection, agent_id)
         self.aliases = AliasRows(connection, agent_id)
         self.clusters = ClusterRows(connection, agent_id)
         self.history = HistoryRows(connection, agent_id)
@@ -74,13 +73,6 @@ class MemoryTransaction:
         self.archived = ArchiveRows(connection, agent_id)
         self.subjects = SubjectRows(connection, agent_id)
         self.erasing = EraseRows(connection, agent_id)
-
-    async def _rows(self, name: str, **values: Any) -> list[Row]:
-        cursor = await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})
-        return cast(list[Row], await cursor.fetchall())
-
-    async def _run(self, name: str, **values: Any) -> None:
-        await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})
 
     async def claim_keys(self, memories: Sequence[NewMemory], ttl_seconds: int) -> dict[str, Row]:
         """Claim these memories' idempotency keys; the ones others hold come back with what they point to."""

@@ -13,10 +13,11 @@ from agentcore.memory.capacity import watch_capacity
 from agentcore.memory.embeddings import refused_by
 from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft, Source, draft, is_long_work, is_same
+from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import StoreParams, StoreResult
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.refusals import NOT_EMBEDDED, REFUSED, embed_each
-from agentcore.memory.storage import MemoryTransaction, NewMemory, Row
+from agentcore.memory.storage import MemoryTransaction, NewMemory
 from agentcore.memory.superseding import Superseding
 from agentcore.memory.working import WorkingEntry
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, cast
 from uuid import UUID
 
-from agentcore.database import Connection, query
+from agentcore.database import query
+from agentcore.memory.owned_rows import OwnedRows, Row
 
-Row = Mapping[str, Any]
 SUPERSEDES = "supersedes"
 NEAR_DUPLICATE = "near_duplicate_of"
 
@@ -25,12 +24,8 @@ class Lookup:
     max_chars: int = 1_000
 
 
-class SubjectRows:
+class SubjectRows(OwnedRows):
     """The subjects of one agent's memories inside one transaction."""
-
-    def __init__(self, connection: Connection, agent_id: str) -> None:
-        self._connection = connection
-        self._agent_id = agent_id
 
     async def learn(self, stated: Mapping[UUID, Sequence[int]]) -> None:
         """Keep of what new memories state something, by the memory's id."""
@@ -49,11 +44,11 @@ class SubjectRows:
 
     async def forget(self, memory_ids: Sequence[UUID]) -> None:
         """These no longer state what another could take the place of."""
-        await self._execute("forget_subjects", memory_ids=list(memory_ids))
+        await self._run("forget_subjects", memory_ids=list(memory_ids))
 
     async def stated_before(self, lookup: Lookup, *, limit: int, session_limit: int) -> list[Row]:
         """Current memories on these subjects or of these sessions, the newest of each; no order."""
-        return await self._run(
+        return await self._rows(
             "stated_before",
             subject_keys=list(lookup.subject_keys),
             session_ids=[session_id for session_id, _ in lookup.sessions],
@@ -66,7 +61,7 @@ class SubjectRows:
 
     async def supersede(self, taken: Sequence[tuple[UUID, int, UUID, datetime]]) -> list[Row]:
         """Let others take these memories' places: id, version, successor, since when; a row for each done."""
-        return await self._run(
+        return await self._rows(
             "supersede_memories",
             memory_ids=[memory_id for memory_id, _, _, _ in taken],
             versions=[version for _, version, _, _ in taken],
@@ -76,13 +71,7 @@ class SubjectRows:
 
     async def reinstate(self, memory_id: UUID, keys: Sequence[int]) -> None:
         """Let a superseded memory hold again."""
-        await self._execute("reinstate_memory", memory_id=memory_id)
-        await self._execute("delete_superseding_links", memory_id=memory_id, relation=SUPERSEDES)
+        await self._run("reinstate_memory", memory_id=memory_id)
+        await self._run("delete_superseding_links", memory_id=memory_id, relation=SUPERSEDES)
         await self.learn_anew(memory_id, keys)
 
-    async def _execute(self, name: str, **values: Any) -> None:
-        await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})
-
-    async def _run(self, name: str, **values: Any) -> list[Row]:
-        cursor = await self._connection.execute(query(name), {"agent_id": self._agent_id, **values})
-        return cast(list[Row], await cursor.fetchall())

@@ -19,6 +19,8 @@ from agentcore.memory.text import sentences
 # A sentence of fewer terms says too little to stand by itself: "Thanks!", "See you then."
 LEAST_TERMS = 3
 MOST_SENTENCES = 4_000
+# The tie from a summary to each memory whose sentences stand in it.
+SUMMARY_RELATION = "summarises"
 
 
 @dataclass(frozen=True)

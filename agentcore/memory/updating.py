@@ -9,9 +9,9 @@ from agentcore.memory.api import Caller
 from agentcore.memory.change_params import FeedbackParams, UpdateParams, Updates
 from agentcore.memory.changing import Changing, Wanted
 from agentcore.memory.intake import check_length
+from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.scoring import after_feedback
-from agentcore.memory.storage import Row
 
 
 class Updating(Changing):
