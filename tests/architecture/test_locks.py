@@ -58,6 +58,13 @@ def test_the_tools_that_install_are_the_ones_the_lock_names(python: str) -> None
     assert build.items() <= everything.items()
 
 
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_integrations_need_no_other_version_of_what_the_service_runs_on(python: str) -> None:
+    service, more = (locked(ROOT / "requirements" / name, python) for name in ("lock.txt", "integrations.txt"))
+    assert {name: version for name, version in more.items() if service.get(name, version) != version} == {}
+    assert {"mcp", "a2a-sdk", "google-adk", "langgraph"} <= more.keys() - service.keys()
+
+
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
 def test_every_pin_has_a_hash_and_no_index_is_named(lock: Path) -> None:
     text = lock.read_text()
