@@ -80,8 +80,11 @@ class EndSessionParams(Strict):
 class EndSessionResult(Strict):
     success: bool
     session_id: str
-    promoted_count: int = Field(description="Working memories that became episodic: important, or used.")
-    ended_count: int = Field(description="Working memories that ended with the session.")
+    promoted_count: int = Field(description="Working memories that became episodic: they hold, and are important or used.")
+    ended_count: int = Field(
+        description="Working memories that ended with the session, superseded ones among them: their text stays "
+        "readable where what took their place lasts, and only there."
+    )
     summary_id: UUID | None = Field(description="The summary's memory; null where there was nothing to say.")
     summary: str
     receipt: Receipt

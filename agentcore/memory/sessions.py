@@ -76,7 +76,7 @@ def _item(params: AddSessionParams, message: Message) -> StoreParams:
 async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> Ended:
     """End a session's working memory and keep a summary of what lasts of it. Raises DependencyUnavailable.
 
-    Ended again, it keeps the same summary unless more was said.
+    Only what holds is promoted; what it superseded follows it, as its past. Ended again, it keeps the same summary unless more was said.
     """
     async with parts.storage.transaction(caller.agent_id) as transaction:
         rows = await transaction.end_session(
@@ -96,7 +96,7 @@ async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> E
         summary = made.text
         if made.text:
             summary_id = await _keep(parts, caller, params.session_id, said, made)
-    promoted = sum(row["lasts"] for row in rows)
+    promoted = sum(row["promoted"] for row in rows)
     return Ended(promoted, len(rows) - promoted, summary_id, summary)
 
 
