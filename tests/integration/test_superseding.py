@@ -15,6 +15,7 @@ from agentcore.memory.params import (
     ContextParams,
     DeleteParams,
     ListParams,
+    PruneParams,
     RetrieveParams,
     StoreBatchParams,
     StoreParams,
@@ -122,6 +123,14 @@ async def test_a_pinned_fact_stays_in_its_place(agent: Agent) -> None:
     old_id = await agent.stored_id(OLD, pinned=True)
     assert (await agent.store(NEW)).superseded == []
     assert (await agent.get(old_id)).superseded_by is None
+
+
+async def test_a_prune_by_hand_takes_what_was_superseded_and_leaves_what_alone_says_it(agent: Agent) -> None:
+    old_id = await agent.stored_id(OLD, timestamp=MARCH)
+    new_id = await agent.stored_id(NEW, timestamp=APRIL)
+    everything = PruneParams(memory_layer=MemoryType.EPISODIC, target=1.0)
+    assert (await agent.memory.prune(everything)).memory_ids == [old_id]
+    assert (await agent.get(new_id)).superseded_by is None
 
 
 async def test_another_agents_fact_stays_in_its_place(agent: Agent, new_agent: Callable[..., Agent]) -> None:

@@ -312,7 +312,7 @@ OPERATIONS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[st.SearchStrat
     "memory.configure": (configure, (st.sampled_from(LAYERS), st.integers(0, 3))),
     "memory.consolidate": (consolidate, (st.booleans(),)),
     "memory.prune": (prune, (
-        st.sampled_from(LAYERS),
+        st.sampled_from([layer for layer in LAYERS if layer != MemoryType.WORKING]),
         st.sampled_from(["least_relevant", "oldest_first", "frequency_based", "retention_curve"]),
         st.integers(1, 3), st.booleans())),
     "memory.restore": (restore, (places, st.none() | filters)),
