@@ -198,8 +198,13 @@ class MemoryManager(LifecycleOperations):
     async def delete(self, params: DeleteParams) -> DeleteResult:
         steps = self._parts.steps()
         with steps("delete"):
-            deleted, complete = await removing.delete(self._parts, self._caller, params)
-        return DeleteResult(deleted_count=deleted, complete=complete, receipt=receipt_of(steps))
+            deleted = await removing.delete(self._parts, self._caller, params)
+        return DeleteResult(
+            deleted_count=deleted.count,
+            reinstated_count=len(deleted.reinstated),
+            complete=deleted.complete,
+            receipt=receipt_of(steps),
+        )
 
     async def stats(self, params: StatsParams) -> StatsResult:
         steps = self._parts.steps()

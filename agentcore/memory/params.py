@@ -309,6 +309,9 @@ class DeleteParams(Filters):
 
 class DeleteResult(Strict):
     deleted_count: int
+    reinstated_count: int = Field(
+        0, description="Superseded memories that hold again: what had taken their place is among the deleted."
+    )
     complete: bool = Field(
         True,
         description="False: the call's time ran out between two chunks. What was counted is gone; the same "

@@ -129,5 +129,6 @@ class ClearParams(Strict):
 
 class ClearResult(Strict):
     cleared_count: int
+    reinstated_count: int = Field(0, description="As in a delete's result.")
     complete: bool = Field(True, description="False: the call's time ran out; the same call goes on.")
     receipt: Receipt

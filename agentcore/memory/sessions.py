@@ -160,8 +160,8 @@ async def _summary(parts: MemoryParts, records: Sequence[MemoryRecord], max_toke
     return await asyncio.to_thread(summarize, sources, max_tokens, parts.count_tokens)
 
 
-async def clear(parts: MemoryParts, caller: Caller, params: ClearParams) -> tuple[int, bool]:
-    """Remove a session, a user or everything for good; how many memories went, and whether that is all."""
+async def clear(parts: MemoryParts, caller: Caller, params: ClearParams) -> removing.Deleted:
+    """Remove a session, a user or everything for good."""
     what = params.model_dump(exclude_none=True, exclude={"confirm"})
     return await removing.delete(parts, caller, DeleteParams(**what, confirm=True))
 

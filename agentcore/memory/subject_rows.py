@@ -69,6 +69,15 @@ class SubjectRows(OwnedRows):
             moments=[moment for _, _, _, moment in taken],
         )
 
+    async def superseded_by(self, memory_ids: Sequence[UUID]) -> list[Row]:
+        """What these took the place of; nobody changes it before the end."""
+        return await self._rows("superseded_by", memory_ids=list(memory_ids))
+
+    async def succeed(self, memory_id: UUID, successor: UUID | None, valid_to: datetime | None) -> int:
+        """Say what took a held memory's place, or that nothing did; its new version."""
+        values = {"memory_id": memory_id, "successor": successor, "valid_to": valid_to}
+        return int((await self._rows("succeed_memory", **values))[0]["version"])
+
     async def reinstate(self, memory_id: UUID, keys: Sequence[int]) -> None:
         """Let a superseded memory hold again."""
         await self._run("reinstate_memory", memory_id=memory_id)

@@ -20,6 +20,7 @@ from agentcore.memory.params import (
     StoreBatchParams,
     StoreParams,
 )
+from agentcore.memory.session_params import ClearParams
 from tests.fixtures.memory import Agent
 
 MARCH = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -174,6 +175,60 @@ async def test_a_superseded_memory_can_be_let_hold_again(agent: Agent) -> None:
     last = (await history_of(agent, old_id))[-1]
     assert last["before"]["superseded_by"] == str(new_id)
     assert (await agent.store("The budget for the Atlas project is 55,000 euros.")).superseded != []
+
+
+async def test_deleting_what_took_a_facts_place_lets_it_hold_again(agent: Agent) -> None:
+    old_id = await agent.stored_id(OLD, timestamp=MARCH, task_id="plan")
+    new_id = await agent.stored_id(NEW, timestamp=APRIL)
+    deleted = await agent.memory.delete(DeleteParams(memory_ids=[new_id]))
+    assert (deleted.deleted_count, deleted.reinstated_count) == (1, 1)
+    old = await agent.get(old_id)
+    assert (old.superseded_by, old.valid_to, old.version) == (None, None, 3)
+    assert await agent.found("budget of Atlas") == [OLD]
+    context = await agent.memory.get_context(ContextParams(query="the Atlas budget", task_id="plan"))
+    assert OLD in context.context
+    last = (await history_of(agent, old_id))[-1]
+    assert (last["operation"], last["token_id"]) == ("successor_deleted", "token-1")
+    assert (last["before"]["superseded_by"], last["after"]["superseded_by"]) == (str(new_id), None)
+    assert (await agent.store("The budget for the Atlas project is 55,000 euros.")).superseded == [old_id]
+
+
+@pytest.mark.parametrize("going", [[0], [1], [1, 2], [3], [2, 3], [0, 3], [1, 3]])
+async def test_in_a_line_of_changes_a_deleted_ones_place_goes_to_what_took_its_own(
+    agent: Agent, going: list[int]
+) -> None:
+    moments = [MARCH + timedelta(days=each) for each in range(4)]
+    said = [f"The API rate limit is {limit} requests per minute." for limit in (60, 90, 120, 150)]
+    ids = [await agent.stored_id(content, timestamp=at) for content, at in zip(said, moments, strict=True)]
+    deleted = await agent.memory.delete(DeleteParams(memory_ids=[ids[each] for each in going]))
+    left = [each for each in range(4) if each not in going]
+    current = said[left[-1]]
+    assert await agent.found("API rate limit") == [current]
+    assert deleted.reinstated_count == (1 if 3 in going else 0)
+    for place, following in zip(left, left[1:], strict=False):
+        record = await agent.get(ids[place])
+        assert record.superseded_by == ids[following]
+        assert record.valid_to is not None
+        as_of = record.valid_to - timedelta(hours=1)
+        assert await agent.found("API rate limit", as_of=as_of) == [said[place]]
+
+
+async def test_what_is_deleted_with_what_took_its_place_does_not_hold_again(agent: Agent) -> None:
+    old_id = await agent.stored_id(OLD, timestamp=MARCH, session_id="s")
+    await agent.stored_id(NEW, timestamp=APRIL, session_id="s")
+    other = await agent.stored_id("Atlas is a project of the harbour office.", session_id="t")
+    cleared = await agent.memory.clear(ClearParams(session_id="s"))
+    assert (cleared.cleared_count, cleared.reinstated_count) == (2, 0)
+    assert [each.memory_id for each in (await agent.memory.list(ListParams())).memories] == [other]
+    assert await history_of(agent, old_id) == []
+
+
+async def test_what_goes_to_the_archive_lets_nothing_hold_again(agent: Agent) -> None:
+    old_id = await agent.stored_id(OLD, timestamp=MARCH, memory_type=MemoryType.SEMANTIC)
+    new_id = await agent.stored_id(NEW, timestamp=APRIL)
+    pruned = await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=1.0))
+    assert pruned.pruned_count == 0
+    assert (await agent.get(old_id)).superseded_by == new_id
 
 
 async def test_a_changed_memory_states_what_it_says_now(agent: Agent) -> None:

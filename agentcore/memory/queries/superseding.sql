@@ -51,6 +51,22 @@ UPDATE memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = held.memory_id
 RETURNING m.memory_id, m.task_id, m.version;
 
+-- name: superseded_by
+-- What these memories took the place of, held until the transaction ends.
+SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
+       m.superseded_by, m.valid_to
+  FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.superseded_by = ANY (%(memory_ids)s::uuid[])
+   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+ ORDER BY m.memory_id FOR UPDATE;
+
+-- name: succeed_memory
+-- Another memory has taken the place of this one, or none has.
+UPDATE memories
+   SET superseded_by = %(successor)s, valid_to = %(valid_to)s, version = version + 1, updated_at = now()
+ WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s
+RETURNING version;
+
 -- name: reinstate_memory
 -- A superseded memory holds again.
 UPDATE memories SET superseded_by = NULL, valid_to = NULL

@@ -128,7 +128,7 @@ DELETE FROM memories
                           WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[])
                             AND l.relation = 'summarises' AND s.provenance ->> 'form' = 'consolidation'))
    AND (expires_at IS NULL OR pinned OR expires_at > now())
-RETURNING memory_id, memory_type, task_id, term_keys;
+RETURNING memory_id, memory_type, task_id, term_keys, superseded_by, valid_to;
 
 -- name: delete_expired_memories
 -- Remove these memories unless they were given more time meanwhile.
@@ -151,7 +151,7 @@ DELETE FROM memories
                        JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id
                       WHERE l.agent_id = %(agent_id)s AND l.target_id IN (SELECT memory_id FROM going)
                         AND l.relation = 'summarises' AND s.provenance ->> 'form' = 'consolidation')
-RETURNING memory_id, memory_type, task_id, term_keys;
+RETURNING memory_id, memory_type, task_id, term_keys, superseded_by, valid_to;
 
 -- name: forget_histories
 -- A deleted memory's history holds its text: it goes too.

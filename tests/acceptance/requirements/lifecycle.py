@@ -25,7 +25,9 @@ LIVED = (
            "integration/test_superseding.py::test_a_changed_fact_takes_the_place_of_the_old_one",
            "integration/test_superseding.py::test_what_held_before_is_the_answer_as_of_then",
            "integration/test_superseding.py::test_both_sides_of_a_supersession_are_in_the_history",
-           "integration/test_superseding.py::test_a_superseded_memory_can_be_let_hold_again"),
+           "integration/test_superseding.py::test_a_superseded_memory_can_be_let_hold_again",
+           "integration/test_superseding.py::"
+           "test_deleting_what_took_a_facts_place_lets_it_hold_again"),
     _asked("2 near duplicates",
            "What says nearly the same is linked, never merged away.",
            "integration/test_superseding.py::test_a_near_duplicate_is_linked_and_both_stay"),
