@@ -220,6 +220,7 @@ class Consolidating:
                 links=[Link(target_id=each.memory_id, relation=SUMMARY_RELATION) for each in cluster.members],
                 idempotency_key=f"{FORM}:{cluster.digest}",
                 force=True,
+                supersede=False,
                 **{name: _common(members, name) for name in SHARED},
             ),
             Source(caller.agent_id, caller.token_id, caller.trace_id, caller.a2a_context),

@@ -118,6 +118,9 @@ class StoreResult(Strict):
     memory_id: UUID | None
     status: StoreStatus
     superseded: list[UUID] = Field(default_factory=list, description="The memories whose place it took.")
+    superseded_by: UUID | None = Field(
+        None, description="Told late: what was told before it, of a later time, has its place already."
+    )
     near_duplicate_of: UUID | None = Field(None, description="An earlier memory saying nearly the same.")
     reason: str | None = Field(None, description="Why it was rejected.")
     code: int | None = Field(

@@ -12,6 +12,8 @@ from agentcore.memory.owned_rows import OwnedRows, Row
 
 SUPERSEDES = "supersedes"
 NEAR_DUPLICATE = "near_duplicate_of"
+# How far a line of supersessions is followed back, and how many memories of it are read.
+LINE_STEPS, IN_A_LINE = 8, 32
 
 
 @dataclass(frozen=True)
@@ -59,14 +61,33 @@ class SubjectRows(OwnedRows):
             session_limit=session_limit,
         )
 
-    async def supersede(self, taken: Sequence[tuple[UUID, int, UUID, datetime]]) -> list[Row]:
-        """Let others take these memories' places: id, version, successor, since when; a row for each done."""
+    async def stated_in_line(self, memory_ids: Sequence[UUID], max_chars: int) -> list[Row]:
+        """What these took the place of, and what that took the place of before; a bounded number."""
+        values = {"memory_ids": list(memory_ids), "max_chars": max_chars}
+        return await self._rows("stated_in_line", **values, most_steps=LINE_STEPS, limit=IN_A_LINE)
+
+    async def supersede(self, taken: Sequence[Row]) -> list[Row]:
+        """Let others take these memories' places; a row for each done.
+
+        Each says `memory_id`, its `version` and what held its place (`superseded_by`), its `successor`, the version
+        that must stand in (`successor_version`, None: any), and the `moment` since when.
+        """
+        held = await self._rows(
+            "hold_supersessions",
+            memory_ids=[each["memory_id"] for each in taken],
+            versions=[each["version"] for each in taken],
+            held_by=[each["superseded_by"] for each in taken],
+            successors=[each["successor"] for each in taken],
+            successor_versions=[each["successor_version"] for each in taken],
+            moments=[each["moment"] for each in taken],
+        )
+        if not held:
+            return []
         return await self._rows(
             "supersede_memories",
-            memory_ids=[memory_id for memory_id, _, _, _ in taken],
-            versions=[version for _, version, _, _ in taken],
-            successors=[successor for _, _, successor, _ in taken],
-            moments=[moment for _, _, _, moment in taken],
+            memory_ids=[row["memory_id"] for row in held],
+            successors=[row["successor"] for row in held],
+            moments=[row["moment"] for row in held],
         )
 
     async def superseded_by(self, memory_ids: Sequence[UUID]) -> list[Row]:

@@ -27,7 +27,11 @@ LIVED = (
            "integration/test_superseding.py::test_both_sides_of_a_supersession_are_in_the_history",
            "integration/test_superseding.py::test_a_superseded_memory_can_be_let_hold_again",
            "integration/test_superseding.py::"
-           "test_deleting_what_took_a_facts_place_lets_it_hold_again"),
+           "test_deleting_what_took_a_facts_place_lets_it_hold_again",
+           "integration/test_superseding.py::"
+           "test_in_whatever_order_changes_are_told_each_holds_for_its_time",
+           "integration/test_restoring.py::"
+           "test_a_fact_that_changed_while_it_was_archived_comes_back_superseded"),
     _asked("2 near duplicates",
            "What says nearly the same is linked, never merged away.",
            "integration/test_superseding.py::test_a_near_duplicate_is_linked_and_both_stay"),
