@@ -117,6 +117,10 @@ def restore(
         typer.echo(memory_id)
     if restored.renewed_ids:
         say(f"{len(restored.renewed_ids)} ran out of time in the archive and got some more")
+    if restored.superseded_ids:
+        say(f"{len(restored.superseded_ids)} came back superseded: a newer fact has their place")
+    if restored.waiting_for_embedding_ids:
+        say(f"{len(restored.waiting_for_embedding_ids)} are found by their words until they are embedded again")
     if restored.lost_links:
         say(f"links left out, since the other memory is not there: {len(restored.lost_links)}")
     if not restored.complete:

@@ -120,8 +120,13 @@ class RestoreResult(Strict):
     )
     superseded_ids: list[UUID] = Field(
         default_factory=list,
-        description="Memories that came back superseded: a fact stored meanwhile has their place. Always empty "
-        "in a dry run.",
+        description="Memories that came back superseded: a fact stored meanwhile has their place. Always "
+        "empty in a dry run.",
+    )
+    waiting_for_embedding_ids: list[UUID] = Field(
+        default_factory=list,
+        description="Memories archived with another model's vector, or none: found by their words until they are "
+        "embedded again, in the background. Always empty in a dry run.",
     )
     dry_run: bool = False
     complete: bool = Field(True, description="False: more match than `limit`; the same call again goes on.")

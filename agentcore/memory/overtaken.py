@@ -9,11 +9,11 @@ from uuid import UUID
 
 from agentcore.memory.api import Caller
 from agentcore.memory.consolidation import judge, told
+from agentcore.memory.statements import READ_CHARS
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.subject_rows import Lookup
 from agentcore.memory.superseding import (
     ON_A_SUBJECT,
-    READ_CHARS,
     Earlier,
     Supersession,
     admits,

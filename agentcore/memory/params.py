@@ -221,7 +221,8 @@ class PruneParams(Strict):
     """Which layer is cut back, by which strategy, and how far."""
 
     memory_layer: MemoryType = Field(
-        description="Not working: that ends with its task (memory.complete_task) or session (memory.end_session)."
+        description="Not working: that ends with its task (memory.complete_task) or session "
+        "(memory.end_session)."
     )
     strategy: PruningStrategyName = Field(
         "least_relevant", description="Absent: MEMORY_PRUNING_STRATEGY of the service, if that is set."

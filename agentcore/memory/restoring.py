@@ -14,6 +14,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive, ArchivedObject, read_copies, vector_of
 from agentcore.memory.archive_params import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
 from agentcore.memory.cursors import read_cursor, write_cursor
+from agentcore.memory.embeddings import refused_by
 from agentcore.memory.history_rows import Change
 from agentcore.memory.intake import subjects_of
 from agentcore.memory.overtaken import supersede_overtaken
@@ -27,12 +28,13 @@ _USAGE = ("memory_id", "access_count", "uses_in_life", "last_accessed")
 
 @dataclass
 class Restored:
-    """What came back (or would), what was not tied again, got more time, was overtaken; and whether that is all."""
+    """What came back (or would), what of it is not as it was, and whether that is all."""
 
     memory_ids: list[UUID] = field(default_factory=list)
     lost_links: list[LostLink] = field(default_factory=list)
     renewed_ids: list[UUID] = field(default_factory=list)
     superseded_ids: list[UUID] = field(default_factory=list)
+    waiting_for_embedding_ids: list[UUID] = field(default_factory=list)
     complete: bool = True
 
 
@@ -65,6 +67,8 @@ class Restoring:
             if self._params.dry_run:
                 return restored
             restored.renewed_ids = _renew(copies, tombstones, self._parts.clock())
+            if self._parts.embedder is not None:
+                restored.waiting_for_embedding_ids = _without_old_vectors(copies, self._parts.vector_model)
             restored.lost_links = await self._put_back(transaction, copies)
             await self._note(transaction, tombstones, copies, set(restored.renewed_ids))
             restored.superseded_ids = await self._overtaken(transaction, tombstones, copies)
@@ -159,6 +163,15 @@ def _renew(
             copy["expires_at"] = (now + left).isoformat()
             renewed.append(memory_id)
     return renewed
+
+
+def _without_old_vectors(copies: Mapping[UUID, dict[str, Any]], model: str) -> list[UUID]:
+    """Leave out what another model made, or refused, so that the maintenance embeds it again. Which these are."""
+    made = (model, refused_by(model))
+    waiting = [memory_id for memory_id, copy in copies.items() if copy["embedding_model"] not in made]
+    for memory_id in waiting:
+        copies[memory_id] |= {"embedding": None, "embedding_model": None}
+    return waiting
 
 
 def _used(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

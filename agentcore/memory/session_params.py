@@ -80,10 +80,12 @@ class EndSessionParams(Strict):
 class EndSessionResult(Strict):
     success: bool
     session_id: str
-    promoted_count: int = Field(description="Working memories that became episodic: they hold, and are important or used.")
+    promoted_count: int = Field(
+        description="Working memories that became episodic: they hold, and are important or used."
+    )
     ended_count: int = Field(
-        description="Working memories that ended with the session, superseded ones among them: their text stays "
-        "readable where what took their place lasts, and only there."
+        description="Working memories that ended with the session, superseded ones among them: those stay "
+        "readable where what took their place lasts."
     )
     summary_id: UUID | None = Field(description="The summary's memory; null where there was nothing to say.")
     summary: str

@@ -76,7 +76,8 @@ def _item(params: AddSessionParams, message: Message) -> StoreParams:
 async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> Ended:
     """End a session's working memory and keep a summary of what lasts of it. Raises DependencyUnavailable.
 
-    Only what holds is promoted; what it superseded follows it, as its past. Ended again, it keeps the same summary unless more was said.
+    Only what holds is promoted; what it superseded follows it, as its past. Ended again, it keeps the same
+    summary unless more was said.
     """
     async with parts.storage.transaction(caller.agent_id) as transaction:
         rows = await transaction.end_session(

@@ -69,8 +69,8 @@ class SubjectRows(OwnedRows):
     async def supersede(self, taken: Sequence[Row]) -> list[Row]:
         """Let others take these memories' places; a row for each done.
 
-        Each says `memory_id`, its `version` and what held its place (`superseded_by`), its `successor`, the version
-        that must stand in (`successor_version`, None: any), and the `moment` since when.
+        Each says `memory_id`, its `version` and what held its place (`superseded_by`), its `successor`, the
+        version that must stand in (`successor_version`, None: any), and the `moment` since when.
         """
         held = await self._rows(
             "hold_supersessions",
@@ -94,9 +94,11 @@ class SubjectRows(OwnedRows):
         """What these took the place of; nobody changes it before the end."""
         return await self._rows("superseded_by", memory_ids=list(memory_ids))
 
-    async def succeed(self, memory_id: UUID, successor: UUID | None, valid_to: datetime | None) -> int:
+    async def succeed(
+        self, memory_id: UUID, *, superseded_by: UUID | None, valid_to: datetime | None
+    ) -> int:
         """Say what took a held memory's place, or that nothing did; its new version."""
-        values = {"memory_id": memory_id, "successor": successor, "valid_to": valid_to}
+        values = {"memory_id": memory_id, "superseded_by": superseded_by, "valid_to": valid_to}
         return int((await self._rows("succeed_memory", **values))[0]["version"])
 
     async def reinstate(self, memory_id: UUID, keys: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""What holds again once a memory that took others' places is deleted: what it superseded, unless another does."""
+"""Who takes a deleted memory's part: what it had superseded holds again, unless something newer stands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def hand_on(transaction: MemoryTransaction, caller: Caller, deleted: Seque
     for row in await transaction.subjects.superseded_by(list(gone)):
         successor = _last_of(gone, row["superseded_by"])
         held = {name: successor[name] for name in ("superseded_by", "valid_to")}
-        version = await transaction.subjects.succeed(row["memory_id"], held["superseded_by"], held["valid_to"])
+        version = await transaction.subjects.succeed(row["memory_id"], **held)
         if held["superseded_by"] is None:
             await transaction.subjects.learn_anew(row["memory_id"], subjects_of(caller.agent_id, row))
         else:

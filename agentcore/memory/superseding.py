@@ -1,7 +1,7 @@
 """Superseding, as a story: what a new memory takes the place of is looked up, judged, and written with it.
 
-An old memory is never changed but for when it held and what holds now; `reinstate` takes that back. What is told
-late, after what took its place, is filed as superseded already, in its place in the line.
+An old memory is never changed but for when it held and what holds now; `reinstate` takes that back.
+What is told late, after what took its place, is filed as superseded already, in its place in the line.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _UNSTORED = UUID(int=0)
 class Earlier:
     """A memory whose place may be taken; `version` None: it is stored in the same call.
 
-    `takes_places` False: it was stored to stand beside whatever there is. `superseded_by`: it holds no longer.
+    `takes_places` False: it was stored to stand beside whatever there is. `superseded_by`: it holds no more.
     """
 
     memory_id: UUID
@@ -171,7 +171,7 @@ class Superseding:
             self._confirmed[other.memory_id, new.content] = said == "SUPERSEDE"
 
     def decide(self, stored: Sequence[tuple[Draft, NewMemory]]) -> dict[UUID, Outcome]:
-        """What each memory about to be stored means for the others, those of this call too, in order of time."""
+        """What each memory about to be stored means for the others, this call's too, in order of time."""
         outcomes: dict[UUID, Outcome] = {}
         for each, memory in sorted(stored, key=lambda pair: pair[0].columns["timestamp"]):
             if each.params.supersede and each.params.superseded_by is None and each.params.valid_to is None:
@@ -205,7 +205,7 @@ class Superseding:
         return Outcome(superseded, near)
 
     def _decide_late(self, each: Draft, memory: NewMemory, outcome: Outcome) -> Outcome:
-        """Whether what was told before it has its place: then it comes before that, and after what is older."""
+        """Whether what was told before it has its place: it comes before that, and after what is older."""
         new = told(each.columns)
         for later in self._after(each):
             verdict = judge(new, later.told)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -190,7 +191,8 @@ async def test_what_is_told_late_in_another_scope_or_says_more_holds_beside(
 async def test_what_expires_takes_no_late_facts_place_that_does_not(agent: Agent) -> None:
     new_id = await agent.stored_id(NEW, timestamp=APRIL, ttl_seconds=3_600)
     assert (await agent.store(OLD, timestamp=MARCH)).superseded_by is None
-    late = await agent.store("The budget for the Atlas project is 47,000 euros.", timestamp=MARCH, ttl_seconds=9)
+    other = "The budget for the Atlas project is 47,000 euros."
+    late = await agent.store(other, timestamp=MARCH, ttl_seconds=9)
     assert late.superseded_by == new_id
 
 
@@ -279,7 +281,7 @@ async def test_in_a_line_of_changes_a_deleted_ones_place_goes_to_what_took_its_o
     current = said[left[-1]]
     assert await agent.found("API rate limit") == [current]
     assert deleted.reinstated_count == (1 if 3 in going else 0)
-    for place, following in zip(left, left[1:], strict=False):
+    for place, following in pairwise(left):
         record = await agent.get(ids[place])
         assert record.superseded_by == ids[following]
         assert record.valid_to is not None

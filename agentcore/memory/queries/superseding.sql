@@ -85,7 +85,7 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
 -- name: succeed_memory
 -- Another memory has taken the place of this one, or none has.
 UPDATE memories
-   SET superseded_by = %(successor)s, valid_to = %(valid_to)s, version = version + 1, updated_at = now()
+   SET superseded_by = %(superseded_by)s, valid_to = %(valid_to)s, version = version + 1, updated_at = now()
  WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s
 RETURNING version;
 
