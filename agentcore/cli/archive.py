@@ -120,7 +120,8 @@ def restore(
     if restored.superseded_ids:
         say(f"{len(restored.superseded_ids)} came back superseded: a newer fact has their place")
     if restored.waiting_for_embedding_ids:
-        say(f"{len(restored.waiting_for_embedding_ids)} are found by their words until they are embedded again")
+        waiting = len(restored.waiting_for_embedding_ids)
+        say(f"{waiting} are found by their words until they are embedded again")
     if restored.lost_links:
         say(f"links left out, since the other memory is not there: {len(restored.lost_links)}")
     if not restored.complete:

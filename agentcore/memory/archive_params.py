@@ -125,8 +125,8 @@ class RestoreResult(Strict):
     )
     waiting_for_embedding_ids: list[UUID] = Field(
         default_factory=list,
-        description="Memories archived with another model's vector, or none: found by their words until they are "
-        "embedded again, in the background. Always empty in a dry run.",
+        description="Memories archived with another model's vector, or none: found by their words until they "
+        "are embedded again, in the background. Always empty in a dry run.",
     )
     dry_run: bool = False
     complete: bool = Field(True, description="False: more match than `limit`; the same call again goes on.")

@@ -199,6 +199,7 @@ class Changing(ABC):
         keys = subjects_of(self._caller.agent_id, {**row, **columns})
         if wanted.current:
             await transaction.subjects.reinstate(self.memory_id, keys)
+            await transaction.clusters.come_late([self.memory_id])
         elif row["superseded_by"] is None and columns["content"] != row["content"]:
             await transaction.subjects.learn_anew(self.memory_id, keys)
 

@@ -147,7 +147,10 @@ class MemoryManager(LifecycleOperations):
         count = 0 if params.dry_run else len(restored.memory_ids)
         degraded = [OTHER_MODEL] if restored.waiting_for_embedding_ids else []
         return RestoreResult(
-            restored_count=count, dry_run=params.dry_run, **vars(restored), receipt=receipt_of(steps, degraded)
+            restored_count=count,
+            dry_run=params.dry_run,
+            **vars(restored),
+            receipt=receipt_of(steps, degraded),
         )
 
     async def archived(self, params: ArchivedParams) -> ArchivedResult:

@@ -102,6 +102,7 @@ class Restoring:
         rows = list(copies.values())
         archived, columns = transaction.archived, await transaction.archived.columns()
         await archived.put_back("memories", columns["memories"], [_exact(row) for row in rows])
+        await transaction.clusters.come_late(copies)
         await archived.put_back("memory_history", columns["memory_history"], _parts_of(rows, "history"))
         await archived.put_back("memory_usage", columns["memory_usage"], _used(rows))
         told = [name for name in columns["memory_aliases"] if name != "alias_id"]
@@ -166,7 +167,7 @@ def _renew(
 
 
 def _without_old_vectors(copies: Mapping[UUID, dict[str, Any]], model: str) -> list[UUID]:
-    """Leave out what another model made, or refused, so that the maintenance embeds it again. Which these are."""
+    """Leave out what another model made, so that the maintenance embeds it again. Which these are."""
     made = (model, refused_by(model))
     waiting = [memory_id for memory_id, copy in copies.items() if copy["embedding_model"] not in made]
     for memory_id in waiting:

@@ -28,6 +28,7 @@ async def hand_on(transaction: MemoryTransaction, caller: Caller, deleted: Seque
         version = await transaction.subjects.succeed(row["memory_id"], **held)
         if held["superseded_by"] is None:
             await transaction.subjects.learn_anew(row["memory_id"], subjects_of(caller.agent_id, row))
+            await transaction.clusters.come_late([row["memory_id"]])
         else:
             tie = Link(target_id=row["memory_id"], relation=SUPERSEDES)
             await transaction.links.add(held["superseded_by"], [tie])
