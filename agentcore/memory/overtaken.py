@@ -37,23 +37,25 @@ async def supersede_overtaken(
     keys = sorted({key for stated in subjects.values() for key in stated})
     if not keys:
         return []
-    lookup = Lookup(keys, max_chars=2 * READ_CHARS)
-    standing = from_rows(
-        await transaction.subjects.stated_before(lookup, limit=ON_A_SUBJECT, session_limit=0)
-    )
-    by_subject: dict[int, list[Earlier]] = {}
-    for each in standing:
-        for key in each.subjects:
-            by_subject.setdefault(key, []).append(each)
+    standing = await _standing(transaction, keys)
     found = []
     for memory_id, stated in subjects.items():
-        old = _restored(memory_id, copies[memory_id])
-        newer = {each.memory_id: each for key in stated for each in by_subject.get(key, ())}
-        supersession = _overtaken(old, newer, archived_at[memory_id])
+        newer = {each.memory_id: each for key in stated for each in standing.get(key, ())}
+        supersession = _overtaken(_restored(memory_id, copies[memory_id]), newer, archived_at[memory_id])
         if supersession is not None:
             found.append(supersession)
-    rows = await take_places(transaction, caller, found)
-    return [row["memory_id"] for row in rows]
+    return [row["memory_id"] for row in await take_places(transaction, caller, found)]
+
+
+async def _standing(transaction: MemoryTransaction, keys: Sequence[int]) -> dict[int, list[Earlier]]:
+    """What holds now, by the subjects that it states something of."""
+    lookup = Lookup(keys, max_chars=2 * READ_CHARS)
+    rows = await transaction.subjects.stated_before(lookup, limit=ON_A_SUBJECT, session_limit=0)
+    by_subject: dict[int, list[Earlier]] = {}
+    for each in from_rows(rows):
+        for key in each.subjects:
+            by_subject.setdefault(key, []).append(each)
+    return by_subject
 
 
 def _overtaken(old: Earlier, newer: Mapping[UUID, Earlier], archived_at: datetime) -> Supersession | None:

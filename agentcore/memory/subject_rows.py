@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from agentcore.database import query
@@ -74,20 +75,20 @@ class SubjectRows(OwnedRows):
         """
         held = await self._rows(
             "hold_supersessions",
-            memory_ids=[each["memory_id"] for each in taken],
-            versions=[each["version"] for each in taken],
-            held_by=[each["superseded_by"] for each in taken],
-            successors=[each["successor"] for each in taken],
-            successor_versions=[each["successor_version"] for each in taken],
-            moments=[each["moment"] for each in taken],
+            memory_ids=_column(taken, "memory_id"),
+            versions=_column(taken, "version"),
+            held_by=_column(taken, "superseded_by"),
+            successors=_column(taken, "successor"),
+            successor_versions=_column(taken, "successor_version"),
+            moments=_column(taken, "moment"),
         )
         if not held:
             return []
         return await self._rows(
             "supersede_memories",
-            memory_ids=[row["memory_id"] for row in held],
-            successors=[row["successor"] for row in held],
-            moments=[row["moment"] for row in held],
+            memory_ids=_column(held, "memory_id"),
+            successors=_column(held, "successor"),
+            moments=_column(held, "moment"),
         )
 
     async def superseded_by(self, memory_ids: Sequence[UUID]) -> list[Row]:
@@ -107,3 +108,6 @@ class SubjectRows(OwnedRows):
         await self._run("delete_superseding_links", memory_id=memory_id, relation=SUPERSEDES)
         await self.learn_anew(memory_id, keys)
 
+
+def _column(rows: Sequence[Row], name: str) -> list[Any]:
+    return [row[name] for row in rows]

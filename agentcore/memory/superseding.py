@@ -93,27 +93,23 @@ class Superseding:
     async def look_up(self, drafts: Iterable[Draft]) -> None:
         """Read what the drafts may take the place of; nothing where none states or corrects anything."""
         asking = [each for each in drafts if each.params.supersede]
-        keys = {key for each in asking for key in each.columns["subjects"]}
-        sessions = {
-            each.columns["session_id"]: each.columns["timestamp"]
-            for each in asking
-            if each.columns["session_id"] is not None and corrects(told(each.columns).content)
-        }
-        if not keys and not sessions:
+        lookup = _lookup_of(asking)
+        if lookup is None:
             return
-        window_seconds = CORRECTION_WINDOW.total_seconds()
-        lookup = Lookup(sorted(keys), list(sessions.items()), window_seconds, 2 * READ_CHARS)
+        for each in await self._read(lookup, min(each.columns["timestamp"] for each in asking)):
+            self._remember(each)
+        await self._ask_model(asking)
+
+    async def _read(self, lookup: Lookup, first: datetime) -> list[Earlier]:
+        """What holds, and what that took the place of where it was told of a time after `first`; by id."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             rows = await transaction.subjects.stated_before(
                 lookup, limit=ON_A_SUBJECT, session_limit=IN_A_SESSION
             )
-            first = min(each.columns["timestamp"] for each in asking)
-            later = {row["memory_id"] for row in rows if row["timestamp"] > first}
-            past = await transaction.subjects.stated_in_line(sorted(later), 2 * READ_CHARS) if later else []
+            later = sorted({row["memory_id"] for row in rows if row["timestamp"] > first})
+            past = await transaction.subjects.stated_in_line(later, 2 * READ_CHARS) if later else []
         known = [{**row, "subject_key": key} for row in past for key in self._subjects_of(row)]
-        for each in sorted(from_rows([*rows, *known]), key=lambda earlier: earlier.memory_id):
-            self._remember(each)
-        await self._ask_model(asking)
+        return sorted(from_rows([*rows, *known]), key=lambda earlier: earlier.memory_id)
 
     def _subjects_of(self, row: Row) -> list[int]:
         return subjects_of(self._caller.agent_id, row)
@@ -250,6 +246,20 @@ class Superseding:
         """Let working memory be read anew where a memory of a task was superseded."""
         if self._tasks:
             await self._parts.working.forget(self._caller.agent_id, sorted(self._tasks))
+
+
+def _lookup_of(asking: Sequence[Draft]) -> Lookup | None:
+    """What is to be looked for; nothing where none states or corrects anything."""
+    keys = {key for each in asking for key in each.columns["subjects"]}
+    sessions = {
+        each.columns["session_id"]: each.columns["timestamp"]
+        for each in asking
+        if each.columns["session_id"] is not None and corrects(told(each.columns).content)
+    }
+    if not keys and not sessions:
+        return None
+    window_seconds = CORRECTION_WINDOW.total_seconds()
+    return Lookup(sorted(keys), list(sessions.items()), window_seconds, 2 * READ_CHARS)
 
 
 async def take_places(

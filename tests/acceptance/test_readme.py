@@ -70,8 +70,8 @@ def test_each_call_by_curl_is_answered_with_a_result(
 def test_the_calls_for_sessions_and_for_the_past_are_answered(
     shell: None, serving: Serving, agent_id: str, tmp_path: Path
 ) -> None:
-    calls = [*blocks(README, "sh", "curl"), *blocks(README, "sh", "session"), *blocks(README, "sh", "revert")]
-    assert len(calls) == 4
+    calls = [*blocks(README, "sh", "curl"), *blocks(README, "sh", "memory.add_session")]
+    assert len(calls) == 3
     done = run_as_printed("".join(calls), serving, agent_id, tmp_path)
     assert done.returncode == 0, done.stderr
     added, ended, past, reverted = (json.loads(line)["result"] for line in done.stdout.splitlines()[-4:])
