@@ -115,10 +115,15 @@ def restore(
     typer.echo(f"{word}: {len(restored.memory_ids)}")
     for memory_id in restored.memory_ids if restored.dry_run else ():
         typer.echo(memory_id)
-    if restored.renewed_ids:
-        say(f"{len(restored.renewed_ids)} ran out of time in the archive and got some more")
-    if restored.lost_links:
-        say(f"links left out, since the other memory is not there: {len(restored.lost_links)}")
+    notes = (
+        (restored.renewed_ids, "ran out of time in the archive and got some more"),
+        (restored.superseded_ids, "came back superseded: a newer fact has their place"),
+        (restored.waiting_for_embedding_ids, "are found by their words until they are embedded again"),
+        (restored.lost_links, "links left out, since the other memory is not there"),
+    )
+    for concerned, note in notes:
+        if concerned:
+            say(f"{len(concerned)} {note}")
     if not restored.complete:
         say("there are more: run the same again")
 

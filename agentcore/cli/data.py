@@ -234,7 +234,7 @@ def list_memories(
 ))
 def prune(
     context: typer.Context,
-    memory_layer: Annotated[MemoryType, typer.Argument(help="The layer that is cut back.")],
+    memory_layer: Annotated[MemoryType, typer.Argument(help="The layer that is cut back; working is not.")],
     strategy: Annotated[PruningStrategyName | None, typer.Option(
         help="Which memories go first. Absent: as the service is configured.")] = None,
     target: Annotated[float | None, typer.Option(

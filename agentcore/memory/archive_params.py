@@ -118,6 +118,16 @@ class RestoreResult(Strict):
         description="Memories whose time to live ran out in the archive: they got what they had left when "
         "they were archived, counted from now, and a day at least.",
     )
+    superseded_ids: list[UUID] = Field(
+        default_factory=list,
+        description="Memories that came back superseded: a fact stored meanwhile has their place. Always "
+        "empty in a dry run.",
+    )
+    waiting_for_embedding_ids: list[UUID] = Field(
+        default_factory=list,
+        description="Memories archived with another model's vector, or none: found by their words until they "
+        "are embedded again, in the background. Always empty in a dry run.",
+    )
     dry_run: bool = False
     complete: bool = Field(True, description="False: more match than `limit`; the same call again goes on.")
     receipt: Receipt

@@ -24,6 +24,7 @@ from agentcore.memory.storage import MemoryTransaction
 ATTEMPTS = 5
 TRACKED = ("content", "relevance_score", "tags", "metadata", "pinned")
 VALIDITY = ("superseded_by", "valid_to")
+LIFE = ("ttl_seconds", "expires_at")
 _KEPT = (
     *TRACKED,
     "summary",
@@ -49,6 +50,7 @@ class Wanted:
     content: str | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
     ttl_seconds: int | None = None
+    """How long it lives; without `expires_at` counted from the change on."""
     expires_at: datetime | None = None
     never_expires: bool = False
     current: bool = False
@@ -179,8 +181,8 @@ class Changing(ABC):
             },
         )
         held = {name: None if wanted.current else row[name] for name in VALIDITY}
-        after_row = {**columns, **held, "expires_at": written["expires_at"]}
-        changed = [name for name in (*TRACKED, *VALIDITY, "expires_at") if row[name] != after_row[name]]
+        after_row = {**columns, **held, **{name: written[name] for name in LIFE}}
+        changed = [name for name in (*TRACKED, *VALIDITY, *LIFE) if row[name] != after_row[name]]
         before = {name: _plain(row[name]) for name in changed} | _given("links", gone)
         after = {name: _plain(after_row[name]) for name in changed} | _given("links", came)
         version = int(written["version"])
@@ -197,6 +199,7 @@ class Changing(ABC):
         keys = subjects_of(self._caller.agent_id, {**row, **columns})
         if wanted.current:
             await transaction.subjects.reinstate(self.memory_id, keys)
+            await transaction.clusters.come_late([self.memory_id])
         elif row["superseded_by"] is None and columns["content"] != row["content"]:
             await transaction.subjects.learn_anew(self.memory_id, keys)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -36,6 +36,19 @@ class ClusterRows(OwnedRows):
     async def unseen(self, after: UUID | None, limit: int) -> list[Row]:
         """The oldest episodes behind an id, by id."""
         return await self._rows("unseen_episodes", after=after, limit=limit)
+
+    async def come_late(self, memory_ids: Iterable[UUID]) -> None:
+        """Have these looked at, as far as they are episodes, though what is as old as they are was."""
+        await self._run("note_late_episodes", memory_ids=list(memory_ids))
+
+    async def late(self, model: str, before: datetime, after: UUID | None, limit: int) -> list[UUID]:
+        """Episodes with a vector of the model that came late, behind an id."""
+        values = {"model": model, "before": before, "after": after, "limit": limit}
+        return [row["memory_id"] for row in await self._rows("late_episodes", **values)]
+
+    async def late_seen(self, memory_ids: Sequence[UUID]) -> None:
+        """These were looked at."""
+        await self._run("forget_late_episodes", memory_ids=list(memory_ids))
 
     async def changed_sources(self, limit: int) -> list[UUID]:
         """What was changed after the summary of it was made, the latest first."""

@@ -104,19 +104,23 @@ class Consolidating:
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             _, after = await transaction.clusters.settings()
             changed = await transaction.clusters.changed_sources(MOST_CHANGED)
-        after = None if self._params.again else after
+        after, after_late = None if self._params.again else after, None
         while True:
-            page = await self._page(after)
-            found = await self._clusters([*page.memory_ids, *changed])
+            page, late = await self._page(after), await self._late(after_late)
+            found = await self._clusters([*page.memory_ids, *late, *changed])
             for cluster in found.clusters:
                 await self._keep(cluster, found.rows)
-            done.looked_at_count += len(page.memory_ids)
+            done.looked_at_count += len({*page.memory_ids, *late})
             if page.memory_ids:
                 await self._remember(after, page)
                 after = page.memory_ids[-1]
+            if late:
+                await self._forget_late(late)
+                after_late = late[-1]
             changed = []
-            if page.last or done.looked_at_count >= MOST_LOOKED_AT or clock() >= ends_at:
-                done.complete = page.last
+            last = page.last and len(late) < PAGE
+            if last or done.looked_at_count >= MOST_LOOKED_AT or clock() >= ends_at:
+                done.complete = last
                 return
 
     async def _page(self, after: UUID | None) -> _Page:
@@ -129,6 +133,17 @@ class Consolidating:
                 return _Page(ids, last=True)
             ids.append(row["memory_id"])
         return _Page(ids, last=len(rows) < PAGE)
+
+    async def _late(self, after: UUID | None) -> list[UUID]:
+        """The next of those that became episodes, or came back, when their ids had been passed."""
+        model = self._parts.vector_model
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            return await transaction.clusters.late(model, self._before, after, PAGE)
+
+    async def _forget_late(self, late: Sequence[UUID]) -> None:
+        if not self._params.dry_run:
+            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+                await transaction.clusters.late_seen(late)
 
     async def _remember(self, after: UUID | None, page: _Page) -> None:
         """How far it came; at the end no further than what has settled."""
@@ -220,6 +235,7 @@ class Consolidating:
                 links=[Link(target_id=each.memory_id, relation=SUMMARY_RELATION) for each in cluster.members],
                 idempotency_key=f"{FORM}:{cluster.digest}",
                 force=True,
+                supersede=False,
                 **{name: _common(members, name) for name in SHARED},
             ),
             Source(caller.agent_id, caller.token_id, caller.trace_id, caller.a2a_context),

@@ -121,6 +121,7 @@ TABLES: tuple[OwnedTable, ...] = (
         labels=("memory_id",),
     ),
     _table("memory_subjects", _WITH_ROW, digests=("subject_key",), labels=("memory_id",)),
+    _table("late_episodes", f"{_WITH_ROW}; consolidation, once it has looked", labels=("memory_id",)),
     _table("memory_links", _WITH_ROW, labels=("source_id", "target_id", "relation")),
     _table(
         "memory_history",

@@ -60,6 +60,7 @@ from agentcore.memory.params import (
 )
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import STRATEGIES
+from agentcore.memory.refusals import OTHER_MODEL
 from agentcore.memory.searching import Search
 from agentcore.memory.storing import Storing
 
@@ -144,8 +145,12 @@ class MemoryManager(LifecycleOperations):
         with steps("restore"):
             restored = await restoring.Restoring(self._parts, self._caller, params).run()
         count = 0 if params.dry_run else len(restored.memory_ids)
+        degraded = [OTHER_MODEL] if restored.waiting_for_embedding_ids else []
         return RestoreResult(
-            restored_count=count, dry_run=params.dry_run, **vars(restored), receipt=receipt_of(steps)
+            restored_count=count,
+            dry_run=params.dry_run,
+            **vars(restored),
+            receipt=receipt_of(steps, degraded),
         )
 
     async def archived(self, params: ArchivedParams) -> ArchivedResult:
@@ -198,8 +203,13 @@ class MemoryManager(LifecycleOperations):
     async def delete(self, params: DeleteParams) -> DeleteResult:
         steps = self._parts.steps()
         with steps("delete"):
-            deleted, complete = await removing.delete(self._parts, self._caller, params)
-        return DeleteResult(deleted_count=deleted, complete=complete, receipt=receipt_of(steps))
+            deleted = await removing.delete(self._parts, self._caller, params)
+        return DeleteResult(
+            deleted_count=deleted.count,
+            reinstated_count=len(deleted.reinstated),
+            complete=deleted.complete,
+            receipt=receipt_of(steps),
+        )
 
     async def stats(self, params: StatsParams) -> StatsResult:
         steps = self._parts.steps()

@@ -120,8 +120,13 @@ class LifecycleOperations(MemoryApi):
     async def clear(self, params: ClearParams) -> ClearResult:
         steps = self._parts.steps()
         with steps("delete"):
-            cleared, complete = await sessions.clear(self._parts, self._caller, params)
-        return ClearResult(cleared_count=cleared, complete=complete, receipt=receipt_of(steps))
+            cleared = await sessions.clear(self._parts, self._caller, params)
+        return ClearResult(
+            cleared_count=cleared.count,
+            reinstated_count=len(cleared.reinstated),
+            complete=cleared.complete,
+            receipt=receipt_of(steps),
+        )
 
     async def settings(self, params: SettingsParams) -> SettingsResult:
         steps = self._parts.steps()

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from agentcore.memory.models import (
     Amount,
@@ -118,6 +118,9 @@ class StoreResult(Strict):
     memory_id: UUID | None
     status: StoreStatus
     superseded: list[UUID] = Field(default_factory=list, description="The memories whose place it took.")
+    superseded_by: UUID | None = Field(
+        None, description="Told late: what was told before it, of a later time, has its place already."
+    )
     near_duplicate_of: UUID | None = Field(None, description="An earlier memory saying nearly the same.")
     reason: str | None = Field(None, description="Why it was rejected.")
     code: int | None = Field(
@@ -217,7 +220,10 @@ class ContextResult(Strict):
 class PruneParams(Strict):
     """Which layer is cut back, by which strategy, and how far."""
 
-    memory_layer: MemoryType
+    memory_layer: MemoryType = Field(
+        description="Not working: that ends with its task (memory.complete_task) or session "
+        "(memory.end_session)."
+    )
     strategy: PruningStrategyName = Field(
         "least_relevant", description="Absent: MEMORY_PRUNING_STRATEGY of the service, if that is set."
     )
@@ -227,6 +233,16 @@ class PruneParams(Strict):
         "the layer, 1.0 all of it. Absent: down to capacity where exceeded, else the lowest 20 %.",
     )
     dry_run: Flag = Field(False, description="Name what would go, and take nothing.")
+
+    @field_validator("memory_layer")
+    @classmethod
+    def _is_pruned(cls, layer: MemoryType) -> MemoryType:
+        if layer is MemoryType.WORKING:
+            raise ValueError(
+                "working memory is never pruned: memory.complete_task ends a task's, memory.end_session a "
+                "session's, memory.clear or memory.delete removes it for good"
+            )
+        return layer
 
 
 class PruneResult(Strict):
@@ -297,6 +313,9 @@ class DeleteParams(Filters):
 
 class DeleteResult(Strict):
     deleted_count: int
+    reinstated_count: int = Field(
+        0, description="Superseded memories that hold again: what had taken their place is among the deleted."
+    )
     complete: bool = Field(
         True,
         description="False: the call's time ran out between two chunks. What was counted is gone; the same "

@@ -9,6 +9,7 @@ from agentcore.errors import DependencyUnavailable
 from agentcore.memory.embeddings import Embedder, EmbeddingKind, Vectors
 
 NOT_EMBEDDED = "embedding: the embedder does not answer; the memory is kept and embedded later"
+OTHER_MODEL = "embedding: archived with another model's vector; found by words until it is embedded again"
 REFUSED = "embedding: the embedder refuses a text; the memory is kept and found by its words"
 
 

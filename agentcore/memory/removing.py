@@ -20,6 +20,7 @@ from agentcore.memory.params import DeleteParams, PruneParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import DEFAULT_SHARE, Prunable, PruningPolicy, decide
 from agentcore.memory.storage import DELETE_CHUNK, MemoryTransaction
+from agentcore.memory.succession import hand_on
 
 PRUNE_CHUNK = 200
 THREAD_ABOVE_MEMORIES = 5_000
@@ -37,6 +38,15 @@ class Removed:
 
     memory_ids: list[UUID] = field(default_factory=list)
     complete: bool = True
+
+
+@dataclass
+class Deleted:
+    """How many went, which memories hold again that they had superseded, and whether that is all."""
+
+    count: int = 0
+    reinstated: set[UUID] = field(default_factory=set)
+    complete: bool = False
 
 
 class Deadline:
@@ -148,20 +158,20 @@ class Pruning:
         ]
 
 
-async def delete(parts: MemoryParts, caller: Caller, params: DeleteParams) -> tuple[int, bool]:
-    """Remove what is named or matches, however many; how many went, and whether that is all."""
-    deadline, deleted = Deadline(), 0
+async def delete(parts: MemoryParts, caller: Caller, params: DeleteParams) -> Deleted:
+    """Remove what is named or matches, however many."""
+    deadline, deleted = Deadline(), Deleted()
     conditions, waiting = params.conditions(), list(params.memory_ids or ())
     while deadline.leaves_time():
         named, waiting = waiting[:DELETE_CHUNK], waiting[DELETE_CHUNK:]
-        rows = await _delete_chunk(parts, caller, named, conditions)
-        deleted += len(rows)
-        over = not waiting if named else len(rows) < DELETE_CHUNK
+        count = await _delete_chunk(parts, caller, named, conditions, deleted)
+        over = not waiting if named else count < DELETE_CHUNK
         if over:
             if params.all:
                 await _forget_settings(parts, caller)
-            return deleted, True
-    return deleted, False
+            deleted.complete = True
+            break
+    return deleted
 
 
 async def _forget_settings(parts: MemoryParts, caller: Caller) -> None:
@@ -172,15 +182,24 @@ async def _forget_settings(parts: MemoryParts, caller: Caller) -> None:
 
 
 async def _delete_chunk(
-    parts: MemoryParts, caller: Caller, memory_ids: Sequence[UUID], conditions: Mapping[str, Any]
-) -> list[Row]:
+    parts: MemoryParts,
+    caller: Caller,
+    memory_ids: Sequence[UUID],
+    conditions: Mapping[str, Any],
+    deleted: Deleted,
+) -> int:
     async with parts.storage.transaction(caller.agent_id) as transaction:
         if memory_ids:
             rows = await transaction.delete(memory_ids)
         else:
             rows = await transaction.delete_matching(conditions, DELETE_CHUNK)
-    await _forget_tasks(parts, caller, rows)
-    return rows
+        changed = await hand_on(transaction, caller, rows)
+    deleted.count += len(rows)
+    # What a chunk lets hold again the next one may delete.
+    deleted.reinstated |= {row["memory_id"] for row in changed if row["superseded_by"] is None}
+    deleted.reinstated -= {row["memory_id"] for row in rows}
+    await _forget_tasks(parts, caller, [*rows, *changed])
+    return len(rows)
 
 
 async def _forget_tasks(parts: MemoryParts, caller: Caller, rows: Sequence[Row]) -> None:

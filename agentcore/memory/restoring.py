@@ -14,8 +14,10 @@ from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive, ArchivedObject, read_copies, vector_of
 from agentcore.memory.archive_params import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
 from agentcore.memory.cursors import read_cursor, write_cursor
+from agentcore.memory.embeddings import refused_by
 from agentcore.memory.history_rows import Change
 from agentcore.memory.intake import subjects_of
+from agentcore.memory.overtaken import supersede_overtaken
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.storage import MemoryTransaction
@@ -26,11 +28,13 @@ _USAGE = ("memory_id", "access_count", "uses_in_life", "last_accessed")
 
 @dataclass
 class Restored:
-    """What came back (or would), what was not tied again, what got more time; and whether that is all."""
+    """What came back (or would), what of it is not as it was, and whether that is all."""
 
     memory_ids: list[UUID] = field(default_factory=list)
     lost_links: list[LostLink] = field(default_factory=list)
     renewed_ids: list[UUID] = field(default_factory=list)
+    superseded_ids: list[UUID] = field(default_factory=list)
+    waiting_for_embedding_ids: list[UUID] = field(default_factory=list)
     complete: bool = True
 
 
@@ -63,8 +67,11 @@ class Restoring:
             if self._params.dry_run:
                 return restored
             restored.renewed_ids = _renew(copies, tombstones, self._parts.clock())
+            if self._parts.embedder is not None:
+                restored.waiting_for_embedding_ids = _without_old_vectors(copies, self._parts.vector_model)
             restored.lost_links = await self._put_back(transaction, copies)
             await self._note(transaction, tombstones, copies, set(restored.renewed_ids))
+            restored.superseded_ids = await self._overtaken(transaction, tombstones, copies)
             failpoint("restore.inserted")
             await transaction.archived.unbury(restored.memory_ids)
             failpoint("restore.unburied")
@@ -95,16 +102,11 @@ class Restoring:
         rows = list(copies.values())
         archived, columns = transaction.archived, await transaction.archived.columns()
         await archived.put_back("memories", columns["memories"], [_exact(row) for row in rows])
+        await transaction.clusters.come_late(copies)
         await archived.put_back("memory_history", columns["memory_history"], _parts_of(rows, "history"))
         await archived.put_back("memory_usage", columns["memory_usage"], _used(rows))
         told = [name for name in columns["memory_aliases"] if name != "alias_id"]
         await archived.put_back("memory_aliases", told, _parts_of(rows, "aliases"))
-        stated = {
-            memory_id: subjects_of(self._caller.agent_id, copy)
-            for memory_id, copy in copies.items()
-            if copy["superseded_by"] is None
-        }
-        await transaction.subjects.learn(stated)
         ties = _parts_of(rows, "links")
         held = await archived.held({UUID(tie[end]) for tie in ties for end in ("source_id", "target_id")})
         whole = [tie for tie in ties if {UUID(tie["source_id"]), UUID(tie["target_id"])} <= held]
@@ -112,6 +114,22 @@ class Restoring:
         if rows:
             await transaction.append_terms([row["term_keys"] for row in rows], sign=1)
         return [lost for tie in ties if (lost := _lost(tie, held)) is not None]
+
+    async def _overtaken(
+        self,
+        transaction: MemoryTransaction,
+        tombstones: Mapping[UUID, Row],
+        copies: Mapping[UUID, Mapping[str, Any]],
+    ) -> list[UUID]:
+        """Which of them hold no longer: a newer fact has their place."""
+        stated = {
+            memory_id: subjects_of(self._caller.agent_id, copy)
+            for memory_id, copy in copies.items()
+            if copy["superseded_by"] is None
+        }
+        await transaction.subjects.learn(stated)
+        archived_at = {memory_id: row["archived_at"] for memory_id, row in tombstones.items()}
+        return await supersede_overtaken(transaction, self._caller, copies, stated, archived_at)
 
     async def _note(
         self,
@@ -146,6 +164,15 @@ def _renew(
             copy["expires_at"] = (now + left).isoformat()
             renewed.append(memory_id)
     return renewed
+
+
+def _without_old_vectors(copies: Mapping[UUID, dict[str, Any]], model: str) -> list[UUID]:
+    """Leave out what another model made, so that the maintenance embeds it again. Which these are."""
+    made = (model, refused_by(model))
+    waiting = [memory_id for memory_id, copy in copies.items() if copy["embedding_model"] not in made]
+    for memory_id in waiting:
+        copies[memory_id] |= {"embedding": None, "embedding_model": None}
+    return waiting
 
 
 def _used(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

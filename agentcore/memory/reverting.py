@@ -62,7 +62,7 @@ class Reverting(Changing):
         if expires_at <= self._parts.clock():
             self.degraded.append(EXPIRED)
             return {}
-        return {"expires_at": expires_at}
+        return {"expires_at": expires_at, "ttl_seconds": earlier.get("ttl_seconds")}
 
     async def _changes_since(self, row: Row) -> list[Row]:
         """Every change since the version, the latest first. Raises Conflict where one is not known."""

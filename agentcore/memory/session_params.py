@@ -80,8 +80,13 @@ class EndSessionParams(Strict):
 class EndSessionResult(Strict):
     success: bool
     session_id: str
-    promoted_count: int = Field(description="Working memories that became episodic: important, or used.")
-    ended_count: int = Field(description="Working memories that ended with the session.")
+    promoted_count: int = Field(
+        description="Working memories that became episodic: they hold, and are important or used."
+    )
+    ended_count: int = Field(
+        description="Working memories that ended with the session, superseded ones among them: those stay "
+        "readable where what took their place lasts."
+    )
     summary_id: UUID | None = Field(description="The summary's memory; null where there was nothing to say.")
     summary: str
     receipt: Receipt
@@ -126,5 +131,6 @@ class ClearParams(Strict):
 
 class ClearResult(Strict):
     cleared_count: int
+    reinstated_count: int = Field(0, description="As in a delete's result.")
     complete: bool = Field(True, description="False: the call's time ran out; the same call goes on.")
     receipt: Receipt

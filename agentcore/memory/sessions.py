@@ -76,7 +76,8 @@ def _item(params: AddSessionParams, message: Message) -> StoreParams:
 async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> Ended:
     """End a session's working memory and keep a summary of what lasts of it. Raises DependencyUnavailable.
 
-    Ended again, it keeps the same summary unless more was said.
+    Only what holds is promoted; what it superseded follows it, as its past. Ended again, it keeps the same
+    summary unless more was said.
     """
     async with parts.storage.transaction(caller.agent_id) as transaction:
         rows = await transaction.end_session(
@@ -87,6 +88,7 @@ async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> E
             token_id=caller.token_id,
             trace_id=caller.trace_id,
         )
+        await transaction.clusters.come_late(row["memory_id"] for row in rows if row["promoted"])
     await parts.working.forget(caller.agent_id, _tasks(rows))
     summary_id, summary = None, ""
     if params.summarize:
@@ -96,7 +98,7 @@ async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> E
         summary = made.text
         if made.text:
             summary_id = await _keep(parts, caller, params.session_id, said, made)
-    promoted = sum(row["lasts"] for row in rows)
+    promoted = sum(row["promoted"] for row in rows)
     return Ended(promoted, len(rows) - promoted, summary_id, summary)
 
 
@@ -160,8 +162,8 @@ async def _summary(parts: MemoryParts, records: Sequence[MemoryRecord], max_toke
     return await asyncio.to_thread(summarize, sources, max_tokens, parts.count_tokens)
 
 
-async def clear(parts: MemoryParts, caller: Caller, params: ClearParams) -> tuple[int, bool]:
-    """Remove a session, a user or everything for good; how many memories went, and whether that is all."""
+async def clear(parts: MemoryParts, caller: Caller, params: ClearParams) -> removing.Deleted:
+    """Remove a session, a user or everything for good."""
     what = params.model_dump(exclude_none=True, exclude={"confirm"})
     return await removing.delete(parts, caller, DeleteParams(**what, confirm=True))
 

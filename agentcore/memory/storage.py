@@ -152,7 +152,7 @@ class MemoryTransaction(OwnedRows):
         return rows[0] if rows else None
 
     async def update(self, memory_id: UUID, columns: Mapping[str, Any]) -> Row:
-        """Write the changeable columns of a locked memory; its new version, and when it expires."""
+        """Write the changeable columns of a locked memory; its new version, and how long it lives."""
         values = {
             **columns,
             "embedding": _vector(columns["embedding"]),

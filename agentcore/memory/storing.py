@@ -179,7 +179,11 @@ class Storing:
             outcome, result = outcomes.get(memory.memory_id), self._results[index]
             if outcome is not None and result is not None:
                 superseded = [each for each in outcome.superseded if each not in missed]
-                told = {"superseded": superseded, "near_duplicate_of": outcome.near_duplicate_of}
+                told = {
+                    "superseded": superseded,
+                    "superseded_by": None if memory.memory_id in missed else outcome.superseded_by,
+                    "near_duplicate_of": outcome.near_duplicate_of,
+                }
                 self._results[index] = result.model_copy(update=told)
         layers = {memory.columns["memory_type"] for memory in self._stored}
         await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from agentcore.database import query
@@ -12,6 +13,8 @@ from agentcore.memory.owned_rows import OwnedRows, Row
 
 SUPERSEDES = "supersedes"
 NEAR_DUPLICATE = "near_duplicate_of"
+# How far a line of supersessions is followed back, and how many memories of it are read.
+LINE_STEPS, IN_A_LINE = 8, 32
 
 
 @dataclass(frozen=True)
@@ -59,15 +62,45 @@ class SubjectRows(OwnedRows):
             session_limit=session_limit,
         )
 
-    async def supersede(self, taken: Sequence[tuple[UUID, int, UUID, datetime]]) -> list[Row]:
-        """Let others take these memories' places: id, version, successor, since when; a row for each done."""
+    async def stated_in_line(self, memory_ids: Sequence[UUID], max_chars: int) -> list[Row]:
+        """What these took the place of, and what that took the place of before; a bounded number."""
+        values = {"memory_ids": list(memory_ids), "max_chars": max_chars}
+        return await self._rows("stated_in_line", **values, most_steps=LINE_STEPS, limit=IN_A_LINE)
+
+    async def supersede(self, taken: Sequence[Row]) -> list[Row]:
+        """Let others take these memories' places; a row for each done.
+
+        Each says `memory_id`, its `version` and what held its place (`superseded_by`), its `successor`, the
+        version that must stand in (`successor_version`, None: any), and the `moment` since when.
+        """
+        held = await self._rows(
+            "hold_supersessions",
+            memory_ids=_column(taken, "memory_id"),
+            versions=_column(taken, "version"),
+            held_by=_column(taken, "superseded_by"),
+            successors=_column(taken, "successor"),
+            successor_versions=_column(taken, "successor_version"),
+            moments=_column(taken, "moment"),
+        )
+        if not held:
+            return []
         return await self._rows(
             "supersede_memories",
-            memory_ids=[memory_id for memory_id, _, _, _ in taken],
-            versions=[version for _, version, _, _ in taken],
-            successors=[successor for _, _, successor, _ in taken],
-            moments=[moment for _, _, _, moment in taken],
+            memory_ids=_column(held, "memory_id"),
+            successors=_column(held, "successor"),
+            moments=_column(held, "moment"),
         )
+
+    async def superseded_by(self, memory_ids: Sequence[UUID]) -> list[Row]:
+        """What these took the place of; nobody changes it before the end."""
+        return await self._rows("superseded_by", memory_ids=list(memory_ids))
+
+    async def succeed(
+        self, memory_id: UUID, *, superseded_by: UUID | None, valid_to: datetime | None
+    ) -> int:
+        """Say what took a held memory's place, or that nothing did; its new version."""
+        values = {"memory_id": memory_id, "superseded_by": superseded_by, "valid_to": valid_to}
+        return int((await self._rows("succeed_memory", **values))[0]["version"])
 
     async def reinstate(self, memory_id: UUID, keys: Sequence[int]) -> None:
         """Let a superseded memory hold again."""
@@ -75,3 +108,6 @@ class SubjectRows(OwnedRows):
         await self._run("delete_superseding_links", memory_id=memory_id, relation=SUPERSEDES)
         await self.learn_anew(memory_id, keys)
 
+
+def _column(rows: Sequence[Row], name: str) -> list[Any]:
+    return [row[name] for row in rows]

@@ -1,12 +1,13 @@
 """Superseding, as a story: what a new memory takes the place of is looked up, judged, and written with it.
 
 An old memory is never changed but for when it held and what holds now; `reinstate` takes that back.
+What is told late, after what took its place, is filed as superseded already, in its place in the line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -16,8 +17,9 @@ from agentcore.memory.api import Caller
 from agentcore.memory.consolidation import Verdict, judge, told
 from agentcore.memory.corrections import CORRECTION_WINDOW, corrects
 from agentcore.memory.history_rows import Change
-from agentcore.memory.intake import Draft
+from agentcore.memory.intake import Draft, subjects_of
 from agentcore.memory.models import Link
+from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.statements import READ_CHARS, Told
 from agentcore.memory.storage import MemoryTransaction, NewMemory
@@ -29,11 +31,15 @@ ON_A_SUBJECT, IN_A_SESSION = 8, 4
 JUDGED_PAIRS = 4
 _JUDGED = frozenset({"superseding", "possible"})
 _LASTING = frozenset({"episodic", "semantic"})
+_UNSTORED = UUID(int=0)
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """A memory whose place may be taken; `version` None: it is stored in the same call."""
+    """A memory whose place may be taken; `version` None: it is stored in the same call.
+
+    `takes_places` False: it was stored to stand beside whatever there is. `superseded_by`: it holds no more.
+    """
 
     memory_id: UUID
     told: Told
@@ -43,6 +49,10 @@ class Earlier:
     pinned: bool
     version: int | None
     subjects: frozenset[int] = frozenset()
+    takes_places: bool = True
+    created_at: datetime | None = None
+    superseded_by: UUID | None = None
+    valid_to: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -51,12 +61,17 @@ class Outcome:
 
     superseded: list[UUID] = field(default_factory=list)
     near_duplicate_of: UUID | None = None
+    superseded_by: UUID | None = None
+    """It was told late: this one, told before it, has its place."""
 
 
 @dataclass(frozen=True)
-class _Supersession:
+class Supersession:
+    """One memory takes the place of another; `by_version`: as long as it still stands in that version."""
+
     old: Earlier
     by: UUID
+    by_version: int | None
     at: datetime
     rule: str
 
@@ -70,7 +85,7 @@ class Superseding:
         self._on_subject: dict[int, list[Earlier]] = {}
         self._in_session: dict[str, list[Earlier]] = {}
         self._confirmed: dict[tuple[UUID, str], bool] = {}
-        self._decided: list[_Supersession] = []
+        self._decided: dict[UUID, Supersession] = {}
         self._near: dict[UUID, UUID] = {}
         self._tasks: set[str] = set()
         self.degraded: list[str] = []
@@ -78,23 +93,26 @@ class Superseding:
     async def look_up(self, drafts: Iterable[Draft]) -> None:
         """Read what the drafts may take the place of; nothing where none states or corrects anything."""
         asking = [each for each in drafts if each.params.supersede]
-        keys = {key for each in asking for key in each.columns["subjects"]}
-        sessions = {
-            each.columns["session_id"]: each.columns["timestamp"]
-            for each in asking
-            if each.columns["session_id"] is not None and corrects(told(each.columns).content)
-        }
-        if not keys and not sessions:
+        lookup = _lookup_of(asking)
+        if lookup is None:
             return
-        window_seconds = CORRECTION_WINDOW.total_seconds()
-        lookup = Lookup(sorted(keys), list(sessions.items()), window_seconds, 2 * READ_CHARS)
+        for each in await self._read(lookup, min(each.columns["timestamp"] for each in asking)):
+            self._remember(each)
+        await self._ask_model(asking)
+
+    async def _read(self, lookup: Lookup, first: datetime) -> list[Earlier]:
+        """What holds, and what that took the place of where it was told of a time after `first`; by id."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             rows = await transaction.subjects.stated_before(
                 lookup, limit=ON_A_SUBJECT, session_limit=IN_A_SESSION
             )
-        for each in sorted(_from_rows(rows), key=lambda earlier: earlier.memory_id):
-            self._remember(each)
-        await self._ask_model(asking)
+            later = sorted({row["memory_id"] for row in rows if row["timestamp"] > first})
+            past = await transaction.subjects.stated_in_line(later, 2 * READ_CHARS) if later else []
+        known = [{**row, "subject_key": key} for row in past for key in self._subjects_of(row)]
+        return sorted(from_rows([*rows, *known]), key=lambda earlier: earlier.memory_id)
+
+    def _subjects_of(self, row: Row) -> list[int]:
+        return subjects_of(self._caller.agent_id, row)
 
     def _remember(self, each: Earlier) -> None:
         for key in each.subjects:
@@ -109,57 +127,100 @@ class Superseding:
             found += self._on_subject.get(key, ())[-ON_A_SUBJECT:]
         if corrects(told(new.columns).content):
             found += self._in_session.get(new.columns["session_id"] or "", ())[-IN_A_SESSION:]
-        unique = {old.memory_id: old for old in found if _admits(old, new)}
+        lasts = bool(new.columns["ttl_seconds"])
+        stated = from_draft(new, _UNSTORED)
+        unique = {
+            old.memory_id: old
+            for old in found
+            if old.superseded_by is None and admits(old, stated) and (not lasts or old.expires)
+        }
         return sorted(unique.values(), key=lambda earlier: earlier.memory_id, reverse=True)
+
+    def _after(self, new: Draft) -> list[Earlier]:
+        """What may have the new memory's place already, told before it, the earliest first."""
+        stated = from_draft(new, _UNSTORED)
+        found = {
+            each.memory_id: each
+            for key in new.columns["subjects"]
+            for each in self._on_subject.get(key, ())
+            if each.told.timestamp > stated.told.timestamp and each.takes_places and admits(stated, each)
+        }
+        return sorted(found.values(), key=lambda each: (each.told.timestamp, each.memory_id))
 
     async def _ask_model(self, asking: Sequence[Draft]) -> None:
         """Let the model, where there is one, say of the pairs that the rules allow what they are."""
         model = self._parts.fact_judge
         if model is None:
             return
-        pairs = [
-            (old, new)
-            for new in asking
-            for old in self._before(new)
-            if judge(old.told, told(new.columns)).relation in _JUDGED
-        ]
-        for old, new in pairs[:JUDGED_PAIRS]:
-            content = told(new.columns).content
+        pairs: list[tuple[Earlier, Told, tuple[Told, Told]]] = []
+        for each in asking:
+            new = told(each.columns)
+            pairs += [(other, new, (other.told, new)) for other in self._before(each)]
+            pairs += [(other, new, (new, other.told)) for other in self._after(each)]
+        judged = [pair for pair in pairs if judge(*pair[2]).relation in _JUDGED]
+        for other, new, in_order in judged[:JUDGED_PAIRS]:
             try:
-                said = await model.judge(old.told, told(new.columns))
+                said = await model.judge(*in_order)
             except DependencyUnavailable as failure:
                 self.degraded.append(f"fact judge: skipped, {failure.message}")
                 return
-            self._confirmed[old.memory_id, content] = said == "SUPERSEDE"
+            self._confirmed[other.memory_id, new.content] = said == "SUPERSEDE"
 
     def decide(self, stored: Sequence[tuple[Draft, NewMemory]]) -> dict[UUID, Outcome]:
-        """What each memory about to be stored means for those before it, of this call too."""
+        """What each memory about to be stored means for the others, this call's too, in order of time."""
         outcomes: dict[UUID, Outcome] = {}
-        gone: set[UUID] = set()
-        for each, memory in stored:
+        for each, memory in sorted(stored, key=lambda pair: pair[0].columns["timestamp"]):
             if each.params.supersede and each.params.superseded_by is None and each.params.valid_to is None:
-                outcome = self._decide_one(each, memory, gone)
-                gone.update(outcome.superseded)
-                outcomes[memory.memory_id] = outcome
-            self._remember(_from_draft(each, memory))
+                outcome = self._decide_one(each, memory)
+                outcomes[memory.memory_id] = self._decide_late(each, memory, outcome)
+            self._remember(from_draft(each, memory.memory_id))
         return outcomes
 
-    def _decide_one(self, each: Draft, memory: NewMemory, gone: set[UUID]) -> Outcome:
+    def _held_by(self, each: Earlier) -> UUID | None:
+        """What has its place, by what was decided so far."""
+        decided = self._decided.get(each.memory_id)
+        return each.superseded_by if decided is None else decided.by
+
+    def _decide(self, *supersessions: Supersession) -> list[UUID]:
+        self._decided.update({each.old.memory_id: each for each in supersessions})
+        return [each.old.memory_id for each in supersessions]
+
+    def _decide_one(self, each: Draft, memory: NewMemory) -> Outcome:
         new = told(each.columns)
         superseded: list[UUID] = []
         near: UUID | None = None
         for old in self._before(each):
-            if old.memory_id in gone:
+            if self._held_by(old) is not None:
                 continue
             verdict = judge(old.told, new)
             if self._takes_place(old, new, verdict):
-                superseded.append(old.memory_id)
-                self._decided.append(
-                    _Supersession(old, memory.memory_id, each.columns["timestamp"], verdict.rule)
-                )
+                at = each.columns["timestamp"]
+                superseded += self._decide(Supersession(old, memory.memory_id, None, at, verdict.rule))
             elif near is None and verdict.relation in ("near", "same"):
                 near = self._near[memory.memory_id] = old.memory_id
         return Outcome(superseded, near)
+
+    def _decide_late(self, each: Draft, memory: NewMemory, outcome: Outcome) -> Outcome:
+        """Whether what was told before it has its place: it comes before that, and after what is older."""
+        new = told(each.columns)
+        for later in self._after(each):
+            verdict = judge(new, later.told)
+            if self._takes_place(later, new, verdict):
+                stated, at = from_draft(each, memory.memory_id), later.told.timestamp
+                cut_off = self._decide(*self._cut_off(stated, later))
+                self._decide(Supersession(stated, later.memory_id, later.version, at, verdict.rule))
+                superseded = [*outcome.superseded, *cut_off]
+                return replace(outcome, superseded=superseded, superseded_by=later.memory_id)
+        return outcome
+
+    def _cut_off(self, late: Earlier, later: Earlier) -> Iterator[Supersession]:
+        """What `later` took the place of, and the late one had taken already."""
+        found = {each.memory_id: each for key in late.subjects for each in self._on_subject.get(key, ())}
+        for old in found.values():
+            if self._held_by(old) == later.memory_id and admits(old, late):
+                verdict = judge(old.told, late.told)
+                if verdict.relation == "superseding":
+                    yield Supersession(old, late.memory_id, None, late.told.timestamp, verdict.rule)
 
     def _takes_place(self, old: Earlier, new: Told, verdict: Verdict) -> bool:
         """The rules' word, which a model may veto; what the rules leave open, only with the model's."""
@@ -170,19 +231,10 @@ class Superseding:
 
     async def write(self, transaction: MemoryTransaction) -> set[UUID]:
         """Write what was decided; the memories whose place was not taken after all."""
-        decided = {each.old.memory_id: each for each in self._decided}
-        rows = []
-        if decided:
-            rows = await transaction.subjects.supersede(
-                [(each.old.memory_id, each.old.version or 1, each.by, each.at) for each in decided.values()]
-            )
-            await transaction.subjects.forget([row["memory_id"] for row in rows])
-        for row in rows:
-            await self._tell(transaction, decided[row["memory_id"]], row["version"])
-            if row["task_id"] is not None:
-                self._tasks.add(row["task_id"])
+        rows = await take_places(transaction, self._caller, [*self._decided.values()])
+        self._tasks |= {row["task_id"] for row in rows if row["task_id"] is not None}
         await self._link_near(transaction)
-        return set(decided) - {row["memory_id"] for row in rows}
+        return self._decided.keys() - {row["memory_id"] for row in rows}
 
     async def _link_near(self, transaction: MemoryTransaction) -> None:
         there = await transaction.existing(self._near.values())
@@ -190,33 +242,75 @@ class Superseding:
             if other in there:
                 await transaction.links.add(memory_id, [Link(target_id=other, relation=NEAR_DUPLICATE)])
 
-    async def _tell(self, transaction: MemoryTransaction, each: _Supersession, version: int) -> None:
-        """Tie both, and write both into the history."""
-        await transaction.links.add(each.by, [Link(target_id=each.old.memory_id, relation=SUPERSEDES)])
-        after = {"superseded_by": str(each.by), "valid_to": each.at.isoformat(), "rule": each.rule}
-        before = {"superseded_by": None, "valid_to": None}
-        source = self._caller.token_id, self._caller.trace_id
-        history = transaction.history
-        await history.append(Change(each.old.memory_id, "superseded", version, *source, before, after))
-        taken = {"supersedes": str(each.old.memory_id), "rule": each.rule}
-        await history.append(Change(each.by, "supersede", None, *source, {}, taken))
-
     async def forget_tasks(self) -> None:
         """Let working memory be read anew where a memory of a task was superseded."""
         if self._tasks:
             await self._parts.working.forget(self._caller.agent_id, sorted(self._tasks))
 
 
-def _admits(old: Earlier, new: Draft) -> bool:
-    """Whether the two stand in one scope and the new one lasts as long: before any word is compared."""
-    columns = new.columns
-    layers = {old.memory_type, columns["memory_type"]}
-    if old.pinned or old.namespace != columns["namespace"] or (len(layers) > 1 and not layers <= _LASTING):
-        return False
-    return not columns["ttl_seconds"] or old.expires
+def _lookup_of(asking: Sequence[Draft]) -> Lookup | None:
+    """What is to be looked for; nothing where none states or corrects anything."""
+    keys = {key for each in asking for key in each.columns["subjects"]}
+    sessions = {
+        each.columns["session_id"]: each.columns["timestamp"]
+        for each in asking
+        if each.columns["session_id"] is not None and corrects(told(each.columns).content)
+    }
+    if not keys and not sessions:
+        return None
+    window_seconds = CORRECTION_WINDOW.total_seconds()
+    return Lookup(sorted(keys), list(sessions.items()), window_seconds, 2 * READ_CHARS)
 
 
-def _from_rows(rows: Sequence[Mapping[str, Any]]) -> list[Earlier]:
+async def take_places(
+    transaction: MemoryTransaction, caller: Caller, supersessions: Sequence[Supersession]
+) -> list[Row]:
+    """Write supersessions with their ties and histories; a row for each that was still possible."""
+    decided = {each.old.memory_id: each for each in supersessions}
+    if not decided:
+        return []
+    rows = await transaction.subjects.supersede(
+        [
+            {
+                "memory_id": each.old.memory_id,
+                "version": each.old.version or 1,
+                "superseded_by": each.old.superseded_by,
+                "successor": each.by,
+                "successor_version": each.by_version,
+                "moment": each.at,
+            }
+            for each in decided.values()
+        ]
+    )
+    await transaction.subjects.forget([row["memory_id"] for row in rows])
+    for row in rows:
+        await _tell(transaction, caller, decided[row["memory_id"]], row["version"])
+    return rows
+
+
+async def _tell(transaction: MemoryTransaction, caller: Caller, each: Supersession, version: int) -> None:
+    """Tie both, and write both into the history."""
+    old = each.old
+    await transaction.links.add(each.by, [Link(target_id=old.memory_id, relation=SUPERSEDES)])
+    after = {"superseded_by": str(each.by), "valid_to": each.at.isoformat(), "rule": each.rule}
+    before = {
+        "superseded_by": old.superseded_by and str(old.superseded_by),
+        "valid_to": old.valid_to and old.valid_to.isoformat(),
+    }
+    source = caller.token_id, caller.trace_id
+    history = transaction.history
+    await history.append(Change(old.memory_id, "superseded", version, *source, before, after))
+    taken = {"supersedes": str(old.memory_id), "rule": each.rule}
+    await history.append(Change(each.by, "supersede", None, *source, {}, taken))
+
+
+def admits(old: Earlier, new: Earlier) -> bool:
+    """Whether the two stand in one scope: before any word is compared."""
+    layers = {old.memory_type, new.memory_type}
+    return not old.pinned and old.namespace == new.namespace and (len(layers) == 1 or layers <= _LASTING)
+
+
+def from_rows(rows: Sequence[Mapping[str, Any]]) -> list[Earlier]:
     """One for each memory, with all the subjects that it was found by."""
     subjects: dict[UUID, set[int]] = {}
     for row in rows:
@@ -232,15 +326,20 @@ def _from_rows(rows: Sequence[Mapping[str, Any]]) -> list[Earlier]:
             row["pinned"],
             row["version"],
             frozenset(subjects[memory_id]),
+            row["takes_places"],
+            row["created_at"],
+            row["superseded_by"],
+            row["valid_to"],
         )
         for memory_id, row in unique.items()
     ]
 
 
-def _from_draft(each: Draft, memory: NewMemory) -> Earlier:
+def from_draft(each: Draft, memory_id: UUID) -> Earlier:
+    """A memory about to be stored."""
     columns = each.columns
     return Earlier(
-        memory.memory_id,
+        memory_id,
         told(columns),
         columns["memory_type"],
         columns["namespace"],
@@ -248,4 +347,5 @@ def _from_draft(each: Draft, memory: NewMemory) -> Earlier:
         columns["pinned"],
         None,
         frozenset(columns["subjects"]),
+        each.params.supersede,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -11,12 +12,15 @@ import pytest
 
 from agentcore.errors import InvalidParams, NotFound
 from agentcore.maintenance.consolidation import LEAST_EPISODES, enqueue_consolidations
+from agentcore.maintenance.reembed import embed_waiting
 from agentcore.memory import consolidating
+from agentcore.memory.archive_params import RestoreParams
 from agentcore.memory.change_params import HistoryParams, UpdateParams
 from agentcore.memory.consolidation_params import ConsolidateParams, ConsolidateResult
 from agentcore.memory.layer_params import ConfigureParams, SettingsParams
-from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import CountParams, DeleteParams, RetrieveParams
+from agentcore.memory.models import MemoryRecord, MemoryType
+from agentcore.memory.params import CountParams, DeleteParams, PruneParams, RetrieveParams
+from agentcore.memory.session_params import EndSessionParams
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.services import Services
@@ -41,6 +45,12 @@ async def told(agent: Agent, *contents: str, timestamp: str = "2026-01-01", **va
 
 async def consolidated(agent: Agent, **params: Any) -> ConsolidateResult:
     return await agent.memory.consolidate(ConsolidateParams(**params))
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was looked at is not looked at once more, however lately it came."""
+    monkeypatch.setattr(consolidating, "SETTLED_AFTER", timedelta())
 
 
 async def summaries(agent: Agent) -> int:
@@ -142,6 +152,40 @@ async def test_what_may_not_stand_in_a_cluster_leaves_it_too_small(
     await told(agent, *BOILER[:2])
     await told(agent, BOILER[2], **values)
     assert (await consolidated(agent)).clusters == [], why
+
+
+@pytest.mark.usefixtures("settled")
+async def test_what_comes_back_from_the_archive_is_looked_at_though_newer_episodes_were(agent: Agent) -> None:
+    sources = await told(agent, *BOILER)
+    everything = PruneParams(memory_layer=MemoryType.EPISODIC, target=1.0)
+    assert (await agent.memory.prune(everything)).pruned_count == 3
+    await told(agent, "Meter 7 was read in the cellar.")
+    assert (await consolidated(agent)).looked_at_count == 1
+    await agent.memory.restore(RestoreParams(all=True))
+    assert len((await consolidated(agent, dry_run=True)).clusters) == 1
+    summary = await only_summary(agent)
+    assert {link.target_id for link in summary.links} == {*sources}
+    assert (await consolidated(agent)).looked_at_count == 0
+
+
+@pytest.mark.usefixtures("settled")
+async def test_what_was_promoted_is_looked_at_once_it_has_a_vector(agent: Agent) -> None:
+    kept = {"memory_type": MemoryType.WORKING, "session_id": "s", "importance": 0.9}
+    sources = await told(agent, *BOILER, **kept)
+    await told(agent, "Meter 7 was read in the cellar.")
+    await consolidated(agent)
+    ended = await agent.memory.end_session(EndSessionParams(session_id="s", summarize=False))
+    assert ended.promoted_count == 3
+    async with agent.runtime.database.owner_transaction() as connection:
+        await connection.execute(
+            "UPDATE memories SET embedding = NULL, embedding_model = NULL WHERE memory_id = %s",
+            (sources[0],))
+    assert (await consolidated(agent)).clusters == []
+    embedder = agent.runtime.parts.embedder
+    assert embedder is not None
+    await embed_waiting(agent.runtime.database, embedder)
+    summary = await only_summary(agent)
+    assert {link.target_id for link in summary.links} == {*sources}
 
 
 async def test_a_superseded_memory_stands_in_no_cluster(agent: Agent) -> None:

@@ -58,13 +58,14 @@ async def test_every_change_says_what_by_whom_and_which_version_it_made(agent: A
         2, "update", "token-1", "t" * 32)
     assert first.before == {"content": "The door code is 1234.", "tags": []}
     assert first.after == {"content": "The door code is 9999.", "tags": ["codes"]}
-    assert second.before == {"expires_at": None}
+    assert second.before == {"ttl_seconds": None, "expires_at": None}
     assert second.after is not None
     assert second.after["links"] == [tie]
     expires_at = datetime.fromisoformat(second.after["expires_at"])
     assert timedelta(seconds=590) < expires_at - datetime.now(UTC) <= timedelta(seconds=600)
-    assert third.before == {"expires_at": second.after["expires_at"], "links": [tie]}
-    assert third.after == {"expires_at": None}
+    assert third.before == {
+        "ttl_seconds": 600, "expires_at": second.after["expires_at"], "links": [tie]}
+    assert third.after == {"ttl_seconds": None, "expires_at": None}
     assert (page.version, page.next_cursor, page.provenance["token_id"]) == (4, None, "token-1")
 
 
@@ -103,6 +104,24 @@ async def test_a_memory_goes_back_to_exactly_what_it_held(agent: Agent) -> None:
     assert [change.operation for change in page.changes] == ["revert"] * 5 + ["update"] * 4
     assert page.changes[0].after is not None
     assert page.changes[0].after["to_version"] == 5
+
+
+async def test_a_revert_brings_an_earlier_time_to_live_back_with_its_moment(agent: Agent) -> None:
+    memory_id = await agent.stored_id("The permit holds.", ttl_seconds=864_000)
+    ends_at = (await agent.get(memory_id)).expires_at
+    await update(agent, memory_id, ttl_seconds=600)
+    await revert(agent, memory_id, 1)
+    assert (await agent.get(memory_id)).expires_at == ends_at
+    [change, *_] = (await past(agent, memory_id)).changes
+    assert change.after is not None
+    assert change.after["ttl_seconds"] == 864_000
+    # Used often, it lives on by the time it had at first, not by what was taken back.
+    parts, rules = agent.runtime.parts, {"episodic": 1}
+    parts.accesses.note(agent.agent_id, [memory_id], parts.clock())
+    await parts.accesses.flush(parts.storage, rules)
+    extended = (await agent.get(memory_id)).expires_at
+    assert extended is not None
+    assert extended - datetime.now(UTC) > timedelta(days=9)
 
 
 async def test_after_a_revert_the_old_words_find_the_memory_and_the_new_do_not(agent: Agent) -> None:

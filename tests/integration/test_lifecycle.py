@@ -261,8 +261,8 @@ async def test_a_time_to_live_is_taken_away_by_null_alone(agent: Agent) -> None:
     await update(agent, memory_id, ttl_seconds=None)
     assert (await agent.get(memory_id)).expires_at is None
     change = (await history(agent, memory_id))[-1]
-    assert change["before"] == {"expires_at": before.isoformat()}
-    assert change["after"] == {"expires_at": None}
+    assert change["before"] == {"ttl_seconds": 3_600, "expires_at": before.isoformat()}
+    assert change["after"] == {"ttl_seconds": None, "expires_at": None}
 
 
 async def test_what_has_expired_is_not_there_for_links_and_deletes(agent: Agent) -> None:

@@ -14,11 +14,14 @@ from agentcore.assembly import make_embedder
 from agentcore.errors import Conflict
 from agentcore.maintenance import index_keeper, recall, reembedding
 from agentcore.maintenance.index_keeper import IndexKeeper
+from agentcore.maintenance.reembed import embed_waiting
 from agentcore.maintenance.reembedding import Reembedding
 from agentcore.memory import vector_index
+from agentcore.memory.archive_params import RestoreParams
 from agentcore.memory.change_params import UpdateParams
 from agentcore.memory.embedding_models import KnownModel, model_in_force
-from agentcore.memory.params import DeleteParams, RetrieveParams
+from agentcore.memory.models import MemoryType
+from agentcore.memory.params import DeleteParams, PruneParams, RetrieveParams
 from agentcore.memory.vector_index import IndexPolicy
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.databases import OwnDatabase, own_database
@@ -188,6 +191,26 @@ async def test_what_is_stored_changed_and_deleted_meanwhile_is_right(ada: Agent)
     for row in stored:
         [vector] = await embedder.embed([row["content"]], "document")
         assert abs(float(vector @ row["embedding"].to_numpy()) - 1.0) < 0.01, row["content"]
+
+
+async def test_what_was_archived_before_the_switch_is_embedded_again_when_it_comes_back(ada: Agent) -> None:
+    pruned = await ada.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=COUNT - 5))
+    await towards(ada, 96).run()
+    await followed(ada)
+    memory = Agent(ada.runtime, "ada").memory
+    back = await memory.restore(RestoreParams(all=True))
+    assert set(back.waiting_for_embedding_ids) == set(pruned.memory_ids)
+    assert [each.partition(":")[0] for each in back.receipt.degraded] == ["embedding"]
+    by_words = await Agent(ada.runtime, "ada").found("Note 17: the reading of meter 17", k=10)
+    assert "Note 17:" in {content[:8] for content in by_words}
+    embedder = ada.runtime.parts.embedder
+    assert embedder is not None
+    assert await embed_waiting(ada.runtime.database, embedder) == COUNT - 5
+    assert {(row["embedding_model"], row["length"]) for row in await rows(ada)} == {(NEW, 96)}
+    assert (await found(ada))[0] == "Note 17:"
+    await memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=3))
+    again = await memory.restore(RestoreParams(all=True))
+    assert (again.restored_count, again.waiting_for_embedding_ids, again.receipt.degraded) == (3, [], [])
 
 
 async def test_only_one_process_embeds_anew(ada: Agent) -> None:

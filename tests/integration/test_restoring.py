@@ -17,7 +17,7 @@ from agentcore.maintenance.expiry import sweep_expired
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import object_key
 from agentcore.memory.archive_params import ArchivedParams, RestoreParams, RestoreResult
-from agentcore.memory.change_params import UpdateParams
+from agentcore.memory.change_params import HistoryParams, UpdateParams
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link, MemoryType
 from agentcore.memory.params import (
@@ -110,6 +110,54 @@ async def test_words_are_counted_again_when_a_memory_is_back(agent: Agent) -> No
     async with agent.runtime.database.owner_transaction() as connection:
         cursor = await connection.execute(MISCOUNTED.encode(), {"agent_id": agent.agent_id})
         assert list((await cursor.fetchone() or {}).values()) == [0]
+
+
+def budget(euros: str) -> str:
+    return f"The budget for the Atlas project is {euros} euros."
+
+
+async def test_a_fact_that_changed_while_it_was_archived_comes_back_superseded(agent: Agent) -> None:
+    first = await agent.stored_id(budget("48,000"), timestamp="2026-03-02T09:00:00Z", task_id="plan")
+    await pruned(agent, 1)
+    new = await agent.store(budget("52,500"), timestamp="2026-04-02T09:00:00Z")
+    assert new.superseded == []
+    back = await restored(agent, memory_ids=[first])
+    assert (back.restored_count, back.superseded_ids) == (1, [first])
+    record = await agent.get(first)
+    assert (record.superseded_by, record.valid_to) == (new.memory_id, datetime(2026, 4, 2, 9, tzinfo=UTC))
+    assert new.memory_id is not None
+    links = (await agent.get(new.memory_id)).links
+    assert [(link.target_id, link.relation) for link in links] == [(first, "supersedes")]
+    history = await agent.memory.history(HistoryParams(memory_id=first))
+    assert [change.operation for change in history.changes] == ["superseded", "restore"]
+    assert await agent.found("budget of Atlas") == [budget("52,500")]
+
+
+async def test_what_stood_beside_a_fact_before_it_was_archived_stands_beside_it_again(agent: Agent) -> None:
+    first = await agent.stored_id(budget("48,000"), timestamp="2026-03-02T09:00:00Z")
+    second = await agent.stored_id(budget("52,500"), timestamp="2026-04-02T09:00:00Z")
+    await agent.memory.update(
+        UpdateParams.model_validate({"memory_id": first, "updates": {"current": True}}))
+    before = await rows(agent)
+    assert await pruned(agent, 1) == [first]
+    back = await restored(agent, memory_ids=[first])
+    assert (back.superseded_ids, await rows(agent)) == ([], before)
+    await pruned(agent, 2)
+    await agent.stored_id("The budget for the Orion project is 9,000 euros.")
+    back = await restored(agent, memory_ids=[second, first])
+    assert (back.restored_count, back.superseded_ids, back.lost_links) == (2, [], [])
+
+
+async def test_facts_that_followed_each_other_come_back_in_their_order(agent: Agent) -> None:
+    told = [(budget(euros), f"2026-0{month}-02T09:00:00Z") for month, euros in
+            enumerate(("48,000", "52,500", "55,000"), start=3)]
+    ids = []
+    for content, at in told:
+        ids.append(await agent.stored_id(content, timestamp=at))
+        await pruned(agent, 1)
+    back = await restored(agent, all=True)
+    assert (back.restored_count, set(back.superseded_ids)) == (3, set(ids[:2]))
+    assert await agent.found("budget of Atlas") == [told[2][0]]
 
 
 async def test_ties_come_back_whose_other_end_is_there_and_the_others_are_told(agent: Agent) -> None:

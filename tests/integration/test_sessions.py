@@ -130,6 +130,25 @@ async def test_at_its_end_important_and_used_working_memories_last_and_the_other
     assert [(change.operation, change.version) for change in history.changes] == [("promote", 2)]
 
 
+@pytest.mark.parametrize(("importance", "lasting"), [(0.9, True), (0.1, False)])
+async def test_a_superseded_working_memory_goes_the_way_of_what_took_its_place(
+    agent: Agent, importance: float, lasting: bool
+) -> None:
+    said = [f"The API rate limit is {limit} requests per minute." for limit in (60, 90, 120)]
+    kept = {"session_id": "s-1", "memory_type": "working"}
+    first, second = [await agent.stored_id(content, **kept, importance=0.9) for content in said[:2]]
+    between = datetime.now(UTC)
+    last = await agent.stored_id(said[2], **kept, importance=importance)
+    assert (await agent.get(first)).superseded_by == second
+    ended = await end(agent, summarize=False)
+    assert (ended.promoted_count, ended.ended_count) == (int(lasting), 3 - int(lasting))
+    there = {each.memory_id: each.memory_type for each in await held(agent)}
+    assert there == (dict.fromkeys((first, second, last), MemoryType.EPISODIC) if lasting else {})
+    assert await agent.found("API rate limit") == ([said[2]] if lasting else [])
+    assert await agent.found("API rate limit", as_of=between) == ([said[1]] if lasting else [])
+    assert (await end(agent, summarize=False)).ended_count == 0
+
+
 async def test_a_summary_takes_what_says_most_within_its_tokens(agent: Agent) -> None:
     await add(agent)
     for max_tokens in (12, 40, 400):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,10 +16,12 @@ from agentcore.memory.params import (
     ContextParams,
     DeleteParams,
     ListParams,
+    PruneParams,
     RetrieveParams,
     StoreBatchParams,
     StoreParams,
 )
+from agentcore.memory.session_params import ClearParams, EndSessionParams
 from tests.fixtures.memory import Agent
 
 MARCH = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -55,6 +58,50 @@ async def test_what_held_before_is_the_answer_as_of_then(agent: Agent) -> None:
     await agent.stored_id(NEW, timestamp=APRIL)
     for as_of, told in ((MARCH + timedelta(days=3), OLD), (APRIL + timedelta(days=3), NEW)):
         assert await agent.found("budget of Atlas", as_of=as_of) == [told]
+
+
+async def test_an_older_fact_that_is_told_later_is_filed_as_superseded_already(agent: Agent) -> None:
+    new_id = await agent.stored_id(NEW, timestamp=APRIL)
+    late = await agent.store(OLD, timestamp=MARCH, task_id="plan")
+    assert (late.status, late.superseded, late.superseded_by) == ("stored", [], new_id)
+    assert late.memory_id is not None
+    old, new = await agent.get(late.memory_id), await agent.get(new_id)
+    assert (old.superseded_by, old.valid_to, new.superseded_by) == (new_id, APRIL, None)
+    assert [(link.target_id, link.relation) for link in new.links] == [(late.memory_id, "supersedes")]
+    assert await agent.found("budget of Atlas") == [NEW]
+    assert await agent.found("budget of Atlas", as_of=APRIL - timedelta(days=1)) == [OLD]
+    [gone] = await history_of(agent, late.memory_id)
+    assert (gone["operation"], gone["after"]["superseded_by"]) == ("superseded", str(new_id))
+    context = await agent.memory.get_context(ContextParams(query="the Atlas budget", task_id="plan"))
+    assert OLD not in context.context
+
+
+@pytest.mark.parametrize("order", [[0, 2, 3, 1], [3, 2, 1, 0], [0, 3, 1, 2], [2, 0, 3, 1], [1, 3, 0, 2]])
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_in_whatever_order_changes_are_told_each_holds_for_its_time(
+    agent: Agent, order: list[int], at_once: bool
+) -> None:
+    said = [f"The API rate limit is {limit} requests per minute." for limit in (60, 90, 120, 150)]
+    items = [StoreParams(content=said[day], timestamp=MARCH + timedelta(days=day)) for day in order]
+    for each in [items] if at_once else [[item] for item in items]:
+        await agent.memory.store_batch(StoreBatchParams(items=each))
+    assert await agent.found("API rate limit") == [said[3]]
+    for day in range(4):
+        as_of = MARCH + timedelta(days=day, hours=1)
+        assert await agent.found("API rate limit", as_of=as_of) == [said[day]]
+
+
+async def test_a_session_summary_or_what_was_stored_beside_takes_no_late_facts_place(agent: Agent) -> None:
+    await agent.stored_id(NEW, timestamp=APRIL, supersede=False)
+    late = await agent.store(OLD, timestamp=MARCH)
+    assert late.superseded_by is None
+    await agent.stored_id("The deadline of the Orion project is 4 May.", session_id="s", timestamp=APRIL)
+    await agent.memory.end_session(EndSessionParams(session_id="s"))
+    summaries = await agent.memory.list(ListParams(tags=["session_summary"]))
+    assert len(summaries.memories) == 1
+    other = await agent.store(
+        "The deadline of the Orion project is 3 April.", timestamp=MARCH, memory_type=MemoryType.SEMANTIC)
+    assert other.superseded_by != summaries.memories[0].memory_id
 
 
 async def test_both_sides_of_a_supersession_are_in_the_history(agent: Agent) -> None:
@@ -104,7 +151,6 @@ async def test_an_exchange_that_tells_a_new_fact_takes_the_place_of_the_earlier_
         (OLD, NEW, {"namespace": "other"}),
         (OLD, NEW, {"memory_type": MemoryType.PROCEDURAL}),
         (OLD, NEW, {"ttl_seconds": 3_600}),
-        (OLD, NEW, {"timestamp": MARCH - timedelta(days=1)}),
         (OLD, NEW, {"supersede": False}),
         (OLD, "Is the budget for the Atlas project 52,500 euros now?", {"session_id": "s"}),
     ],
@@ -118,10 +164,50 @@ async def test_what_is_said_in_another_scope_leaves_a_fact_in_its_place(
     assert (await agent.get(old_id)).superseded_by is None
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "differing"),
+    [
+        ("I live in Lisbon.", "I live in Porto now.", {"user_id": "mara"}),
+        ("I live in Lisbon.", "I live in Porto now.", {"speaker": "Mara"}),
+        (OLD, NEW, {"namespace": "other"}),
+        (OLD, NEW, {"memory_type": MemoryType.PROCEDURAL}),
+        (OLD, NEW, {"pinned": True}),
+        (OLD, NEW, {"supersede": False}),
+        (f"{OLD} Ruth leads it from Lisbon.", NEW, {}),
+        ("The budget for the Atlas project was 48,000 euros.", NEW, {}),
+        ("Elena is allergic to nuts.", "Elena is allergic to eggs.", {}),
+    ],
+)
+async def test_what_is_told_late_in_another_scope_or_says_more_holds_beside(
+    agent: Agent, old: str, new: str, differing: dict[str, Any]
+) -> None:
+    await agent.stored_id(new, timestamp=APRIL)
+    late = await agent.store(old, **{"timestamp": MARCH, **differing})
+    assert (late.status, late.superseded_by) == ("stored", None)
+    assert late.memory_id is not None
+    assert (await agent.get(late.memory_id)).superseded_by is None
+
+
+async def test_what_expires_takes_no_late_facts_place_that_does_not(agent: Agent) -> None:
+    new_id = await agent.stored_id(NEW, timestamp=APRIL, ttl_seconds=3_600)
+    assert (await agent.store(OLD, timestamp=MARCH)).superseded_by is None
+    other = "The budget for the Atlas project is 47,000 euros."
+    late = await agent.store(other, timestamp=MARCH, ttl_seconds=9)
+    assert late.superseded_by == new_id
+
+
 async def test_a_pinned_fact_stays_in_its_place(agent: Agent) -> None:
     old_id = await agent.stored_id(OLD, pinned=True)
     assert (await agent.store(NEW)).superseded == []
     assert (await agent.get(old_id)).superseded_by is None
+
+
+async def test_a_prune_by_hand_takes_what_was_superseded_and_leaves_what_alone_says_it(agent: Agent) -> None:
+    old_id = await agent.stored_id(OLD, timestamp=MARCH)
+    new_id = await agent.stored_id(NEW, timestamp=APRIL)
+    everything = PruneParams(memory_layer=MemoryType.EPISODIC, target=1.0)
+    assert (await agent.memory.prune(everything)).memory_ids == [old_id]
+    assert (await agent.get(new_id)).superseded_by is None
 
 
 async def test_another_agents_fact_stays_in_its_place(agent: Agent, new_agent: Callable[..., Agent]) -> None:
@@ -165,6 +251,60 @@ async def test_a_superseded_memory_can_be_let_hold_again(agent: Agent) -> None:
     last = (await history_of(agent, old_id))[-1]
     assert last["before"]["superseded_by"] == str(new_id)
     assert (await agent.store("The budget for the Atlas project is 55,000 euros.")).superseded != []
+
+
+async def test_deleting_what_took_a_facts_place_lets_it_hold_again(agent: Agent) -> None:
+    old_id = await agent.stored_id(OLD, timestamp=MARCH, task_id="plan")
+    new_id = await agent.stored_id(NEW, timestamp=APRIL)
+    deleted = await agent.memory.delete(DeleteParams(memory_ids=[new_id]))
+    assert (deleted.deleted_count, deleted.reinstated_count) == (1, 1)
+    old = await agent.get(old_id)
+    assert (old.superseded_by, old.valid_to, old.version) == (None, None, 3)
+    assert await agent.found("budget of Atlas") == [OLD]
+    context = await agent.memory.get_context(ContextParams(query="the Atlas budget", task_id="plan"))
+    assert OLD in context.context
+    last = (await history_of(agent, old_id))[-1]
+    assert (last["operation"], last["token_id"]) == ("successor_deleted", "token-1")
+    assert (last["before"]["superseded_by"], last["after"]["superseded_by"]) == (str(new_id), None)
+    assert (await agent.store("The budget for the Atlas project is 55,000 euros.")).superseded == [old_id]
+
+
+@pytest.mark.parametrize("going", [[0], [1], [1, 2], [3], [2, 3], [0, 3], [1, 3]])
+async def test_in_a_line_of_changes_a_deleted_ones_place_goes_to_what_took_its_own(
+    agent: Agent, going: list[int]
+) -> None:
+    moments = [MARCH + timedelta(days=each) for each in range(4)]
+    said = [f"The API rate limit is {limit} requests per minute." for limit in (60, 90, 120, 150)]
+    ids = [await agent.stored_id(content, timestamp=at) for content, at in zip(said, moments, strict=True)]
+    deleted = await agent.memory.delete(DeleteParams(memory_ids=[ids[each] for each in going]))
+    left = [each for each in range(4) if each not in going]
+    current = said[left[-1]]
+    assert await agent.found("API rate limit") == [current]
+    assert deleted.reinstated_count == (1 if 3 in going else 0)
+    for place, following in pairwise(left):
+        record = await agent.get(ids[place])
+        assert record.superseded_by == ids[following]
+        assert record.valid_to is not None
+        as_of = record.valid_to - timedelta(hours=1)
+        assert await agent.found("API rate limit", as_of=as_of) == [said[place]]
+
+
+async def test_what_is_deleted_with_what_took_its_place_does_not_hold_again(agent: Agent) -> None:
+    old_id = await agent.stored_id(OLD, timestamp=MARCH, session_id="s")
+    await agent.stored_id(NEW, timestamp=APRIL, session_id="s")
+    other = await agent.stored_id("Atlas is a project of the harbour office.", session_id="t")
+    cleared = await agent.memory.clear(ClearParams(session_id="s"))
+    assert (cleared.cleared_count, cleared.reinstated_count) == (2, 0)
+    assert [each.memory_id for each in (await agent.memory.list(ListParams())).memories] == [other]
+    assert await history_of(agent, old_id) == []
+
+
+async def test_what_goes_to_the_archive_lets_nothing_hold_again(agent: Agent) -> None:
+    old_id = await agent.stored_id(OLD, timestamp=MARCH, memory_type=MemoryType.SEMANTIC)
+    new_id = await agent.stored_id(NEW, timestamp=APRIL)
+    pruned = await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=1.0))
+    assert pruned.pruned_count == 0
+    assert (await agent.get(old_id)).superseded_by == new_id
 
 
 async def test_a_changed_memory_states_what_it_says_now(agent: Agent) -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,15 +14,13 @@ from agentcore.memory.api import Caller
 from agentcore.memory.archive_params import RestoreParams
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params import PruneParams, StoreBatchParams
-from agentcore.runtime import Runtime, open_runtime
+from agentcore.runtime import Runtime
 from benchmarks.crash.records import records
 from benchmarks.crash.states import Said, prunes_as_said
-from tests.fixtures.memory import settings_for
-from tests.fixtures.services import Services
+from tests.fixtures.plays import Play
 
 STATES = 5
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-Play = Callable[[Callable[[Runtime], Awaitable[Any]]], Any]
 
 texts = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=80,
@@ -48,20 +42,6 @@ items = st.fixed_dictionaries(
         "task_id": ids, "namespace": ids, "speaker": ids, "external_id": ids, "embedding": vectors,
         "ttl_seconds": st.integers(3_600, 10**9),
     })
-
-
-@pytest.fixture(scope="module")
-def in_service(services: Services) -> Iterator[Play]:
-    """Runs a play in one running service; Hypothesis calls a test many times, fixtures of a function once."""
-    with asyncio.Runner() as runner:
-        stack = AsyncExitStack()
-        runtime = runner.run(stack.enter_async_context(open_runtime(settings_for(services))))
-
-        async def perform(play: Callable[[Runtime], Awaitable[Any]]) -> Any:
-            return await play(runtime)
-
-        yield lambda play: runner.run(perform(play))
-        runner.run(stack.aclose())
 
 
 @settings(max_examples=20)

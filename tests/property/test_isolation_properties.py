@@ -5,13 +5,10 @@ A model in plain dictionaries, one for each agent and knowing nothing of the oth
 
 from __future__ import annotations
 
-import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,11 +23,10 @@ from agentcore.memory.consolidation_params import ConsolidateParams
 from agentcore.memory.erase_params import EraseParams
 from agentcore.memory.methods import METHODS
 from agentcore.memory.models import MemoryType
-from agentcore.runtime import Runtime, open_runtime
+from agentcore.runtime import Runtime
 from tests.fixtures.archive_turns import list_archived, restore
 from tests.fixtures.isolation_model import Model, Stage, Turn
-from tests.fixtures.memory import settings_for
-from tests.fixtures.services import Services
+from tests.fixtures.plays import Play
 
 NAMES = ("", ":t1", ":t1:t1")  # an agent's name may end as another's key goes on
 WORDS = ("zebra", "heron", "otter")
@@ -312,7 +308,7 @@ OPERATIONS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[st.SearchStrat
     "memory.configure": (configure, (st.sampled_from(LAYERS), st.integers(0, 3))),
     "memory.consolidate": (consolidate, (st.booleans(),)),
     "memory.prune": (prune, (
-        st.sampled_from(LAYERS),
+        st.sampled_from([layer for layer in LAYERS if layer != MemoryType.WORKING]),
         st.sampled_from(["least_relevant", "oldest_first", "frequency_based", "retention_curve"]),
         st.integers(1, 3), st.booleans())),
     "memory.restore": (restore, (places, st.none() | filters)),
@@ -339,21 +335,6 @@ beginnings = st.lists(items, min_size=2, max_size=5)
 # --- the test ----------------------------------------------------------------------------------------------
 
 
-Play = Callable[[Callable[[Runtime], Awaitable[Any]]], Any]
-
-
-@pytest.fixture(scope="module")
-def in_world(services: Services) -> Iterator[Play]:
-    """Runs a play in one running service; Hypothesis calls a test many times, fixtures of a function once."""
-    with asyncio.Runner() as runner:
-        stack = AsyncExitStack()
-        runtime = runner.run(stack.enter_async_context(open_runtime(settings_for(services))))
-
-        async def perform(play: Callable[[Runtime], Awaitable[Any]]) -> Any:
-            return await play(runtime)
-
-        yield lambda play: runner.run(perform(play))
-        runner.run(stack.aclose())
 
 
 def test_every_method_takes_part() -> None:
@@ -363,7 +344,7 @@ def test_every_method_takes_part() -> None:
 @settings(max_examples=30)
 @given(beginning=beginnings, script=st.lists(calls, min_size=5, max_size=30))
 def test_each_agent_sees_what_it_did_itself_and_no_more(
-    in_world: Play, beginning: list[dict[str, Any]], script: list[tuple[int, str, tuple[Any, ...]]],
+    in_service: Play, beginning: list[dict[str, Any]], script: list[tuple[int, str, tuple[Any, ...]]],
 ) -> None:
     async def play(runtime: Runtime) -> tuple[list[int], list[int]]:
         name = f"agent-{uuid.uuid4()}"
@@ -379,5 +360,5 @@ def test_each_agent_sees_what_it_did_itself_and_no_more(
         counted = [(await memory.count(ask.CountParams())).count for memory in stage.memories]
         return counted, [len(model.visible()) for model in stage.models]
 
-    counted, expected = in_world(play)
+    counted, expected = in_service(play)
     assert counted == expected

@@ -13,13 +13,17 @@ INSERT INTO agent_settings (agent_id, consolidated_to) VALUES (%(agent_id)s, %(m
        SET consolidated_to = greatest(agent_settings.consolidated_to, EXCLUDED.consolidated_to);
 
 -- name: agents_to_consolidate
--- Agents that wish it and have so many new episodes of an age, all agents together.
+-- Agents that wish it and have so many new or late episodes of an age, all agents together.
 SELECT s.agent_id FROM agent_settings s
  WHERE s.consolidation ->> 'consolidate' = 'true'
-   AND EXISTS (SELECT FROM memories m
+   AND EXISTS (SELECT m.memory_id FROM memories m
                 WHERE m.agent_id = s.agent_id AND m.memory_type = 'episodic'
                   AND m.memory_id > coalesce(s.consolidated_to, '00000000-0000-0000-0000-000000000000')
                   AND m.timestamp <= %(before)s
+                UNION ALL
+               SELECT m.memory_id FROM late_episodes l
+                 JOIN memories m ON m.agent_id = s.agent_id AND m.memory_id = l.memory_id
+                WHERE l.agent_id = s.agent_id AND m.embedding IS NOT NULL AND m.timestamp <= %(before)s
                OFFSET %(least)s - 1)
  ORDER BY s.agent_id;
 
@@ -29,6 +33,26 @@ SELECT m.memory_id, m.timestamp, m.created_at FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_type = 'episodic'
    AND m.memory_id > coalesce(%(after)s::uuid, '00000000-0000-0000-0000-000000000000')
  ORDER BY m.memory_id LIMIT %(limit)s;
+
+-- name: note_late_episodes
+-- Those of these that are episodes came into their layer after their ids were passed.
+INSERT INTO late_episodes (agent_id, memory_id)
+SELECT m.agent_id, m.memory_id FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.memory_type = 'episodic'
+    ON CONFLICT DO NOTHING;
+
+-- name: late_episodes
+-- Episodes that came late and can be looked at by now: of an age, and with a vector of the model.
+SELECT l.memory_id FROM late_episodes l
+  JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = l.memory_id
+ WHERE l.agent_id = %(agent_id)s AND m.embedding_model = %(model)s
+   AND l.memory_id > coalesce(%(after)s::uuid, '00000000-0000-0000-0000-000000000000')
+   AND (m.timestamp <= %(before)s OR m.created_at <= %(before)s)
+ ORDER BY l.memory_id LIMIT %(limit)s;
+
+-- name: forget_late_episodes
+-- These were looked at.
+DELETE FROM late_episodes WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]);
 
 -- name: changed_sources
 -- Memories that were changed after the summary of them was made.

@@ -12,7 +12,8 @@ DELETE FROM memory_subjects WHERE agent_id = %(agent_id)s AND memory_id = ANY (%
 -- Current memories that state something of one of these, and what was said last in these sessions before these
 -- times: the newest of each, without what is too long to be one statement.
 SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
-       m.memory_type, m.pinned, m.expires_at, m.version, near.subject_key
+       m.memory_type, m.pinned, m.expires_at, m.version, m.created_at, m.superseded_by, m.valid_to,
+       m.provenance -> 'supersede' IS DISTINCT FROM 'false' AS takes_places, near.subject_key
   FROM (SELECT asked.key AS subject_key, stated.memory_id
           FROM unnest(%(subject_keys)s::bigint[]) AS asked (key)
          CROSS JOIN LATERAL (SELECT s.memory_id FROM memory_subjects s
@@ -30,26 +31,63 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
  WHERE m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
    AND length(m.content) <= %(max_chars)s;
 
+-- name: stated_in_line
+-- What these memories took the place of, and what that took the place of before.
+WITH RECURSIVE line AS (
+    SELECT named.memory_id, 0 AS steps FROM unnest(%(memory_ids)s::uuid[]) AS named (memory_id)
+     UNION
+    SELECT m.memory_id, line.steps + 1
+      FROM line JOIN memories m ON m.agent_id = %(agent_id)s AND m.superseded_by = line.memory_id
+     WHERE line.steps < %(most_steps)s)
+SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
+       m.memory_type, m.pinned, m.expires_at, m.version, m.created_at, m.superseded_by, m.valid_to,
+       m.provenance -> 'supersede' IS DISTINCT FROM 'false' AS takes_places
+  FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id IN (SELECT memory_id FROM line WHERE steps > 0)
+   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now()) AND length(m.content) <= %(max_chars)s
+ ORDER BY m.timestamp DESC, m.memory_id LIMIT %(limit)s;
+
+-- name: hold_supersessions
+-- Which of these places can be taken: unless another has it meanwhile, either was changed since it was read, or the old
+-- one would last longer than the new; held in id order, so that two calls never deadlock. What takes a place must stay
+-- until the end: one that somebody works on is not waited for, and takes none.
+SELECT m.memory_id, taken.successor, taken.moment
+  FROM unnest(%(memory_ids)s::uuid[], %(versions)s::integer[], %(held_by)s::uuid[], %(successors)s::uuid[],
+              %(successor_versions)s::integer[], %(moments)s::timestamptz[])
+       AS taken (memory_id, version, held_by, successor, successor_version, moment)
+  JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = taken.memory_id AND m.version = taken.version
+  JOIN memories successor ON successor.agent_id = %(agent_id)s AND successor.memory_id = taken.successor
+                         AND successor.version = coalesce(taken.successor_version, successor.version)
+ WHERE m.superseded_by IS NOT DISTINCT FROM taken.held_by AND NOT m.pinned
+   AND (successor.expires_at IS NULL OR successor.pinned OR m.expires_at IS NOT NULL)
+ ORDER BY m.memory_id
+   FOR UPDATE OF m FOR KEY SHARE OF successor SKIP LOCKED;
+
 -- name: supersede_memories
--- Others take the places of these, unless one has already, they were changed since they were read, or would last
--- longer than what takes their place; held in id order, so that two calls never deadlock.
-WITH held AS (
-    SELECT m.memory_id, taken.superseded_by, taken.valid_to
-      FROM unnest(%(memory_ids)s::uuid[], %(versions)s::integer[], %(successors)s::uuid[], %(moments)s::timestamptz[])
-           AS taken (memory_id, version, superseded_by, valid_to)
-      JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = taken.memory_id
-                     AND m.version = taken.version
-      JOIN memories successor ON successor.agent_id = %(agent_id)s AND successor.memory_id = taken.superseded_by
-     WHERE m.superseded_by IS NULL AND NOT m.pinned
-       AND (successor.expires_at IS NULL OR successor.pinned OR m.expires_at IS NOT NULL)
-     ORDER BY m.memory_id
-       FOR UPDATE OF m
-)
+-- Others take the places of these, which are held. By itself: a statement that holds and changes at once passes over
+-- what it has just changed.
 UPDATE memories m
-   SET superseded_by = held.superseded_by, valid_to = held.valid_to, version = m.version + 1, updated_at = now()
-  FROM held
+   SET superseded_by = held.successor, valid_to = held.moment, version = m.version + 1, updated_at = now()
+  FROM unnest(%(memory_ids)s::uuid[], %(successors)s::uuid[], %(moments)s::timestamptz[])
+       AS held (memory_id, successor, moment)
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = held.memory_id
 RETURNING m.memory_id, m.task_id, m.version;
+
+-- name: superseded_by
+-- What these memories took the place of, held until the transaction ends.
+SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
+       m.superseded_by, m.valid_to
+  FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.superseded_by = ANY (%(memory_ids)s::uuid[])
+   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+ ORDER BY m.memory_id FOR UPDATE;
+
+-- name: succeed_memory
+-- Another memory has taken the place of this one, or none has.
+UPDATE memories
+   SET superseded_by = %(superseded_by)s, valid_to = %(valid_to)s, version = version + 1, updated_at = now()
+ WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s
+RETURNING version;
 
 -- name: reinstate_memory
 -- A superseded memory holds again.

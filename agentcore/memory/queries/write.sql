@@ -96,13 +96,13 @@ UPDATE memories
        ttl_seconds = CASE WHEN %(never_expires)s::boolean THEN NULL
                           ELSE coalesce(%(ttl_seconds)s::bigint, ttl_seconds) END,
        expires_at = CASE WHEN %(never_expires)s::boolean THEN NULL
-                         WHEN %(ttl_seconds)s::bigint IS NULL THEN coalesce(%(expires_at)s::timestamptz, expires_at)
-                         ELSE now() + make_interval(secs => %(ttl_seconds)s::bigint) END,
+                         ELSE coalesce(%(expires_at)s::timestamptz,
+                                       now() + make_interval(secs => %(ttl_seconds)s::bigint), expires_at) END,
        event_from = %(event_from)s, event_to = %(event_to)s,
        content_hash = %(content_hash)s, gist_hash = %(gist_hash)s, term_keys = %(term_keys)s, token_count = %(token_count)s,
        version = version + 1, updated_at = now()
  WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s
-RETURNING version, expires_at;
+RETURNING version, ttl_seconds, expires_at;
 
 -- name: count_accesses
 -- Count accesses of memories that still exist, in id order so that two flushes never deadlock.
@@ -128,7 +128,7 @@ DELETE FROM memories
                           WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[])
                             AND l.relation = 'summarises' AND s.provenance ->> 'form' = 'consolidation'))
    AND (expires_at IS NULL OR pinned OR expires_at > now())
-RETURNING memory_id, memory_type, task_id, term_keys;
+RETURNING memory_id, memory_type, task_id, term_keys, superseded_by, valid_to;
 
 -- name: delete_expired_memories
 -- Remove these memories unless they were given more time meanwhile.
@@ -151,7 +151,7 @@ DELETE FROM memories
                        JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id
                       WHERE l.agent_id = %(agent_id)s AND l.target_id IN (SELECT memory_id FROM going)
                         AND l.relation = 'summarises' AND s.provenance ->> 'form' = 'consolidation')
-RETURNING memory_id, memory_type, task_id, term_keys;
+RETURNING memory_id, memory_type, task_id, term_keys, superseded_by, valid_to;
 
 -- name: forget_histories
 -- A deleted memory's history holds its text: it goes too.

@@ -25,7 +25,13 @@ LIVED = (
            "integration/test_superseding.py::test_a_changed_fact_takes_the_place_of_the_old_one",
            "integration/test_superseding.py::test_what_held_before_is_the_answer_as_of_then",
            "integration/test_superseding.py::test_both_sides_of_a_supersession_are_in_the_history",
-           "integration/test_superseding.py::test_a_superseded_memory_can_be_let_hold_again"),
+           "integration/test_superseding.py::test_a_superseded_memory_can_be_let_hold_again",
+           "integration/test_superseding.py::"
+           "test_deleting_what_took_a_facts_place_lets_it_hold_again",
+           "integration/test_superseding.py::"
+           "test_in_whatever_order_changes_are_told_each_holds_for_its_time",
+           "integration/test_restoring.py::"
+           "test_a_fact_that_changed_while_it_was_archived_comes_back_superseded"),
     _asked("2 near duplicates",
            "What says nearly the same is linked, never merged away.",
            "integration/test_superseding.py::test_a_near_duplicate_is_linked_and_both_stay"),
@@ -52,6 +58,11 @@ LIVED = (
            "test_at_its_end_important_and_used_working_memories_last_and_the_others_are_over"),
     _asked("5.1", "Capacities hold by layer and by agent.",
            "integration/test_layers.py::test_a_prune_goes_down_to_the_agents_own_capacity"),
+    _asked("5 never taken", "Pinned, working and superseding-only-copy records are never pruned.",
+           "integration/test_capacity.py::test_neither_pinned_memories_nor_only_copies_are_taken",
+           "integration/test_superseding.py::"
+           "test_a_prune_by_hand_takes_what_was_superseded_and_leaves_what_alone_says_it",
+           "unit/test_params.py::test_a_prune_of_working_memory_is_refused_with_what_to_use_instead"),
     _asked("5 curve", "A retention curve, S growing with use, is a strategy; more than 100 % is refused.",
            "unit/test_pruning.py::test_the_retention_curve_takes_what_is_most_forgotten",
            "unit/test_scoring.py::test_what_is_remembered_fades_with_time_and_holds_with_use",

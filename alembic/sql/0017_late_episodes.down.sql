@@ -1,0 +1,1 @@
+DROP TABLE late_episodes;

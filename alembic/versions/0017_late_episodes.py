@@ -1,0 +1,20 @@
+"""Episodes that came late: promoted, restored or holding again behind what consolidation has looked at.
+
+What: the table `late_episodes`. Why: consolidation goes on by ids, and these have ids that it has passed.
+Safe while an old version runs: it neither writes nor reads it.
+"""
+
+from agentcore.migration import run_sql
+
+revision = "0017"
+down_revision = "0016"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    run_sql("0017_late_episodes.sql")
+
+
+def downgrade() -> None:
+    run_sql("0017_late_episodes.down.sql")
