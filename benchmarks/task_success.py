@@ -40,6 +40,7 @@ LEAST_SUCCESS, MOST_TURNS = 1.20, 0.85
 Went = tuple[Outcome, list[int]]
 """How a task went, and the tokens of each context."""
 MEMORY, NONE, WHOLE, LAST = "with memory", "without memory", "full history", "last turns"
+FIRST = "with memory, request stored first"
 
 
 def stored_form(turn: Turn, task_id: str | None = None) -> dict[str, Any]:
@@ -54,13 +55,16 @@ def stored_form(turn: Turn, task_id: str | None = None) -> dict[str, Any]:
 
 
 class Memory:
-    """What `memory.get_context` gives for the request."""
+    """What `memory.get_context` gives for a request, which is stored with the answer, or already before."""
 
-    def __init__(self, call: Call, persona: Persona, options: argparse.Namespace) -> None:
+    def __init__(
+        self, call: Call, persona: Persona, options: argparse.Namespace, *, request_first: bool = False
+    ) -> None:
         self._call, self._persona = call, persona
+        self._agent_id = f"{persona.name}-request-first" if request_first else persona.name
         self._max_tokens: int = options.max_tokens
         self._history_turns: int = options.history
-        self._request_first: bool = options.request_first
+        self._request_first = request_first
 
     async def remember(self, advance: Callable[[int], None]) -> None:
         """Store what was said before; `advance` hears how many turns more are stored."""
@@ -70,7 +74,7 @@ class Memory:
             advance(len(said[start : start + BATCH]))
 
     async def _store(self, items: Sequence[Mapping[str, Any]]) -> None:
-        answer = await self._call(self._persona.name, "memory.store_batch", {"items": items})
+        answer = await self._call(self._agent_id, "memory.store_batch", {"items": items})
         failed = [each for each in answer["results"] if each["code"] is not None]
         if failed:
             raise RuntimeError(f"{self._persona.name}: {failed[0]['reason']}")
@@ -89,7 +93,7 @@ class Memory:
                 {"role": "user" if turn.speaker == task.user else "assistant", "content": turn.text}
                 for turn in own[-self._history_turns :]
             ]
-        context: str = (await self._call(self._persona.name, "memory.get_context", asked))["context"]
+        context: str = (await self._call(self._agent_id, "memory.get_context", asked))["context"]
         return context
 
     async def said(self, task: Task, turns: Sequence[Turn]) -> None:
@@ -122,28 +126,27 @@ async def played(options: argparse.Namespace) -> dict[str, list[Went]]:
     settings: dict[str, Any] = {"embedding_model": options.embedding_model, "maintenance_in_server": False}
     async with running_service(options.home, **settings) as service:
         count = service.runtime.parts.count_tokens
-        memories = {each.name: Memory(service.call, each, options) for each in agents}
+        memories = [Memory(service.call, each, options) for each in agents]
+        asking = [Memory(service.call, each, options, request_first=True) for each in agents]
+        arms: dict[str, Sequence[Arm]] = {
+            MEMORY: memories,
+            FIRST: asking,
+            NONE: [NoMemory() for _ in agents],
+            WHOLE: [WholeHistory(each) for each in agents],
+            LAST: [LastTurns(each, budget, count) for each in agents],
+        }
         with Progress(*columns, transient=True) as progress:
-            storing = progress.add_task("storing", total=sum(len(each.said) for each in agents))
-            for memory in memories.values():
+            storing = progress.add_task("storing", total=2 * sum(len(each.said) for each in agents))
+            for memory in (*memories, *asking):
                 await memory.remember(lambda more: progress.advance(storing, more))
             await service.runtime.maintenance.round()
-            arms: dict[str, Callable[[Persona], Arm]] = {
-                MEMORY: lambda agent: memories[agent.name],
-                NONE: lambda agent: NoMemory(),
-                WHOLE: WholeHistory,
-                LAST: lambda agent: LastTurns(agent, budget, count),
-            }
-            total = len(arms) * sum(len(each.tasks) for each in agents)
-            playing = progress.add_task("doing tasks", total=total)
-            outcomes: dict[str, list[Went]] = {name: [] for name in arms}
-            for name, arm_of in arms.items():
-                for agent in agents:
-                    arm = arm_of(agent)
-                    for task in agent.tasks:
-                        outcome = await attempt(task, arm)
-                        outcomes[name].append((outcome, [count(each) for each in outcome.contexts]))
-                        progress.advance(playing)
+            outcomes: dict[str, list[Went]] = {}
+            for name, contexts in arms.items():
+                tasks = [
+                    (task, arm) for agent, arm in zip(agents, contexts, strict=True) for task in agent.tasks
+                ]
+                went = [await attempt(task, arm) for task, arm in progress.track(tasks, description=name)]
+                outcomes[name] = [(each, [count(context) for context in each.contexts]) for each in went]
         return outcomes
 
 
@@ -239,7 +242,6 @@ def told(options: argparse.Namespace, outcomes: Mapping[str, Sequence[Went]]) ->
     return {
         "max_tokens": options.max_tokens,
         "history_turns": options.history,
-        "request_first": options.request_first,
         "arms": {name: figures(each) for name, each in outcomes.items()},
         "kinds": kinds,
         "with memory beside without": beside(went[MEMORY], went[NONE]),
@@ -252,7 +254,9 @@ def rows(found: Mapping[str, Any]) -> Iterator[str]:
     """The results as a page."""
     yield "# Tasks of several steps\n"
     yield "`make bench ARGS=task_success`, on `benchmarks/data/tasks`; and as the README there says."
-    yield "`full history` has no limit, `last turns` as many tokens as memory.\n"
+    yield "`full history` has no limit, `last turns` as many tokens as memory; with `request stored first` the"
+    yield "request stands in memory already when its context is asked for, as it does where an agent stores what"
+    yield "comes in before it thinks.\n"
     seen_on = f"{machine()['cpu']}, {machine()['cores']} cores"
     yield f"Commit {commit()}, {seen_on}; at most {found['max_tokens']} tokens.\n"
     yield "| | Tasks | Done | 95 % interval | Turns | Questions | Tokens a step |"
@@ -298,9 +302,6 @@ def main() -> int:
     )
     parser.add_argument("--max-tokens", type=int, default=1_000, help="of a context; default: %(default)s")
     parser.add_argument("--history", type=int, default=0, help="give so many turns of the task as `history`")
-    parser.add_argument(
-        "--request-first", action="store_true", help="store a request before its context is asked for"
-    )
     parser.add_argument("--embedding-model", default="local")
     parser.add_argument("--home", type=Path, default=None, help="keep the data here, in a new directory")
     parser.add_argument("--print-only", action="store_true", help="leave benchmarks/results as it is")
@@ -313,7 +314,7 @@ def main() -> int:
     (RESULTS / "task_success.md").write_text(page, encoding="utf-8")
     in_full = json.dumps(found, indent=1, ensure_ascii=False)
     (RESULTS / "task_success.json").write_text(f"{in_full}\n", encoding="utf-8")
-    noted = ("max_tokens", "history", "request_first", "embedding_model")
+    noted = ("max_tokens", "history", "embedding_model")
     given = {name: value for name, value in vars(options).items() if name in noted}
     append("task_success", given, {name: value for name, value in found.items() if name != "failures"})
     return 0
