@@ -37,6 +37,10 @@ from benchmarks.tasks import (
 RESULTS = Path(__file__).parent / "results"
 # With memory, as a share of without: at least so much success, at most so many turns.
 LEAST_SUCCESS, MOST_TURNS = 1.20, 0.85
+EXPLAINED = """\
+`make bench ARGS=task_success`, on `benchmarks/data/tasks`, whose README says how the tasks are done. The full
+history has no limit, the last turns have that of memory. With the request stored first, it stands in memory
+already when its context is asked for, as it does where an agent stores what comes in before it thinks."""
 Went = tuple[Outcome, list[int]]
 """How a task went, and the tokens of each context."""
 MEMORY, NONE, WHOLE, LAST = "with memory", "without memory", "full history", "last turns"
@@ -253,10 +257,7 @@ def told(options: argparse.Namespace, outcomes: Mapping[str, Sequence[Went]]) ->
 def rows(found: Mapping[str, Any]) -> Iterator[str]:
     """The results as a page."""
     yield "# Tasks of several steps\n"
-    yield "`make bench ARGS=task_success`, on `benchmarks/data/tasks`; and as the README there says."
-    yield "`full history` has no limit, `last turns` as many tokens as memory; with `request stored first` the"
-    yield "request stands in memory already when its context is asked for, as it does where an agent stores what"
-    yield "comes in before it thinks.\n"
+    yield f"{EXPLAINED}\n"
     seen_on = f"{machine()['cpu']}, {machine()['cores']} cores"
     yield f"Commit {commit()}, {seen_on}; at most {found['max_tokens']} tokens.\n"
     yield "| | Tasks | Done | 95 % interval | Turns | Questions | Tokens a step |"
