@@ -144,24 +144,3 @@ def test_whoever_remembers_nothing_does_just_the_tasks_that_can_be_done_by_askin
     assert {each.task.name for each in none if each.done} == {
         task.name for _, task in TASKS if by_asking(task)}
     assert all(each.turns == len(each.task.steps) + PATIENCE for each in none if not each.done)
-
-
-def slot(value: str, reads: str, *, user_knows: bool = True, was: tuple[str, ...] = ()) -> Slot:
-    return Slot("gate", value, re.compile(reads), user_knows, was)
-
-
-def test_of_several_lines_the_newest_is_believed_wherever_it_stands() -> None:
-    lines = ["- [2026-03-02 10:00, Ana] The gate is B7 now.", "- [2026-03-01 09:00, Ana] The gate is A1."]
-    gate = slot("B7", r"gate is (\w\d)", was=("A1",))
-    assert gate.read("\n".join(lines)) == gate.read("\n".join(reversed(lines))) == "B7"
-    assert gate.read(lines[1]) == "A1"
-    assert gate.read("- [2026-03-01 09:00, Ana] No word of it.") is None
-
-
-def test_times_and_speakers_of_a_line_are_not_read_as_what_was_said() -> None:
-    assert slot("09:00", r"(\d\d:\d\d)").read("- [2026-03-01 09:00, Ana] At noon.") is None
-
-
-def test_an_answer_to_a_question_is_read_again_later() -> None:
-    gate = slot("B7", r"never (said)")
-    assert gate.read(f"- [2026-03-01 09:00, Ana] {gate.answer()}") == "B7"
