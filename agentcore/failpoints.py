@@ -34,7 +34,23 @@ FAILPOINTS: Mapping[str, str] = {
     "erase.unarchived": "the chunk's copies are gone; its rows and tombstones stand",
     "erase.deleted": "the rows and tombstones are gone too, in a transaction that still runs",
     "erase.committed": "the transaction has ended; working memory does not know it",
+    "erase.loose": "the agent's objects of no memory are gone; what it has beside memories stands",
+    "erase.emptied": "its tables are emptied, in a transaction that still runs",
+    "erase.cleared": "that transaction has ended; working memory has its copies still",
     "erase.swept": "what belongs to no memory is gone too; nothing is verified",
+    "erase.verified": "every place was looked through; no receipt is signed",
+    "reembed.begun": "the model is noted as the one to come; none of its vectors is made",
+    "reembed.embedded": "the vectors of a batch are made; they stand nowhere yet",
+    "reembed.written": "they stand beside the old ones; those of other batches may not",
+    "reembed.filled": "all stand beside the old ones; no index is over them",
+    "reembed.built": "an index of one partition is built; its comment, which says so, is missing",
+    "reembed.indexed": "an index over them is wherever one is needed; the old ones are searched",
+    "reembed.switching": "they are in force, in a transaction that still runs",
+    "reembed.switched": "the transaction has ended; running processes do not know it",
+    "reembed.moved": "those of a batch are in their place; others stand beside",
+    "reembed.in_place": "all are in their place; the indexes of the old ones are still there",
+    "reembed.kept": "the index that stays is measured, the old ones are gone; it is not noted as done",
+    "reembed.settled": "it is noted as done; the index that served the move is still there",
 }
 _passes = count(1)
 

@@ -101,6 +101,7 @@ class Erasing:
             self._done.left = await self._left(plan)
             if not self._done.left:
                 break
+        failpoint("erase.verified")
         if self._done.complete:
             self._done.signed_receipt = sign_receipt(key, self._told())
         logger.info(
@@ -244,11 +245,14 @@ class Erasing:
             if self._parts.archive is not None and plan.loose:
                 await self._parts.archive.delete(plan.loose)
                 erased[ARCHIVE.name] = len(plan.loose)
+            failpoint("erase.loose")
             async with self._parts.storage.transaction(self._agent_id) as transaction:
                 for table in _OF_NO_MEMORY:
                     erased[table] = await transaction.erasing.erase_table(table)
                 erased.update(await transaction.erasing.erase_word_counts())
                 erased[JOBS.name] = await transaction.jobs.forget()
+                failpoint("erase.emptied")
+            failpoint("erase.cleared")
         copies = await self._stale_copies()
         await self._parts.working.drop(copies)
         erased[WORKING_MEMORY.name] = len(copies)
