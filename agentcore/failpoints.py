@@ -30,6 +30,7 @@ FAILPOINTS: Mapping[str, str] = {
     "restore.unburied": "the tombstones are gone too; the transaction still runs",
     "restore.committed": "the transaction has ended; working memory does not know it",
     "erase.planned": "it is known what goes; nothing has gone",
+    "erase.named": "archived memories that named no user bear the name of the one to be erased",
     "erase.held": "a chunk is held, and its vectors are out of the caches; no copy has gone",
     "erase.unarchived": "the chunk's copies are gone; its rows and tombstones stand",
     "erase.deleted": "the rows and tombstones are gone too, in a transaction that still runs",

@@ -188,12 +188,24 @@ class Erasing:
 
     async def _chunk(self, memory_ids: Sequence[UUID], listed: set[str]) -> None:
         """No prune copies them meanwhile, and no restore brings them back: both are waited for."""
+        while not await self._erase_chunk(memory_ids, listed):
+            # What was made of a user's memories names nobody. Were its copy gone and this call killed,
+            # nothing would tell whose the tombstone is.
+            async with self._parts.storage.transaction(self._agent_id) as transaction:
+                await transaction.erasing.name_tombstones(memory_ids, self._user_id)
+            failpoint("erase.named")
+
+    async def _erase_chunk(self, memory_ids: Sequence[UUID], listed: set[str]) -> bool:
+        """False, and nothing has gone, where archived memories must first be given the user's name."""
         erased: Counter[str] = Counter()
         keys = {object_key(self._agent_id, each) for each in memory_ids}
         async with self._parts.storage.transaction(self._agent_id) as transaction:
             erasing = transaction.erasing
             await erasing.hold_layers(_LAYERS)
-            keys |= set(await erasing.hold_tombstones(memory_ids))
+            tombstones = await erasing.hold_tombstones(memory_ids)
+            if self._user_id is not None and any(each["user_id"] is None for each in tombstones):
+                return False
+            keys |= {each["object_key"] for each in tombstones}
             rows = await erasing.hold(memory_ids)
             await self._forget_vectors([*rows, *await self._copies(keys & listed)])
             failpoint("erase.held")
@@ -209,6 +221,7 @@ class Erasing:
             failpoint("erase.deleted")
         failpoint("erase.committed")
         self._done.erased += erased
+        return True
 
     async def _erase_rows(
         self, transaction: MemoryTransaction, memory_ids: Sequence[UUID], erased: Counter[str]

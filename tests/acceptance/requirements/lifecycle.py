@@ -113,7 +113,12 @@ LIVED = (
            "integration/test_reembedding.py::test_what_is_stored_changed_and_deleted_meanwhile_is_right"),
     _asked("10.2", "Re-embedding that was killed anywhere goes on where it ended.",
            "integration/test_reembedding.py::test_stopped_at_any_step_the_next_run_goes_on",
-           "acceptance/test_reembed.py::test_a_killed_run_goes_on_and_the_service_never_stops_answering"),
+           "acceptance/test_reembed.py::test_a_killed_run_goes_on_and_the_service_never_stops_answering",
+           "acceptance/test_reembed_crashes.py::"
+           "test_wherever_it_is_killed_the_next_process_ends_with_every_vector_the_right_one",
+           "acceptance/test_reembed_crashes.py::"
+           "test_the_verdict_sees_a_vector_that_is_named_before_it_is_moved",
+           "benchmarks/reembed_crashes"),
     _asked("10.3", "A process with other settings follows the model in force, or says how to start it again.",
            "integration/test_reembedding.py::"
            "test_a_service_with_the_old_settings_starts_with_the_model_in_force",
@@ -145,6 +150,8 @@ LIVED = (
     _asked("8 crashes", "Killed at any fault point of an erasure the same call leaves nothing.",
            "acceptance/test_archive_crashes.py::"
            "test_wherever_an_erasure_is_killed_the_same_call_leaves_nothing_and_takes_nobody_elses",
+           "acceptance/test_archive_crashes.py::"
+           "test_the_verdict_sees_an_erasure_that_takes_sources_before_what_was_made_of_them",
            "benchmarks/archive_crashes"),
     _asked("9 jobs", "A job is enqueued in the transaction that asks for it, and holds ids alone.",
      "integration/test_jobs.py::test_a_job_is_enqueued_only_if_its_transaction_is",
