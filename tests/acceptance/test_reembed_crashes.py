@@ -1,4 +1,4 @@
-"""Re-embeddings killed at their fault points in a real `agentcore reembed` process, on a database of their own.
+"""Re-embeddings killed at their fault points in a real `agentcore reembed` process, on an own database.
 
 A handful by default, chosen by CRASH_SEED; `make bench ARGS=reembed_crashes` kills 200 times.
 """
@@ -46,8 +46,9 @@ async def trials(
             secret = runtime.settings.jwt_secret_key
             assert secret is not None
             place = Place(runtime.parts, runtime.parts.archive, own.url, {
-                "DATABASE_URL": own.url, "REDIS_URL": services.redis_url, "AGENTCORE_HOME": str(services.home),
-                "JWT_SECRET_KEY": secret.get_secret_value(), "LOG_LEVEL": "ERROR"})
+                "DATABASE_URL": own.url, "REDIS_URL": services.redis_url,
+                "AGENTCORE_HOME": str(services.home), "LOG_LEVEL": "ERROR",
+                "JWT_SECRET_KEY": secret.get_secret_value()})
             made = Reembedding(runtime, place, forking, random.Random(SEED), telling=telling)
             await made.fill()
             yield made

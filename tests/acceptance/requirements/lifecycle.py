@@ -96,6 +96,12 @@ LIVED = (
            "acceptance/test_archive_crashes.py::"
            "test_the_verdict_sees_a_prune_that_archives_after_it_deletes",
            "benchmarks/archive_crashes"),
+    _asked("shown processes",
+           "Eight processes on one database: no deadlock, no lost update, one leader at a time.",
+           "acceptance/test_many_processes.py::"
+           "test_processes_on_one_database_lose_no_update_and_have_one_leader",
+           "acceptance/test_many_processes.py::test_the_verdict_sees_an_update_that_was_lost",
+           "benchmarks/eight_processes"),
     _asked("shown S3",
            "An outage of S3 in the middle takes nothing; afterwards all goes on without a restart.",
            "integration/test_archive_outage.py::"
