@@ -106,7 +106,10 @@ class MemoryTransaction(OwnedRows):
         return await self._rows("find_same_texts", hashes=wanted) if wanted else []
 
     async def existing(self, memory_ids: Iterable[UUID]) -> set[UUID]:
-        """Which of these are memories of the agent."""
+        """Which of these are memories of the agent; nobody deletes them before the end.
+
+        Asked first of all of everything that the transaction will touch: locks are taken in one order.
+        """
         wanted = list(set(memory_ids))
         if not wanted:
             return set()

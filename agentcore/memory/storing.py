@@ -187,7 +187,8 @@ class Storing:
     async def _check_targets(self, transaction: MemoryTransaction, drafts: Mapping[int, Draft]) -> None:
         """Refuse the items that name a memory that is not there."""
         wanted = {index: _targets(each.params) for index, each in drafts.items()}
-        existing = await transaction.existing(set().union(*wanted.values()))
+        earlier = self._superseding.candidates()
+        existing = await transaction.existing(earlier.union(*wanted.values()))
         for index, targets in wanted.items():
             missing = targets - existing
             if missing:

@@ -96,6 +96,11 @@ class Superseding:
             self._remember(each)
         await self._ask_model(asking)
 
+    def candidates(self) -> set[UUID]:
+        """The memories that may lose their place, or turn out to be near."""
+        found = (*self._on_subject.values(), *self._in_session.values())
+        return {each.memory_id for group in found for each in group}
+
     def _remember(self, each: Earlier) -> None:
         for key in each.subjects:
             self._on_subject.setdefault(key, []).append(each)

@@ -11,7 +11,7 @@ WITH ending AS (
                                         %(episodic_ttl_seconds)s::bigint), 0) AS seconds) AS life
      WHERE m.agent_id = %(agent_id)s AND m.session_id = %(session_id)s AND m.memory_type = 'working' AND NOT m.pinned
        AND (m.expires_at IS NULL OR m.expires_at > now())
-     ORDER BY m.memory_id FOR UPDATE OF m),
+     ORDER BY m.memory_id FOR NO KEY UPDATE OF m),
 ended AS (
     UPDATE memories m
        SET memory_type = CASE WHEN ending.lasts THEN 'episodic' ELSE m.memory_type END,

@@ -43,7 +43,7 @@ WITH held AS (
      WHERE m.superseded_by IS NULL AND NOT m.pinned
        AND (successor.expires_at IS NULL OR successor.pinned OR m.expires_at IS NOT NULL)
      ORDER BY m.memory_id
-       FOR UPDATE OF m
+       FOR NO KEY UPDATE OF m
 )
 UPDATE memories m
    SET superseded_by = held.superseded_by, valid_to = held.valid_to, version = m.version + 1, updated_at = now()
