@@ -138,7 +138,7 @@ class Consolidating:
             reached = min(reached, settled if after is None else max(after, settled))
         if not self._params.dry_run:
             async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-                await transaction.clusters.seen(reached)
+                await transaction.clusters.seen(reached, page.memory_ids[-1])
 
     async def _clusters(self, seeds: Sequence[UUID]) -> _Found:
         """The clusters that these memories and what is near them form."""

@@ -163,12 +163,14 @@ class Erasing:
         own += [each for each, copy in told.items() if not copy or copy["user_id"] == self._user_id]
         ordered = dict.fromkeys(own)
         newest: set[UUID] = set(own)
-        while newest:
+        while True:
             async with self._parts.storage.transaction(self._agent_id) as transaction:
-                derived = await transaction.erasing.derived(newest, SUMMARY_RELATION)
-            derived += [each for each, copy in told.items() if _is_made_of(copy, newest)]
+                derived = await transaction.erasing.derived(newest, SUMMARY_RELATION, self._user_id)
+            derived += [each for each, copy in told.items() if _is_made_of(copy, newest, self._user_id)]
             newest = set(derived) - ordered.keys()
             ordered |= dict.fromkeys(newest)
+            if not newest:
+                break
         async with self._parts.storage.transaction(self._agent_id) as transaction:
             there = await transaction.archived.held(ordered)
         archived = ordered.keys() & tombstones.keys()
@@ -310,17 +312,20 @@ async def _read(
     return told, len(strays) - len(told)
 
 
-def _is_made_of(copy: Mapping[str, Any], sources: set[UUID]) -> bool:
-    """Whether an archived memory that names no user is a child or a summary of one of these."""
+def _is_made_of(copy: Mapping[str, Any], sources: set[UUID], user_id: str | None) -> bool:
+    """Whether an archived memory that names no user was made of one of these, or of the user's."""
     if not copy or copy["user_id"] is not None:
         return False
+    provenance = copy.get("provenance") or {}
+    if user_id in provenance.get("users", ()):
+        return True
     ends = [
         tie["target_id"]
         for tie in copy.get("links", ())
         if tie["relation"] == SUMMARY_RELATION and tie["source_id"] == copy["memory_id"]
     ]
     parents = [copy["parent_memory_id"]] if copy["parent_memory_id"] is not None else []
-    return any(UUID(each) in sources for each in (*ends, *parents))
+    return any(UUID(each) in sources for each in (*ends, *parents, *provenance.get("sources", ())))
 
 
 def _texts(row: Mapping[str, Any]) -> list[str]:

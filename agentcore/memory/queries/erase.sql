@@ -24,13 +24,16 @@ SELECT memory_id FROM archived_memories
  WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]) AND user_id IS NOT NULL;
 
 -- name: derived_memories
--- What was made of these memories, and names no user itself: their children, and the summaries of them.
+-- What was made of these memories or of the user's that are gone, and names no user itself: their children, and the
+-- summaries of them, be it that only the summary's own provenance still tells so.
 SELECT m.memory_id FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.user_id IS NULL
    AND (m.parent_memory_id = ANY (%(memory_ids)s::uuid[])
         OR m.memory_id IN (SELECT l.source_id FROM memory_links l
                             WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[])
-                              AND l.relation = %(relation)s));
+                              AND l.relation = %(relation)s)
+        OR m.provenance -> 'sources' ?| %(memory_ids)s::text[]
+        OR m.provenance -> 'users' ? %(user_id)s::text);
 
 -- name: hold_tombstones
 -- These archived memories, held until the transaction ends: a restore of them waits, or is waited for.

@@ -132,16 +132,29 @@ SELECT %(agent_id)s, access.memory_id, access.times, access.times, access.last_a
            uses_in_life = memory_usage.uses_in_life + EXCLUDED.uses_in_life,
            last_accessed = greatest(memory_usage.last_accessed, EXCLUDED.last_accessed);
 
+-- name: hold_with_summaries
+-- Memories that are to be deleted, and the summaries that hold their words: held in id order. Whoever makes a summary of
+-- one has ended by then, or finds it gone.
+SELECT m.memory_id FROM memories m
+ WHERE m.agent_id = %(agent_id)s
+   AND m.memory_id IN (SELECT unnest(%(memory_ids)s::uuid[])
+                        UNION
+                       SELECT l.source_id FROM memory_links l
+                        WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[])
+                          AND l.relation = 'summarises')
+ ORDER BY m.memory_id
+   FOR UPDATE;
+
 -- name: delete_memories
--- Remove memories for good, and the summaries of clusters that hold their words; say what the indexes beside them must
--- forget. What has expired is not there any more: the sweep takes it.
+-- Remove memories for good, and the summaries of clusters and sessions that hold their words; say what the indexes beside
+-- them must forget. What has expired is not there any more: the sweep takes it.
 WITH going AS (
     SELECT unnest(%(memory_ids)s::uuid[]) AS memory_id
      UNION
     SELECT s.memory_id FROM memory_links l
       JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id
      WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[])
-       AND l.relation = 'summarises' AND s.provenance ->> 'form' = 'consolidation'),
+       AND l.relation = 'summarises' AND s.provenance ->> 'form' IN ('consolidation', 'session')),
 held AS (
     SELECT m.memory_id FROM memories m
      WHERE m.agent_id = %(agent_id)s AND m.memory_id IN (SELECT memory_id FROM going)
@@ -164,26 +177,11 @@ DELETE FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = held.memory_id
 RETURNING m.memory_id, m.memory_type, m.task_id, m.term_keys;
 
--- name: delete_matching_memories
--- Remove a bounded number of the memories that match a filter, and the summaries of clusters that hold their words.
-WITH going AS (
-    SELECT m.memory_id FROM memories m
-     WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s)
-     ORDER BY m.memory_id LIMIT %(limit)s),
-held AS (
-    SELECT m.memory_id FROM memories m
-     WHERE m.agent_id = %(agent_id)s
-       AND m.memory_id IN (SELECT memory_id FROM going
-                            UNION
-                           SELECT s.memory_id FROM memory_links l
-                             JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id
-                            WHERE l.agent_id = %(agent_id)s AND l.target_id IN (SELECT memory_id FROM going)
-                              AND l.relation = 'summarises' AND s.provenance ->> 'form' = 'consolidation')
-     ORDER BY m.memory_id FOR UPDATE)
-DELETE FROM memories m
- USING held
- WHERE m.agent_id = %(agent_id)s AND m.memory_id = held.memory_id
-RETURNING m.memory_id, m.memory_type, m.task_id, m.term_keys;
+-- name: matching_ids
+-- A bounded number of the memories that match a filter.
+SELECT m.memory_id FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s)
+ ORDER BY m.memory_id LIMIT %(limit)s;
 
 -- name: forget_histories
 -- A deleted memory's history holds its text: it goes too.
