@@ -7,7 +7,7 @@ one order are a deadlock each time.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
@@ -124,3 +124,15 @@ async def test_of_a_restore_and_an_erasure_of_the_same_archived_memories_the_sec
     assert getattr(erased, "verified", erased) is True
     with pytest.raises(NotFound):
         await agent.memory.get(GetParams(memory_id=ids[0]))
+
+
+async def test_flushes_side_by_side_count_each_access_once(new_agent: Callable[..., Agent]) -> None:
+    agents = [new_agent(), new_agent()]
+    accesses, storage = agents[0].runtime.parts.accesses, agents[0].runtime.parts.storage
+    await accesses.flush(storage)
+    noted = {agent: await agent.stored_id("The canoe is green.") for agent in agents}
+    for agent, memory_id in noted.items():
+        accesses.note(agent.agent_id, [memory_id], agent.runtime.parts.clock())
+    flushed = await asyncio.gather(accesses.flush(storage), accesses.flush(storage))
+    assert sum(flushed) == len(agents)
+    assert [(await agent.get(each)).access_count for agent, each in noted.items()] == [1, 1]
