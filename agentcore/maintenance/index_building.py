@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from psycopg import sql
 
 from agentcore.database import Connection, query, shaped_query
+from agentcore.failpoints import failpoint
 from agentcore.memory.vector_index import HNSW_CONSTRUCTION, VectorIndex
 
 # To train the most lists there are, ivfflat asks for 200 MB and for 100 kB more with each dimension.
@@ -39,6 +40,7 @@ async def build(
     }
     statement = f"build_{index.kind}_index" if moving is None else f"build_moving_{index.kind}_index"
     await connection.execute(shaped_query(statement, **shape))
+    failpoint("reembed.built")
     await remember(connection, index)
 
 

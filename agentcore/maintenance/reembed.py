@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from pgvector import HalfVector
 
 from agentcore.database import Database, query
@@ -37,6 +39,8 @@ async def embed_waiting(database: Database, embedder: Embedder) -> int:
         }
         for row, vector in zip(rows, vectors, strict=True)
     ]
+    # Several are held at once, in the order in which everybody holds them.
+    values.sort(key=itemgetter("agent_id", "memory_id"))
     async with database.owner_transaction() as connection:
         await connection.cursor().executemany(query("set_embedding"), values)
     return len(rows)

@@ -19,6 +19,7 @@ from psycopg import sql
 
 from agentcore.database import Connection, Database, query, shaped_query
 from agentcore.errors import Conflict
+from agentcore.failpoints import failpoint
 from agentcore.maintenance import index_building
 from agentcore.maintenance.index_keeper import (
     MAX_INDEXED_DIMENSIONS,
@@ -108,13 +109,20 @@ class Reembedding:
         """
         async with self._alone():
             stage = await self._begin()
+            failpoint("reembed.begun")
             if stage == "filling":
                 await self._fill_before_switch()
+                failpoint("reembed.filled")
                 await self._index_beside()
+                failpoint("reembed.indexed")
                 await self._switch()
+                failpoint("reembed.switched")
             await self._move_in(stage)
+            failpoint("reembed.in_place")
             await self._index_in_place()
+            failpoint("reembed.kept")
             await self._owner(query("set_stage"), {"model": self._target.model, "stage": "settled"})
+            failpoint("reembed.settled")
             await self._drop_indexes_beside()
 
     async def _owner(self, statement: sql.SQL | sql.Composed, values: Mapping[str, Any]) -> list[Any]:
@@ -180,6 +188,7 @@ class Reembedding:
 
     async def _write(self, partition: str, rows: Sequence[Mapping[str, Any]]) -> None:
         vectors = await embed_each(self._embedder, _texts(rows), "document")
+        failpoint("reembed.embedded")
         model, refused = self._made
         statement = shaped_query("set_next_embeddings", partition=sql.Identifier(partition))
         await self._owner(statement, {
@@ -189,6 +198,7 @@ class Reembedding:
             "vectors": [None if vector is None else HalfVector(vector) for vector in vectors],
             "models": [refused if vector is None else model for vector in vectors],
         })
+        failpoint("reembed.written")
 
     # --- the switch ----------------------------------------------------------------------------------------
 
@@ -227,6 +237,7 @@ class Reembedding:
             model = {"model": self._target.model}
             await connection.execute(query("forget_model_in_force"), model)
             await connection.execute(query("set_stage"), {**model, "stage": "moving"})
+            failpoint("reembed.switching")
         self._tell("switched", 0, 0)
 
     # --- into place ----------------------------------------------------------------------------------------
@@ -266,6 +277,7 @@ class Reembedding:
         }):
             place = (rows[-1]["agent_id"], rows[-1]["memory_id"])
             moved += len(rows)
+            failpoint("reembed.moved")
             self._tell("moving", min(before + moved, total), total)
         if moved:
             await self._vacuum(partition)

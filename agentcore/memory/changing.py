@@ -150,6 +150,8 @@ class Changing(ABC):
     async def _write(self, found: Row, wanted: Wanted, text: Mapping[str, Any]) -> int | None:
         """The new version; None if the memory changed since it was read."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            if tied := wanted.tied(self.memory_id):
+                await transaction.existing([self.memory_id, *tied])
             row = await transaction.lock(self.memory_id)
             if row is None:
                 raise NotFound(data={"memory_id": str(self.memory_id)})

@@ -29,9 +29,9 @@ class ClusterRows(OwnedRows):
         """What the agent wishes from now on; its settings are held already."""
         await self._run("set_consolidation", consolidation=Jsonb(consolidation))
 
-    async def seen(self, memory_id: UUID) -> None:
-        """Everything up to this id was looked at."""
-        await self._run("consolidated_to", memory_id=memory_id)
+    async def seen(self, memory_id: UUID, witness: UUID) -> None:
+        """Everything up to this id was looked at; `witness`, a memory that was, must still be there."""
+        await self._run("consolidated_to", memory_id=memory_id, witness=witness)
 
     async def unseen(self, after: UUID | None, limit: int) -> list[Row]:
         """The oldest episodes behind an id, by id."""

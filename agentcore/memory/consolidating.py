@@ -153,7 +153,7 @@ class Consolidating:
             reached = min(reached, settled if after is None else max(after, settled))
         if not self._params.dry_run:
             async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-                await transaction.clusters.seen(reached)
+                await transaction.clusters.seen(reached, page.memory_ids[-1])
 
     async def _clusters(self, seeds: Sequence[UUID]) -> _Found:
         """The clusters that these memories and what is near them form."""
@@ -268,6 +268,7 @@ class Consolidating:
         ids = [member.memory_id for member in cluster.members]
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await transaction.clusters.claim()
+            await transaction.existing(each for each in (*ids, cluster.replaces) if each is not None)
             held = await transaction.clusters.hold(ids)
             standing = {row["memory_id"] for row in await transaction.clusters.standing(ids)}
             if held != {member.memory_id: member.digest for member in cluster.members}:

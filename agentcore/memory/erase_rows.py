@@ -32,15 +32,19 @@ class EraseRows(OwnedRows):
         """Which of these have a row, or are archived under a user's name."""
         return {row["memory_id"] for row in await self._rows("known_ids", memory_ids=list(memory_ids))}
 
-    async def derived(self, memory_ids: Iterable[UUID], relation: str) -> list[UUID]:
-        """Memories without a user that these are the parents of, or tied to by the relation."""
-        rows = await self._rows("derived_memories", memory_ids=list(memory_ids), relation=relation)
+    async def derived(self, memory_ids: Iterable[UUID], relation: str, user_id: str | None) -> list[UUID]:
+        """Memories without a user that were made of these, or of others of the user."""
+        values = {"memory_ids": list(memory_ids), "relation": relation, "user_id": user_id}
+        rows = await self._rows("derived_memories", **values)
         return [row["memory_id"] for row in rows]
 
-    async def hold_tombstones(self, memory_ids: Sequence[UUID]) -> list[str]:
-        """The object keys of those of these that are archived; nobody restores them before the end."""
-        rows = await self._rows("hold_tombstones", memory_ids=list(memory_ids))
-        return [row["object_key"] for row in rows]
+    async def hold_tombstones(self, memory_ids: Sequence[UUID]) -> list[Row]:
+        """Keys and users of those of these that are archived; nobody restores them before the end."""
+        return await self._rows("hold_tombstones", memory_ids=list(memory_ids))
+
+    async def name_tombstones(self, memory_ids: Sequence[UUID], user_id: str | None) -> None:
+        """Let those of these archived memories that name no user be this one's."""
+        await self._run("name_tombstones", memory_ids=list(memory_ids), user_id=user_id)
 
     async def hold(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Those of these memories that there are, with `texts`, all that they ever said."""

@@ -101,6 +101,7 @@ class Erasing:
             self._done.left = await self._left(plan)
             if not self._done.left:
                 break
+        failpoint("erase.verified")
         if self._done.complete:
             self._done.signed_receipt = sign_receipt(key, self._told())
         logger.info(
@@ -162,12 +163,14 @@ class Erasing:
         own += [each for each, copy in told.items() if not copy or copy["user_id"] == self._user_id]
         ordered = dict.fromkeys(own)
         newest: set[UUID] = set(own)
-        while newest:
+        while True:
             async with self._parts.storage.transaction(self._agent_id) as transaction:
-                derived = await transaction.erasing.derived(newest, SUMMARY_RELATION)
-            derived += [each for each, copy in told.items() if _is_made_of(copy, newest)]
+                derived = await transaction.erasing.derived(newest, SUMMARY_RELATION, self._user_id)
+            derived += [each for each, copy in told.items() if _is_made_of(copy, newest, self._user_id)]
             newest = set(derived) - ordered.keys()
             ordered |= dict.fromkeys(newest)
+            if not newest:
+                break
         async with self._parts.storage.transaction(self._agent_id) as transaction:
             there = await transaction.archived.held(ordered)
         archived = ordered.keys() & tombstones.keys()
@@ -187,12 +190,24 @@ class Erasing:
 
     async def _chunk(self, memory_ids: Sequence[UUID], listed: set[str]) -> None:
         """No prune copies them meanwhile, and no restore brings them back: both are waited for."""
+        while not await self._erase_chunk(memory_ids, listed):
+            # What was made of a user's memories names nobody. Were its copy gone and this call killed,
+            # nothing would tell whose the tombstone is.
+            async with self._parts.storage.transaction(self._agent_id) as transaction:
+                await transaction.erasing.name_tombstones(memory_ids, self._user_id)
+            failpoint("erase.named")
+
+    async def _erase_chunk(self, memory_ids: Sequence[UUID], listed: set[str]) -> bool:
+        """False, and nothing has gone, where archived memories must first be given the user's name."""
         erased: Counter[str] = Counter()
         keys = {object_key(self._agent_id, each) for each in memory_ids}
         async with self._parts.storage.transaction(self._agent_id) as transaction:
             erasing = transaction.erasing
             await erasing.hold_layers(_LAYERS)
-            keys |= set(await erasing.hold_tombstones(memory_ids))
+            tombstones = await erasing.hold_tombstones(memory_ids)
+            if self._user_id is not None and any(each["user_id"] is None for each in tombstones):
+                return False
+            keys |= {each["object_key"] for each in tombstones}
             rows = await erasing.hold(memory_ids)
             await self._forget_vectors([*rows, *await self._copies(keys & listed)])
             failpoint("erase.held")
@@ -208,6 +223,7 @@ class Erasing:
             failpoint("erase.deleted")
         failpoint("erase.committed")
         self._done.erased += erased
+        return True
 
     async def _erase_rows(
         self, transaction: MemoryTransaction, memory_ids: Sequence[UUID], erased: Counter[str]
@@ -244,11 +260,14 @@ class Erasing:
             if self._parts.archive is not None and plan.loose:
                 await self._parts.archive.delete(plan.loose)
                 erased[ARCHIVE.name] = len(plan.loose)
+            failpoint("erase.loose")
             async with self._parts.storage.transaction(self._agent_id) as transaction:
                 for table in _OF_NO_MEMORY:
                     erased[table] = await transaction.erasing.erase_table(table)
                 erased.update(await transaction.erasing.erase_word_counts())
                 erased[JOBS.name] = await transaction.jobs.forget()
+                failpoint("erase.emptied")
+            failpoint("erase.cleared")
         copies = await self._stale_copies()
         await self._parts.working.drop(copies)
         erased[WORKING_MEMORY.name] = len(copies)
@@ -293,17 +312,20 @@ async def _read(
     return told, len(strays) - len(told)
 
 
-def _is_made_of(copy: Mapping[str, Any], sources: set[UUID]) -> bool:
-    """Whether an archived memory that names no user is a child or a summary of one of these."""
+def _is_made_of(copy: Mapping[str, Any], sources: set[UUID], user_id: str | None) -> bool:
+    """Whether an archived memory that names no user was made of one of these, or of the user's."""
     if not copy or copy["user_id"] is not None:
         return False
+    provenance = copy.get("provenance") or {}
+    if user_id in provenance.get("users", ()):
+        return True
     ends = [
         tie["target_id"]
         for tie in copy.get("links", ())
         if tie["relation"] == SUMMARY_RELATION and tie["source_id"] == copy["memory_id"]
     ]
     parents = [copy["parent_memory_id"]] if copy["parent_memory_id"] is not None else []
-    return any(UUID(each) in sources for each in (*ends, *parents))
+    return any(UUID(each) in sources for each in (*ends, *parents, *provenance.get("sources", ())))
 
 
 def _texts(row: Mapping[str, Any]) -> list[str]:

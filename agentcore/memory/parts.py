@@ -67,7 +67,10 @@ class AccessQueue:
         """
         flushed = 0
         for agent_id in list(self._counts):
-            counts, moments = self._counts.pop(agent_id), self._moments.pop(agent_id)
+            counts, moments = self._counts.pop(agent_id, None), self._moments.pop(agent_id, {})
+            if counts is None:
+                # Erased, or written by another flush, while this one wrote those of others.
+                continue
             try:
                 async with storage.transaction(agent_id) as transaction:
                     await transaction.count_accesses(counts, moments, extend_after_uses or {})

@@ -14,7 +14,7 @@ from agentcore.memory import removing
 from agentcore.memory.api import Caller
 from agentcore.memory.models import Link, MemoryRecord, MemoryType
 from agentcore.memory.owned_rows import Row
-from agentcore.memory.params import MAX_LINKS_A_CALL, DeleteParams, StoreParams, StoreResult
+from agentcore.memory.params import DeleteParams, StoreParams, StoreResult
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.session_params import AddSessionParams, ClearParams, EndSessionParams, Message
 from agentcore.memory.storing import Storing
@@ -25,6 +25,8 @@ MOST_SUMMARISED = 1_000
 PROMOTED_IMPORTANCE, PROMOTED_USES = 0.7, 3
 ROLE_IMPORTANCE: Mapping[str, float] = {"assistant": 0.4, "agent": 0.4, "system": 0.3, "tool": 0.3}
 SUMMARY_TAG = "session_summary"
+# What a summary of a session says of itself in its provenance.
+SESSION_FORM = "session"
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,8 @@ async def _keep(
     parts: MemoryParts, caller: Caller, session_id: str, said: Sequence[MemoryRecord], summary: Summary
 ) -> UUID | None:
     """Store the summary, tied to what it is of; the one there is where nothing more was said."""
-    sources = summary.memory_ids[:MAX_LINKS_A_CALL]
+    told = {*summary.memory_ids}
+    users = {each.user_id for each in said if each.memory_id in told and each.user_id is not None}
     versions = sorted(f"{record.memory_id}:{record.version}" for record in said)
     params = StoreParams(
         content=summary.text,
@@ -117,13 +120,16 @@ async def _keep(
         timestamp=said[-1].timestamp,
         tags=[SUMMARY_TAG],
         metadata={"summarised_count": len(said)},
-        links=[Link(target_id=each, relation=SUMMARY_RELATION) for each in sources],
         idempotency_key=_digest("session summary", session_id, str(summary.token_count), *versions),
         force=True,
         # Its sentences are the sources': it holds beside them, and takes no place.
         supersede=False,
     )
-    storing = Storing(parts, caller, [params])
+    # More than a caller may give: a source that is deleted takes the summary with it.
+    links = [Link(target_id=each, relation=SUMMARY_RELATION) for each in summary.memory_ids]
+    # Sources may go to the archive, and their ties with them: these names stay.
+    made_of = {"form": SESSION_FORM, "sources": [*map(str, summary.memory_ids)], "users": sorted(users)}
+    storing = Storing(parts, caller, [params.model_copy(update={"links": links})], provenance=made_of)
     [result] = await storing.run()
     failed: AgentCoreError | None = storing.errors.get(0)
     if failed is not None:

@@ -106,7 +106,10 @@ class MemoryTransaction(OwnedRows):
         return await self._rows("find_same_texts", hashes=wanted) if wanted else []
 
     async def existing(self, memory_ids: Iterable[UUID]) -> set[UUID]:
-        """Which of these are memories of the agent."""
+        """Which of these are memories of the agent; nobody deletes them before the end.
+
+        Asked first of all of everything that the transaction will touch: locks are taken in one order.
+        """
         wanted = list(set(memory_ids))
         if not wanted:
             return set()
@@ -161,18 +164,19 @@ class MemoryTransaction(OwnedRows):
         return (await self._rows("update_memory", memory_id=memory_id, **values))[0]
 
     async def delete(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Remove memories with everything that hangs on them; a row for each that was there."""
-        return await self._forget(await self._rows("delete_memories", memory_ids=list(memory_ids)))
+        """Remove memories with everything that hangs on them or is their summary; a row for each."""
+        named = list(memory_ids)
+        await self._run("hold_with_summaries", memory_ids=named)
+        return await self._forget(await self._rows("delete_memories", memory_ids=named))
 
     async def delete_expired(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Remove those of these memories that have expired, with everything that hangs on them."""
         return await self._forget(await self._rows("delete_expired_memories", memory_ids=list(memory_ids)))
 
     async def delete_matching(self, conditions: Mapping[str, Any], limit: int = DELETE_CHUNK) -> list[Row]:
-        """Remove at most `limit` memories that match; a row for each."""
-        return await self._forget(
-            await self._rows("delete_matching_memories", filter=Jsonb(conditions), limit=limit)
-        )
+        """Remove at most `limit` memories that match, and the summaries of them; a row for each."""
+        rows = await self._rows("matching_ids", filter=Jsonb(conditions), limit=limit)
+        return await self.delete([row["memory_id"] for row in rows])
 
     async def claim_layer(self, memory_type: str) -> bool:
         """Whether this transaction alone prunes the layer now."""

@@ -23,12 +23,23 @@ from agentcore.memory.working import WorkingEntry
 
 
 class Storing:
-    """One call's stores: items in, results in the same order out, all in one transaction."""
+    """One call's stores: items in, results in the same order out, all in one transaction.
 
-    def __init__(self, parts: MemoryParts, caller: Caller, items: Sequence[StoreParams]) -> None:
+    `provenance` is what all of them tell of themselves beside what every memory does.
+    """
+
+    def __init__(
+        self,
+        parts: MemoryParts,
+        caller: Caller,
+        items: Sequence[StoreParams],
+        *,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> None:
         self._parts = parts
         self._caller = caller
         self._items = items
+        self._provenance = provenance or {}
         self._results: list[StoreResult | None] = [None] * len(items)
         self._stored: list[NewMemory] = []
         self._reinforced: list[UUID] = []
@@ -98,6 +109,7 @@ class Storing:
             except InvalidParams as error:
                 made.append(error)
             else:
+                each.columns["provenance"] |= self._provenance
                 made.append(each)
         return made
 
@@ -191,7 +203,8 @@ class Storing:
     async def _check_targets(self, transaction: MemoryTransaction, drafts: Mapping[int, Draft]) -> None:
         """Refuse the items that name a memory that is not there."""
         wanted = {index: _targets(each.params) for index, each in drafts.items()}
-        existing = await transaction.existing(set().union(*wanted.values()))
+        earlier = self._superseding.candidates()
+        existing = await transaction.existing(earlier.union(*wanted.values()))
         for index, targets in wanted.items():
             missing = targets - existing
             if missing:

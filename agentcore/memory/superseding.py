@@ -114,6 +114,11 @@ class Superseding:
     def _subjects_of(self, row: Row) -> list[int]:
         return subjects_of(self._caller.agent_id, row)
 
+    def candidates(self) -> set[UUID]:
+        """The memories that may lose their place, or turn out to be near."""
+        found = (*self._on_subject.values(), *self._in_session.values())
+        return {each.memory_id for group in found for each in group}
+
     def _remember(self, each: Earlier) -> None:
         for key in each.subjects:
             self._on_subject.setdefault(key, []).append(each)

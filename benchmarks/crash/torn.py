@@ -41,7 +41,7 @@ TOMBSTONES = "SELECT memory_id, object_key, sha256 FROM archived_memories WHERE 
 
 
 def points(kind: str) -> list[str]:
-    """The fault points of prune, archive, restore or erase."""
+    """The fault points of prune, archive, restore, erase or reembed."""
     return [name for name in FAILPOINTS if name.startswith(f"{kind}.")]
 
 
@@ -79,13 +79,14 @@ class Tearing:
     """Trials on one place, each with an agent of its own."""
 
     def __init__(
-        self, place: Place, nursery: Nursery, chance: random.Random, *, control: bool = False
+        self, place: Place, nursery: Nursery, chance: random.Random, *, telling: str = "rightly"
     ) -> None:
         self._place = place
         self._nursery = nursery
         self._chance = chance
-        self._control = control
+        self._telling = telling
         self._secret = place.environment["JWT_SECRET_KEY"]
+        self.kills = 0
         self._name = f"victim-{chance.randrange(10**9)}"
 
     async def trial(self, point: str) -> Remains:
@@ -98,7 +99,8 @@ class Tearing:
         if point.startswith("restore."):
             await operation(memory)
             operation = _restore
-        survived = await self._kill(point, agent_id, operation, len(going))
+        which = self._chance.randint(1, len(going)) if point in ONCE_A_COPY else 1
+        survived = await self._kill(f"{point}:{which}", agent_id, operation)
         found = await self._judge(agent_id, before) + Remains(survived=survived)
         if found.lost:
             return found
@@ -128,13 +130,12 @@ class Tearing:
             await transaction.count_accesses(dict.fromkeys(used, 2), dict.fromkeys(used, FIRST))
         return [each for each, stays in zip(ids, pinned, strict=True) if not stays]
 
-    async def _kill(self, point: str, agent_id: str, operation: Operation, copies: int) -> int:
-        """Let a server die at the point; 1 if it did not."""
-        which = self._chance.randint(1, copies) if point in ONCE_A_COPY else 1
+    async def _kill(self, armed: str, agent_id: str, operation: Operation) -> int:
+        """Let a server die at what is armed; 1 if it did not."""
         database_url = f"{self._place.environment['DATABASE_URL']}&application_name={self._name}"
-        environment = {
-            **self._place.environment, "DATABASE_URL": database_url, VARIABLE: f"{point}:{which}"}
-        url = await self._nursery.start(environment, archives_after_delete=self._control)
+        environment = {**self._place.environment, "DATABASE_URL": database_url, VARIABLE: armed}
+        self.kills += 1
+        url = await self._nursery.start(environment, telling=self._telling)
         token = mint_token(self._secret, agent_id, SCOPES, 600)
         async with MemoryClient(url, token, max_attempts=1) as client:
             try:
@@ -142,17 +143,9 @@ class Tearing:
             except AgentCoreError:
                 survived = int(await self._nursery.ended() != KILLED)
             else:
-                raise RuntimeError(f"the server lived on at {point}:{which}")
-        await self._until_let_go()
+                raise RuntimeError(f"the server lived on at {armed}")
+        await until_let_go(self._place.database_url, self._name)
         return survived
-
-    async def _until_let_go(self) -> None:
-        """Wait until PostgreSQL has noticed that the victim is gone."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while await self._number(SESSIONS, name=self._name):
-            if time.monotonic() > deadline:
-                raise TimeoutError("PostgreSQL still holds a session of the victim")
-            await asyncio.sleep(0.005)
 
     async def _finish(
         self, agent_id: str, memory: MemoryManager, operation: Operation,
@@ -189,14 +182,26 @@ class Tearing:
         return True
 
     async def _rows(self, statement: str, **values: str) -> list[dict[str, Any]]:
-        async with await psycopg.AsyncConnection.connect(
-            self._place.database_url, row_factory=dict_row
-        ) as connection:
-            return await (await connection.execute(statement.encode(), values)).fetchall()
+        return await rows_of(self._place.database_url, statement, **values)
 
     async def _number(self, statement: str, **values: str) -> int:
         [row] = await self._rows(statement, **values)
         return int(next(iter(row.values())))
+
+
+async def rows_of(database_url: str, statement: str, **values: str) -> list[dict[str, Any]]:
+    """What the database answers its owner."""
+    async with await psycopg.AsyncConnection.connect(database_url, row_factory=dict_row) as connection:
+        return await (await connection.execute(statement.encode(), values)).fetchall()
+
+
+async def until_let_go(database_url: str, name: str) -> None:
+    """Wait until PostgreSQL has noticed that the victim of this name is gone."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while (await rows_of(database_url, SESSIONS, name=name))[0]["count"]:
+        if time.monotonic() > deadline:
+            raise TimeoutError("PostgreSQL still holds a session of the victim")
+        await asyncio.sleep(0.005)
 
 
 def _own(rows: Sequence[str]) -> list[str]:

@@ -61,8 +61,15 @@ async def test_wherever_an_erasure_is_killed_the_same_call_leaves_nothing_and_ta
     assert found == {each: Remains() for each in chosen}, f"CRASH_SEED={SEED}"
 
 
+async def test_the_verdict_sees_an_erasure_that_takes_sources_before_what_was_made_of_them(
+    place: Place, forking: Nursery
+) -> None:
+    erasing = Erasing(place, forking, random.Random(SEED), telling="sources first")
+    assert (await erasing.trial("erase.committed", which=3)).unfinished > 0
+
+
 async def test_the_verdict_sees_a_prune_that_archives_after_it_deletes(
     place: Place, forking: Nursery
 ) -> None:
-    tearing = Tearing(place, forking, random.Random(SEED), control=True)
+    tearing = Tearing(place, forking, random.Random(SEED), telling="archive after delete")
     assert (await tearing.trial("prune.committed")).lost > 0

@@ -5,6 +5,7 @@ INSERT INTO archived_memories (agent_id, memory_id, version, memory_type, object
 SELECT %(agent_id)s, t.memory_id, t.version, t.memory_type, t.object_key, t.sha256, t.size_bytes, t.reason,
        t.timestamp, t.task_id, t.session_id, t.user_id, t.namespace, t.tags
   FROM jsonb_populate_recordset(NULL::archived_memories, %(rows)s) AS t
+ ORDER BY t.memory_id
     ON CONFLICT (agent_id, memory_id) DO UPDATE
        SET version = EXCLUDED.version, memory_type = EXCLUDED.memory_type, object_key = EXCLUDED.object_key,
            sha256 = EXCLUDED.sha256, size_bytes = EXCLUDED.size_bytes, reason = EXCLUDED.reason,
@@ -23,15 +24,21 @@ SELECT a.memory_id, a.version, a.memory_type, a.timestamp, a.task_id, a.session_
  LIMIT %(limit)s;
 
 -- name: claim_tombstones
--- Archived memories that are named or match, those archived last first, held until the transaction ends.
-SELECT a.memory_id, a.object_key, a.sha256, a.size_bytes, a.reason, a.archived_at
-  FROM archived_memories a
- WHERE a.agent_id = %(agent_id)s
-   AND (%(memory_ids)s::uuid[] IS NULL OR a.memory_id = ANY (%(memory_ids)s::uuid[]))
-   AND archived_matches(a, %(filter)s)
- ORDER BY a.archived_at DESC, a.memory_id DESC
- LIMIT %(limit)s
-   FOR UPDATE;
+-- Archived memories that are named or match, those archived last first; held until the transaction ends, in id order.
+WITH chosen AS (
+    SELECT a.memory_id FROM archived_memories a
+     WHERE a.agent_id = %(agent_id)s
+       AND (%(memory_ids)s::uuid[] IS NULL OR a.memory_id = ANY (%(memory_ids)s::uuid[]))
+       AND archived_matches(a, %(filter)s)
+     ORDER BY a.archived_at DESC, a.memory_id DESC
+     LIMIT %(limit)s),
+held AS (
+    SELECT a.memory_id, a.object_key, a.sha256, a.size_bytes, a.reason, a.archived_at
+      FROM archived_memories a
+     WHERE a.agent_id = %(agent_id)s AND a.memory_id IN (SELECT memory_id FROM chosen)
+     ORDER BY a.memory_id
+       FOR UPDATE)
+SELECT * FROM held ORDER BY archived_at DESC, memory_id DESC;
 
 -- name: delete_tombstones
 -- These memories are archived no longer.

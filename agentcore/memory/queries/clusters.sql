@@ -7,8 +7,11 @@ SELECT consolidation, consolidated_to FROM agent_settings WHERE agent_id = %(age
 UPDATE agent_settings SET consolidation = %(consolidation)s, updated_at = now() WHERE agent_id = %(agent_id)s;
 
 -- name: consolidated_to
--- Everything up to this id was looked at; it never goes back by itself.
-INSERT INTO agent_settings (agent_id, consolidated_to) VALUES (%(agent_id)s, %(memory_id)s)
+-- Everything up to this id was looked at; it never goes back by itself. Where what was looked at is gone by now, be it
+-- that the agent was erased, nothing is noted, and while it is noted nothing of it goes.
+INSERT INTO agent_settings (agent_id, consolidated_to)
+SELECT %(agent_id)s, %(memory_id)s::uuid
+  FROM (SELECT FROM memories WHERE agent_id = %(agent_id)s AND memory_id = %(witness)s FOR KEY SHARE) AS there
     ON CONFLICT (agent_id) DO UPDATE
        SET consolidated_to = greatest(agent_settings.consolidated_to, EXCLUDED.consolidated_to);
 

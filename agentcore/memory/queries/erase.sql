@@ -24,20 +24,32 @@ SELECT memory_id FROM archived_memories
  WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]) AND user_id IS NOT NULL;
 
 -- name: derived_memories
--- What was made of these memories, and names no user itself: their children, and the summaries of them.
+-- What was made of these memories or of the user's that are gone, and names no user itself: their children, and the
+-- summaries of them, be it that only the summary's own provenance still tells so.
 SELECT m.memory_id FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.user_id IS NULL
    AND (m.parent_memory_id = ANY (%(memory_ids)s::uuid[])
         OR m.memory_id IN (SELECT l.source_id FROM memory_links l
                             WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[])
-                              AND l.relation = %(relation)s));
+                              AND l.relation = %(relation)s)
+        OR m.provenance -> 'sources' ?| %(memory_ids)s::text[]
+        OR m.provenance -> 'users' ? %(user_id)s::text);
 
 -- name: hold_tombstones
 -- These archived memories, held until the transaction ends: a restore of them waits, or is waited for.
-SELECT memory_id, object_key FROM archived_memories
+SELECT memory_id, object_key, user_id FROM archived_memories
  WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
  ORDER BY memory_id
    FOR UPDATE;
+
+-- name: name_tombstones
+-- Archived memories that name no user are known to be this one's, should whoever erases them be killed.
+WITH held AS (
+    SELECT memory_id FROM archived_memories
+     WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]) AND user_id IS NULL
+     ORDER BY memory_id FOR UPDATE)
+UPDATE archived_memories a SET user_id = %(user_id)s
+  FROM held WHERE a.agent_id = %(agent_id)s AND a.memory_id = held.memory_id;
 
 -- name: hold_erasable
 -- These memories, held in id order, with what other places keep of them: every text that they ever had, and tasks.

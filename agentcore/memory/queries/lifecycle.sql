@@ -41,9 +41,16 @@ SELECT m.memory_id FROM memories m
    FOR NO KEY UPDATE OF m SKIP LOCKED;
 
 -- name: delete_versions
--- Remove memories only in the version that was archived, and never a pinned one.
+-- Remove memories only in the version that was archived, and never a pinned one. What somebody ties to another or
+-- counts just now stays: whoever does may wait for what is held already.
+WITH held AS (
+    SELECT m.memory_id FROM memories m
+      JOIN unnest(%(memory_ids)s::uuid[], %(versions)s::integer[]) AS named (memory_id, version)
+        ON named.memory_id = m.memory_id AND named.version = m.version
+     WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND NOT m.pinned
+     ORDER BY m.memory_id
+       FOR UPDATE OF m SKIP LOCKED)
 DELETE FROM memories m
- USING unnest(%(memory_ids)s::uuid[], %(versions)s::integer[]) AS named (memory_id, version)
- WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
-   AND m.memory_id = named.memory_id AND m.version = named.version AND NOT m.pinned
+ USING held
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = held.memory_id
 RETURNING m.memory_id, m.memory_type, m.task_id, m.term_keys;

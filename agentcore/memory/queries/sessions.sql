@@ -12,7 +12,7 @@ WITH RECURSIVE ending AS (
                                         %(episodic_ttl_seconds)s::bigint), 0) AS seconds) AS life
      WHERE m.agent_id = %(agent_id)s AND m.session_id = %(session_id)s AND m.memory_type = 'working' AND NOT m.pinned
        AND (m.expires_at IS NULL OR m.expires_at > now())
-     ORDER BY m.memory_id FOR UPDATE OF m),
+     ORDER BY m.memory_id FOR NO KEY UPDATE OF m),
 -- What took the place of each, and the place of that; UNION ends a circle.
 line AS (
     SELECT memory_id, superseded_by AS successor FROM ending WHERE superseded_by IS NOT NULL

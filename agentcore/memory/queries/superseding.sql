@@ -61,7 +61,7 @@ SELECT m.memory_id, taken.successor, taken.moment
  WHERE m.superseded_by IS NOT DISTINCT FROM taken.held_by AND NOT m.pinned
    AND (successor.expires_at IS NULL OR successor.pinned OR m.expires_at IS NOT NULL)
  ORDER BY m.memory_id
-   FOR UPDATE OF m FOR KEY SHARE OF successor SKIP LOCKED;
+   FOR NO KEY UPDATE OF m FOR KEY SHARE OF successor SKIP LOCKED;
 
 -- name: supersede_memories
 -- Others take the places of these, which are held. By itself: a statement that holds and changes at once passes over

@@ -59,17 +59,26 @@ VALUES (%(agent_id)s, %(source_id)s, %(target_id)s, %(relation)s, %(weight)s)
     ON CONFLICT (agent_id, source_id, target_id, relation) DO UPDATE SET weight = EXCLUDED.weight;
 
 -- name: delete_links
--- Untie a memory from these others, in both directions.
-DELETE FROM memory_links
- WHERE agent_id = %(agent_id)s
-   AND ((source_id = %(memory_id)s AND target_id = ANY (%(others)s::uuid[]))
-        OR (target_id = %(memory_id)s AND source_id = ANY (%(others)s::uuid[])));
+-- Untie a memory from these others, in both directions; held in one order, as the other end's untying holds them.
+WITH held AS (
+    SELECT source_id, target_id, relation FROM memory_links
+     WHERE agent_id = %(agent_id)s
+       AND ((source_id = %(memory_id)s AND target_id = ANY (%(others)s::uuid[]))
+            OR (target_id = %(memory_id)s AND source_id = ANY (%(others)s::uuid[])))
+     ORDER BY source_id, target_id, relation
+       FOR UPDATE)
+DELETE FROM memory_links l
+ USING held
+ WHERE l.agent_id = %(agent_id)s AND l.source_id = held.source_id AND l.target_id = held.target_id
+   AND l.relation = held.relation;
 
 -- name: existing_ids
--- Which of these ids are memories of the agent.
+-- Which of these ids are memories of the agent; they stay until the transaction ends.
 SELECT memory_id FROM memories
  WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
-   AND (expires_at IS NULL OR pinned OR expires_at > now());
+   AND (expires_at IS NULL OR pinned OR expires_at > now())
+ ORDER BY memory_id
+   FOR KEY SHARE;
 
 -- name: append_lexical_delta
 -- What a transaction adds to (or takes from) the agent's document frequencies.
@@ -77,11 +86,11 @@ INSERT INTO lexical_deltas (agent_id, memory_count, term_count, term_keys, term_
 VALUES (%(agent_id)s, %(memory_count)s, %(term_count)s, %(term_keys)s, %(term_memories)s);
 
 -- name: lock_memory
--- One memory, held until the transaction ends.
+-- One memory, which nobody changes or deletes until the transaction ends; others may still be tied to it.
 SELECT * FROM memories
  WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s
    AND (expires_at IS NULL OR pinned OR expires_at > now())
-   FOR UPDATE;
+   FOR NO KEY UPDATE;
 
 -- name: update_memory
 -- The changeable fields of one memory; its version goes up by one.
@@ -105,53 +114,74 @@ UPDATE memories
 RETURNING version, ttl_seconds, expires_at;
 
 -- name: count_accesses
--- Count accesses of memories that still exist, in id order so that two flushes never deadlock.
+-- Count accesses of memories that still exist, which are held first, in id order: neither two flushes nor a flush and
+-- a deletion wait for each other.
+WITH held AS (
+    SELECT memory_id FROM memories
+     WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
+     ORDER BY memory_id
+       FOR KEY SHARE)
 INSERT INTO memory_usage (agent_id, memory_id, access_count, uses_in_life, last_accessed)
 SELECT %(agent_id)s, access.memory_id, access.times, access.times, access.last_accessed
   FROM unnest(%(memory_ids)s::uuid[], %(counts)s::integer[], %(moments)s::timestamptz[])
        AS access (memory_id, times, last_accessed)
- WHERE EXISTS (SELECT FROM memories m WHERE m.agent_id = %(agent_id)s AND m.memory_id = access.memory_id)
+ WHERE access.memory_id IN (SELECT memory_id FROM held)
  ORDER BY access.memory_id
     ON CONFLICT (agent_id, memory_id) DO UPDATE
        SET access_count = memory_usage.access_count + EXCLUDED.access_count,
            uses_in_life = memory_usage.uses_in_life + EXCLUDED.uses_in_life,
            last_accessed = greatest(memory_usage.last_accessed, EXCLUDED.last_accessed);
 
+-- name: hold_with_summaries
+-- Memories that are to be deleted, and the summaries that hold their words: held in id order. Whoever makes a summary of
+-- one has ended by then, or finds it gone.
+SELECT m.memory_id FROM memories m
+ WHERE m.agent_id = %(agent_id)s
+   AND m.memory_id IN (SELECT unnest(%(memory_ids)s::uuid[])
+                        UNION
+                       SELECT l.source_id FROM memory_links l
+                        WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[])
+                          AND l.relation = 'summarises')
+ ORDER BY m.memory_id
+   FOR UPDATE;
+
 -- name: delete_memories
--- Remove memories for good, and the summaries of clusters that hold their words; say what the indexes beside them must
--- forget. What has expired is not there any more: the sweep takes it.
-DELETE FROM memories
- WHERE agent_id = %(agent_id)s
-   AND (memory_id = ANY (%(memory_ids)s::uuid[])
-        OR memory_id IN (SELECT s.memory_id FROM memory_links l
-                           JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id
-                          WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[])
-                            AND l.relation = 'summarises' AND s.provenance ->> 'form' = 'consolidation'))
-   AND (expires_at IS NULL OR pinned OR expires_at > now())
-RETURNING memory_id, memory_type, task_id, term_keys, superseded_by, valid_to;
+-- Remove memories for good, and the summaries of clusters and sessions that hold their words; say what the indexes beside
+-- them must forget. What has expired is not there any more: the sweep takes it.
+WITH going AS (
+    SELECT unnest(%(memory_ids)s::uuid[]) AS memory_id
+     UNION
+    SELECT s.memory_id FROM memory_links l
+      JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id
+     WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[])
+       AND l.relation = 'summarises' AND s.provenance ->> 'form' IN ('consolidation', 'session')),
+held AS (
+    SELECT m.memory_id FROM memories m
+     WHERE m.agent_id = %(agent_id)s AND m.memory_id IN (SELECT memory_id FROM going)
+       AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+     ORDER BY m.memory_id FOR UPDATE)
+DELETE FROM memories m
+ USING held
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = held.memory_id
+RETURNING m.memory_id, m.memory_type, m.task_id, m.term_keys, m.superseded_by, m.valid_to;
 
 -- name: delete_expired_memories
 -- Remove these memories unless they were given more time meanwhile.
-DELETE FROM memories
- WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
-   AND expires_at <= now() AND NOT pinned
-RETURNING memory_id, memory_type, task_id, term_keys;
-
--- name: delete_matching_memories
--- Remove a bounded number of the memories that match a filter, and the summaries of clusters that hold their words.
-WITH going AS (
+WITH held AS (
     SELECT m.memory_id FROM memories m
-     WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s)
-     ORDER BY m.memory_id LIMIT %(limit)s)
-DELETE FROM memories
- WHERE agent_id = %(agent_id)s
-   AND memory_id IN (SELECT memory_id FROM going
-                      UNION
-                     SELECT s.memory_id FROM memory_links l
-                       JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id
-                      WHERE l.agent_id = %(agent_id)s AND l.target_id IN (SELECT memory_id FROM going)
-                        AND l.relation = 'summarises' AND s.provenance ->> 'form' = 'consolidation')
-RETURNING memory_id, memory_type, task_id, term_keys, superseded_by, valid_to;
+     WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
+       AND m.expires_at <= now() AND NOT m.pinned
+     ORDER BY m.memory_id FOR UPDATE)
+DELETE FROM memories m
+ USING held
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = held.memory_id
+RETURNING m.memory_id, m.memory_type, m.task_id, m.term_keys;
+
+-- name: matching_ids
+-- A bounded number of the memories that match a filter.
+SELECT m.memory_id FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s)
+ ORDER BY m.memory_id LIMIT %(limit)s;
 
 -- name: forget_histories
 -- A deleted memory's history holds its text: it goes too.
@@ -170,7 +200,7 @@ WITH ending AS (
     SELECT memory_id, expires_at FROM memories
      WHERE agent_id = %(agent_id)s AND task_id = %(task_id)s AND memory_type = 'working' AND NOT pinned
        AND (expires_at IS NULL OR expires_at > now())
-     ORDER BY memory_id FOR UPDATE),
+     ORDER BY memory_id FOR NO KEY UPDATE),
 ended AS (
     UPDATE memories m SET expires_at = now(), updated_at = now(), version = m.version + 1
       FROM ending

@@ -107,6 +107,17 @@ LIVED = (
            "acceptance/test_archive_crashes.py::"
            "test_the_verdict_sees_a_prune_that_archives_after_it_deletes",
            "benchmarks/archive_crashes"),
+    _asked("shown processes",
+           "Eight processes on one database: no deadlock, no lost update, one leader at a time.",
+           "acceptance/test_many_processes.py::"
+           "test_processes_on_one_database_lose_no_update_and_have_one_leader",
+           "acceptance/test_many_processes.py::test_the_verdict_sees_an_update_that_was_lost",
+           "integration/test_lock_order.py::test_two_updates_that_tie_each_others_memory_are_both_made",
+           "integration/test_lock_order.py::"
+           "test_an_update_is_made_before_the_deletion_of_both_ends_of_its_tie",
+           "integration/test_lock_order.py::"
+           "test_of_a_restore_and_an_erasure_of_the_same_archived_memories_the_second_waits",
+           "benchmarks/eight_processes"),
     _asked("shown S3",
            "An outage of S3 in the middle takes nothing; afterwards all goes on without a restart.",
            "integration/test_archive_outage.py::"
@@ -124,7 +135,12 @@ LIVED = (
            "integration/test_reembedding.py::test_what_is_stored_changed_and_deleted_meanwhile_is_right"),
     _asked("10.2", "Re-embedding that was killed anywhere goes on where it ended.",
            "integration/test_reembedding.py::test_stopped_at_any_step_the_next_run_goes_on",
-           "acceptance/test_reembed.py::test_a_killed_run_goes_on_and_the_service_never_stops_answering"),
+           "acceptance/test_reembed.py::test_a_killed_run_goes_on_and_the_service_never_stops_answering",
+           "acceptance/test_reembed_crashes.py::"
+           "test_wherever_it_is_killed_the_next_process_ends_with_every_vector_the_right_one",
+           "acceptance/test_reembed_crashes.py::"
+           "test_the_verdict_sees_a_vector_that_is_named_before_it_is_moved",
+           "benchmarks/reembed_crashes"),
     _asked("10.3", "A process with other settings follows the model in force, or says how to start it again.",
            "integration/test_reembedding.py::"
            "test_a_service_with_the_old_settings_starts_with_the_model_in_force",
@@ -143,6 +159,21 @@ LIVED = (
            "integration/test_erasing_attested.py::test_it_needs_the_admin_scope",
            "conformance/test_archive.py::"
            "test_what_is_deleted_is_gone_and_what_is_absent_is_no_error"),
+    _asked("8 made of them",
+           "What was made of memories goes with them, when they are deleted and when their user is erased.",
+           "integration/test_made_of_memories.py::"
+           "test_a_deleted_message_takes_the_summary_that_quotes_it_and_the_next_is_without",
+           "integration/test_made_of_memories.py::test_a_cleared_user_takes_the_summaries_that_quote_them",
+           "integration/test_made_of_memories.py::"
+           "test_an_erased_user_takes_a_summary_whose_source_was_archived_before",
+           "integration/test_made_of_memories.py::"
+           "test_an_erased_user_takes_a_summary_whose_source_is_long_gone",
+           "integration/test_made_of_memories.py::"
+           "test_an_erased_user_takes_an_archived_summary_whose_source_is_long_gone",
+           "integration/test_made_of_memories.py::"
+           "test_an_archived_memory_whose_copy_went_before_a_kill_is_still_the_users",
+           "integration/test_made_of_memories.py::"
+           "test_a_consolidation_that_ends_after_an_erasure_brings_nothing_back"),
     _asked("8 receipt", "A signed receipt tells what was erased; it opens nothing.",
            "integration/test_erasing_attested.py::test_the_receipt_tells_whose_what_when_and_by_whom",
            "integration/test_erasing_attested.py::test_a_receipt_that_was_changed_or_is_a_token_is_none",
@@ -156,6 +187,8 @@ LIVED = (
     _asked("8 crashes", "Killed at any fault point of an erasure the same call leaves nothing.",
            "acceptance/test_archive_crashes.py::"
            "test_wherever_an_erasure_is_killed_the_same_call_leaves_nothing_and_takes_nobody_elses",
+           "acceptance/test_archive_crashes.py::"
+           "test_the_verdict_sees_an_erasure_that_takes_sources_before_what_was_made_of_them",
            "benchmarks/archive_crashes"),
     _asked("9 jobs", "A job is enqueued in the transaction that asks for it, and holds ids alone.",
      "integration/test_jobs.py::test_a_job_is_enqueued_only_if_its_transaction_is",

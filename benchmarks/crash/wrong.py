@@ -1,0 +1,125 @@
+"""Stories told wrongly, so that the verdicts have something to find; and re-embedding in a hurry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from psycopg import sql
+
+from agentcore.cli import reembed as reembed_command
+from agentcore.failpoints import failpoint
+from agentcore.maintenance import index_keeper, recall, reembedding
+from agentcore.memory import archival, erasing, removing, vector_index
+from agentcore.memory.archive_rows import Tombstone
+
+_NAME = sql.SQL("UPDATE {} SET embedding_model = next_embedding_model "
+                "WHERE next_embedding_model IS NOT NULL RETURNING memory_id")
+_MOVE = sql.SQL("UPDATE {} SET embedding = next_embedding, next_embedding = NULL, "
+                "next_embedding_model = NULL WHERE next_embedding_model IS NOT NULL RETURNING memory_id")
+
+
+class Nowhere:
+    """An archive that keeps nothing but what it was given last."""
+
+    name = "nowhere"
+
+    def __init__(self) -> None:
+        self._objects: dict[str, bytes] = {}
+
+    async def write(self, objects: Mapping[str, bytes]) -> None:
+        self._objects.update(objects)
+
+    async def read(self, key: str) -> bytes:
+        return self._objects[key]
+
+    async def delete(self, keys: Collection[str]) -> None:
+        for key in keys:
+            self._objects.pop(key, None)
+
+    async def keys(self, prefix: str) -> list[str]:
+        return sorted(key for key in self._objects if key.startswith(prefix))
+
+    async def check(self) -> None:
+        return None
+
+
+class ArchiveAfterDelete(removing.Pruning):
+    """The row goes before its copy."""
+
+    async def _chunk(self, versions: Mapping[UUID, int]) -> list[UUID] | None:
+        agent_id, archive = self._caller.agent_id, self._parts.archive
+        assert archive is not None
+        async with self._parts.storage.transaction(agent_id) as transaction:
+            rows = await transaction.whole_rows(await transaction.hold_prunable(versions))
+            copies = await archival.archive_memories(Nowhere(), agent_id, rows)
+            await transaction.delete_versions({row["memory_id"]: row["version"] for row in rows})
+            await transaction.archived.bury(
+                Tombstone(**{name: row[name] for name in removing._CHOSEN_BY}, reason=self._strategy,
+                          object_key=copy.object_key, sha256=copy.sha256, size_bytes=copy.size_bytes)
+                for row, copy in zip(rows, copies, strict=True))
+        failpoint("prune.committed")
+        await archival.archive_memories(archive, agent_id, rows)
+        return [row["memory_id"] for row in rows]
+
+
+class SourcesFirst(erasing.Erasing):
+    """A user's memories go before what was made of them: nothing tells then whose that is."""
+
+    async def _planned(self) -> erasing._Plan:
+        plan = await super()._planned()
+        return replace(plan, memory_ids=plan.memory_ids[::-1])
+
+
+class NamedBeforeMoved(reembedding.Reembedding):
+    """A vector is said to be of the new model before it is the new one."""
+
+    async def _move(self, partition: str, before: int, total: int) -> int:
+        table = sql.Identifier(partition)
+        if await self._owner(_NAME.format(table), {}):
+            failpoint("reembed.moved")
+        return len(await self._owner(_MOVE.format(table), {}))
+
+
+def archive_after_delete() -> None:
+    """Prune so from here on, in this process."""
+    removing.Pruning = ArchiveAfterDelete  # type: ignore[misc]
+
+
+def sources_first() -> None:
+    """Erase so, a memory at a time."""
+    erasing.ERASE_CHUNK = 1
+    erasing.Erasing = SourcesFirst  # type: ignore[misc]
+
+
+def hurry() -> None:
+    """Embed anew in small batches, with an index over few rows, without much waiting for processes."""
+    settings: Mapping[Any, Mapping[str, Any]] = {
+        index_keeper: {"MIN_ROWS": 40},
+        reembedding: {"MIN_ROWS": 40, "ROWS_A_BATCH": 20, "MOVED_A_BATCH": 20, "SETTLE_SECONDS": 0.2,
+                      "LIFE_SECONDS": 0.05, "PAUSE_SECONDS": 0.02},
+        vector_index: {"LEAST_ROWS_READ": 1},
+        recall: {"QUERIES": 10},
+    }
+    for module, values in settings.items():
+        for name, value in values.items():
+            assert hasattr(module, name)
+            setattr(module, name, value)
+
+
+def named_before_moved() -> None:
+    """The same, told wrongly. Without an index, which takes no vector of another length."""
+    hurry()
+    setattr(reembedding, "MIN_ROWS", 1_000_000)  # noqa: B010 - it is index_keeper's
+    setattr(reembed_command, "Reembedding", NamedBeforeMoved)  # noqa: B010 - it exports none
+
+
+TELLINGS: Mapping[str, Callable[[], None]] = {
+    "rightly": lambda: None,
+    "archive after delete": archive_after_delete,
+    "sources first": sources_first,
+    "in a hurry": hurry,
+    "named before moved": named_before_moved,
+}

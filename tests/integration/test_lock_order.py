@@ -1,0 +1,138 @@
+"""Calls that want the same memories at once: whoever comes second waits, and neither is broken off.
+
+A third session holds what both need until both stand waiting; then both go on. Locks that are not taken in
+one order are a deadlock each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from agentcore.errors import NotFound
+from agentcore.memory.archive_params import RestoreParams
+from agentcore.memory.change_params import UpdateParams
+from agentcore.memory.erase_params import EraseParams
+from agentcore.memory.models import MemoryType
+from agentcore.memory.params import DeleteParams, GetParams, PruneParams
+from tests.fixtures.memory import Agent
+
+WAITING = """
+SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"""
+TIES = "LOCK TABLE memory_links IN SHARE MODE"
+TOMBSTONE = "SELECT FROM archived_memories WHERE memory_id = %s FOR UPDATE"
+PATIENCE_SECONDS = 20.0
+
+
+class Gate:
+    """A session that holds something back."""
+
+    def __init__(self, holding: psycopg.AsyncConnection[Any], looking: psycopg.AsyncConnection[Any]) -> None:
+        self._holding = holding
+        self._looking = looking
+
+    async def hold(self, statement: str, *values: object) -> None:
+        await self._holding.execute(statement.encode(), values)
+
+    async def through(self, *calls: Awaitable[object]) -> list[Any]:
+        """Begin the calls, open the gate when all of them wait; what came of each."""
+        running = [asyncio.ensure_future(call) for call in calls]
+        await self.until_waiting(len(running))
+        assert not any(each.done() for each in running), running
+        await self._holding.rollback()
+        return await asyncio.gather(*running, return_exceptions=True)
+
+    async def until_waiting(self, count: int) -> None:
+        """Wait until so many sessions wait for another."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while await self._waiting() < count:
+                pass
+
+    async def _waiting(self) -> int:
+        row = await (await self._looking.execute(WAITING.encode())).fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+@asynccontextmanager
+async def gate(agent: Agent) -> AsyncIterator[Gate]:
+    url = agent.runtime.database.url
+    async with (
+        await psycopg.AsyncConnection.connect(url) as holding,
+        await psycopg.AsyncConnection.connect(url, autocommit=True) as looking,
+    ):
+        yield Gate(holding, looking)
+
+
+async def _stored(agent: Agent, count: int) -> list[UUID]:
+    said = [(f"Note {number} of the diary.", f"2026-01-0{number + 1}T00:00:00Z") for number in range(count)]
+    return [await agent.stored_id(text, memory_type="semantic", timestamp=moment) for text, moment in said]
+
+
+def _tie(one: UUID, other: UUID) -> UpdateParams:
+    links = [{"target_id": str(other), "relation": "beside"}]
+    return UpdateParams.model_validate({"memory_id": one, "updates": {"links": links}})
+
+
+async def test_two_updates_that_tie_each_others_memory_are_both_made(agent: Agent) -> None:
+    one, other = await _stored(agent, 2)
+    async with gate(agent) as opened:
+        await opened.hold(TIES)
+        done = await opened.through(
+            agent.memory.update(_tie(one, other)), agent.memory.update(_tie(other, one)))
+    assert [getattr(each, "version", each) for each in done] == [2, 2]
+
+
+@pytest.mark.parametrize("changed", [0, 1])
+async def test_an_update_is_made_before_the_deletion_of_both_ends_of_its_tie(
+    agent: Agent, changed: int
+) -> None:
+    ids = await _stored(agent, 2)
+    async with gate(agent) as opened:
+        await opened.hold(TIES)
+        updated, deleted = await opened.through(
+            agent.memory.update(_tie(ids[changed], ids[1 - changed])),
+            _after_the_first(opened, agent.memory.delete(DeleteParams(memory_ids=ids))))
+    assert getattr(updated, "version", updated) == 2
+    assert getattr(deleted, "deleted_count", deleted) == 2
+
+
+async def _after_the_first(opened: Gate, call: Awaitable[object]) -> object:
+    await opened.until_waiting(1)
+    return await call
+
+
+async def test_of_a_restore_and_an_erasure_of_the_same_archived_memories_the_second_waits(
+    agent: Agent
+) -> None:
+    ids = await _stored(agent, 3)
+    # The first id is the first to be archived; a restore takes what was archived last first.
+    prune = PruneParams(memory_layer=MemoryType.SEMANTIC, strategy="oldest_first", target=1)
+    assert [(await agent.memory.prune(prune)).memory_ids for _ in ids] == [[each] for each in ids]
+    async with gate(agent) as opened:
+        await opened.hold(TOMBSTONE, ids[1])
+        restored, erased = await opened.through(
+            agent.memory.restore(RestoreParams(memory_ids=ids)),
+            agent.memory.erase(EraseParams(all=True, confirm=True)))
+    assert isinstance(restored, NotFound) or sorted(restored.memory_ids) == ids
+    assert getattr(erased, "verified", erased) is True
+    with pytest.raises(NotFound):
+        await agent.memory.get(GetParams(memory_id=ids[0]))
+
+
+async def test_flushes_side_by_side_count_each_access_once(new_agent: Callable[..., Agent]) -> None:
+    agents = [new_agent(), new_agent()]
+    accesses, storage = agents[0].runtime.parts.accesses, agents[0].runtime.parts.storage
+    await accesses.flush(storage)
+    noted = {agent: await agent.stored_id("The canoe is green.") for agent in agents}
+    for agent, memory_id in noted.items():
+        accesses.note(agent.agent_id, [memory_id], agent.runtime.parts.clock())
+    flushed = await asyncio.gather(accesses.flush(storage), accesses.flush(storage))
+    assert sum(flushed) == len(agents)
+    assert [(await agent.get(each)).access_count for agent, each in noted.items()] == [1, 1]
