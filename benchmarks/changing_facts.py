@@ -1,4 +1,4 @@
-"""A made-up world whose facts change, told plainly and freely; it knows what holds. For the stream of changes.
+"""A made-up world whose facts change, told plainly and freely; it knows what holds.
 
 The free wordings stand in `data/free_wordings.json`, halved by lot: rules may be written for one half alone.
 """
@@ -264,7 +264,7 @@ def said(wording: str, entity: str, value: str, old: str | None = None) -> str:
 class Facts:
     """A seeded stream of facts that change, told among asides; it knows what holds.
 
-    With free `wordings`, by attribute, one change in four is told so, of more attributes and among harder asides.
+    With free `wordings`, by attribute, one change in four is told so, among harder asides.
     """
 
     def __init__(self, seed: int, wordings: Mapping[str, Sequence[str]] | None = None) -> None:

@@ -163,7 +163,10 @@ def rows(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"| {name} | {' | '.join(str(found[half]['verdicts'].get(name, 0)) for half in HALVES)} |"
     if "stream" not in found:
         return
-    yield "\n| Stream | Retrievals | Stores | Superseded | of it wrongly | Contradictory answers | The value that holds |"
+    yield (
+        "\n| Stream | Retrievals | Stores | Superseded | of it wrongly | Contradictory answers | "
+        "The value that holds |"
+    )
     yield "|---|---|---|---|---|---|---|"
     for name, each in found["stream"].items():
         yield (

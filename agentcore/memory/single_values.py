@@ -99,9 +99,15 @@ def _is_on_some_days(now: Statement, apart: Difference) -> bool:
 
 
 def _is_hour_among_others(now: Statement, apart: Difference) -> bool:
-    """ "The bus to Graz is at 9" may go at 10 too."""
-    hours = kinds(apart.come) == {"time"} and "at" in apart.frame
-    return hours and now.verb == "be" and len(apart.frame) > 2
+    """ "The bus to Graz is at 9" may go at 10 too; what leaves, opens or starts by the clock has a timetable.
+
+    One that has a number of its own, such as a flight, goes once.
+    """
+    if "at" not in apart.frame or not kinds(apart.come) <= {"time", "number"}:
+        return False
+    if now.verb in known.TIMETABLED:
+        return not any(char.isdigit() for word in now.subject for char in word)
+    return kinds(apart.come) == {"time"} and now.verb == "be" and len(apart.frame) > 2
 
 
 def _is_single_name(now: Statement, apart: Difference) -> bool:

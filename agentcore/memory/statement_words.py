@@ -183,6 +183,8 @@ catalonia
 """)
 # On one day, where no word says that it changed: people work and play on many.
 DAY_VERBS = _words("be ship arrive start end expire depart leave land finish begin")
+# What does so at an hour may do so at another hour, too.
+TIMETABLED = _words("leave depart arrive land open close start begin end finish run go come get")
 # Of these there are many in a life: a bare name says not which.
 EVENTS = _words("""
 meeting appointment call lunch dinner breakfast party train flight bus class lesson game match interview
