@@ -72,7 +72,7 @@ VALUE_FIRST = _words(
     "hired hire recruited own lead run manage took taken take head maintain steer replaced succeeded where"
 )
 # Between two names these say no more than that the first is the value: "we meet in Elm for the review".
-JOINING = _words("for in on at")
+JOINING = _words("for in on at instead of")
 VALUE_LAST = _words("belong hand handed moved home")
 ROLE_NOUNS = _words("""
 lead leader head manager engineer analyst designer director architect developer officer president partner

@@ -39,13 +39,13 @@ _UNSAID = re.compile(
 )
 _SUBORDINATE = re.compile(
     r"\b(?:because|while|who|which|whose|although|though|when|after|before|without|except|he|she|his|her|their|"
-    r"this|these)\b(?! days\b)"
+    r"this|these|(?:is|are|was) to)\b(?! days\b)"
 )
 # "Amira is no longer in Graz, she lives in Porto" goes on about her.
 _GOES_ON = re.compile(r", (?:and |but )?(?:he|she|it) (?=is\b|has\b|lives\b|works\b|drives\b|uses\b|runs\b)")
 _NOT = re.compile(r"\b(?:not|never|nobody|nothing|none|no|cannot)\b", re.IGNORECASE)
 _NOT_DENYING = re.compile(r"\bno more\b|\bdo(?:es)? not work any ?more\b", re.IGNORECASE)
-_THING = r"(?:(?:the|a|an|in|on|at|with|port) )*(?P<old>(?:[\w.,'-]+ ?){1,4}?)"
+_THING = r"(?:(?:the|a|an|in|on|at|with|port) )*(?P<old>(?:[\w.'-]|,\d)+(?: (?:[\w.'-]|,\d)+){0,3}?)"
 _ENDED = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -135,8 +135,9 @@ def _states(said: str) -> bool:
 def _tokens(said: str) -> list[Token]:
     """The words; the first is a name only where it is none of the language's common ones."""
     found = read_tokens(said)
-    if found and found[0].kind == "name" and _is_common(found[0].canon):
-        found[0] = Token("word", found[0].canon)
+    first = found[0] if found else None
+    if first is not None and first.kind == "name" and (first.canon in {"i", "we"} or _is_common(first.canon)):
+        found[0] = Token("word", first.canon)
     return found
 
 
@@ -162,7 +163,7 @@ def _of_tokens(tokens: Sequence[Token], ended: tuple[Token, ...], *, marked: boo
     if not attributes or not about or len(about) > _MOST_ABOUT:
         return None
     named = any(token.kind in {"name", "identifier"} for token in rest)
-    single = not words.isdisjoint(attributes | _cues(kind, attributes) & statement_words.ATTRIBUTES)
+    single = not _heads(tokens).isdisjoint(attributes | _cues(kind, attributes) & statement_words.ATTRIBUTES)
     return Fact(about, kind, attributes, value, changed, single, named, ended, own="i" in about)
 
 
@@ -189,7 +190,7 @@ def _typed(tokens: Sequence[Token], words: set[str]) -> _Found | None:
     rest = [*tokens[:at], *tokens[end:]]
     if any(token.kind in {"number", "time", "url"} for token in rest):
         return None
-    attributes = _attributes(kind, words)
+    attributes = _attributes(kind, tokens)
     if kind in {"weekday", "version"}:
         attributes = attributes or frozenset(known.CUES[kind])
     return kind, attributes, tuple(tokens[at:end]), rest
@@ -229,16 +230,22 @@ def _named(tokens: Sequence[Token], words: set[str]) -> _Found | None:
     if any(token.kind not in {"name", "word"} for token in tokens):
         return None
     names = _names(tokens)
-    attributes = _attributes("name", words)
-    if not names or len(names) > 2 or (len(names) == 1 and not _is_enough(attributes, words)):
+    attributes = _attributes("name", tokens)
+    if not names or len(names) > 2 or (len(names) == 1 and not _is_enough(tokens, names[0], attributes)):
         return None
     start, end = names[0] if len(names) == 1 or _value_comes_first(tokens, names, attributes) else names[-1]
+    if any(token.canon in statement_words.ATTRIBUTES for token in tokens[start:end]):
+        return None
     return "name", attributes, tuple(tokens[start:end]), [*tokens[:start], *tokens[end:]]
 
 
-def _is_enough(attributes: frozenset[str], words: set[str]) -> bool:
+def _is_enough(tokens: Sequence[Token], name: tuple[int, int], attributes: frozenset[str]) -> bool:
     """Whether one name alone is a value: "the database is Oracle", "I moved to Graz"."""
-    return "i" in words or "place" in attributes or not attributes.isdisjoint(known.OWN_CUES["name"])
+    words = {token.canon for token in tokens}
+    if not words.isdisjoint(statement_words.RELATED):
+        return False
+    named = not attributes.isdisjoint(known.OWN_CUES["name"]) and "is" in words
+    return "i" in words or "place" in attributes or (named and name[0] > 0)
 
 
 def _names(tokens: Sequence[Token]) -> list[tuple[int, int]]:
@@ -276,9 +283,10 @@ def _value_comes_first(
     return names[0][0] == 0 and "is" in between and not between.isdisjoint(nouns)
 
 
-def _attributes(kind: str, words: set[str]) -> frozenset[str]:
+def _attributes(kind: str, tokens: Sequence[Token]) -> frozenset[str]:
     """Which it may be of; a word of its own, such as "birthday", speaks of nothing else."""
-    own = words & known.OWN_CUES.get(kind, frozenset())
+    words = {token.canon for token in tokens}
+    own = _heads(tokens) & known.OWN_CUES.get(kind, frozenset())
     found = {name for name, cues in known.CUES[kind].items() if words & cues}
     if own:
         return frozenset(own)
@@ -288,6 +296,12 @@ def _attributes(kind: str, words: set[str]) -> frozenset[str]:
             frozenset({"place"}) if words & {"in", "moved", "relocated"} or "place" in found else frozenset()
         )
     return frozenset(strong or found)
+
+
+def _heads(tokens: Sequence[Token]) -> set[str]:
+    """The words that name a thing by themselves: the birthday of "my birthday party" does not."""
+    after = [token.canon in known.IGNORED | known.CHANGES for token in tokens[1:]]
+    return {token.canon for token, ends in zip(tokens, [*after, True], strict=True) if ends}
 
 
 def _about(rest: Sequence[Token], kind: str, attributes: frozenset[str]) -> frozenset[str]:
