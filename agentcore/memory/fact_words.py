@@ -54,7 +54,7 @@ own owner lead leader head run charge manage manager took taken take over belong
 responsible inherited steer maintain
 """),
         "car": _words("drive car sold vehicle traded swapped rid"),
-        "place": _words("room venue location held hold meet happen moved move relocated relocate place"),
+        "place": _words("take room venue location held hold meet happen moved move relocated relocate place"),
     },
     "title": {
         "title": _words(
@@ -64,7 +64,7 @@ responsible inherited steer maintain
 }
 # What alone does not say of what: it must speak of the same in another way, too.
 WEAK = _words("""
-run take over call hand text line board given work moved bought place until held hold made named post date
+run take over call hand text line board given work moved place until held hold made named post date
 call left
 """)
 # What one does who starts something: the person stands before it, what was there before stands behind.
@@ -73,7 +73,7 @@ VALUE_FIRST = _words(
 )
 # Between two names these say no more than that the first is the value: "we meet in Elm for the review".
 JOINING = _words("for in on at instead of")
-VALUE_LAST = _words("belong hand handed moved home")
+VALUE_LAST = _words("with by belong hand handed moved home")
 ROLE_NOUNS = _words("""
 lead leader head manager engineer analyst designer director architect developer officer president partner
 editor teacher nurse scientist consultant assistant secretary supervisor administrator specialist
@@ -104,11 +104,11 @@ OWN_CUES = {
 # A verb's first form may be a noun, too.
 FINITE = (
     frozenset(form for form, base in VERBS.items() if form != base or base in {"be", "have"})
-    - _words("asks calls needs likes loves")
+    - _words("asks needs likes loves")
     | (CHANGES - _words("new change move cut set off get done switch switche raise extend replace"))
     | MODALS
     | _words("can was were got cut slips switches moves serves belongs goes reaches")
 )
 PRONOUNS = _words("i we you they")
 # What is asked for so says where someone or something is reached.
-REACHING = _words("call reach ring text phone dial use point contact")
+REACHING = _words("let call reach ring text phone dial use point contact")

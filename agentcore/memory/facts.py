@@ -27,7 +27,8 @@ _LIKE_SIZE = 5
 # "Was migrated to" tells which of these no better than "is migrated to".
 _UNNAMED_BY_CHANGE = frozenset({"home", "employer", "charge", "car", "place"})
 _MAY_HOLD = re.compile(
-    r"\d|\b[A-Z]\w+\b.*\b[A-Z]\w|day\b|\b(?:promoted|became|serves|title|role)\b|\b[Mm]y\b|\bI\b"
+    r"\d|\b[A-Z]\w+\b.*\b[A-Z]\w|day\b|\b(?:promoted|became|serves|title|role|made|appointed|moved up)\b"
+    r"|\bno longer\b|\b[Mm]y\b|\bI\b"
 )
 _HOLDS_SAID = re.compile(
     r"\b(?:was|were|had) (?=\w+ed\b|made|cut|given|taken|brought|bound|put|set|handed|sold)|\bnot due until\b"
@@ -98,14 +99,14 @@ def fact(text: str) -> Fact | None:
         return None
     said = plain(pieces[0])
     said = _GOES_ON.sub(", ", said)
-    lowered = _HOLDS_SAID.sub(" ", said[:1].lower() + said[1:])
+    lowered = _HOLDS_SAID.sub(" ", _MARKED.sub(" ", said[:1].lower() + said[1:]))
     if _UNSAID.search(lowered) is not None or _SUBORDINATE.search(lowered) is not None:
+        return None
+    if not _states(said):
         return None
     said, ended = _without_ended(said)
     said = _NOT_DENYING.sub(" ", said.replace("not due until", "due"))
     if _NOT.search(said.replace("no longer", "")):
-        return None
-    if not _states(said):
         return None
     unmarked = _MARKED.sub(" ", said)
     marked, said = unmarked != said, unmarked
@@ -151,9 +152,9 @@ def _is_common(word: str) -> bool:
 def _of_tokens(tokens: Sequence[Token], ended: tuple[Token, ...], *, marked: bool) -> Fact | None:
     words = {token.canon for token in tokens}
     changed = marked or bool(ended) or not words.isdisjoint(known.CHANGES)
-    found = _typed(tokens, words)
+    found = _typed(tokens, words, ended)
     if found is None:
-        found = _title(tokens, words) or _named(tokens, words)
+        found = _title(tokens, words, ended) or _named(tokens, ended)
     if found is None:
         return _end_alone(tokens, ended)
     kind, attributes, value, rest = found
@@ -179,8 +180,10 @@ def _end_alone(tokens: Sequence[Token], ended: tuple[Token, ...]) -> Fact | None
 _Found = tuple[str, frozenset[str], tuple[Token, ...], list[Token]]
 
 
-def _typed(tokens: Sequence[Token], words: set[str]) -> _Found | None:
+def _typed(tokens: Sequence[Token], words: set[str], ended: Sequence[Token]) -> _Found | None:
     """The one sum, date, weekday, version, number of a phone or port, and what stands around it."""
+    if any(token.kind == "number" for token in ended):
+        words = words | {"port"}
     values = [at for at, token in enumerate(tokens) if _kind(tokens, at, words)]
     if len(values) != 1:
         return None
@@ -191,7 +194,7 @@ def _typed(tokens: Sequence[Token], words: set[str]) -> _Found | None:
     if any(token.kind in {"number", "time", "url"} for token in rest):
         return None
     attributes = _attributes(kind, tokens)
-    if kind in {"weekday", "version"}:
+    if kind in {"weekday", "version", "port"}:
         attributes = attributes or frozenset(known.CUES[kind])
     return kind, attributes, tuple(tokens[at:end]), rest
 
@@ -210,12 +213,12 @@ def _kind(tokens: Sequence[Token], at: int, words: set[str]) -> str:
     return "port" if digits and not words.isdisjoint(known.CUES["port"]["port"]) else ""
 
 
-def _title(tokens: Sequence[Token], words: set[str]) -> _Found | None:
+def _title(tokens: Sequence[Token], words: set[str], ended: Sequence[Token]) -> _Found | None:
     """ "Jonas got promoted to team lead": the words that name no one are the title."""
     cues = known.CUES["title"]["title"]
     nouns = [token for token in tokens if token.kind == "word" and token.canon in known.ROLE_NOUNS]
     names = [token for token in tokens if token.kind == "name" or token.canon == "i"]
-    if not nouns or not names or words.isdisjoint(cues):
+    if not nouns or not names or not (words & cues or content(ended) & known.ROLE_NOUNS):
         return None
     value = [
         token
@@ -225,7 +228,7 @@ def _title(tokens: Sequence[Token], words: set[str]) -> _Found | None:
     return "title", frozenset({"title"}), tuple(value), names
 
 
-def _named(tokens: Sequence[Token], words: set[str]) -> _Found | None:
+def _named(tokens: Sequence[Token], ended: Sequence[Token]) -> _Found | None:
     """A name that says where one lives, for whom one works, who is in charge, what is used."""
     if any(token.kind not in {"name", "word"} for token in tokens):
         return None
@@ -236,6 +239,8 @@ def _named(tokens: Sequence[Token], words: set[str]) -> _Found | None:
     start, end = names[0] if len(names) == 1 or _value_comes_first(tokens, names, attributes) else names[-1]
     if any(token.canon in statement_words.ATTRIBUTES for token in tokens[start:end]):
         return None
+    if ended and not attributes and tokens[start - 1].canon == "in":
+        attributes = frozenset({"home", "place"})
     return "name", attributes, tuple(tokens[start:end]), [*tokens[:start], *tokens[end:]]
 
 
@@ -265,9 +270,9 @@ def _value_comes_first(
     tokens: Sequence[Token], names: Sequence[tuple[int, int]], attributes: frozenset[str]
 ) -> bool:
     between = {token.canon for token in tokens[names[0][1] : names[1][0]]}
-    if between <= known.JOINING:
+    if between - {"is"} <= known.JOINING and ("for" in between or "is" not in between):
         return True
-    if not between.isdisjoint(known.VALUE_LAST):
+    if not between.isdisjoint(known.VALUE_LAST) or (attributes == {"place"} and "where" not in between):
         return False
     if not between.isdisjoint(known.VALUE_FIRST):
         return True

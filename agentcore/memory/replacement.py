@@ -128,7 +128,7 @@ def _is_other_name(was: Statement, now: Statement, gone: Sequence[Token], come: 
 
 def _is_other_amount(was: Statement, now: Statement, gone: Sequence[Token], come: Sequence[Token]) -> bool:
     """Values of one kind, in one unit where both name one."""
-    told = {was.verb, now.verb} <= {"change", "be"} or now.changed or now.marked
+    told = {was.verb, now.verb} <= {"change", "alter", "be"} or now.changed or now.marked
     before, after = _units(gone), _units(come)
     same_unit = not before or not after or before == after
     return told and same_unit and not TYPED.isdisjoint(kinds(gone) & kinds(come))

@@ -40,6 +40,8 @@ def is_single(was: Statement, now: Statement, apart: Difference) -> bool:
     """Whether there is one such value at a time, though no word says that it changed."""
     if now.request or was.request:
         return False
+    if now.verb == "have" and not content(apart.shared):
+        return False
     measured = _is_measured(now)
     if now.verb == "be" and now.attribute and not measured:
         return _is_value_of_attribute(now, apart)
