@@ -243,15 +243,18 @@ HARD_ASIDES = (
 )
 
 
-def free_wordings(half: str) -> dict[str, list[str]]:
-    """The half of each attribute's free wordings, drawn by lot; the known ones are in the first."""
+def free_wordings(part: str) -> dict[str, list[str]]:
+    """Each attribute's free wordings: of a half, drawn by lot with the known ones in the first, or the last."""
     wordings = json.loads(FREE_WORDINGS.read_text(encoding="utf-8"))
+    if part == "last":
+        found: dict[str, list[str]] = wordings["last"]
+        return found
     halves: dict[str, list[str]] = {}
-    for attribute, texts in wordings.items():
+    for attribute, texts in wordings["halved"].items():
         unknown = [text for text in texts if text != KNOWN_WORDINGS.get(attribute)]
         random.Random(f"changes of {attribute}").shuffle(unknown)
         sealed = unknown[: len(texts) // 2]
-        halves[attribute] = sealed if half == "sealed" else [text for text in texts if text not in sealed]
+        halves[attribute] = sealed if part == "sealed" else [text for text in texts if text not in sealed]
     return halves
 
 

@@ -139,8 +139,10 @@ async def streams(home: Path | None, retrievals: int, embedding_model: str) -> d
 def streamed_wordings() -> dict[str, dict[str, list[str]]]:
     """The free wordings of each stream."""
     known = {attribute: [text] for attribute, text in KNOWN_WORDINGS.items()}
-    halves = {f"one change in four worded freely, {half} half": free_wordings(half) for half in HALVES}
-    return {"plain wording": {}, "one change in four worded freely, the seven known": known, **halves}
+    freely = "one change in four worded freely"
+    halves = {f"{freely}, {half} half": free_wordings(half) for half in HALVES}
+    last = {f"{freely}, last set": free_wordings("last")}
+    return {"plain wording": {}, f"{freely}, the seven known": known, **halves, **last}
 
 
 def rows(found: Mapping[str, Any]) -> Iterator[str]:
