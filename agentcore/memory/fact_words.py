@@ -18,19 +18,19 @@ CUES = {
     "money": {
         "budget": _words("""
 budget funding fund fund finance financed spend spending signed approved granted grant allocated allowance
-board money given receive earmarked budgeted
+board money given receive earmarked budgeted management released
 """),
-        "price": _words("price cost pay priced sell fee"),
+        "price": _words("price cost pay priced sell fee sold cheaper dearer"),
         "salary": _words("salary earn wage"),
         "rent": _words("rent"),
     },
     "date": {
         "deadline": _words("""
 deadline due finish finished done ready deliver delivered complete completed submit submitted date target
-until
+until ship send
 """),
     },
-    "weekday": {"day": _words("day held hold meet happen")},
+    "weekday": {"day": _words("day held hold meet happen fall")},
     "version": {"version": _words("version release run reached upgrade")},
     "phone": {
         "phone": _words("phone number reach call called ring text mobile cell telephone contact line dial")
@@ -42,8 +42,7 @@ port listen reach call answer bound bind serve respond exposed client point conn
     },
     "name": {
         "home": _words("""
-live living reside settled settle home house flat apartment based dwell relocated relocate moved move
-bought rented
+live living reside settled settle home house flat apartment based dwell relocated relocate moved move call
 """),
         "employer": _words("""
 work working joined join hired hire employed employer signed sign recruited job started position post
@@ -84,8 +83,8 @@ changed change moved move switched switch raised lowered increased decreased red
 shortened rescheduled postponed pushed bumped upgraded upgrade downgraded updated migrated migrate
 transferred set slip slipped shifted shift relocated relocate brought went go delayed deferred advanced
 rolled reached topped joined hired signed settled promoted became become made appointed replaced replace
-traded swapped exchanged sold dropped ditched took taken handed left quit gave got belong approved
-granted succeeded started done get new renamed bound rid favour switche
+traded swapped exchanged sold dropped ditched took taken handed left quit gave got belong approved granted
+succeeded started done get new renamed bound rid favour switche bought found cheaper dearer
 """)
 IGNORED = _words("""
 a an the this that to at on in of from and for by with through via under over into as is are am be being
@@ -107,7 +106,7 @@ FINITE = (
     - _words("asks needs likes loves")
     | (CHANGES - _words("new change move cut set off get done switch switche raise extend replace"))
     | MODALS
-    | _words("can was were got cut slips switches moves serves belongs goes reaches")
+    | _words("happens falls can was were got cut slips switches moves serves belongs goes reaches")
 )
 PRONOUNS = _words("i we you they")
 # What is asked for so says where someone or something is reached.

@@ -28,7 +28,7 @@ _LIKE_SIZE = 5
 _UNNAMED_BY_CHANGE = frozenset({"home", "employer", "charge", "car", "place"})
 _MAY_HOLD = re.compile(
     r"\d|\b[A-Z]\w+\b.*\b[A-Z]\w|day\b|\b(?:promoted|became|serves|title|role|made|appointed|moved up)\b"
-    r"|\bno longer\b|\b[Mm]y\b|\bI\b"
+    r"|\bworks as\b|\bno longer\b|\b[Mm]y\b|\bI\b"
 )
 _HOLDS_SAID = re.compile(
     r"\b(?:was|were|had) (?=\w+ed\b|made|cut|given|taken|brought|bound|put|set|handed|sold)|\bnot due until\b"
@@ -44,6 +44,8 @@ _SUBORDINATE = re.compile(
 )
 # "Amira is no longer in Graz, she lives in Porto" goes on about her.
 _GOES_ON = re.compile(r", (?:and |but )?(?:he|she|it) (?=is\b|has\b|lives\b|works\b|drives\b|uses\b|runs\b)")
+# What runs on something does not lead it.
+_RUNS_ON = re.compile(r"\bruns? on\b")
 _NOT = re.compile(r"\b(?:not|never|nobody|nothing|none|no|cannot)\b", re.IGNORECASE)
 _NOT_DENYING = re.compile(r"\bno more\b|\bdo(?:es)? not work any ?more\b", re.IGNORECASE)
 _THING = r"(?:(?:the|a|an|in|on|at|with|port) )*(?P<old>(?:[\w.'-]|,\d)+(?: (?:[\w.'-]|,\d)+){0,3}?)"
@@ -98,7 +100,7 @@ def fact(text: str) -> Fact | None:
     if len(pieces) != 1:
         return None
     said = plain(pieces[0])
-    said = _GOES_ON.sub(", ", said)
+    said = _RUNS_ON.sub("is on", _GOES_ON.sub(", ", said))
     lowered = _HOLDS_SAID.sub(" ", _MARKED.sub(" ", said[:1].lower() + said[1:]))
     if _UNSAID.search(lowered) is not None or _SUBORDINATE.search(lowered) is not None:
         return None
@@ -347,7 +349,8 @@ def is_plain(old: Fact, new: Fact) -> bool:
     """Whether that is plain enough for the new one to take the old one's place for good."""
     if new.ended and content(new.ended) <= content(old.value):
         return True
-    if new.kind == "name" and (len(old.attributes) != 1 or ANY in old.attributes | new.attributes):
+    unclear = ANY in old.attributes | new.attributes or len(old.attributes) != 1 or len(new.attributes) != 1
+    if new.kind == "name" and unclear:
         return False
     return new.changed or new.single or new.kind in _ONE_AT_A_TIME
 

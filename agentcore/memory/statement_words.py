@@ -277,6 +277,7 @@ UNKNOWN_SUBJECTS = _words("""
 he she it they this that these those his her its their there's here who which what
 """)
 CONNECTORS = _words("to at on in of from and for by with")
+RELATING = CONNECTORS | _words("as like near under over")
 CONDITIONS = _words("on in for with by from during when while")
 # Verbs that are never nouns: what holds one is more than a value.
 FINITE = _words("is are am be have has do does will isn't aren't")
