@@ -244,7 +244,7 @@ HARD_ASIDES = (
 
 
 def free_wordings(part: str) -> dict[str, list[str]]:
-    """Each attribute's free wordings: of a half, drawn by lot with the known ones in the first, or the last."""
+    """Each attribute's free wordings: the last ones, or a half by lot, the known ones in the first."""
     wordings = json.loads(FREE_WORDINGS.read_text(encoding="utf-8"))
     if part == "last":
         found: dict[str, list[str]] = wordings["last"]

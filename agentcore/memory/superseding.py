@@ -177,29 +177,43 @@ class Superseding:
                 [(each.old.memory_id, each.old.version or 1, each.by, each.at) for each in decided.values()]
             )
             await transaction.subjects.forget([row["memory_id"] for row in rows])
-        for row in rows:
-            await self._tell(transaction, decided[row["memory_id"]], row["version"])
-            if row["task_id"] is not None:
-                self._tasks.add(row["task_id"])
+        if rows:
+            await self._tell(transaction, [(decided[row["memory_id"]], row["version"]) for row in rows])
+        self._tasks.update(row["task_id"] for row in rows if row["task_id"] is not None)
         await self._link_near(transaction)
         return set(decided) - {row["memory_id"] for row in rows}
 
     async def _link_near(self, transaction: MemoryTransaction) -> None:
         there = await transaction.existing(self._near.values())
-        for memory_id, other in self._near.items():
-            if other in there:
-                await transaction.links.add(memory_id, [Link(target_id=other, relation=NEAR_DUPLICATE)])
+        await transaction.links.add_all(
+            {
+                memory_id: [Link(target_id=other, relation=NEAR_DUPLICATE)]
+                for memory_id, other in self._near.items()
+                if other in there
+            }
+        )
 
-    async def _tell(self, transaction: MemoryTransaction, each: _Supersession, version: int) -> None:
-        """Tie both, and write both into the history."""
-        await transaction.links.add(each.by, [Link(target_id=each.old.memory_id, relation=SUPERSEDES)])
+    async def _tell(
+        self, transaction: MemoryTransaction, written: Sequence[tuple[_Supersession, int]]
+    ) -> None:
+        """Tie both sides of each, and write both into the history."""
+        ties: dict[UUID, list[Link]] = {}
+        changes: list[Change] = []
+        for each, version in written:
+            ties.setdefault(each.by, []).append(Link(target_id=each.old.memory_id, relation=SUPERSEDES))
+            changes += self._changes(each, version)
+        await transaction.links.add_all(ties)
+        await transaction.history.append_all(changes)
+
+    def _changes(self, each: _Supersession, version: int) -> list[Change]:
         after = {"superseded_by": str(each.by), "valid_to": each.at.isoformat(), "rule": each.rule}
         before = {"superseded_by": None, "valid_to": None}
         source = self._caller.token_id, self._caller.trace_id
-        history = transaction.history
-        await history.append(Change(each.old.memory_id, "superseded", version, *source, before, after))
         taken = {"supersedes": str(each.old.memory_id), "rule": each.rule}
-        await history.append(Change(each.by, "supersede", None, *source, {}, taken))
+        return [
+            Change(each.old.memory_id, "superseded", version, *source, before, after),
+            Change(each.by, "supersede", None, *source, {}, taken),
+        ]
 
     async def forget_tasks(self) -> None:
         """Let working memory be read anew where a memory of a task was superseded."""
