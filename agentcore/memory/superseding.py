@@ -187,7 +187,7 @@ class Superseding:
         there = await transaction.existing(self._near.values())
         await transaction.links.add_all(
             {
-                memory_id: [Link(target_id=other, relation=NEAR_DUPLICATE)]
+                memory_id: [_tie(other, NEAR_DUPLICATE)]
                 for memory_id, other in self._near.items()
                 if other in there
             }
@@ -200,7 +200,7 @@ class Superseding:
         ties: dict[UUID, list[Link]] = {}
         changes: list[Change] = []
         for each, version in written:
-            ties.setdefault(each.by, []).append(Link(target_id=each.old.memory_id, relation=SUPERSEDES))
+            ties.setdefault(each.by, []).append(_tie(each.old.memory_id, SUPERSEDES))
             changes += self._changes(each, version)
         await transaction.links.add_all(ties)
         await transaction.history.append_all(changes)
@@ -219,6 +219,11 @@ class Superseding:
         """Let working memory be read anew where a memory of a task was superseded."""
         if self._tasks:
             await self._parts.working.forget(self._caller.agent_id, sorted(self._tasks))
+
+
+def _tie(target_id: UUID, relation: str) -> Link:
+    """A full link; its parts are our own and need no check."""
+    return Link.model_construct(target_id=target_id, relation=relation, weight=1.0)
 
 
 def _admits(old: Earlier, new: Draft) -> bool:
