@@ -32,11 +32,11 @@ change can itself be changed; a number behind a noun says which one). A first st
 two values in 45.2 % of its answers: the stream's plain wordings are therefore no unseen ones."""
 OPENED_WORDINGS = """\
 The free wordings are one author's, who wrote the rules, too. The sealed half was opened at 06:25 UTC on that
-day, at the commit "A fact's noun stands by itself; frozen ...": 31 of 500 answers (6.2 %) were contradictory,
-6 of 815 supersessions wrong. What was wrong there was mended, and the rules frozen again. Then the last set was
-written, and opened: 102 of 500 (20.4 %), 21 of 807 wrong (most by an older rule: "works for" and "works as").
-What was wrong was mended again, and some words were added. The figures below are those of rules that have seen
-all sets; what an unseen wording meets is told by those two first openings."""
+day, at the commit "A fact's noun stands by itself; frozen ...": 31 of 500 answers (6.2 %) contradictory, 6 of
+815 supersessions wrong. What was wrong was mended, and the rules frozen again. Then the last set was written,
+and opened: 102 of 500 (20.4 %), 21 of 807 wrong (most by an older rule: "works for" and "works as"). What was
+wrong was mended, and some words were added. The figures below are those of rules that have seen all sets;
+what unseen wordings meet is told by those two first openings."""
 
 
 def pairs() -> list[dict[str, Any]]:

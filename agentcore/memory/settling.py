@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from agentcore.memory.models import Dropped, MemorySummary
+from agentcore.memory.models import Dropped, MemoryRecord, MemorySummary
 from agentcore.memory.opposition import CONTRADICTED, contradicted, instead_of
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.reranking import shortened
@@ -44,8 +44,12 @@ async def _upheld(parts: MemoryParts, agent_id: str, against: dict[UUID, UUID]) 
         if old in records
         and new in records
         and not records[old].pinned
-        and records[old].updated_at <= records[new].created_at
+        and not _confirmed_since(records[old], records[new])
     }
+
+
+def _confirmed_since(old: MemoryRecord, new: MemoryRecord) -> bool:
+    return old.version > 1 and old.updated_at > new.created_at
 
 
 def _without(ranking: Ranking, against: dict[UUID, UUID]) -> Ranking:
