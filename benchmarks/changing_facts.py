@@ -273,7 +273,7 @@ class Facts:
     def __init__(self, seed: int, wordings: Mapping[str, Sequence[str]] | None = None) -> None:
         self._wordings = wordings or {}
         self._attributes = tuple(each for each in ALL_ATTRIBUTES if not wordings or each.name in wordings)
-        self._asides = (*ASIDES, *HARD_ASIDES)
+        self._asides: tuple[str, ...] = (*ASIDES, *HARD_ASIDES)
         if not wordings:
             self._attributes, self._asides = ATTRIBUTES, ASIDES
         self._chance = random.Random(seed)

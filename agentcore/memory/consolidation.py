@@ -51,9 +51,7 @@ def judge(old: Told, new: Told) -> Verdict:
     if normal_form(old.content) == normal_form(new.content):
         return Verdict("same")
     if new.timestamp >= old.timestamp and old.user_id == new.user_id:
-        rule = correction(old, new) or _replacement(old, new)
-        if not rule or rule == POSSIBLE:
-            rule = _other_fact(old, new) or rule
+        rule = _rule(old, new)
         if rule:
             return Verdict("possible" if rule == POSSIBLE else "superseding", rule)
     return Verdict("near") if _is_near(old, new) else NOTHING
@@ -68,6 +66,12 @@ def _replacement(old: Told, new: Told) -> str:
     certain = [rule for rule in rules if rule and rule != POSSIBLE]
     undecided = POSSIBLE if POSSIBLE in rules else ""
     return certain[0] if certain else undecided
+
+
+def _rule(old: Told, new: Told) -> str:
+    """By which the new one takes the old one's place; a fact's where no statement's decides."""
+    rule = correction(old, new) or _replacement(old, new)
+    return rule if rule and rule != POSSIBLE else _other_fact(old, new) or rule
 
 
 def _other_fact(old: Told, new: Told) -> str:

@@ -111,3 +111,5 @@ FINITE = (
 PRONOUNS = _words("i we you they")
 # What is asked for so says where someone or something is reached.
 REACHING = _words("let call reach ring text phone dial use point contact")
+# "Ruth is the manager of Elena": the name before is the value.
+NAMING = OWN_CUES["name"] | _words("owner charge leader manager responsible employer home")

@@ -234,16 +234,31 @@ def _named(tokens: Sequence[Token], ended: Sequence[Token]) -> _Found | None:
     """A name that says where one lives, for whom one works, who is in charge, what is used."""
     if any(token.kind not in {"name", "word"} for token in tokens):
         return None
-    names = _names(tokens)
     attributes = _attributes("name", tokens)
-    if not names or len(names) > 2 or (len(names) == 1 and not _is_enough(tokens, names[0], attributes)):
+    place = _place_of_value(tokens, attributes)
+    if place is None:
         return None
-    start, end = names[0] if len(names) == 1 or _value_comes_first(tokens, names, attributes) else names[-1]
+    start, end = place
     if any(token.canon in statement_words.ATTRIBUTES for token in tokens[start:end]):
         return None
-    if ended and not attributes and tokens[start - 1].canon == "in":
+    if not attributes and _stands_in(tokens, start, ended):
         attributes = frozenset({"home", "place"})
     return "name", attributes, tuple(tokens[start:end]), [*tokens[:start], *tokens[end:]]
+
+
+def _place_of_value(tokens: Sequence[Token], attributes: frozenset[str]) -> tuple[int, int] | None:
+    """Which of at most two names is the value."""
+    names = _names(tokens)
+    if len(names) == 1:
+        return names[0] if _is_enough(tokens, names[0], attributes) else None
+    if len(names) != 2:
+        return None
+    return names[0] if _value_comes_first(tokens, names, attributes) else names[1]
+
+
+def _stands_in(tokens: Sequence[Token], start: int, ended: Sequence[Token]) -> bool:
+    """ "No longer in Graz but in Porto" speaks of a place."""
+    return bool(ended) and tokens[start - 1].canon == "in"
 
 
 def _is_enough(tokens: Sequence[Token], name: tuple[int, int], attributes: frozenset[str]) -> bool:
@@ -278,16 +293,7 @@ def _value_comes_first(
         return False
     if not between.isdisjoint(known.VALUE_FIRST):
         return True
-    nouns = known.OWN_CUES["name"] | {
-        "owner",
-        "charge",
-        "leader",
-        "manager",
-        "responsible",
-        "employer",
-        "home",
-    }
-    return names[0][0] == 0 and "is" in between and not between.isdisjoint(nouns)
+    return names[0][0] == 0 and "is" in between and not between.isdisjoint(known.NAMING)
 
 
 def _attributes(kind: str, tokens: Sequence[Token]) -> frozenset[str]:

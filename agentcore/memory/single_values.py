@@ -40,9 +40,7 @@ def is_single(was: Statement, now: Statement, apart: Difference) -> bool:
     """Whether there is one such value at a time, though no word says that it changed."""
     if now.request or was.request:
         return False
-    if now.verb == "have" and not content(apart.shared):
-        return False
-    measured = _is_measured(now)
+    measured = _is_measured(now) or _is_another_thing(now, apart)
     if now.verb == "be" and now.attribute and not measured:
         return _is_value_of_attribute(now, apart)
     if measured or _may_be_many(now, apart) or _is_on_some_days(now, apart):
@@ -50,6 +48,11 @@ def is_single(was: Statement, now: Statement, apart: Difference) -> bool:
     if is_typed(apart.come):
         return not _is_hour_among_others(now, apart)
     return _is_single_name(now, apart)
+
+
+def _is_another_thing(now: Statement, apart: Difference) -> bool:
+    """Who has one thing may have another."""
+    return now.verb == "have" and not content(apart.shared)
 
 
 def _is_measured(now: Statement) -> bool:
