@@ -14,6 +14,7 @@ from typing import Any, Literal
 from agentcore.memory import statement_words as known
 from agentcore.memory.corrections import correction
 from agentcore.memory.differences import alike
+from agentcore.memory.facts import fact, is_plain, speaks_against
 from agentcore.memory.replacement import POSSIBLE, count, takes_place
 from agentcore.memory.statements import Reading, Statement, Told, plain, read, same_speaker
 from agentcore.memory.text import STOP_WORDS, fold, normal_form
@@ -50,7 +51,7 @@ def judge(old: Told, new: Told) -> Verdict:
     if normal_form(old.content) == normal_form(new.content):
         return Verdict("same")
     if new.timestamp >= old.timestamp and old.user_id == new.user_id:
-        rule = correction(old, new) or _replacement(old, new)
+        rule = _rule(old, new)
         if rule:
             return Verdict("possible" if rule == POSSIBLE else "superseding", rule)
     return Verdict("near") if _is_near(old, new) else NOTHING
@@ -65,6 +66,22 @@ def _replacement(old: Told, new: Told) -> str:
     certain = [rule for rule in rules if rule and rule != POSSIBLE]
     undecided = POSSIBLE if POSSIBLE in rules else ""
     return certain[0] if certain else undecided
+
+
+def _rule(old: Told, new: Told) -> str:
+    """By which the new one takes the old one's place; a fact's where no statement's decides."""
+    rule = correction(old, new) or _replacement(old, new)
+    return rule if rule and rule != POSSIBLE else _other_fact(old, new) or rule
+
+
+def _other_fact(old: Told, new: Told) -> str:
+    """Where no statement takes a place by its form: one short fact may, however it is worded."""
+    was, now = fact(old.content), fact(new.content)
+    if was is None or now is None or not speaks_against(was, now) or not is_plain(was, now):
+        return ""
+    if not same_speaker(old, new) and (now.own or not now.changed):
+        return ""
+    return "" if _of_other_tasks(old, new) or read(old.reply).statements else "fact"
 
 
 def _only_statement(old: Told) -> Statement | None:

@@ -49,12 +49,20 @@ def _alike_at_first(was: Sequence[Token], now: Sequence[Token]) -> int:
 
 def comparable(gone: Sequence[Token], come: Sequence[Token]) -> bool:
     """Whether both are values of one kind, and not one thing written in two ways."""
-    if _under_conditions(gone, come) or _day_for_date(gone, come) or is_part(gone, come):
+    if _of_two_relations(gone, come) or _under_conditions(gone, come):
+        return False
+    if _day_for_date(gone, come) or is_part(gone, come):
         return False
     were, are = kinds(gone), kinds(come)
     if "name" in were & are or TYPED.isdisjoint(were | are):
         return not alike(gone, come)
     return _measure_alike(gone, come) and _of_one_kind(were, are)
+
+
+def _of_two_relations(gone: Sequence[Token], come: Sequence[Token]) -> bool:
+    """Whom one works for, and what one works as."""
+    were, are = gone[0].canon, come[0].canon
+    return were != are and {were, are} <= known.RELATING and TYPED.isdisjoint(kinds(gone) | kinds(come))
 
 
 def _under_conditions(gone: Sequence[Token], come: Sequence[Token]) -> bool:

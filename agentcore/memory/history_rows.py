@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -34,15 +34,19 @@ class HistoryRows(OwnedRows):
 
     async def append(self, change: Change) -> None:
         """Add one change; it comes and goes with the transaction."""
+        await self.append_all([change])
+
+    async def append_all(self, changes: Sequence[Change]) -> None:
+        """Add changes in this order, in one statement."""
         await self._run(
             "append_history",
-            memory_id=change.memory_id,
-            operation=change.operation,
-            version=change.version,
-            token_id=change.token_id,
-            trace_id=change.trace_id,
-            before=Jsonb(change.before),
-            after=Jsonb(change.after),
+            memory_ids=[each.memory_id for each in changes],
+            operations=[each.operation for each in changes],
+            versions=[each.version for each in changes],
+            token_ids=[each.token_id for each in changes],
+            trace_ids=[each.trace_id for each in changes],
+            befores=[Jsonb(each.before) for each in changes],
+            afters=[Jsonb(each.after) for each in changes],
         )
 
     async def since(self, memory_id: UUID, version: int) -> list[Row]:

@@ -12,6 +12,7 @@ from agentcore.errors import InvalidParams
 from agentcore.memory.aliases import keyed, learn
 from agentcore.memory.consolidation import subject_keys, told
 from agentcore.memory.encoding import action_outcomes, encode, interaction_text
+from agentcore.memory.facts import fact, fact_keys
 from agentcore.memory.gist import gist, gist_hash, without_stamp
 from agentcore.memory.lexical import term_key, term_keys
 from agentcore.memory.models import MAX_TEXT_CHARS, Interaction, Link, MemoryType
@@ -126,7 +127,8 @@ def text_columns(
 def subjects_of(agent_id: str, columns: Mapping[str, Any]) -> list[int]:
     """Of what a memory states something: digests, the agent's own, apart by namespace and user."""
     said = told(columns)
-    texts = subject_keys(read(said.content), said.speaker)
+    keys = *subject_keys(read(said.content), said.speaker), *fact_keys(fact(said.content), said.speaker)
+    texts = dict.fromkeys(keys)
     scope = columns["namespace"] or "", columns["user_id"] or ""
     return [term_key(agent_id, "\x1f".join(("subject", *scope, text))) for text in texts]
 

@@ -274,6 +274,10 @@ class MemorySummary(Strict):
         default_factory=list,
         description="Of a search: what was left out because this one says the same in nearly the same words.",
     )
+    instead_of: list[UUID] = Field(
+        default_factory=list,
+        description="Of a search: what was left out because this one, which is newer, contradicts it.",
+    )
     terms: dict[str, ScoreTerm] | None = None
 
 

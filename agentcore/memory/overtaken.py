@@ -12,7 +12,7 @@ from agentcore.memory.consolidation import judge, told
 from agentcore.memory.statements import READ_CHARS
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.subject_rows import Lookup
-from agentcore.memory.superseding import (
+from agentcore.memory.supersession import (
     ON_A_SUBJECT,
     Earlier,
     Supersession,

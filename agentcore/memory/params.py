@@ -172,7 +172,9 @@ class RetrieveParams(Filters):
     query_vector: Vector | None = Field(
         None, description="A vector of the caller's, instead of the embedder's."
     )
-    distinct: Flag = Field(True, description="Of memories that say nearly the same, the newest alone.")
+    distinct: Flag = Field(
+        True, description="Of memories that say nearly the same, or contradict each other, the newest alone."
+    )
     explain: Flag = Field(False, description="Say where each score came from.")
 
 

@@ -12,6 +12,13 @@ from agentcore.memory.values import TYPED, Token, canonical, content, is_typed, 
 
 # What a language model may decide, and no rule does: one value for another, of which there may be several.
 POSSIBLE = "possible"
+# Each state as it is written, by its words as tokens give them.
+_STATES = {
+    written: state
+    for group in known.STATES
+    for state in group
+    for written in (state, " ".join(canonical(word) for word in state.split()))
+}
 # What is of these may be joined by another, and is not moved from one to the other.
 _NEVER_MOVED = frozenset({"like", "love", "have", "speak", "play", "know"})
 
@@ -58,21 +65,16 @@ def _tells(gone: Sequence[Token], dropped: Sequence[Token], shared: Sequence[Tok
     return bool(said & content(gone)) and said <= content(gone) | content(shared)
 
 
-def _state(tail: Sequence[Token]) -> tuple[int, str] | None:
+def _state(tail: Sequence[Token]) -> str | None:
     """Which of the states that exclude each other it names."""
-    said = " ".join(token.canon for token in tail)
-    for index, group in enumerate(known.STATES):
-        for state in group:
-            if said == state or said == " ".join(canonical(word) for word in state.split()):
-                return index, state
-    return None
+    return _STATES.get(" ".join(token.canon for token in tail))
 
 
 def _other_state(was: Statement, now: Statement) -> bool:
     before, after = _state(was.tail), _state(now.tail)
     if before is None or after is None or before == after:
         return False
-    return any(before[1] in group and after[1] in group for group in known.STATES)
+    return any(before in group and after in group for group in known.STATES)
 
 
 def _ended(was: Statement, now: Statement) -> str:
@@ -128,7 +130,7 @@ def _is_other_name(was: Statement, now: Statement, gone: Sequence[Token], come: 
 
 def _is_other_amount(was: Statement, now: Statement, gone: Sequence[Token], come: Sequence[Token]) -> bool:
     """Values of one kind, in one unit where both name one."""
-    told = {was.verb, now.verb} <= {"change", "be"} or now.changed or now.marked
+    told = {was.verb, now.verb} <= {"change", "alter", "be"} or now.changed or now.marked
     before, after = _units(gone), _units(come)
     same_unit = not before or not after or before == after
     return told and same_unit and not TYPED.isdisjoint(kinds(gone) & kinds(come))

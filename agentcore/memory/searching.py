@@ -21,12 +21,14 @@ from agentcore.memory.fitness import CutOffs
 from agentcore.memory.models import MemorySummary, Receipt
 from agentcore.memory.moments import Anchor
 from agentcore.memory.notes import Notes
+from agentcore.memory.opposition import asks_of_the_past
 from agentcore.memory.params import ContextParams, RetrieveParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query import QUERY_CHARS, complete, split, wants, weighed
 from agentcore.memory.reranking import depth, reranked
 from agentcore.memory.retrieval import Ranked, Ranking, rank
 from agentcore.memory.rewriting import rewritten
+from agentcore.memory.settling import SPARE, settled
 from agentcore.memory.text import words
 from agentcore.memory.vector_store import Found, SearchRequest
 from agentcore.memory.wording import READ_CHARS, Wording, read_text, search_words
@@ -86,6 +88,8 @@ class Search:
         )
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)
+        settles = self._params.distinct and not windows and not asks_of_the_past(self._params.query)
+        wanted = k + SPARE if settles else k
         with self._steps("rank"):
             ranking = rank(
                 found.candidates,
@@ -93,12 +97,15 @@ class Search:
                 found.neighbours,
                 weighed(self._params.query, self._parts.policy.weights),
                 self._question(now, windows, told, found, wording),
-                depth(self._parts, k),
+                depth(self._parts, wanted),
                 self._wanted(cut_offs, found),
             )
-        ranking = await reranked(self._parts, self._agent_id, text, ranking, k, self._notes)
+        ranking = await reranked(self._parts, self._agent_id, text, ranking, wanted, self._notes)
         with self._steps("fetch"):
-            memories = await self._read(ranking.ranked)
+            if settles:
+                memories, ranking = await settled(self._parts, self._agent_id, ranking, k, self._read)
+            else:
+                memories = await self._read(ranking.ranked)
         return SearchResult(memories, self._receipt(found, ranking, text, wording))
 
     def _wanted(self, cut_offs: CutOffs, found: Found) -> CutOffs:

@@ -40,7 +40,7 @@ def is_single(was: Statement, now: Statement, apart: Difference) -> bool:
     """Whether there is one such value at a time, though no word says that it changed."""
     if now.request or was.request:
         return False
-    measured = _is_measured(now)
+    measured = _is_measured(now) or _is_another_thing(now, apart)
     if now.verb == "be" and now.attribute and not measured:
         return _is_value_of_attribute(now, apart)
     if measured or _may_be_many(now, apart) or _is_on_some_days(now, apart):
@@ -48,6 +48,11 @@ def is_single(was: Statement, now: Statement, apart: Difference) -> bool:
     if is_typed(apart.come):
         return not _is_hour_among_others(now, apart)
     return _is_single_name(now, apart)
+
+
+def _is_another_thing(now: Statement, apart: Difference) -> bool:
+    """Who has one thing may have another."""
+    return now.verb == "have" and not content(apart.shared)
 
 
 def _is_measured(now: Statement) -> bool:
@@ -99,9 +104,15 @@ def _is_on_some_days(now: Statement, apart: Difference) -> bool:
 
 
 def _is_hour_among_others(now: Statement, apart: Difference) -> bool:
-    """ "The bus to Graz is at 9" may go at 10 too."""
-    hours = kinds(apart.come) == {"time"} and "at" in apart.frame
-    return hours and now.verb == "be" and len(apart.frame) > 2
+    """ "The bus to Graz is at 9" may go at 10 too; what leaves, opens or starts by the clock has a timetable.
+
+    One that has a number of its own, such as a flight, goes once.
+    """
+    if "at" not in apart.frame or not kinds(apart.come) <= {"time", "number"}:
+        return False
+    if now.verb in known.TIMETABLED:
+        return not any(char.isdigit() for word in now.subject for char in word)
+    return kinds(apart.come) == {"time"} and now.verb == "be" and len(apart.frame) > 2
 
 
 def _is_single_name(now: Statement, apart: Difference) -> bool:

@@ -183,6 +183,8 @@ catalonia
 """)
 # On one day, where no word says that it changed: people work and play on many.
 DAY_VERBS = _words("be ship arrive start end expire depart leave land finish begin")
+# What does so at an hour may do so at another hour, too.
+TIMETABLED = _words("leave depart arrive land open close start begin end finish run go come get")
 # Of these there are many in a life: a bare name says not which.
 EVENTS = _words("""
 meeting appointment call lunch dinner breakfast party train flight bus class lesson game match interview
@@ -275,6 +277,7 @@ UNKNOWN_SUBJECTS = _words("""
 he she it they this that these those his her its their there's here who which what
 """)
 CONNECTORS = _words("to at on in of from and for by with")
+RELATING = CONNECTORS | _words("as like near under over")
 CONDITIONS = _words("on in for with by from during when while")
 # Verbs that are never nouns: what holds one is more than a value.
 FINITE = _words("is are am be have has do does will isn't aren't")

@@ -56,6 +56,8 @@ _ACTIVE = re.compile(
     + r" (?P<subject>(?:the|my|our|[A-Z]?\w+['\u2019]s) .{1,100}?)(?: from (?P<old>.{1,80}?))?"
     r" to (?P<value>.{1,160})$"
 )
+# Who switched from one thing to another did not move.
+_MOVE_WORD = re.compile(r"\b(?:moved|relocated|transferred|changed)\b")
 _CHANGE_WORD = re.compile(rf"\b{known.CHANGES}\b")
 # A change that was made holds, however it is told.
 _MADE = re.compile(rf"\b(?:was|were)(?= {known.CHANGES}\b.* to )")
@@ -214,9 +216,14 @@ def _read_clause(text: str, *, marked: bool) -> Statement | None:
     ended = _NEVER_MORE.sub("", unmarked).strip()
     kept, old = _without_dropped(ended)
     statement = _change(kept) or _plain_statement(kept, marked=marked or ended != text)
-    if statement is None or unsaid(_MADE.sub("has been", unmarked)):
+    if statement is None or _tells_where(statement) or unsaid(_MADE.sub("has been", unmarked)):
         return None
     return _with_dropped(statement, old) if old else statement
+
+
+def _tells_where(statement: Statement) -> bool:
+    """ "Elm is where the review happens": a clause in the place of a value."""
+    return bool(statement.tail) and statement.tail[0].canon in {"where", "what", "who", "how", "when", "why"}
 
 
 def _without_dropped(text: str) -> tuple[str, list[Token]]:
@@ -243,7 +250,7 @@ def _change(text: str) -> Statement | None:
     old = tuple(read_tokens(match["old"])) if match["old"] else ()
     return Statement(
         subject.words,
-        "change",
+        "change" if _MOVE_WORD.search(text) else "alter",
         tuple(read_tokens(match["value"])),
         own=subject.own,
         marked=True,

@@ -121,8 +121,7 @@ class MemoryTransaction(OwnedRows):
             return
         cursor = self._connection.cursor()
         await cursor.executemany(query("insert_memory"), [self._columns(memory) for memory in memories])
-        for memory in memories:
-            await self.links.add(memory.memory_id, memory.links)
+        await self.links.add_all({memory.memory_id: memory.links for memory in memories})
         await self.aliases.learn({memory.memory_id: memory.columns["aliases"] for memory in memories})
         await self.subjects.learn({memory.memory_id: memory.columns["subjects"] for memory in memories})
         await self.append_terms([memory.columns["term_keys"] for memory in memories], sign=1)

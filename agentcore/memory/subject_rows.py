@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from agentcore.database import query
 from agentcore.memory.owned_rows import OwnedRows, Row
 
 SUPERSEDES = "supersedes"
@@ -32,13 +31,13 @@ class SubjectRows(OwnedRows):
 
     async def learn(self, stated: Mapping[UUID, Sequence[int]]) -> None:
         """Keep of what new memories state something, by the memory's id."""
-        rows = [
-            {"agent_id": self._agent_id, "subject_key": key, "memory_id": memory_id}
-            for memory_id, keys in stated.items()
-            for key in keys
-        ]
+        rows = [(key, memory_id) for memory_id, keys in stated.items() for key in keys]
         if rows:
-            await self._connection.cursor().executemany(query("insert_subject"), rows)
+            await self._run(
+                "insert_subjects",
+                subject_keys=[key for key, _ in rows],
+                memory_ids=[memory_id for _, memory_id in rows],
+            )
 
     async def learn_anew(self, memory_id: UUID, keys: Sequence[int]) -> None:
         """Keep of what a memory states something now, and nothing of before."""

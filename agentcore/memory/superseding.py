@@ -6,53 +6,38 @@ What is told late, after what took its place, is filed as superseded already, in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.api import Caller
 from agentcore.memory.consolidation import Verdict, judge, told
 from agentcore.memory.corrections import CORRECTION_WINDOW, corrects
-from agentcore.memory.history_rows import Change
 from agentcore.memory.intake import Draft, subjects_of
-from agentcore.memory.models import Link
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.statements import READ_CHARS, Told
 from agentcore.memory.storage import MemoryTransaction, NewMemory
-from agentcore.memory.subject_rows import NEAR_DUPLICATE, SUPERSEDES, Lookup
+from agentcore.memory.subject_rows import NEAR_DUPLICATE, Lookup
+from agentcore.memory.supersession import (
+    ON_A_SUBJECT,
+    Earlier,
+    Supersession,
+    admits,
+    from_draft,
+    from_rows,
+    take_places,
+    tie,
+)
 
-# How many of the newest memories on one subject, and of one session, are compared.
-ON_A_SUBJECT, IN_A_SESSION = 8, 4
+# How many of the newest memories of one session are compared.
+IN_A_SESSION = 4
 # A model is asked about so few pairs a call: whoever stores waits for it.
 JUDGED_PAIRS = 4
 _JUDGED = frozenset({"superseding", "possible"})
-_LASTING = frozenset({"episodic", "semantic"})
 _UNSTORED = UUID(int=0)
-
-
-@dataclass(frozen=True)
-class Earlier:
-    """A memory whose place may be taken; `version` None: it is stored in the same call.
-
-    `takes_places` False: it was stored to stand beside whatever there is. `superseded_by`: it holds no more.
-    """
-
-    memory_id: UUID
-    told: Told
-    memory_type: str
-    namespace: str | None
-    expires: bool
-    pinned: bool
-    version: int | None
-    subjects: frozenset[int] = frozenset()
-    takes_places: bool = True
-    created_at: datetime | None = None
-    superseded_by: UUID | None = None
-    valid_to: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -63,17 +48,6 @@ class Outcome:
     near_duplicate_of: UUID | None = None
     superseded_by: UUID | None = None
     """It was told late: this one, told before it, has its place."""
-
-
-@dataclass(frozen=True)
-class Supersession:
-    """One memory takes the place of another; `by_version`: as long as it still stands in that version."""
-
-    old: Earlier
-    by: UUID
-    by_version: int | None
-    at: datetime
-    rule: str
 
 
 class Superseding:
@@ -243,9 +217,13 @@ class Superseding:
 
     async def _link_near(self, transaction: MemoryTransaction) -> None:
         there = await transaction.existing(self._near.values())
-        for memory_id, other in self._near.items():
-            if other in there:
-                await transaction.links.add(memory_id, [Link(target_id=other, relation=NEAR_DUPLICATE)])
+        await transaction.links.add_all(
+            {
+                memory_id: [tie(other, NEAR_DUPLICATE)]
+                for memory_id, other in self._near.items()
+                if other in there
+            }
+        )
 
     async def forget_tasks(self) -> None:
         """Let working memory be read anew where a memory of a task was superseded."""
@@ -265,92 +243,3 @@ def _lookup_of(asking: Sequence[Draft]) -> Lookup | None:
         return None
     window_seconds = CORRECTION_WINDOW.total_seconds()
     return Lookup(sorted(keys), list(sessions.items()), window_seconds, 2 * READ_CHARS)
-
-
-async def take_places(
-    transaction: MemoryTransaction, caller: Caller, supersessions: Sequence[Supersession]
-) -> list[Row]:
-    """Write supersessions with their ties and histories; a row for each that was still possible."""
-    decided = {each.old.memory_id: each for each in supersessions}
-    if not decided:
-        return []
-    rows = await transaction.subjects.supersede(
-        [
-            {
-                "memory_id": each.old.memory_id,
-                "version": each.old.version or 1,
-                "superseded_by": each.old.superseded_by,
-                "successor": each.by,
-                "successor_version": each.by_version,
-                "moment": each.at,
-            }
-            for each in decided.values()
-        ]
-    )
-    await transaction.subjects.forget([row["memory_id"] for row in rows])
-    for row in rows:
-        await _tell(transaction, caller, decided[row["memory_id"]], row["version"])
-    return rows
-
-
-async def _tell(transaction: MemoryTransaction, caller: Caller, each: Supersession, version: int) -> None:
-    """Tie both, and write both into the history."""
-    old = each.old
-    await transaction.links.add(each.by, [Link(target_id=old.memory_id, relation=SUPERSEDES)])
-    after = {"superseded_by": str(each.by), "valid_to": each.at.isoformat(), "rule": each.rule}
-    before = {
-        "superseded_by": old.superseded_by and str(old.superseded_by),
-        "valid_to": old.valid_to and old.valid_to.isoformat(),
-    }
-    source = caller.token_id, caller.trace_id
-    history = transaction.history
-    await history.append(Change(old.memory_id, "superseded", version, *source, before, after))
-    taken = {"supersedes": str(old.memory_id), "rule": each.rule}
-    await history.append(Change(each.by, "supersede", None, *source, {}, taken))
-
-
-def admits(old: Earlier, new: Earlier) -> bool:
-    """Whether the two stand in one scope: before any word is compared."""
-    layers = {old.memory_type, new.memory_type}
-    return not old.pinned and old.namespace == new.namespace and (len(layers) == 1 or layers <= _LASTING)
-
-
-def from_rows(rows: Sequence[Mapping[str, Any]]) -> list[Earlier]:
-    """One for each memory, with all the subjects that it was found by."""
-    subjects: dict[UUID, set[int]] = {}
-    for row in rows:
-        subjects.setdefault(row["memory_id"], set()).update({row["subject_key"]} - {None})
-    unique = {row["memory_id"]: row for row in rows}
-    return [
-        Earlier(
-            memory_id,
-            told(row),
-            row["memory_type"],
-            row["namespace"],
-            row["expires_at"] is not None,
-            row["pinned"],
-            row["version"],
-            frozenset(subjects[memory_id]),
-            row["takes_places"],
-            row["created_at"],
-            row["superseded_by"],
-            row["valid_to"],
-        )
-        for memory_id, row in unique.items()
-    ]
-
-
-def from_draft(each: Draft, memory_id: UUID) -> Earlier:
-    """A memory about to be stored."""
-    columns = each.columns
-    return Earlier(
-        memory_id,
-        told(columns),
-        columns["memory_type"],
-        columns["namespace"],
-        bool(columns["ttl_seconds"]),
-        columns["pinned"],
-        None,
-        frozenset(columns["subjects"]),
-        each.params.supersede,
-    )

@@ -1,7 +1,12 @@
 -- name: append_history
--- One change of one memory, and the version it made.
+-- Changes of memories, in this order, and the versions they made.
 INSERT INTO memory_history (agent_id, memory_id, operation, version, token_id, trace_id, before, after)
-VALUES (%(agent_id)s, %(memory_id)s, %(operation)s, %(version)s, %(token_id)s, %(trace_id)s, %(before)s, %(after)s);
+SELECT %(agent_id)s, change.memory_id, change.operation, change.version, change.token_id, change.trace_id,
+       change.before, change.after
+  FROM unnest(%(memory_ids)s::uuid[], %(operations)s::text[], %(versions)s::integer[], %(token_ids)s::text[],
+              %(trace_ids)s::text[], %(befores)s::jsonb[], %(afters)s::jsonb[]) WITH ORDINALITY
+       AS change (memory_id, operation, version, token_id, trace_id, before, after, place)
+ ORDER BY change.place;
 
 -- name: list_history
 -- The changes of one memory, numbered from the first, the latest first. The row's own id stays here: it counts the

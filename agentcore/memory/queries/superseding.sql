@@ -1,7 +1,8 @@
--- name: insert_subject
--- Of what a memory states something.
+-- name: insert_subjects
+-- Of what memories state something.
 INSERT INTO memory_subjects (agent_id, subject_key, memory_id)
-VALUES (%(agent_id)s, %(subject_key)s, %(memory_id)s)
+SELECT %(agent_id)s, stated.subject_key, stated.memory_id
+  FROM unnest(%(subject_keys)s::bigint[], %(memory_ids)s::uuid[]) AS stated (subject_key, memory_id)
     ON CONFLICT DO NOTHING;
 
 -- name: forget_subjects

@@ -52,10 +52,12 @@ SELECT %(agent_id)s, %(memory_id)s, %(memory_type)s, %(content)s, %(summary)s, %
                                   FROM agent_settings s WHERE s.agent_id = %(agent_id)s),
                                %(default_ttl_seconds)s::bigint), 0) AS seconds) AS life;
 
--- name: insert_link
--- Tie two memories of the agent; an equal tie takes the new weight.
+-- name: insert_links
+-- Tie memories of the agent, no two twice by one relation; an equal tie takes the new weight.
 INSERT INTO memory_links (agent_id, source_id, target_id, relation, weight)
-VALUES (%(agent_id)s, %(source_id)s, %(target_id)s, %(relation)s, %(weight)s)
+SELECT %(agent_id)s, tie.source_id, tie.target_id, tie.relation, tie.weight
+  FROM unnest(%(source_ids)s::uuid[], %(target_ids)s::uuid[], %(relations)s::text[], %(weights)s::real[])
+       AS tie (source_id, target_id, relation, weight)
     ON CONFLICT (agent_id, source_id, target_id, relation) DO UPDATE SET weight = EXCLUDED.weight;
 
 -- name: delete_links

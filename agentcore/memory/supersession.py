@@ -1,0 +1,157 @@
+"""One memory takes another's place: what is known of both, whether they meet, and how it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from agentcore.memory.api import Caller
+from agentcore.memory.consolidation import told
+from agentcore.memory.history_rows import Change
+from agentcore.memory.intake import Draft
+from agentcore.memory.models import Link
+from agentcore.memory.owned_rows import Row
+from agentcore.memory.statements import Told
+from agentcore.memory.storage import MemoryTransaction
+from agentcore.memory.subject_rows import SUPERSEDES
+
+# How many of the newest memories on one subject are compared.
+ON_A_SUBJECT = 8
+_LASTING = frozenset({"episodic", "semantic"})
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """A memory whose place may be taken; `version` None: it is stored in the same call.
+
+    `takes_places` False: it was stored to stand beside whatever there is. `superseded_by`: it holds no more.
+    """
+
+    memory_id: UUID
+    told: Told
+    memory_type: str
+    namespace: str | None
+    expires: bool
+    pinned: bool
+    version: int | None
+    subjects: frozenset[int] = frozenset()
+    takes_places: bool = True
+    created_at: datetime | None = None
+    superseded_by: UUID | None = None
+    valid_to: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Supersession:
+    """One memory takes the place of another; `by_version`: as long as it still stands in that version."""
+
+    old: Earlier
+    by: UUID
+    by_version: int | None
+    at: datetime
+    rule: str
+
+
+async def take_places(
+    transaction: MemoryTransaction, caller: Caller, supersessions: Sequence[Supersession]
+) -> list[Row]:
+    """Write supersessions with their ties and histories; a row for each that was still possible."""
+    decided = {each.old.memory_id: each for each in supersessions}
+    if not decided:
+        return []
+    rows = await transaction.subjects.supersede(
+        [
+            {
+                "memory_id": each.old.memory_id,
+                "version": each.old.version or 1,
+                "superseded_by": each.old.superseded_by,
+                "successor": each.by,
+                "successor_version": each.by_version,
+                "moment": each.at,
+            }
+            for each in decided.values()
+        ]
+    )
+    if not rows:
+        return []
+    await transaction.subjects.forget([row["memory_id"] for row in rows])
+    ties: dict[UUID, list[Link]] = {}
+    changes: list[Change] = []
+    for row in rows:
+        each = decided[row["memory_id"]]
+        ties.setdefault(each.by, []).append(tie(each.old.memory_id, SUPERSEDES))
+        changes += _changes(caller, each, row["version"])
+    await transaction.links.add_all(ties)
+    await transaction.history.append_all(changes)
+    return rows
+
+
+def tie(target_id: UUID, relation: str) -> Link:
+    """A full link; its parts are our own and need no check."""
+    return Link.model_construct(target_id=target_id, relation=relation, weight=1.0)
+
+
+def _changes(caller: Caller, each: Supersession, version: int) -> list[Change]:
+    """What the histories of both say."""
+    old = each.old
+    after = {"superseded_by": str(each.by), "valid_to": each.at.isoformat(), "rule": each.rule}
+    before = {
+        "superseded_by": old.superseded_by and str(old.superseded_by),
+        "valid_to": old.valid_to and old.valid_to.isoformat(),
+    }
+    source = caller.token_id, caller.trace_id
+    taken = {"supersedes": str(old.memory_id), "rule": each.rule}
+    return [
+        Change(old.memory_id, "superseded", version, *source, before, after),
+        Change(each.by, "supersede", None, *source, {}, taken),
+    ]
+
+
+def admits(old: Earlier, new: Earlier) -> bool:
+    """Whether the two stand in one scope: before any word is compared."""
+    layers = {old.memory_type, new.memory_type}
+    return not old.pinned and old.namespace == new.namespace and (len(layers) == 1 or layers <= _LASTING)
+
+
+def from_rows(rows: Sequence[Mapping[str, Any]]) -> list[Earlier]:
+    """One for each memory, with all the subjects that it was found by."""
+    subjects: dict[UUID, set[int]] = {}
+    for row in rows:
+        subjects.setdefault(row["memory_id"], set()).update({row["subject_key"]} - {None})
+    unique = {row["memory_id"]: row for row in rows}
+    return [
+        Earlier(
+            memory_id,
+            told(row),
+            row["memory_type"],
+            row["namespace"],
+            row["expires_at"] is not None,
+            row["pinned"],
+            row["version"],
+            frozenset(subjects[memory_id]),
+            row["takes_places"],
+            row["created_at"],
+            row["superseded_by"],
+            row["valid_to"],
+        )
+        for memory_id, row in unique.items()
+    ]
+
+
+def from_draft(each: Draft, memory_id: UUID) -> Earlier:
+    """A memory about to be stored."""
+    columns = each.columns
+    return Earlier(
+        memory_id,
+        told(columns),
+        columns["memory_type"],
+        columns["namespace"],
+        bool(columns["ttl_seconds"]),
+        columns["pinned"],
+        None,
+        frozenset(columns["subjects"]),
+        each.params.supersede,
+    )
