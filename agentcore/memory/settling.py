@@ -36,7 +36,8 @@ async def settled(
 
 
 async def _upheld(parts: MemoryParts, agent_id: str, against: dict[UUID, UUID]) -> dict[UUID, UUID]:
-    """Without what is pinned, and what was changed or said to hold again after the newer one was stored."""
+    """Without what is pinned, what was changed or said to hold again after the newer one was stored, and what
+    the newer one was stored to stand beside (`supersede: false`)."""
     records = await parts.storage.get(agent_id, [*against, *against.values()])
     return {
         old: new
@@ -44,6 +45,7 @@ async def _upheld(parts: MemoryParts, agent_id: str, against: dict[UUID, UUID]) 
         if old in records
         and new in records
         and not records[old].pinned
+        and records[new].provenance.get("supersede") is not False
         and not _confirmed_since(records[old], records[new])
     }
 

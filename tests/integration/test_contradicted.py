@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from agentcore.memory.change_params import UpdateParams
 from agentcore.memory.models import MemorySummary, Receipt
@@ -23,17 +24,21 @@ def counted(receipt: Receipt) -> dict[str, int]:
     return {each.reason: each.count for each in receipt.dropped}
 
 
-async def test_an_older_fact_told_later_is_left_out_and_counted(agent: Agent) -> None:
-    newer = await agent.stored_id(NEW, timestamp="2026-03-01")
-    older = await agent.stored_id(OLD, timestamp="2026-01-01")
+async def both_stand(agent: Agent) -> tuple[UUID, UUID]:
+    """The newer fact and the older, whose place is not taken: what expires never takes a lasting one's."""
+    newer = await agent.stored_id(NEW, timestamp="2026-03-01", ttl_seconds=86_400)
+    return newer, await agent.stored_id(OLD, timestamp="2026-01-01")
+
+
+async def test_an_older_fact_whose_place_was_not_taken_is_left_out_and_counted(agent: Agent) -> None:
+    newer, older = await both_stand(agent)
     memories, receipt = await search(agent)
     assert {each.memory_id: each.instead_of for each in memories} == {newer: [older]}
     assert counted(receipt) == {"contradicted_by_newer": 1}
 
 
 async def test_what_is_left_out_makes_room_for_the_next_best(agent: Agent) -> None:
-    await agent.stored_id(NEW, timestamp="2026-03-01")
-    await agent.stored_id(OLD, timestamp="2026-01-01")
+    await both_stand(agent)
     other = await agent.stored_id("The garden needs water.", timestamp="2026-02-01")
     memories, receipt = await search(agent, k=2)
     assert other in {each.memory_id for each in memories}
@@ -42,8 +47,7 @@ async def test_what_is_left_out_makes_room_for_the_next_best(agent: Agent) -> No
 
 
 async def test_who_wants_both_gets_both(agent: Agent) -> None:
-    newer = await agent.stored_id(NEW, timestamp="2026-03-01")
-    older = await agent.stored_id(OLD, timestamp="2026-01-01")
+    newer, older = await both_stand(agent)
     for values in ({"distinct": False}, {"query": "Who was the owner of Atlas?"}):
         memories, receipt = await search(agent, **values)
         assert {each.memory_id for each in memories} == {newer, older}
@@ -51,13 +55,19 @@ async def test_who_wants_both_gets_both(agent: Agent) -> None:
 
 
 async def test_a_pinned_memory_and_one_that_was_confirmed_since_stay(agent: Agent) -> None:
-    newer = await agent.stored_id(NEW, timestamp="2026-03-01")
-    older = await agent.stored_id(OLD, timestamp="2026-01-03")
-    pinned = await agent.stored_id("The owner of Atlas is Dario.", timestamp="2026-01-02", pinned=True)
+    newer, older = await both_stand(agent)
+    pinned = await agent.stored_id("The owner of Atlas is Dario.", timestamp="2025-12-30", pinned=True)
     confirmed = {"memory_id": older, "updates": {"tags": ["true"]}}
     await agent.memory.update(UpdateParams.model_validate(confirmed))
     memories, _ = await search(agent)
     assert {each.memory_id for each in memories} == {newer, older, pinned}
+
+
+async def test_what_was_stored_to_stand_beside_another_does_so_in_answers(agent: Agent) -> None:
+    older = await agent.stored_id(OLD, timestamp="2026-01-01")
+    newer = await agent.stored_id(NEW, timestamp="2026-03-01", supersede=False)
+    memories, _ = await search(agent)
+    assert {each.memory_id for each in memories} == {newer, older}
 
 
 async def test_another_user_s_fact_contradicts_nothing(agent: Agent) -> None:
@@ -68,8 +78,7 @@ async def test_another_user_s_fact_contradicts_nothing(agent: Agent) -> None:
 
 
 async def test_a_context_holds_the_newer_alone(agent: Agent) -> None:
-    newer = await agent.stored_id(NEW, timestamp="2026-03-01")
-    await agent.stored_id(OLD, timestamp="2026-01-01")
+    newer, _ = await both_stand(agent)
     context = await agent.memory.get_context(ContextParams.model_validate({"query": QUERY}))
     assert context.memory_ids == [newer]
     assert counted(context.receipt) == {"contradicted_by_newer": 1}

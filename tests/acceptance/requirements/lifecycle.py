@@ -36,7 +36,8 @@ LIVED = (
            "Of two facts in one answer that contradict each other the newer is given, the other is counted.",
            "unit/test_facts.py::test_a_freely_worded_change_takes_the_place_of_the_old_fact",
            "unit/test_facts.py::test_what_only_sounds_like_a_change_stands_beside_the_fact",
-           "integration/test_contradicted.py::test_an_older_fact_told_later_is_left_out_and_counted",
+           "integration/test_contradicted.py::"
+           "test_an_older_fact_whose_place_was_not_taken_is_left_out_and_counted",
            "integration/test_contradicted.py::test_who_wants_both_gets_both"),
     _asked("2 near duplicates",
            "What says nearly the same is linked, never merged away.",
