@@ -26,6 +26,10 @@ from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.params import DeleteParams, GetParams, ListParams, RetrieveParams, StoreParams
 from agentcore.memory.summarizing import SUMMARY_RELATION
 
+NEXT_STEP = (
+    "Nothing is deleted yet. Show these to the user; if they agree to all, call forget_memory with exactly these "
+    "memory_ids and the confirmation. To forget fewer, propose those alone."
+)
 NOTHING_FITS = "Nothing in memory fits."
 MOST_SOURCES = 20
 # Proposed to be forgotten where a query says which.
@@ -111,8 +115,7 @@ class ToolOperations:
         confirmation = self._confirmations.given(_versions(kept), self._scope)
         return {
             "status": "proposed", "would_forget": would_go["memories"], "confirmation": confirmation,
-            "next": "Nothing is deleted yet. Show these to the user; if they agree to all, call forget_memory "
-                    "with exactly these memory_ids and the confirmation. To forget fewer, propose those alone.",
+            "next": NEXT_STEP,
         }
 
     async def _forgotten(self, memory_ids: Sequence[UUID], confirmation: str) -> dict[str, Any]:

@@ -262,7 +262,7 @@ async def test_a_memory_cannot_end_the_fence_it_is_quoted_in(agent: Agent) -> No
 async def test_a_long_prompt_finds_what_one_of_its_sentences_asks(tools: MemoryTools, agent: Agent) -> None:
     await agent.store(PARROTS)
     await agent.store(HAWAII)
-    message = ("I have a lot to sort out this week and the weather does not help at all. My sister called about "
-               "her new kitchen and its blue tiles. What was the budget for the Hawaii trip again? I also have to "
+    message = ("I have a lot to sort out this week and the weather does not help. My sister called about her "
+               "new kitchen and its blue tiles. What was the budget for the Hawaii trip again? I also have to "
                "wash the car, buy stamps and call the plumber about the drain.")
     assert HAWAII in await tools.call("prefetch_memory", {"message": message})
