@@ -1,8 +1,9 @@
-"""mcp: a running service's memory for a program that starts its tools itself, over standard input and output."""
+"""mcp: a running service's memory for a program that starts its tools itself, over stdin and stdout."""
 
 from __future__ import annotations
 
 import asyncio
+import signal
 from typing import Any
 
 import typer
@@ -36,6 +37,8 @@ def mcp(
     """
     scope = MemoryScope(user_id=user_id, namespace=namespace)
     serve_stdio = resolve("mcp", SERVERS, kind="command")
+    # The thread that reads the input cannot be interrupted, and nothing here needs closing: Ctrl-C just ends.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     asyncio.run(_serve(serve_stdio, scope, context))
 
 

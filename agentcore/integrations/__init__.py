@@ -1,1 +1,1 @@
-"""Memory in other people's frameworks: each module needs the extra of its name, none is needed by the service."""
+"""Memory in other people's frameworks: each module needs the extra of its name, the service needs none."""
