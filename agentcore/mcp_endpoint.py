@@ -19,7 +19,7 @@ from agentcore.admission import HTTP_STATUS, Admission, Exchange, say
 from agentcore.auth import Principal
 from agentcore.client import MemoryClient
 from agentcore.edge import RpcEndpoint, Runtime
-from agentcore.errors import AgentCoreError, ConfigurationError, JsonRpcErrorCode
+from agentcore.errors import AgentCoreError, ConfigurationError, InvalidRequest, JsonRpcErrorCode
 from agentcore.memory.jsonrpc import MemoryCall
 from agentcore.ratelimit import RateLimit
 from agentcore.registry import resolve
@@ -53,7 +53,6 @@ class McpEndpoint:
         # What was admitted as a message is carried through, also while the service stops.
         self._methods = RpcEndpoint(
             runtime, methods, replace(admission, rate_limit=RateLimit(0), stopping=asyncio.Event()))
-        self._limits = Limits(max_batch_calls=1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange.begin(scope)
@@ -67,7 +66,7 @@ class McpEndpoint:
             body = await self._admission.body(exchange, receive)
             if body is None:
                 return None
-            frame = read_frame(body, self._limits)
+            frame = _one_message(body)
             self._admission.rate_limit.admit(principal.agent_id, 1)
             answer = await asyncio.to_thread(resolve, "mcp", SERVERS, kind="endpoint")
         except ConfigurationError as error:
@@ -85,6 +84,14 @@ class McpEndpoint:
         async with MemoryClient("http://memory", token, traceparent=str(exchange.trace), max_attempts=1,
                                 transport=transport) as memory:
             await answer(memory, token.encode(), scope, _again(body, receive), _marked(exchange, send))
+
+
+def _one_message(body: bytes) -> Frame:
+    """Raises ParseError for what is no JSON, or nests too deep, and InvalidRequest for more than one message."""
+    frame = read_frame(body, Limits())
+    if frame.is_batch:
+        raise InvalidRequest(data={"problem": "MCP takes one message at a time"})
+    return frame
 
 
 def _is_local(origin: str | None, given: bool) -> bool:

@@ -23,6 +23,7 @@ from a2a.server.tasks import InMemoryTaskStore
 from a2a.types import (
     AgentCapabilities,
     AgentCard,
+    AgentExtension,
     AgentInterface,
     AgentSkill,
     HTTPAuthSecurityScheme,
@@ -38,6 +39,7 @@ from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse
 
+from agentcore.agent_card import A2A_CONTEXT
 from agentcore.auth import SharedSecret, TokenRules, TokenVerifier
 from agentcore.cli.connection import signing_secret_at_hand
 from agentcore.client import MemoryClient
@@ -59,7 +61,9 @@ class Librarian(AgentExecutor):
         caller = context.call_context.user.user_name
         memory = self._memory.traced(
             traceparent=context.call_context.state["headers"].get("traceparent"),
+            # What the caller tells of itself is kept too; who it is, its token says.
             a2a_context={
+                **context.metadata.get(A2A_CONTEXT, {}),
                 "source_agent": caller, "target_agent": NAME, "conversation_id": context.context_id,
                 "timestamp": datetime.now(UTC).isoformat(timespec="seconds")})
         said = context.get_user_input()
@@ -99,7 +103,8 @@ def refused(conn: HTTPConnection, error: Exception) -> JSONResponse:
 def card(url: str) -> AgentCard:
     return AgentCard(
         name="Librarian", description="Remembers what you tell it, from one conversation to the next.",
-        version="1.0.0", capabilities=AgentCapabilities(streaming=False),
+        version="1.0.0", capabilities=AgentCapabilities(streaming=False, extensions=[AgentExtension(
+            uri=A2A_CONTEXT, description="The metadata of that name is kept with what is remembered.")]),
         supported_interfaces=[AgentInterface(
             url=url, protocol_binding="JSONRPC", protocol_version=PROTOCOL_VERSION_1_0)],
         security_schemes={"jwt": SecurityScheme(
@@ -125,13 +130,14 @@ async def main(port: int) -> None:
     verifier = TokenVerifier(TokenRules("HS256"), SharedSecret(signing_secret_at_hand(settings)))
     with bound("127.0.0.1", port) as address:
         url = f"http://127.0.0.1:{address.getsockname()[1]}"
-        async with MemoryClient(settings.agentcore_url, settings.agentcore_token.get_secret_value()) as memory:
+        token = settings.agentcore_token.get_secret_value()
+        async with MemoryClient(settings.agentcore_url, token) as memory:
             app = application(f"{url}/", memory, verifier)
             print(f"The librarian listens on {url}", flush=True)
             await uvicorn.Server(uvicorn.Config(app, log_level="warning")).serve(sockets=[address])
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description="An A2A agent that remembers.")
     parser.add_argument("--port", type=int, default=9000)
     asyncio.run(main(parser.parse_args().port))

@@ -1,4 +1,4 @@
-"""Another agent that calls the librarian of a2a_agent.py, with a JWT of its own; each run is a new conversation.
+"""An agent that calls the librarian of a2a_agent.py with a JWT of its own; each run is a new conversation.
 
     export AGENTCORE_TOKEN=$(agentcore token --agent planner)
     python examples/a2a_caller.py http://127.0.0.1:9000 "I love African Grey parrots"
@@ -13,15 +13,20 @@ import sys
 
 import httpx
 from a2a.client import A2AClientError, ClientConfig, create_client
+from a2a.extensions.common import HTTP_EXTENSION_HEADER
 from a2a.helpers import get_stream_response_text, new_text_message
 from a2a.types import Role, SendMessageRequest
+
+from agentcore.agent_card import A2A_CONTEXT
 
 
 async def ask(url: str, token: str, text: str) -> str:
     """What the agent at `url` answers."""
-    async with httpx.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as http:
+    headers = {"Authorization": f"Bearer {token}", HTTP_EXTENSION_HEADER: A2A_CONTEXT}
+    async with httpx.AsyncClient(headers=headers) as http:
         agent = await create_client(url, ClientConfig(streaming=False, httpx_client=http))
-        request = SendMessageRequest(message=new_text_message(text, role=Role.ROLE_USER))
+        request = SendMessageRequest(message=new_text_message(text, role=Role.ROLE_USER),
+                                     metadata={A2A_CONTEXT: {"session_id": f"run-{os.getpid()}"}})
         answers = [get_stream_response_text(event) async for event in agent.send_message(request)]
     return "\n".join(answers)
 
