@@ -87,7 +87,7 @@ class McpEndpoint:
 
 
 def _one_message(body: bytes) -> Frame:
-    """Raises ParseError for what is no JSON, or nests too deep, and InvalidRequest for more than one message."""
+    """Raises ParseError for what is no JSON or nests too deep, InvalidRequest for more than one message."""
     frame = read_frame(body, Limits())
     if frame.is_batch:
         raise InvalidRequest(data={"problem": "MCP takes one message at a time"})

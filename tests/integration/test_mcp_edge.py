@@ -59,8 +59,9 @@ def token_of(agent: str = "ada", ttl_seconds: float = 600, secret: str = SECRET)
                           'error_description="The token is malformed."', id="malformed"),
     pytest.param(token_of(ttl_seconds=-60), 'Bearer realm="agentcore", error="invalid_token", '
                                             'error_description="The token has expired."', id="expired"),
-    pytest.param(token_of(secret="0" * 64), 'Bearer realm="agentcore", error="invalid_token", '
-                                            'error_description="The token\'s signature is wrong."', id="forged"),
+    pytest.param(token_of(secret="0" * 64),
+                 'Bearer realm="agentcore", error="invalid_token", '
+                 'error_description="The token\'s signature is wrong."', id="forged"),
 ])
 async def test_a_message_without_a_good_token_is_401_with_a_challenge(
     edge: Edge, token: str | None, challenge: str
@@ -182,7 +183,8 @@ async def test_a_tool_that_runs_when_the_service_stops_is_carried_through(runtim
     secret = runtime.settings.jwt_secret_key
     assert secret is not None
     token = token_of(f"agent-{uuid4()}", secret=secret.get_secret_value())
-    async with MemoryClient("http://own", token, transport=httpx.ASGITransport(create_app(runtime))) as memory:
+    own = httpx.ASGITransport(create_app(runtime))
+    async with MemoryClient("http://own", token, transport=own) as memory:
         stored = await memory.store(StoreParams(content="The key lies under the mat."))
         call = request("tools/call", {"name": "update_memory", "arguments": {
             "memory_id": str(stored.memory_id), "content": "The key lies in the blue tin."}})

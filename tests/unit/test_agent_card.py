@@ -38,8 +38,9 @@ def test_the_card_names_the_endpoint_the_token_and_the_extension() -> None:
 
 
 def test_the_skills_name_methods_that_there_are() -> None:
-    named = {name for skill in CARD["skills"] for example in skill["examples"] for name in example.split(", ")}
-    assert named
+    told = ", ".join(example for skill in CARD["skills"] for example in skill["examples"])
+    named = set(told.split(", "))
+    assert len(named) > len(CARD["skills"])
     assert named <= {method.name for method in METHODS}
 
 
