@@ -23,7 +23,14 @@ from agentcore.errors import (
     TooLarge,
 )
 from agentcore.memory.methods import METHODS
-from agentcore.memory.params import ContextParams, CountParams, CountResult, GetParams, RetrieveParams, StoreParams
+from agentcore.memory.params import (
+    ContextParams,
+    CountParams,
+    CountResult,
+    GetParams,
+    RetrieveParams,
+    StoreParams,
+)
 from agentcore.memory.session_params import SummarizeParams
 from tests.fixtures.scripted_transport import Answer, Script, error, result
 
