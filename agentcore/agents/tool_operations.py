@@ -27,8 +27,8 @@ from agentcore.memory.params import DeleteParams, GetParams, ListParams, Retriev
 from agentcore.memory.summarizing import SUMMARY_RELATION
 
 NEXT_STEP = (
-    "Nothing is deleted yet. Show these to the user; if they agree to all, call forget_memory with exactly these "
-    "memory_ids and the confirmation. To forget fewer, propose those alone."
+    "Nothing is deleted yet. Show these to the user; if they agree to all, call forget_memory with exactly "
+    "these memory_ids and the confirmation. To forget fewer, propose those alone."
 )
 NOTHING_FITS = "Nothing in memory fits."
 MOST_SOURCES = 20

@@ -263,6 +263,6 @@ async def test_a_long_prompt_finds_what_one_of_its_sentences_asks(tools: MemoryT
     await agent.store(PARROTS)
     await agent.store(HAWAII)
     message = ("I have a lot to sort out this week and the weather does not help. My sister called about her "
-               "new kitchen and its blue tiles. What was the budget for the Hawaii trip again? I also have to "
+               "new kitchen and its blue tiles. What was the budget for the Hawaii trip again? I also must "
                "wash the car, buy stamps and call the plumber about the drain.")
     assert HAWAII in await tools.call("prefetch_memory", {"message": message})
