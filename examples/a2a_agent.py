@@ -133,6 +133,7 @@ async def main(port: int) -> None:
         token = settings.agentcore_token.get_secret_value()
         async with MemoryClient(settings.agentcore_url, token) as memory:
             app = application(f"{url}/", memory, verifier)
+            address.listen()
             print(f"The librarian listens on {url}", flush=True)
             await uvicorn.Server(uvicorn.Config(app, log_level="warning")).serve(sockets=[address])
 
