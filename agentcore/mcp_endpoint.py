@@ -70,7 +70,7 @@ class McpEndpoint:
             self._admission.rate_limit.admit(principal.agent_id, 1)
             answer = await asyncio.to_thread(resolve, "mcp", SERVERS, kind="endpoint")
         except ConfigurationError as error:
-            return await say(exchange, send, 501, error_answer(error))
+            return await say(exchange, send, 501, error_answer(AgentCoreError(" ".join(error.problems))))
         except AgentCoreError as error:
             return await self._methods.refuse(exchange, principal, frame, error, started, send, MCP_STATUS)
         await self._answer(answer, exchange, scope, body, receive, send)

@@ -140,7 +140,8 @@ async def test_without_the_extra_the_answer_says_what_to_install_and_the_rest_wo
     monkeypatch.delitem(sys.modules, "agentcore.integrations.mcp", raising=False)
     response = await ask(edge.http, LIST, token_of())
     assert response.status_code == 501
-    assert "pip install 'agentcore-memory[mcp]'" in response.json()["error"]["message"]
+    assert response.json()["error"]["message"] == (
+        "The endpoint 'mcp' needs the package 'mcp', which is not installed: pip install 'agentcore-memory[mcp]'.")
     assert (await ask(edge.http, LIST)).status_code == 401
     assert (await edge.post(request("subtract", [42, 23]))).json()["result"] == 19
 
