@@ -31,9 +31,9 @@ def chat_call(number: int, name: str, arguments: dict[str, Any]) -> dict[str, An
 
 
 def response_reply(*output: dict[str, Any]) -> Reply:
-    return Reply({"id": "r-1", "object": "response", "created_at": 1, "model": "scripted",
-                  "status": "completed", "output": list(output), "parallel_tool_calls": True, "tool_choice": "auto",
-                  "tools": []})
+    return Reply({
+        "id": "r-1", "object": "response", "created_at": 1, "model": "scripted", "status": "completed",
+        "output": list(output), "parallel_tool_calls": True, "tool_choice": "auto", "tools": []})
 
 
 async def test_a_chat_model_calls_the_tools_and_reads_their_answers(agent: Agent) -> None:
