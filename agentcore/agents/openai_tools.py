@@ -7,6 +7,7 @@ plain JSON values, typed loosely: OpenAI's own types need OpenAI's package.
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -42,7 +43,8 @@ async def response_answers(tools: MemoryTools, output: Iterable[Any]) -> list[An
 
 
 def _described(tool: ToolDefinition) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    parameters = copy.deepcopy(dict(tool.parameters))
+    return {"name": tool.name, "description": tool.description, "parameters": parameters}
 
 
 def _plain(call: Any) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 // One service's endpoint: the token, one POST a call, tries where they are safe, failures as our errors.
 
 import {
-  AuthenticationFailed, DependencyUnavailable, InternalError, MemoryError, NotReady, RateLimited, TooLarge, fromWire,
+  AuthenticationFailed, DependencyUnavailable, InternalError, MemoryError, NotReady, RateLimited, TooLarge,
+  fromWire,
 } from "./errors.js";
 import { emptyResult } from "./empty_results.js";
 
@@ -21,11 +22,14 @@ export class Connection {
   #nextId = 1;
 
   constructor(url, token, options = {}) {
-    if (!/^https?:\/\//.test(url)) throw new TypeError(`The service's URL starts with http:// or https:// (got ${url}).`);
+    if (!/^https?:\/\//.test(url)) {
+      throw new TypeError(`The service's URL starts with http:// or https:// (got ${url}).`);
+    }
     this.url = url.replace(/\/+$/, "").replace(new RegExp(`${ENDPOINT}$`), "");
     this.#tokenSource = token;
     this.#options = {
-      timeoutMs: 30_000, maxAttempts: 3, failOpen: false, fetch: globalThis.fetch, warn: console.warn, ...options,
+      timeoutMs: 30_000, maxAttempts: 3, failOpen: false, fetch: globalThis.fetch, warn: console.warn,
+      ...options,
     };
   }
 
@@ -48,7 +52,8 @@ export class Connection {
       try {
         return await this.#authenticated(body, deadline);
       } catch (error) {
-        const wait = attempt < this.#options.maxAttempts ? waitBeforeRetry(error, repeatable, attempt) : undefined;
+        const last = attempt >= this.#options.maxAttempts;
+        const wait = last ? undefined : waitBeforeRetry(error, repeatable, attempt);
         if (wait === undefined || Date.now() + wait >= deadline) throw error;
         await new Promise((resolve) => setTimeout(resolve, wait));
       }
@@ -68,8 +73,11 @@ export class Connection {
   // A promise is kept, so that calls at the same time ask for one token; not one that failed.
   async #currentToken(refused) {
     const held = this.#token;
-    if (held && refused !== undefined && (await held) === refused && this.#token === held) this.#token = undefined;
-    this.#token ??= Promise.resolve(typeof this.#tokenSource === "function" ? this.#tokenSource() : this.#tokenSource);
+    if (held && refused !== undefined && (await held) === refused && this.#token === held) {
+      this.#token = undefined;
+    }
+    const source = this.#tokenSource;
+    this.#token ??= Promise.resolve(typeof source === "function" ? source() : source);
     const asked = this.#token;
     try {
       return await asked;
@@ -98,7 +106,8 @@ export class Connection {
 
 function unreachable(url, cause, timeoutMs) {
   const late = cause.name === "TimeoutError";
-  const message = late ? `The service at ${url} did not answer within ${timeoutMs / 1000} s.`
+  const message = late
+    ? `The service at ${url} did not answer within ${timeoutMs / 1000} s.`
     : `No service answers at ${url} (${cause.cause?.code ?? cause.message}): does \`agentcore serve\` run there?`;
   const error = new DependencyUnavailable(message, {}, { cause });
   // Nothing listens there: the request never left, so that also a write may be tried again.
@@ -113,8 +122,8 @@ function waitBeforeRetry(error, repeatable, attempt) {
     if (typeof seconds !== "number") return backoff;
     return seconds * 1000 <= LONGEST_RETRY_WAIT_MS ? seconds * 1000 : undefined;
   }
-  const again = error instanceof NotReady || (error instanceof DependencyUnavailable && (repeatable || error.notSent));
-  return again ? backoff : undefined;
+  const unsure = error instanceof DependencyUnavailable && (repeatable || error.notSent);
+  return error instanceof NotReady || unsure ? backoff : undefined;
 }
 
 function resultOf(response, text, url) {

@@ -5,7 +5,8 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { test } from "node:test";
 import {
-  AuthenticationFailed, Conflict, DependencyUnavailable, InvalidParams, MemoryClient, MemoryError, RateLimited,
+  AuthenticationFailed, Conflict, DependencyUnavailable, InvalidParams, MemoryClient, MemoryError,
+  RateLimited,
 } from "../src/index.js";
 
 const COUNTED = { count: 3, receipt: {} };
@@ -24,7 +25,8 @@ function scripted(...answers) {
 const reply = (member, status = 200, headers = {}) =>
   new Response(JSON.stringify({ jsonrpc: "2.0", id: 1, ...member }), { status, headers });
 const result = (value) => reply({ result: value });
-const error = (code, status = 200, data = undefined) => reply({ error: { code, message: "no", data } }, status);
+const error = (code, status = 200, data = undefined) =>
+  reply({ error: { code, message: "no", data } }, status);
 const refused = () => new TypeError("fetch failed", { cause: { code: "ECONNREFUSED" } });
 const client = (script, options = {}, token = "t.o.k") =>
   new MemoryClient("http://memory.test/", token, { fetch: script.fetch, ...options });
@@ -46,7 +48,8 @@ test("an error answer becomes the class of its code, with its message and data",
 });
 
 test("what is no JSON-RPC answer is told by its status", async () => {
-  await assert.rejects(client(scripted(new Response("<html>", { status: 404 }))).count(), /is it the memory service/);
+  const page = new Response("<html>", { status: 404 });
+  await assert.rejects(client(scripted(page)).count(), /is it the memory service/);
   await assert.rejects(client(scripted(new Response("", { status: 401 }))).count(), AuthenticationFailed);
 });
 
@@ -88,7 +91,8 @@ test("a refused token is renewed once, by one call for all", async () => {
 
 test("a token that could not be had is asked for again", async () => {
   let asked = 0;
-  const memory = client(scripted(result(COUNTED)), {}, () => asked++ ? "t.o.k" : Promise.reject(new Error("no login")));
+  const source = () => asked++ ? "t.o.k" : Promise.reject(new Error("no login"));
+  const memory = client(scripted(result(COUNTED)), {}, source);
   await assert.rejects(memory.count(), /no login/);
   assert.equal((await memory.count()).count, 3);
 });
@@ -103,7 +107,8 @@ test("failing open, a search is empty and says why, and mistakes still raise", a
   assert.match((await memory.summarize({ session_id: "s" })).receipt.degraded[0], /memory was not asked/);
   assert.equal(warnings.length, 3);
   await assert.rejects(client(scripted(error(-32602)), options).retrieve({ query: "" }), InvalidParams);
-  await assert.rejects(client(scripted(error(-32103, 401)), options).retrieve({ query: "a" }), AuthenticationFailed);
+  const expired = scripted(error(-32103, 401));
+  await assert.rejects(client(expired, options).retrieve({ query: "a" }), AuthenticationFailed);
   await assert.rejects(client(scripted(new Response("", { status: 404 })), options).retrieve({ query: "a" }),
     /is it the memory service/);
   await assert.rejects(client(scripted(error(-32005)), options).count(), DependencyUnavailable);
