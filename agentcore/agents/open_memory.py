@@ -25,14 +25,15 @@ async def open_memory(
     """
     if agent_id is not None:
         if url is not None or token is not None:
-            raise ConfigurationError(["Give url and token (a service), or agent_id (a memory in this process)."])
+            raise ConfigurationError(["Give url and token (a service), or agent_id (in this process)."])
         async with open_runtime(settings or load_settings()) as runtime:
             yield runtime.manager_for(Caller(agent_id))
         return
     known = settings or load_settings()
     source = token or revealed(known.agentcore_token)
     if source is None:
-        raise ConfigurationError(["No token: set AGENTCORE_TOKEN (`agentcore token --agent my-agent` prints one),"
-                                  " or give agent_id for a memory in this process."])
+        raise ConfigurationError([
+            "No token: set AGENTCORE_TOKEN (`agentcore token --agent my-agent` prints one), or give agent_id "
+            "for a memory in this process."])
     async with MemoryClient(url or known.agentcore_url, source) as memory:
         yield memory

@@ -1,28 +1,30 @@
 """The memory tools in the forms OpenAI's API takes, and its calls answered. Needs no package of OpenAI's.
 
-Chat completions and responses describe a tool and carry a call in two forms; both are here.
+Chat completions and responses describe a tool and carry a call in two forms; both are here. What they give is
+plain JSON values, typed loosely: OpenAI's own types need OpenAI's package.
 """
 
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agentcore.agents.tools import MemoryTools, ToolDefinition
 
 
-def chat_tools(definitions: Iterable[ToolDefinition]) -> list[dict[str, Any]]:
+def chat_tools(definitions: Iterable[ToolDefinition]) -> list[Any]:
     """For `tools` of `client.chat.completions.create`."""
     return [{"type": "function", "function": _described(tool)} for tool in definitions]
 
 
-def response_tools(definitions: Iterable[ToolDefinition]) -> list[dict[str, Any]]:
+def response_tools(definitions: Iterable[ToolDefinition]) -> list[Any]:
     """For `tools` of `client.responses.create`. Not strict: what may be left out is not required."""
     return [{"type": "function", **_described(tool), "strict": False} for tool in definitions]
 
 
-async def chat_answers(tools: MemoryTools, calls: Iterable[Any]) -> list[dict[str, Any]]:
+async def chat_answers(tools: MemoryTools, calls: Iterable[Any]) -> list[Any]:
     """The `tool` messages for the memory calls among `tool_calls`; those of other tools are passed over."""
     own = [call for call in map(_plain, calls) if tools.has(str(_member(call, "function", "name")))]
     texts = await asyncio.gather(*(
@@ -31,7 +33,7 @@ async def chat_answers(tools: MemoryTools, calls: Iterable[Any]) -> list[dict[st
             for call, text in zip(own, texts, strict=True)]
 
 
-async def response_answers(tools: MemoryTools, output: Iterable[Any]) -> list[dict[str, Any]]:
+async def response_answers(tools: MemoryTools, output: Iterable[Any]) -> list[Any]:
     """The `function_call_output` items for the memory calls in `output`; the rest is passed over."""
     calls = [item for item in map(_plain, output) if item.get("type") == "function_call"]
     own = [item for item in calls if tools.has(str(item.get("name")))]
@@ -41,7 +43,8 @@ async def response_answers(tools: MemoryTools, output: Iterable[Any]) -> list[di
 
 
 def _described(tool: ToolDefinition) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    parameters = copy.deepcopy(dict(tool.parameters))
+    return {"name": tool.name, "description": tool.description, "parameters": parameters}
 
 
 def _plain(call: Any) -> dict[str, Any]:

@@ -5,16 +5,21 @@ What it gives goes into the instructions (a system message); it never becomes a 
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentcore.agents.scope import MemoryScope
 from agentcore.memory.api import MemoryApi
+from agentcore.memory.empty_results import UNAVAILABLE
 from agentcore.memory.params import MAX_QUERY_CHARS, ContextParams
+
+logger = logging.getLogger(__name__)
 
 PREFETCHED_TOKENS = 800
 FENCE = "agent_memory"
+_INSTRUCTIONS = ("system", "developer")
 # What stands in a memory can neither end the fence nor open another.
 _FENCE_INSIDE = re.compile(rf"<(?=\s*/?\s*{FENCE})", re.IGNORECASE)
 
@@ -48,18 +53,20 @@ async def with_memory(
 ) -> list[dict[str, Any]]:
     """The messages of a chat, on its first user turn with what memory holds for it; later as they are.
 
-    The block follows the system messages that open the chat, as one more of them.
+    The block follows the system messages that open the chat, as one more of them. Where memory does not
+    answer there is none, and a warning is logged.
     """
     chat = [dict(message) for message in messages]
     first = first_user_text(chat)
-    block = "" if first is None else await prefetched(memory, first, scope, max_tokens=max_tokens)
+    try:
+        block = "" if first is None else await prefetched(memory, first, scope, max_tokens=max_tokens)
+    except UNAVAILABLE as failure:
+        logger.warning("the chat begins without memory: %s", failure.message)
+        return chat
     if not block:
         return chat
     opening = next(n for n, message in enumerate(chat) if message.get("role") not in _INSTRUCTIONS)
     return [*chat[:opening], {"role": "system", "content": block}, *chat[opening:]]
-
-
-_INSTRUCTIONS = ("system", "developer")
 
 
 def first_user_text(messages: Sequence[Mapping[str, Any]]) -> str | None:

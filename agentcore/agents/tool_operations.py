@@ -19,10 +19,11 @@ from agentcore.agents.tool_arguments import (
     SaveMemory,
     UpdateMemory,
 )
-from agentcore.errors import Conflict, NotFound
+from agentcore.errors import Conflict, DependencyUnavailable, NotFound
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.change_params import UpdateParams, Updates
-from agentcore.memory.models import MemoryRecord, MemoryType
+from agentcore.memory.empty_results import was_not_asked
+from agentcore.memory.models import MemoryRecord, MemoryType, Receipt
 from agentcore.memory.params import DeleteParams, GetParams, ListParams, RetrieveParams, StoreParams
 from agentcore.memory.summarizing import SUMMARY_RELATION
 
@@ -63,6 +64,7 @@ class ToolOperations:
         given = asked.model_dump(include={"after", "before", "tags", "memory_types"}, exclude_none=True)
         found = await self._memory.retrieve(RetrieveParams(
             query=asked.query, k=asked.limit, **given, **self._scope.filters()))
+        _must_be_asked(found.receipt)
         memories = [told(memory, score=memory.score) for memory in found.memories]
         return bounded(memories) if memories else {"note": NOTHING_FITS}
 
@@ -105,6 +107,7 @@ class ToolOperations:
     async def _found(self, query: str) -> list[UUID]:
         found = await self._memory.retrieve(RetrieveParams(
             query=query, k=MOST_PROPOSED, distinct=False, **self._scope.filters()))
+        _must_be_asked(found.receipt)
         return [memory.memory_id for memory in found.memories]
 
     def _proposal(self, records: Sequence[MemoryRecord]) -> dict[str, Any]:
@@ -169,6 +172,12 @@ class ToolOperations:
             except NotFound:
                 continue
         return sources
+
+
+def _must_be_asked(receipt: Receipt) -> None:
+    """A model must not take silence for "nothing fits": raises DependencyUnavailable."""
+    if was_not_asked(receipt):
+        raise DependencyUnavailable
 
 
 def _versions(records: Sequence[MemoryRecord]) -> dict[UUID, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -83,6 +84,9 @@ def _settle(answer: asyncio.Future[Any], outcome: Any) -> None:
     if answer.done():  # its caller has given up
         return
     if isinstance(outcome, AgentCoreError):
-        answer.set_exception(outcome)
+        # One for each caller: what is raised twice would tell both callers' tracebacks.
+        own = copy.copy(outcome)
+        own.__cause__ = outcome.__cause__
+        answer.set_exception(own)
     else:
         answer.set_result(outcome)

@@ -27,6 +27,14 @@ EMPTY_RESULTS: Mapping[str, Callable[[Receipt], Strict]] = {
 }
 
 
+_NOT_ASKED = "memory was not asked: "
+
+
 def degraded_receipt(reason: str) -> Receipt:
     """The receipt of an empty result: it says that nothing was asked, and why."""
-    return Receipt(degraded=[f"memory was not asked: {reason}"])
+    return Receipt(degraded=[f"{_NOT_ASKED}{reason}"])
+
+
+def was_not_asked(receipt: Receipt) -> bool:
+    """Whether a result is empty because memory could not be asked, and not because nothing fits."""
+    return any(part.startswith(_NOT_ASKED) for part in receipt.degraded)

@@ -185,6 +185,19 @@ async def test_notes_of_a_task_come_first_and_end_with_it(agent: Agent) -> None:
     assert "Current Task Context" not in scripted.prompts[1]
 
 
+async def test_a_search_within_a_turn_is_the_agents_too(agent: Agent) -> None:
+    class Searching(MemoryEnabledAgent):
+        async def process_query(self, query: str, task_id: str) -> str:
+            await self.memory.note("A note of this turn.", task_id)
+            return " ".join(memory.content for memory in await self.memory.retrieve_memories(query, k=1))
+
+    await agent.store(HAWAII, user_id="ada")
+    searching = Searching(agent.memory, AgentSettings(scope=MemoryScope(user_id="ada"), remember=False))
+    assert await searching.run(QUESTION) == HAWAII
+    assert await searching.run(QUESTION, recall=False) == ""
+    assert len(await records(agent)) == 1
+
+
 async def test_settings_scope_and_label_what_an_agent_stores_and_finds(agent: Agent) -> None:
     ada, bob = (AgentSettings(scope=MemoryScope(user_id=user), tags=["trip"], importance=0.9)
                 for user in ("ada", "bob"))

@@ -15,8 +15,10 @@ from agentcore.agents.prefetch import with_memory
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tool_answers import MOST_CONTENT_CHARS, MOST_MEMORIES_CHARS
 from agentcore.agents.tools import ALL_TOOLS, MemoryTools
+from agentcore.client import MemoryClient
 from agentcore.memory.params import CountParams, ListParams
 from agentcore.memory.session_params import AddSessionParams, EndSessionParams, Message
+from agentcore.memory.summarizing import SUMMARY_RELATION
 from tests.fixtures.memory import Agent
 
 PARROTS = "I love African Grey parrots, they are so clever."
@@ -191,6 +193,30 @@ async def test_a_found_memory_leads_to_its_session(tools: MemoryTools, agent: Ag
     assert [memory["content"] for memory in alone["memories"]] == said[:1]
 
 
+async def test_a_memory_of_a_task_leads_to_its_task_and_one_of_neither_stands_alone(
+    tools: MemoryTools, agent: Agent
+) -> None:
+    first, second = [await agent.stored_id(f"Bread step {number}.", task_id="bread",
+                                           timestamp=f"2026-05-01T10:0{number}:00Z") for number in range(2)]
+    around = await told(tools, "memory_session", memory_id=str(second))
+    assert [memory["memory_id"] for memory in around["memories"]] == [str(first), str(second)]
+    latest = await told(tools, "memory_session", memory_id=str(second), before=0)
+    assert [memory["memory_id"] for memory in latest["memories"]] == [str(second)]
+    alone = await told(tools, "memory_session", memory_id=str(await agent.stored_id(PARROTS)))
+    assert [memory["content"] for memory in alone["memories"]] == [PARROTS]
+
+
+async def test_sources_that_are_gone_or_out_of_scope_are_left_out(agent: Agent) -> None:
+    tools = MemoryTools(agent.memory, MemoryScope(user_id="ada"))
+    theirs = await agent.stored_id(HAWAII, user_id="bob")
+    ours = await agent.stored_id(PARROTS, user_id="ada", parent_memory_id=theirs)
+    assert "made_from" not in await told(tools, "memory_session", memory_id=str(ours))
+    many = [await agent.stored_id(f"Parrot number {number} is grey.", user_id="ada") for number in range(22)]
+    summary = await agent.stored_id("Many grey parrots.", user_id="ada", links=[
+        {"target_id": each, "relation": SUMMARY_RELATION} for each in many])
+    assert len((await told(tools, "memory_session", memory_id=str(summary)))["made_from"]) == 20
+
+
 async def test_a_summary_leads_to_what_it_was_made_of(tools: MemoryTools, agent: Agent) -> None:
     await agent.memory.add_session(AddSessionParams(session_id="trip", messages=[
         Message(content=HAWAII), Message(content="Ada flies to Honolulu on the third of May.")]))
@@ -209,6 +235,7 @@ async def test_a_summary_leads_to_what_it_was_made_of(tools: MemoryTools, agent:
     ("save_memory", {"content": "  "}, "content is empty"),
     ("update_memory", {"memory_id": "the first one", "content": "x"}, "memory_id "),
     ("update_memory", {"memory_id": str(uuid4())}, "give content"),
+    ("update_memory", {"memory_id": str(uuid4()), "content": "x", "context": "y"}, "give either content"),
     ("update_memory", {"memory_id": str(uuid4()), "content": "x"}, "recall_memory"),
     ("forget_memory", {}, "give either query or memory_ids"),
     ("forget_memory", {"query": "tea", "confirmation": "x"}, "needs the memory_ids"),
@@ -249,6 +276,8 @@ async def test_nothing_is_prefetched_for_a_greeting_or_an_empty_memory(
     assert await with_memory(agent.memory, greeting) == greeting
     question = [{"role": "user", "content": "What is the budget for Hawaii?"}]
     assert await with_memory(new_agent().memory, question) == question
+    blank = [{"role": "user", "content": "  "}]
+    assert await with_memory(agent.memory, blank) == blank
 
 
 async def test_a_memory_cannot_end_the_fence_it_is_quoted_in(agent: Agent) -> None:
@@ -266,3 +295,16 @@ async def test_a_long_prompt_finds_what_one_of_its_sentences_asks(tools: MemoryT
                "new kitchen and its blue tiles. What was the budget for the Hawaii trip again? I also must "
                "wash the car, buy stamps and call the plumber about the drain.")
     assert HAWAII in await tools.call("prefetch_memory", {"message": message})
+
+
+async def test_memory_that_does_not_answer_is_told_and_not_taken_for_an_empty_one(
+    caplog: pytest.LogCaptureFixture
+) -> None:
+    for fail_open in (False, True):
+        async with MemoryClient("http://127.0.0.1:9", "t.o.k", max_attempts=1, fail_open=fail_open) as nobody:
+            tools = MemoryTools(nobody)
+            for name in ("recall_memory", "forget_memory"):
+                assert "does not answer" in await refused(tools, name, {"query": "parrots"})
+            question = [{"role": "user", "content": "What is the budget for Hawaii?"}]
+            assert await with_memory(nobody, question) == question
+    assert "the chat begins without memory" in caplog.text

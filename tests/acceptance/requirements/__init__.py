@@ -1,5 +1,6 @@
 """The requirements of every source."""
 
+from tests.acceptance.requirements.agents import AGENTS
 from tests.acceptance.requirements.connections import CONNECTED
 from tests.acceptance.requirements.form import Requirement
 from tests.acceptance.requirements.lifecycle import LIVED
@@ -10,4 +11,4 @@ from tests.acceptance.requirements.specification import FUNCTIONAL, QUALITIES
 __all__ = ["REQUIREMENTS", "Requirement"]
 
 REQUIREMENTS: tuple[Requirement, ...] = (
-    *FUNCTIONAL, *QUALITIES, *BUILT, *SHOWN, *UNDERSTOOD, *LIVED, *CONNECTED)
+    *FUNCTIONAL, *QUALITIES, *BUILT, *SHOWN, *UNDERSTOOD, *LIVED, *AGENTS, *CONNECTED)
