@@ -140,8 +140,9 @@ async def test_without_the_extra_the_answer_says_what_to_install_and_the_rest_wo
     monkeypatch.delitem(sys.modules, "agentcore.integrations.mcp", raising=False)
     response = await ask(edge.http, LIST, token_of())
     assert response.status_code == 501
-    assert response.json()["error"]["message"] == (
-        "The endpoint 'mcp' needs the package 'mcp', which is not installed: pip install 'agentcore-memory[mcp]'.")
+    said = response.json()["error"]["message"]
+    assert said.startswith("The endpoint 'mcp' needs the package 'mcp', which is not installed")
+    assert said.endswith("pip install 'agentcore-memory[mcp]'.")
     assert (await ask(edge.http, LIST)).status_code == 401
     assert (await edge.post(request("subtract", [42, 23]))).json()["result"] == 19
 
