@@ -20,13 +20,18 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from agentcore import __version__
+from agentcore.admission import Admission
+from agentcore.agent_card import AGENT_CARD, agent_card
 from agentcore.edge import RpcEndpoint, Runtime
 from agentcore.errors import InternalError, StartupError
+from agentcore.mcp_endpoint import McpEndpoint
 from agentcore.memory.jsonrpc import MemoryCall, memory_methods
+from agentcore.ratelimit import RateLimit
 from agentcore.rpc import RpcMethod, error_answer
 from agentcore.telemetry import describe_failure, new_request_id
 
 ENDPOINT = "/api/v1/jsonrpc"
+MCP_ENDPOINT = "/mcp"
 BACKLOG = 2_048
 # Longer than clients keep an idle connection, so that none is closed under a request on its way.
 KEEP_ALIVE_SECONDS = 75
@@ -34,12 +39,16 @@ KEEP_ALIVE_SECONDS = 75
 logger = logging.getLogger(__name__)
 
 
-def _operator_routes(runtime: Runtime, stopping: asyncio.Event) -> list[Route]:
+def _open_routes(runtime: Runtime, stopping: asyncio.Event) -> list[Route]:
     async def face(request: Request) -> Response:
         return JSONResponse({
             "name": "agentcore-memory", "version": __version__, "endpoint": ENDPOINT,
+            "mcp": MCP_ENDPOINT, "agent_card": AGENT_CARD,
             "discover": "rpc.discover", "health": "/healthz", "ready": "/readyz", "metrics": "/metrics",
         })
+
+    async def card(request: Request) -> Response:
+        return JSONResponse(agent_card(f"{str(request.base_url).rstrip('/')}{ENDPOINT}", __version__))
 
     async def healthz(request: Request) -> Response:
         return JSONResponse({"status": "ok"})
@@ -55,7 +64,7 @@ def _operator_routes(runtime: Runtime, stopping: asyncio.Event) -> list[Route]:
         return Response(runtime.metrics.exposition(), headers={"Content-Type": runtime.metrics.content_type})
 
     routes: dict[str, Callable[[Request], Awaitable[Response]]] = {
-        "/": face, "/healthz": healthz, "/readyz": readyz, "/metrics": metrics}
+        "/": face, AGENT_CARD: card, "/healthz": healthz, "/readyz": readyz, "/metrics": metrics}
     return [Route(path, endpoint, methods=["GET"]) for path, endpoint in routes.items()]
 
 
@@ -78,9 +87,18 @@ def create_app(
 ) -> Starlette:
     """The service as an ASGI application over an open runtime; once `stopping` is set it takes no calls."""
     stopping = stopping or asyncio.Event()
-    endpoint = RpcEndpoint(runtime, memory_methods() if methods is None else methods, stopping)
+    settings = runtime.settings
+    admission = Admission(
+        runtime.verifier, RateLimit(settings.rate_limit_per_minute), stopping,
+        settings.max_body_bytes, settings.request_timeout_seconds,
+    )
+    offered = memory_methods() if methods is None else methods
     return Starlette(
-        routes=[Route(ENDPOINT, endpoint, methods=["POST"]), *_operator_routes(runtime, stopping)],
+        routes=[
+            Route(ENDPOINT, RpcEndpoint(runtime, offered, admission), methods=["POST"]),
+            Route(MCP_ENDPOINT, McpEndpoint(runtime, offered, admission), methods=["POST"]),
+            *_open_routes(runtime, stopping),
+        ],
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
 

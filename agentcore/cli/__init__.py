@@ -12,6 +12,7 @@ INTERRUPTED = 130
 MODULES = {
     "agentcore.cli.serve": ("serve", "worker"),
     "agentcore.cli.token": ("token",),
+    "agentcore.cli.mcp": ("mcp",),
     "agentcore.cli.operate": ("migrate", "doctor"),
     "agentcore.cli.index": ("index",),
     "agentcore.cli.jobs": ("jobs",),

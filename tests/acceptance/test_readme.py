@@ -111,6 +111,18 @@ def test_the_python_example_runs(serving: Serving, agent_id: str, tmp_path: Path
     assert "## Current Task Context" in done.stdout
 
 
+def test_the_example_of_an_agent_runs(serving: Serving, agent_id: str, tmp_path: Path) -> None:
+    [example] = blocks(README, "python", "MemoryEnabledAgent")
+    (tmp_path / "example.py").write_text(example)
+    service = {"AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(agent_id)}
+    done = subprocess.run(
+        [sys.executable, "example.py"], cwd=tmp_path, env={**serving.environment, **service}, text=True,
+        capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "I love African Grey parrots" in done.stdout
+    assert done.stdout.endswith("Which parrots do I love?\n")
+
+
 def test_the_commands_run(shell: None, serving: Serving, agent_id: str, tmp_path: Path) -> None:
     [commands] = blocks(README, "sh", "agentcore store")
     done = run_as_printed(commands, serving, agent_id, tmp_path)

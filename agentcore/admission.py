@@ -1,0 +1,141 @@
+"""Who may come in: the caller from the token, size and rate limits, and how a refusal is said over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from starlette.types import Message, Receive, Scope, Send
+
+from agentcore.auth import Principal, TokenVerifier
+from agentcore.errors import (
+    AgentCoreError,
+    AuthenticationFailed,
+    InvalidRequest,
+    JsonRpcErrorCode,
+    NotReady,
+    RateLimited,
+    TooLarge,
+)
+from agentcore.ratelimit import RateLimit
+from agentcore.rpc import Call, Frame, error_answer
+from agentcore.telemetry import Trace, new_request_id
+
+# Where one error answers the whole request; every other, and the error of one call, travels with 200.
+HTTP_STATUS: Mapping[JsonRpcErrorCode, int] = {
+    JsonRpcErrorCode.AUTHENTICATION_FAILED: 401,
+    JsonRpcErrorCode.TOO_LARGE: 413,
+    JsonRpcErrorCode.RATE_LIMITED: 429,
+}
+
+Header = tuple[bytes, bytes]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One HTTP request as it is being answered."""
+
+    headers: dict[bytes, list[str]]
+    request_id: str
+    trace: Trace
+    given_trace_id: str | None
+
+    @classmethod
+    def begin(cls, scope: Scope) -> Exchange:
+        headers: dict[bytes, list[str]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name, []).append(value.decode("latin-1"))
+        given = headers.get(b"traceparent", [])
+        parent = Trace.parse(given[0]) if len(given) == 1 else None
+        trace = Trace.begin() if parent is None else parent.child()
+        return cls(headers, new_request_id(), trace, parent.trace_id if parent else None)
+
+    def header(self, name: bytes) -> str | None:
+        """The header's value; None if it is absent, or comes more than once with different values."""
+        values = set(self.headers.get(name, []))
+        return values.pop() if len(values) == 1 else None
+
+    @property
+    def marks(self) -> list[Header]:
+        """The headers by which every answer can be found again."""
+        return [(b"x-request-id", self.request_id.encode()), (b"traceresponse", str(self.trace).encode())]
+
+
+@dataclass(frozen=True)
+class Admission:
+    """The one gate of every endpoint that acts for an agent."""
+
+    verifier: TokenVerifier
+    rate_limit: RateLimit
+    stopping: asyncio.Event
+    max_body_bytes: int
+    timeout_seconds: float
+
+    async def principal(self, exchange: Exchange) -> Principal:
+        """The caller. Raises AuthenticationFailed, and NotReady once the service stops."""
+        if self.stopping.is_set():
+            raise NotReady("The service is stopping.")
+        return await self.verifier.verify(exchange.header(b"authorization"))
+
+    async def body(self, exchange: Exchange, receive: Receive) -> bytes | None:
+        """The body; None if the client went away. Raises TooLarge as soon as it is known."""
+        announced = exchange.header(b"content-length") or "0"
+        if announced.isdecimal() and int(announced) > self.max_body_bytes:
+            raise self._too_large()
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self.timeout_seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    chunks.append(message.get("body", b""))
+                    size += len(chunks[-1])
+                    if size > self.max_body_bytes:
+                        raise self._too_large()
+                    if not message.get("more_body", False):
+                        return b"".join(chunks)
+        except TimeoutError as cause:
+            raise InvalidRequest(data={"problem": "the body did not arrive in time"}) from cause
+
+    def _too_large(self) -> TooLarge:
+        limit = self.max_body_bytes
+        return TooLarge(f"The request is larger than {limit} bytes.", data={"max_body_bytes": limit})
+
+
+async def refuse(
+    exchange: Exchange, frame: Frame | None, error: AgentCoreError, send: Send,
+    statuses: Mapping[JsonRpcErrorCode, int] = HTTP_STATUS,
+) -> None:
+    """One error for the whole body; it carries the id where there is just one call."""
+    only = frame.members[0] if frame is not None and not frame.is_batch else None
+    answer = error_answer(error, only.id if isinstance(only, Call) else None)
+    headers: list[Header] = []
+    if isinstance(error, AuthenticationFailed):
+        headers.append((b"www-authenticate", _challenge(exchange, error).encode()))
+    if isinstance(error, RateLimited):
+        seconds = math.ceil(error.data["retry_after_seconds"])
+        headers.append((b"retry-after", str(max(1, seconds)).encode()))
+    await say(exchange, send, statuses.get(error.code, 200), answer, headers)
+
+
+def _challenge(exchange: Exchange, error: AuthenticationFailed) -> str:
+    """RFC 6750, section 3: who sent no token is told the scheme alone."""
+    if b"authorization" not in exchange.headers:
+        return 'Bearer realm="agentcore"'
+    return f'Bearer realm="agentcore", error="invalid_token", error_description="{error.message}"'
+
+
+async def say(
+    exchange: Exchange, send: Send, status: int, body: bytes, headers: Sequence[Header] = ()
+) -> None:
+    """Answer with JSON; an empty body goes with 204."""
+    about_body = [] if status == 204 else [
+        (b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    start: Message = {"type": "http.response.start", "status": status,
+                      "headers": [*about_body, *exchange.marks, *headers]}
+    await send(start)
+    await send({"type": "http.response.body", "body": body})

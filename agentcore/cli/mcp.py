@@ -1,0 +1,47 @@
+"""mcp: a running service's memory for a program that starts its tools itself, over stdin and stdout."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import Any
+
+import typer
+
+from agentcore.agents.scope import MemoryScope
+from agentcore.cli import options
+from agentcore.cli.app import SERVICE, app, examples
+from agentcore.cli.connection import opened
+from agentcore.registry import resolve
+
+SERVERS = {"mcp": "agentcore.integrations.mcp:serve_stdio"}
+
+
+@app.command(rich_help_panel=SERVICE, epilog=examples(
+    "claude mcp add memory -e AGENTCORE_TOKEN=... -- agentcore mcp",
+    "agentcore mcp --url https://memory.example --user ada",
+))
+def mcp(
+    context: typer.Context,
+    user_id: options.UserId = None,
+    namespace: options.Namespace = None,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """Be an MCP server on standard input and output, for the service at AGENTCORE_URL.
+
+    For programs that start their tools themselves. One that speaks HTTP can use
+    the service's own /mcp instead. With --user or --namespace the tools see that
+    part of the memory alone.
+    """
+    scope = MemoryScope(user_id=user_id, namespace=namespace)
+    serve_stdio = resolve("mcp", SERVERS, kind="command")
+    # The thread that reads the input cannot be interrupted, and nothing here needs closing: Ctrl-C just ends.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    asyncio.run(_serve(serve_stdio, scope, context))
+
+
+async def _serve(serve_stdio: Any, scope: MemoryScope, context: typer.Context) -> None:
+    async with opened(context, max_attempts=3, timeout_seconds=60.0) as memory:
+        await serve_stdio(memory, scope)

@@ -1,0 +1,124 @@
+"""POST /mcp: the Model Context Protocol behind the same gate; what a tool does goes through the RPC methods.
+
+Needs the `mcp` extra, which is loaded with the first request; without it the answer says what to install.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from starlette.types import Message, Receive, Scope, Send
+
+from agentcore.admission import HTTP_STATUS, Admission, Exchange, say
+from agentcore.auth import Principal
+from agentcore.client import MemoryClient
+from agentcore.edge import RpcEndpoint, Runtime
+from agentcore.errors import AgentCoreError, ConfigurationError, InvalidRequest, JsonRpcErrorCode
+from agentcore.memory.jsonrpc import MemoryCall
+from agentcore.ratelimit import RateLimit
+from agentcore.registry import resolve
+from agentcore.rpc import Frame, Limits, RpcMethod, error_answer, read_frame
+
+SERVERS = {"mcp": "agentcore.integrations.mcp:answer"}
+# Longer than any tool's arguments may be, and short enough to be read at once.
+MAX_MESSAGE_BYTES = 262_144
+# A page in a browser names its origin; those of this machine may call, as inspectors do.
+LOCAL_ORIGINS = ("localhost", "127.0.0.1", "::1")
+MCP_STATUS: Mapping[JsonRpcErrorCode, int] = {
+    **HTTP_STATUS,
+    JsonRpcErrorCode.PARSE_ERROR: 400,
+    JsonRpcErrorCode.INVALID_REQUEST: 400,
+    JsonRpcErrorCode.DEPENDENCY_UNAVAILABLE: 503,
+    JsonRpcErrorCode.NOT_READY: 503,
+}
+
+
+class McpEndpoint:
+    """POST /mcp as a bare ASGI application: no session, so any process answers any message.
+
+    A message counts as one call of its agent, whatever the tool in it asks of the memory.
+    """
+
+    def __init__(
+        self, runtime: Runtime, methods: Sequence[RpcMethod[MemoryCall]], admission: Admission
+    ) -> None:
+        self._admission = replace(
+            admission, max_body_bytes=min(admission.max_body_bytes, MAX_MESSAGE_BYTES))
+        # What was admitted as a message is carried through, also while the service stops.
+        self._methods = RpcEndpoint(
+            runtime, methods, replace(admission, rate_limit=RateLimit(0), stopping=asyncio.Event()))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = Exchange.begin(scope)
+        started = time.perf_counter()
+        if not _is_local(exchange.header(b"origin"), b"origin" in exchange.headers):
+            return await say(exchange, send, 403, b'{"error": "Pages of this origin may not call."}')
+        frame: Frame | None = None
+        principal: Principal | None = None
+        try:
+            principal = await self._admission.principal(exchange)
+            body = await self._admission.body(exchange, receive)
+            if body is None:
+                return None
+            frame = _one_message(body)
+            self._admission.rate_limit.admit(principal.agent_id, 1)
+            answer = await asyncio.to_thread(resolve, "mcp", SERVERS, kind="endpoint")
+        except ConfigurationError as error:
+            return await say(exchange, send, 501, error_answer(AgentCoreError(" ".join(error.problems))))
+        except AgentCoreError as error:
+            return await self._methods.refuse(exchange, principal, frame, error, started, send, MCP_STATUS)
+        await self._answer(answer, exchange, scope, body, receive, send)
+        return None
+
+    async def _answer(
+        self, answer: Any, exchange: Exchange, scope: Scope, body: bytes, receive: Receive, send: Send
+    ) -> None:
+        token = (exchange.header(b"authorization") or "").partition(" ")[2].strip()
+        transport = httpx.ASGITransport(self._methods)
+        async with MemoryClient("http://memory", token, traceparent=str(exchange.trace), max_attempts=1,
+                                transport=transport) as memory:
+            await answer(memory, token.encode(), scope, _again(body, receive), _marked(exchange, send))
+
+
+def _one_message(body: bytes) -> Frame:
+    """Raises ParseError for what is no JSON or nests too deep, InvalidRequest for more than one message."""
+    frame = read_frame(body, Limits())
+    if frame.is_batch:
+        raise InvalidRequest(data={"problem": "MCP takes one message at a time"})
+    return frame
+
+
+def _is_local(origin: str | None, given: bool) -> bool:
+    """Whether no page calls, or one of this machine: a name that was bound anew to 127.0.0.1 is not local."""
+    if not given:
+        return True
+    try:
+        parts = urlsplit(origin or "")
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and parts.hostname in LOCAL_ORIGINS
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """The body that was read already, then whatever else the client does."""
+    given: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return given.pop() if given else await receive()
+
+    return again
+
+
+def _marked(exchange: Exchange, send: Send) -> Send:
+    async def marked(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], *exchange.marks]}
+        await send(message)
+
+    return marked

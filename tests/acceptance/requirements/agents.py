@@ -1,0 +1,60 @@
+"""What issue 6 asks of the client, of agents and of their tools, and what the seeds ask of them."""
+
+from __future__ import annotations
+
+from tests.acceptance.requirements.form import of
+
+_asked = of("issue 6")
+_specified = of("specification (seed 001)")
+_tools = "integration/test_memory_tools.py"
+_agent = "integration/test_memory_enabled_agent.py"
+_modes = "unit/test_client_modes.py"
+
+AGENTS = (
+    _asked("1 one suite", "Manager, in-process client, HTTP client and sync face promise the same.",
+           "conformance/test_memory_api.py::test_what_is_stored_is_found_with_its_terms_and_a_receipt",
+           "conformance/test_memory_api.py::test_failures_are_the_same_classes_with_the_same_words",
+           "conformance/test_memory_api.py::test_the_suite_calls_every_method"),
+    _asked("1 sync face", "Code without await has every method, derived from the async client's.",
+           f"{_modes}::test_a_call_waits_for_its_answer",
+           f"{_modes}::test_every_method_of_the_contract_waits_too"),
+    _asked("1 fail open", "A service that does not answer gives an empty context; mistakes still raise.",
+           f"{_modes}::test_failing_open_a_search_is_empty_and_says_why",
+           f"{_modes}::test_failing_open_hides_no_mistake_of_the_caller",
+           f"{_modes}::test_failing_open_waits_no_longer_than_its_time_in_all"),
+    _asked("1 batching", "Calls made at the same time go as one request, each with its own answer.",
+           f"{_modes}::test_calls_made_at_the_same_time_are_one_request_with_answers_of_their_own"),
+    _asked("1 TypeScript", "A typed client, written from the contract, works under node.",
+           "architecture/test_typescript_client.py::test_a_derived_file_is_what_the_contract_would_write",
+           "acceptance/test_typescript_client.py::test_a_memory_lives_its_whole_life_from_javascript"),
+    _asked("2 agent", "One class to subclass: context before a query, storage after it, once a turn.",
+           f"{_agent}::test_what_one_conversation_was_told_the_next_one_knows",
+           f"{_agent}::test_a_turn_is_stored_under_one_key",
+           f"{_agent}::test_a_call_may_go_without_looking_or_without_storing",
+           f"{_agent}::test_an_error_is_stored_as_the_outcome_and_raised",
+           f"{_agent}::test_notes_of_a_task_come_first_and_end_with_it",
+           f"{_agent}::test_memory_that_cannot_be_reached_holds_no_turn_up"),
+    _asked("2 same code", "Embedded or remote an agent is the same code.",
+           f"{_agent}::test_the_same_agent_runs_on_a_service_and_in_its_own_process",
+           "acceptance/test_readme.py::test_the_example_of_an_agent_runs"),
+    _asked("3 tools", "A model saves, recalls, corrects, forgets in two steps and drills down by tools.",
+           f"{_tools}::test_what_one_conversation_saves_the_next_one_recalls",
+           f"{_tools}::test_forgetting_proposes_first_and_deletes_only_what_was_confirmed",
+           f"{_tools}::test_a_confirmation_holds_for_no_other_memory",
+           f"{_tools}::test_a_confirmation_expires",
+           f"{_tools}::test_a_found_memory_leads_to_its_session"),
+    _asked("3 one definition", "One tool definition yields the same schema in all bindings.",
+           "integration/test_openai_tools.py::test_one_definition_gives_the_same_schema_in_every_form",
+           missing="The bindings of the frameworks are shown with each of them."),
+    _asked("3 prefetch", "The first user turn gets memory as fenced data, never as a turn.",
+           f"{_tools}::test_the_first_user_turn_gets_memory_as_data_and_later_turns_do_not",
+           f"{_tools}::test_a_memory_cannot_end_the_fence_it_is_quoted_in"),
+    _asked("Shows restart", "What was told before a restart is known after it.",
+           "acceptance/test_agent_examples.py::"
+           "test_an_agent_with_a_memory_of_its_own_remembers_after_a_restart"),
+    _specified("Feature 8", "The specification's example of an agent runs to the letter and stores once.",
+               f"{_agent}::test_the_example_of_the_specification_stores_once"),
+    _specified("NFR-4.3", "A failing retrieval blocks no agent: its context is empty.",
+               f"{_agent}::test_memory_that_cannot_be_reached_holds_no_turn_up",
+               f"{_agent}::test_memory_that_stays_silent_is_waited_for_no_longer_than_set"),
+)

@@ -1,0 +1,134 @@
+"""A2A: an example agent remembers across conversations, called by another with a JWT; the service's card."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from a2a.client import A2ACardResolver, A2AClientError, ClientConfig, create_client
+from a2a.helpers import get_stream_response_text, new_text_message
+from a2a.types import Role, SendMessageRequest
+from a2a.utils.proto_utils import validate_proto_required_fields
+
+from agentcore.agent_card import A2A_CONTEXT
+from agentcore.memory.params import ListParams
+from agentcore.server import ENDPOINT
+from tests.fixtures.serving import ROOT, START_SECONDS, STOP_SECONDS, Done, Serving
+
+EXAMPLES = ROOT / "examples"
+GUIDE = (ROOT / "docs" / "integrations" / "a2a.md").read_text(encoding="utf-8")
+PARROTS = "I love African Grey parrots"
+QUESTION = "What bird did I like?"
+
+
+@contextmanager
+def librarian(serving: Serving, agent_id: str) -> Iterator[str]:
+    """The example agent as a process of its own; gives its URL."""
+    own = {"AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(agent_id)}
+    process = subprocess.Popen(
+        [sys.executable, str(EXAMPLES / "a2a_agent.py"), "--port", "0"], text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, env={**serving.environment, **own})
+    try:
+        assert process.stdout is not None
+        match = re.search(r"listens on (\S+)", process.stdout.readline())
+        assert match is not None, process.communicate()
+        yield match[1]
+    finally:
+        process.terminate()
+        _, complaints = process.communicate(timeout=STOP_SECONDS)
+    assert complaints == ""
+
+
+async def asked(url: str, token: str | None, text: str) -> str:
+    """What an A2A client of the SDK is answered."""
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    async with httpx.AsyncClient(headers=headers) as http:
+        agent = await create_client(url, ClientConfig(streaming=False, httpx_client=http))
+        request = SendMessageRequest(
+            message=new_text_message(text, role=Role.ROLE_USER),
+            metadata={A2A_CONTEXT: {"session_id": "s-1", "source_agent": "somebody else"}})
+        return "".join([get_stream_response_text(event) async for event in agent.send_message(request)])
+
+
+@pytest.fixture
+def own_serving(new_serving: Callable[..., Serving]) -> Iterator[Serving]:
+    """A service that a test may stop and start."""
+    serving = new_serving(EMBEDDING_MODEL="local")
+    serving.start()
+    serving.await_listening()
+    yield serving
+    assert serving.stop() == 0
+
+
+async def test_what_one_conversation_told_the_agent_the_next_is_answered_after_all_was_restarted(
+    own_serving: Serving, agent_id: str
+) -> None:
+    serving = own_serving
+    with librarian(serving, agent_id) as url:
+        for said in (PARROTS, "The Hawaii budget is 3,000 dollars.", "Bruno plays cello on Sundays."):
+            assert await asked(url, serving.token("planner"), said) == "I will remember that."
+    assert serving.stop() == 0
+    while serving.said.get(timeout=START_SECONDS):
+        pass
+    serving.start()
+    serving.await_listening()
+    with librarian(serving, agent_id) as url:
+        assert await asked(url, serving.token("planner"), QUESTION) == f"You told me: {PARROTS}"
+        assert "3,000" in await asked(url, serving.token("planner"), "What was the budget for Hawaii?")
+        assert PARROTS not in await asked(url, serving.token("another"), QUESTION)
+
+
+async def test_the_agent_answers_nobody_without_a_good_token_and_keeps_who_called(
+    serving: Serving, agent_id: str
+) -> None:
+    with librarian(serving, agent_id) as url:
+        for token in (None, "t.o.k", serving.token("planner", ttl_seconds=-60)):
+            with pytest.raises(A2AClientError, match="401"):
+                await asked(url, token, PARROTS)
+        assert await asked(url, serving.token("planner"), PARROTS) == "I will remember that."
+    async with serving.client(agent_id) as memory:
+        [record] = (await memory.list(ListParams())).memories
+    context = record.provenance["a2a_context"]
+    assert (context["source_agent"], context["target_agent"]) == ("planner", "librarian")
+    assert (context["session_id"], context["conversation_id"]) == ("s-1", record.session_id)
+    assert (record.user_id, record.speaker) == ("planner", "planner")
+
+
+def test_the_commands_of_the_guide_work_as_printed(serving: Serving, agent_id: str, tmp_path: Path) -> None:
+    [calls] = [block for block in re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+               if "a2a_caller.py" in block]
+    with librarian(serving, agent_id) as url:
+        done = run(calls.replace("http://127.0.0.1:9000", url), serving, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["I will remember that.", f"You told me: {PARROTS}"]
+    assert f"`You told me: {PARROTS}`" in GUIDE
+
+
+def run(script: str, serving: Serving, directory: Path) -> Done:
+    """Run the guide's lines with this Python and these examples; nothing else in them is changed."""
+    lines = script.replace(".venv/bin/agentcore", f"{sys.executable} -m agentcore").replace(
+        ".venv/bin/python examples", f"{sys.executable} {EXAMPLES}")
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", lines], cwd=directory, text=True, capture_output=True, timeout=120,
+        env={**serving.environment, "AGENTCORE_URL": serving.url}, check=False)
+
+
+def test_the_lines_that_memory_costs_an_agent_are_those_of_the_example() -> None:
+    [lines] = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+    example = " ".join((EXAMPLES / "a2a_agent.py").read_text(encoding="utf-8").split())
+    statements = [" ".join(each.split()) for each in re.split(r"\n(?=\S)", lines.strip())]
+    assert len(statements) == 2
+    assert [each for each in statements if each not in example] == []
+
+
+async def test_the_services_card_is_found_by_the_sdk_without_a_token(serving: Serving) -> None:
+    async with httpx.AsyncClient() as http:
+        card = await A2ACardResolver(http, serving.url).get_agent_card()
+    validate_proto_required_fields(card)
+    assert card.supported_interfaces[0].url == serving.url + ENDPOINT
