@@ -126,7 +126,7 @@ class Superseding:
         for old, new in pairs[:JUDGED_PAIRS]:
             content = told(new.columns).content
             try:
-                said = await model.judge(old.told, told(new.columns))
+                said = await model.judge(old.told, told(new.columns), agent_id=self._caller.agent_id)
             except DependencyUnavailable as failure:
                 self.degraded.append(f"fact judge: skipped, {failure.message}")
                 return
