@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from agentcore.memory.text import collapse, sentences
 
@@ -43,6 +43,18 @@ def grounded_sentences(text: str, said: str) -> tuple[str, int]:
     found: Sequence[str] = [collapse(each) for each in sentences(text)]
     kept = [each for each in found if grounded(each, said)]
     return " ".join(kept), len(found) - len(kept)
+
+
+def within(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
+    """The first sentences that fit, and of a first one that does not its beginning."""
+    kept = ""
+    for sentence in sentences(text):
+        longer = f"{kept} {sentence}".strip()
+        if count(longer) > max_tokens:
+            break
+        kept = longer
+    # Two characters a token are few enough in most scripts.
+    return kept or text[: 2 * max_tokens]
 
 
 def _numbers(text: str) -> set[str]:

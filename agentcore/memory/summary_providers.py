@@ -23,10 +23,11 @@ from agentcore.memory.llm_text import (
     grounded,
     grounded_sentences,
     size_bytes,
+    within,
     without_thoughts,
 )
 from agentcore.memory.summarizing import Source, summarize
-from agentcore.memory.text import collapse, sentences
+from agentcore.memory.text import collapse
 
 MOST_TOPICS, MOST_FACTS = 5, 12
 TOPIC_CHARS, FACT_CHARS = 80, 400
@@ -161,7 +162,7 @@ class LlmSummaryProvider:
         model, parts = self._parts.summariser, self._parts
         heard = "\n".join(f"{each.said_at.isoformat()} {each.text}" for each in said)
         kept, left_out = grounded_sentences(without_thoughts(written.text), heard)
-        text = _within(kept, parts.rules.max_tokens, parts.count_tokens)
+        text = within(kept, parts.rules.max_tokens, parts.count_tokens)
         if not text or model is None:
             return None
         facts = (collapse(each)[:FACT_CHARS] for each in written.key_facts)
@@ -234,17 +235,6 @@ def _cut(messages: Sequence[Message], sizes: Sequence[int], most: int) -> Iterat
         size += own
     if piece:
         yield piece
-
-
-def _within(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
-    """The first sentences that fit, and the first one's beginning where none does."""
-    kept = ""
-    for sentence in sentences(text):
-        longer = f"{kept} {sentence}".strip()
-        if count(longer) > max_tokens:
-            break
-        kept = longer
-    return kept or text[: 2 * max_tokens]
 
 
 def _distinct(texts: Iterator[str]) -> list[str]:
