@@ -135,7 +135,7 @@ class Settings(BaseSettings):
         None,
         description="What the chat model may cost and is used for, a JSON object of tokens_a_day (default "
         "1000000) and cost_a_day of each agent, 0: unlimited, input_price and output_price of a million "
-        "tokens, concurrency (4) of a process and extract_facts (false), each optional.",
+        "tokens, concurrency (16) of a process and extract_facts (false), each optional.",
     )
 
     # Memory

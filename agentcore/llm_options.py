@@ -25,7 +25,7 @@ class LlmUseOptions(BaseModel):
     cost_a_day: Price = Decimal(0)
     input_price: Price = Decimal(0)
     output_price: Price = Decimal(0)
-    concurrency: int = Field(4, ge=1, le=100)
+    concurrency: int = Field(16, ge=1, le=100)
     extract_facts: bool = False
 
     def micros(self, input_tokens: int, output_tokens: int) -> Decimal:

@@ -11,8 +11,10 @@ import pytest
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.api import Caller
 from agentcore.memory.change_params import HistoryParams, UpdateParams
-from agentcore.memory.layer_params import SettingsParams
+from agentcore.memory.erase_params import EraseParams
+from agentcore.memory.layer_params import ConfigureParams, SettingsParams
 from agentcore.memory.params import DeleteParams, ListParams
+from agentcore.memory.session_params import AddSessionParams
 from agentcore.memory.session_summaries import SessionSummarizing
 from agentcore.runtime import open_runtime
 from tests.fixtures.chat_model import ChatModel, Talking, answered, talking
@@ -224,6 +226,22 @@ async def test_what_changes_while_the_model_reads_is_read_again(services: Servic
         assert "Antwerp" not in summary.content
         assert "HX-9999" in summary.content
         assert told_in(talk)[1][0].endswith("HX-9999.")
+
+
+async def test_what_was_made_of_a_users_words_is_erased_with_them(talk: Talking) -> None:
+    agent = talk.agent()
+    await agent.memory.configure(ConfigureParams(extract_facts=True))
+    await rules(agent, provider="llm", trigger="session_end")
+    for user_id, first in (("u-1", 0), ("u-2", 3)):
+        params = {"session_id": "s", "user_id": user_id, "messages": lines(first, first + 3)}
+        await agent.memory.add_session(AddSessionParams.model_validate(params))
+    await end(agent)
+    await talk.work()
+    assert [each.user_id for each in await summaries(agent)] == [None]
+    await agent.memory.erase(EraseParams(user_id="u-1", confirm=True))
+    left = (await agent.memory.list(ListParams(limit=100))).memories
+    assert {each.user_id for each in left} == {"u-2"}
+    assert not any(LINES[0] in each.content for each in left)
 
 
 async def test_a_summary_is_tied_to_every_message_that_it_is_of(talk: Talking) -> None:

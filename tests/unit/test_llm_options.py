@@ -6,6 +6,8 @@ from decimal import Decimal
 
 import pytest
 
+from agentcore.config import load_settings
+from agentcore.errors import ConfigurationError
 from agentcore.llm_options import read_llm_options
 from agentcore.memory.llm_params import SummaryRules, warnings_of
 
@@ -50,6 +52,11 @@ def test_the_matrix_of_summaries_and_vectors_warns_of_what_is_unwise(
 ) -> None:
     warnings = warnings_of(rules, extract_facts=False, has_model=has_model, has_embedder=has_embedder)
     assert len(warnings) == count
+
+
+def test_a_wrong_setting_stops_the_start_with_its_name() -> None:
+    with pytest.raises(ConfigurationError, match="LLM_OPTIONS tokens_a_day"):
+        load_settings(_env_file=None, llm_options='{"tokens_a_day": "many"}')
 
 
 def test_facts_without_a_model_are_warned_of() -> None:

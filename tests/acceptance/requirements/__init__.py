@@ -9,4 +9,5 @@ from tests.acceptance.requirements.specification import FUNCTIONAL, QUALITIES
 
 __all__ = ["REQUIREMENTS", "Requirement"]
 
-REQUIREMENTS: tuple[Requirement, ...] = (*FUNCTIONAL, *QUALITIES, *BUILT, *SHOWN, *UNDERSTOOD, *LIVED, *WRITTEN)
+REQUIREMENTS: tuple[Requirement, ...] = (
+    *FUNCTIONAL, *QUALITIES, *BUILT, *SHOWN, *UNDERSTOOD, *LIVED, *WRITTEN)

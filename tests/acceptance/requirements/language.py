@@ -12,7 +12,7 @@ _SUMMARIES = "integration/test_session_summaries.py::"
 _PROVIDERS = "integration/test_summary_providers.py::"
 
 WRITTEN = (
-    _asked("3 budget", "A token and cost budget per agent and day holds for all uses, processes and restarts.",
+    _asked("3 budget", "A token and cost budget per agent and day holds for all uses and processes.",
            f"{_BUDGET}test_a_budget_is_held_to_the_token_however_many_ask_at_once",
            f"{_BUDGET}test_several_processes_share_one_budget_and_it_outlasts_them",
            f"{_BUDGET}test_a_budget_in_money_is_held_by_the_prices",
@@ -42,7 +42,7 @@ WRITTEN = (
            "integration/test_condensing.py::"
            "test_a_cluster_is_told_in_the_models_words_where_its_agent_wishes_them",
            "integration/test_condensing.py::test_what_the_model_does_not_tell_the_sentences_themselves_do"),
-    _asked("4 providers", "Summaries by a model, by the caller's compactions, passed through; a custom prompt.",
+    _asked("4 providers", "Summaries by a model, by the caller's compactions, as said; a custom prompt.",
            f"{_PROVIDERS}test_the_callers_compactions_are_used_and_the_model_is_asked_for_the_rest",
            f"{_PROVIDERS}test_passed_through_what_was_said_is_kept_as_it_was_said",
            f"{_PROVIDERS}test_the_agents_own_wish_stands_behind_the_rules_and_not_in_their_place",
@@ -64,7 +64,7 @@ WRITTEN = (
            f"{_SUMMARIES}test_two_workers_share_the_sessions_and_summarise_each_once",
            f"{_SUMMARIES}test_the_same_session_saved_again_adds_only_what_is_new"),
     _asked("show failures",
-           "A model that is slow, fails, lies or says nothing: every fallback, no call blocked, nothing lost.",
+           "A model that is slow, fails, lies or is silent: every fallback, no call blocked, nothing lost.",
            f"{_FAILURES}test_a_model_that_fails_is_asked_again_and_then_does_all_it_would_have_done",
            f"{_FAILURES}test_of_a_model_that_goes_on_failing_plain_code_does_the_work_and_says_so",
            f"{_FAILURES}test_whoever_stores_gets_what_the_rules_decide_in_place_of_the_models_verdict",
