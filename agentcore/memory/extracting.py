@@ -180,13 +180,19 @@ def _checked(row: Row, said: Said, answer: Extraction) -> _Read:
     facts: dict[str, str] = {}
     for given in answer.facts:
         fact = collapse(without_thoughts(given))
-        states = len(words(fact)) >= LEAST_WORDS and not fact.endswith("?") and rejection(fact) is None
-        if states and len(fact) <= FACT_CHARS and grounded(fact, heard) and normal_form(fact) != known:
+        if _is_fact(fact) and grounded(fact, heard) and normal_form(fact) != known:
             facts.setdefault(normal_form(fact), fact)
     low = heard.casefold()
     named = (name for each in answer.entities if 0 < len(name := collapse(each)) <= ENTITY_CHARS)
     entities = {each.casefold(): each for each in named if each.casefold() in low}
     return _Read(row, list(facts.values())[:MOST_FACTS], list(entities.values())[:MOST_ENTITIES])
+
+
+def _is_fact(text: str) -> bool:
+    """Whether it states something, in a sentence."""
+    if not len(words(text)) >= LEAST_WORDS or len(text) > FACT_CHARS:
+        return False
+    return not text.endswith("?") and rejection(text) is None
 
 
 def _fact(row: Row, fact: str, told: Mapping[str, str], parts: MemoryParts) -> StoreParams:

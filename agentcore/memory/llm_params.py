@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -61,24 +60,26 @@ def warnings_of(
     rules: SummaryRules | None, *, extract_facts: bool, has_model: bool, has_embedder: bool
 ) -> list[str]:
     """What of these wishes works less well than it may seem, a sentence each."""
-    return list(_warnings(rules, extract_facts, has_model, has_embedder))
-
-
-def _warnings(
-    rules: SummaryRules | None, extract_facts: bool, has_model: bool, has_embedder: bool
-) -> Iterator[str]:
+    found = []
     if extract_facts and not has_model:
-        yield "extract_facts: this service has no language model; facts are those that plain code finds."
-    if rules is None:
-        return
-    if rules.provider in BY_MODEL and not has_model:
-        yield f"summaries: this service has no language model; {rules.provider} is done by extraction."
-    if rules.provider == "passthrough" and has_embedder:
-        yield (
-            "summaries: embedding without summarization is not recommended: what was said as it was said "
-            "makes noisy vectors. Consider extractive, llm or compaction_aware."
-        )
-    if rules.trigger == "compaction" and rules.provider not in ("compaction_aware", "passthrough"):
-        yield f"summaries: {rules.provider} does not use the summaries of the compactions that trigger it."
-    if rules.prompt is not None and rules.provider not in BY_MODEL:
-        yield f"summaries: {rules.provider} asks no model, so the prompt has no effect."
+        found.append("extract_facts: this service has no language model; facts are those plain code finds.")
+    if rules is not None:
+        found += _warnings(rules, has_model=has_model, has_embedder=has_embedder)
+    return found
+
+
+def _warnings(rules: SummaryRules, *, has_model: bool, has_embedder: bool) -> list[str]:
+    name, by_model = rules.provider, rules.provider in BY_MODEL
+    compacts = name in ("compaction_aware", "passthrough")
+    said = {
+        f"summaries: this service has no language model; {name} is done by extraction.":
+            by_model and not has_model,
+        "summaries: embedding without summarization is not recommended: what was said as it was said makes "
+        "noisy vectors. Consider extractive, llm or compaction_aware.":
+            name == "passthrough" and has_embedder,
+        f"summaries: {name} does not use the summaries of the compactions that trigger it.":
+            rules.trigger == "compaction" and not compacts,
+        f"summaries: {name} asks no model, so the prompt has no effect.":
+            rules.prompt is not None and not by_model,
+    }
+    return [sentence for sentence, holds in said.items() if holds]

@@ -82,6 +82,18 @@ async def test_each_memory_is_read_once_and_facts_are_not_read_again(talk: Talki
     assert len(await facts(agent)) == 1
 
 
+async def test_a_memory_whose_job_was_lost_is_read_all_the_same(talk: Talking) -> None:
+    agent = await reader(talk)
+    await agent.stored_id(SAID)
+    await talk.run("DELETE FROM procrastinate_jobs")
+    await talk.work()
+    assert await facts(agent) == []
+    done = await talk.runtime.maintenance.round()
+    assert done["ask models"] >= 1
+    await talk.work()
+    assert len(await facts(agent)) == 1
+
+
 async def test_memories_are_read_together(talk: Talking) -> None:
     agent = await reader(talk)
     items = [StoreParams(content=f"My neighbour number {number} keeps {number + 2} brown goats.")

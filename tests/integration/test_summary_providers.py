@@ -56,6 +56,29 @@ async def test_the_callers_compactions_are_used_and_the_model_is_asked_for_the_r
     assert own.memory_type == made.memory_type == "semantic"
 
 
+@pytest.mark.parametrize("written", [
+    "x", {}, {"until": "yesterday"}, {"until": 5}, {"until": "2026-06-01T12:00:00"},
+    {"until": "2026-06-01T13:00:00+00:00", "from": "2026-06-01T12:00:00"},
+])
+async def test_metadata_that_only_look_like_a_compaction_cover_nothing(talk: Talking, written: Any) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="compaction_aware", trigger="session_end")
+    await add(agent, lines(0, 2))
+    await agent.stored_id("Not by this service.", session_id="s", metadata={"compaction": written})
+    await end(agent)
+    await talk.work()
+    assert told_in(talk) == [list(LINES[:2])]
+
+
+async def test_thoughts_alone_are_nothing_to_summarise(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="llm", trigger="session_end")
+    await agent.stored_id("<think>I had better say nothing of the goats.</think>", session_id="s")
+    await end(agent)
+    await talk.work()
+    assert talk.model.asked == await summaries(agent) == []
+
+
 async def test_what_lies_between_compactions_is_summarised(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="compaction_aware", trigger="session_end")
