@@ -172,6 +172,24 @@ async def test_an_account_that_cannot_be_read_lets_nothing_through(runtime: Runt
         await ask(of, agent)
 
 
+async def test_a_cost_that_cannot_be_put_right_stays_as_it_was_reserved(
+    runtime: Runtime, agent: Agent
+) -> None:
+    class Leaving(MemoryStorage):
+        left = False
+
+        @asynccontextmanager
+        async def transaction(self, agent_id: str) -> AsyncIterator[Any]:
+            if self.left:
+                raise DependencyUnavailable("PostgreSQL does not answer.")
+            async with super().transaction(agent_id) as transaction:
+                yield transaction
+            self.left = True
+
+    await ask(LlmMeter(Leaving(runtime.database), LlmUseOptions(), len), agent, (1, 1))
+    assert (await use(agent)).tokens == ONE
+
+
 async def test_what_it_cost_stands_in_the_metrics(runtime: Runtime, agent: Agent) -> None:
     metrics = Metrics()
     parts = runtime.parts

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agentcore.errors import DependencyUnavailable
+from agentcore.maintenance.llm_work import enqueue_llm_work
 from agentcore.memory.api import Caller
 from agentcore.memory.change_params import HistoryParams, UpdateParams
 from agentcore.memory.erase_params import EraseParams
@@ -132,6 +133,32 @@ async def test_what_side_by_side_stores_cannot_see_is_found_later(talk: Talking)
     assert done["ask models"] == 1
     await talk.work()
     assert [each.metadata["summarised_count"] for each in await summaries(agent)] == [6]
+
+
+async def test_a_quiet_session_whose_job_was_lost_is_found_too(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="extractive", trigger="inactivity", inactivity_seconds=60)
+    await add(agent, lines(0, 2))
+    await talk.run("DELETE FROM procrastinate_jobs")
+    await talk.runtime.maintenance.round()
+    await talk.work()
+    assert await summaries(agent) == []
+    await talk.run("UPDATE llm_queue SET queued_at = queued_at - interval '70 seconds'")
+    assert await enqueue_llm_work(talk.runtime.database, talk.runtime.parts) >= 1
+    await talk.work()
+    assert len(await summaries(agent)) == 1
+
+
+async def test_rules_that_were_taken_back_leave_what_waits_alone(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="extractive", trigger="inactivity", inactivity_seconds=60)
+    await add(agent, lines(0, 2))
+    await rules(agent, provider="none")
+    await talk.run("UPDATE llm_queue SET queued_at = queued_at - interval '70 seconds'")
+    await talk.later()
+    await enqueue_llm_work(talk.runtime.database, talk.runtime.parts)
+    await talk.work()
+    assert await summaries(agent) == []
 
 
 async def test_an_agent_without_rules_leaves_nothing_waiting(talk: Talking) -> None:

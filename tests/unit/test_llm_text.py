@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory.llm_text import capped, grounded, grounded_sentences, size_bytes, without_thoughts
+from agentcore.memory.llm_text import (
+    capped,
+    grounded,
+    grounded_sentences,
+    size_bytes,
+    within,
+    without_thoughts,
+)
 
 
 @pytest.mark.parametrize(("text", "left"), [
@@ -48,3 +55,11 @@ def test_only_sentences_with_numbers_that_nobody_said_are_left_out() -> None:
     text = "They met in Ghent. It cost 900 euros. It cost 901 euros."
     assert grounded_sentences(text, "900 euros") == ("They met in Ghent. It cost 900 euros.", 1)
     assert grounded_sentences("It cost 5 euros.", "") == ("", 1)
+
+
+@pytest.mark.parametrize(("max_words", "left"), [
+    (100, "One went home. Two stayed here."), (4, "One went home."), (2, "One "), (0, ""),
+])
+def test_what_is_too_long_ends_with_a_sentence_if_one_fits(max_words: int, left: str) -> None:
+    text = "One went home. Two stayed here."
+    assert within(text, max_words, lambda each: len(each.split())) == left

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-_VERSION = re.compile(r"<!-- version (\d+) -->\n+")
+_VERSION = re.compile(r"\A<!-- version (\d+) -->\n")
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,5 @@ class Prompt:
 def load_prompt(name: str) -> Prompt:
     """The prompt of that name."""
     said = (Path(__file__).parent / f"{name}.md").read_text(encoding="utf-8")
-    version = _VERSION.match(said)
-    if version is None:
-        raise ValueError(f"{name}.md does not begin with its version")
-    return Prompt(f"{name}@{version[1]}", said[version.end() :].strip())
+    _, version, text = _VERSION.split(said, maxsplit=1)
+    return Prompt(f"{name}@{version}", text.strip())
