@@ -17,14 +17,27 @@ from agentcore.config import Settings
 from agentcore.database import Database
 from agentcore.embedded import Home
 from agentcore.errors import ConfigurationError
+from agentcore.llm_options import read_llm_options
 from agentcore.memory.archival import ARCHIVES, Archive
 from agentcore.memory.embedding_models import KnownModel
 from agentcore.memory.embeddings import DEFAULT_MODEL_NAMES, EMBEDDERS, Embedder, EmbedderOptions
 from agentcore.memory.erase_receipt import receipt_key
 from agentcore.memory.fitness import CutOffs
 from agentcore.memory.layer_params import LayerRules
-from agentcore.memory.llm import FACT_JUDGES, QUERY_REWRITERS, RERANKERS, LlmOptions, RerankerOptions
+from agentcore.memory.llm import (
+    FACT_EXTRACTORS,
+    FACT_JUDGES,
+    QUERY_REWRITERS,
+    RERANKERS,
+    SUMMARISERS,
+    FactExtractor,
+    LlmOptions,
+    Meter,
+    RerankerOptions,
+    Summariser,
+)
 from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter
+from agentcore.memory.llm_meter import LlmMeter
 from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
 from agentcore.memory.sealing import SealedArchive
 from agentcore.memory.storage import MemoryStorage
@@ -46,6 +59,8 @@ RERANKED_AT_MOST = 40
 REWRITING_SECONDS = 5.0
 EMBEDDING_ATTEMPTS = 3
 JUDGING_SECONDS = 5.0
+# Of one request that nobody waits for; its job comes again when these attempts failed.
+BACKGROUND_SECONDS, BACKGROUND_ATTEMPTS = 30.0, 2
 # The name of the home's secret that signs receipts where tokens come from elsewhere.
 RECEIPTS = "receipts"
 
@@ -86,7 +101,6 @@ def make_embedder(settings: Settings) -> WatchedEmbedder | None:
         base_url=settings.openai_base_url if settings.embedding_model == "openai" else None,
         timeout_seconds=settings.embedding_timeout_seconds,
         max_attempts=EMBEDDING_ATTEMPTS,
-        batch_size=settings.embedding_batch_size,
         threads=settings.embedding_threads,
         model_directory=None,
     )
@@ -109,33 +123,69 @@ def make_reranker(settings: Settings) -> LimitedReranker | None:
     return LimitedReranker(reranker, candidates=RERANKED_AT_MOST, timeout_seconds=timeout_seconds)
 
 
-def make_rewriter(settings: Settings) -> LimitedRewriter | None:
+def make_meter(settings: Settings, database: Database, metrics: Metrics) -> LlmMeter:
+    """What every request to a language model goes through."""
+    options = read_llm_options(settings.llm_options)
+    return LlmMeter(MemoryStorage(database), options, make_counter(settings).count, metrics)
+
+
+def make_counter(settings: Settings) -> TokenCounter:
+    """What counts tokens; the tables behind it are the process's."""
+    return TokenCounter(cache_of(settings), settings.token_encoding)
+
+
+def make_rewriter(settings: Settings, meter: Meter) -> LimitedRewriter | None:
     """What puts queries into other words, not yet open; None where nothing does."""
     if settings.query_rewriter == "none":
         return None
-    options = LlmOptions(
-        model_name=settings.llm_model or "",
-        api_key=revealed(settings.openai_api_key),
-        base_url=settings.llm_base_url or settings.openai_base_url,
-        timeout_seconds=REWRITING_SECONDS,
-    )
+    options = _llm_options(settings, meter, REWRITING_SECONDS)
     rewriter = resolve(settings.query_rewriter, QUERY_REWRITERS, kind="QUERY_REWRITER")(options)
     return LimitedRewriter(rewriter, timeout_seconds=REWRITING_SECONDS)
 
 
-def make_fact_judge(settings: Settings) -> LimitedFactJudge | None:
+def make_fact_judge(settings: Settings, meter: Meter) -> LimitedFactJudge | None:
     """Who says what a new fact means for an old one, not yet open; None without a language model."""
-    base_url = settings.llm_base_url or settings.openai_base_url
-    if settings.llm_model is None or (settings.openai_api_key is None and base_url is None):
+    if not has_language_model(settings):
         return None
-    options = LlmOptions(
-        model_name=settings.llm_model,
-        api_key=revealed(settings.openai_api_key),
-        base_url=base_url,
-        timeout_seconds=JUDGING_SECONDS,
-    )
-    judge = resolve("openai", FACT_JUDGES, kind="fact judge")(options)
+    judge = resolve("openai", FACT_JUDGES, kind="fact judge")(_llm_options(settings, meter, JUDGING_SECONDS))
     return LimitedFactJudge(judge, timeout_seconds=JUDGING_SECONDS)
+
+
+def make_extractor(settings: Settings, meter: Meter) -> FactExtractor | None:
+    """What reads memories for facts, not yet open; None without a language model."""
+    if not has_language_model(settings):
+        return None
+    options = _llm_options(settings, meter, BACKGROUND_SECONDS, attempts=BACKGROUND_ATTEMPTS)
+    extractor: FactExtractor = resolve("openai", FACT_EXTRACTORS, kind="fact extractor")(options)
+    return extractor
+
+
+def make_summariser(settings: Settings, meter: Meter) -> Summariser | None:
+    """What tells conversations in few words, not yet open; None without a language model."""
+    if not has_language_model(settings):
+        return None
+    options = _llm_options(settings, meter, BACKGROUND_SECONDS, attempts=BACKGROUND_ATTEMPTS)
+    summariser: Summariser = resolve("openai", SUMMARISERS, kind="summariser")(options)
+    return summariser
+
+
+def has_language_model(settings: Settings) -> bool:
+    """Whether there is a chat model, and a place to ask it."""
+    base_url = settings.llm_base_url or settings.openai_base_url
+    return settings.llm_model is not None and (settings.openai_api_key is not None or base_url is not None)
+
+
+def _llm_options(settings: Settings, meter: Meter, seconds: float, *, attempts: int = 1) -> LlmOptions:
+    # Where somebody waits, who limits the waiting must be the first to give up, to know that it was slow.
+    timeout_seconds = seconds + 1.0 if attempts == 1 else seconds
+    return LlmOptions(
+        model_name=settings.llm_model or "",
+        api_key=revealed(settings.openai_api_key),
+        base_url=settings.llm_base_url or settings.openai_base_url,
+        timeout_seconds=timeout_seconds,
+        attempts=attempts,
+        meter=meter,
+    )
 
 
 def make_parts(
@@ -149,6 +199,9 @@ def make_parts(
     reranker: LimitedReranker | None = None,
     rewriter: LimitedRewriter | None = None,
     fact_judge: LimitedFactJudge | None = None,
+    extractor: FactExtractor | None = None,
+    summariser: Summariser | None = None,
+    meter: LlmMeter | None = None,
     in_force: KnownModel | None = None,
 ) -> MemoryParts:
     """What every agent's manager shares."""
@@ -160,7 +213,7 @@ def make_parts(
         ),
         archive=make_archive(settings, home),
         embedder=embedder,
-        count_tokens=TokenCounter(cache_of(settings), settings.token_encoding).count,
+        count_tokens=make_counter(settings).count,
         accesses=AccessQueue(),
         policy=make_policy(settings),
         metrics=metrics,
@@ -168,6 +221,9 @@ def make_parts(
         reranker=reranker,
         rewriter=rewriter,
         fact_judge=fact_judge,
+        extractor=extractor,
+        summariser=summariser,
+        meter=meter,
         vectors_moving=in_force is not None and in_force.moving,
     )
 

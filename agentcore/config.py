@@ -19,6 +19,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from agentcore.archive_options import read_archive_options
 from agentcore.errors import ConfigurationError
+from agentcore.llm_options import read_llm_options
 
 __all__ = ["Settings", "load_settings"]
 
@@ -98,7 +99,6 @@ class Settings(BaseSettings):
     embedding_timeout_seconds: float = Field(
         10.0, gt=0, description="Longest wait for one embedding request."
     )
-    embedding_batch_size: int = Field(64, ge=1, le=2_048, description="Texts embedded together at most.")
     embedding_threads: int = Field(
         0, ge=0, le=64, description="Threads of the local model; 0: one for each core."
     )
@@ -125,9 +125,17 @@ class Settings(BaseSettings):
     query_rewriter: Literal["none", "openai"] | str = Field(
         "none", description="Puts queries into other words: none | openai | module:attribute."
     )
-    llm_model: str | None = Field(None, description="Chat model that rewrites queries, judges facts.")
+    llm_model: str | None = Field(
+        None, description="Chat model that rewrites queries, judges and extracts facts, summarises sessions."
+    )
     llm_base_url: str | None = Field(
         None, description="Any OpenAI-compatible chat endpoint. Unset: OPENAI_BASE_URL, else OpenAI."
+    )
+    llm_options: str | None = Field(
+        None,
+        description="What the chat model may cost and is used for, a JSON object of tokens_a_day (default "
+        "1000000) and cost_a_day of each agent, 0: unlimited, input_price and output_price of a million "
+        "tokens, concurrency (16) of a process and extract_facts (false), each optional.",
     )
 
     # Memory
@@ -208,6 +216,7 @@ class Settings(BaseSettings):
             *_token_problems(settings),
             *_embedding_problems(settings),
             *_llm_problems(settings),
+            *_llm_options_problems(settings),
             *_url_problems(settings),
             *_archive_problems(settings),
         )
@@ -265,6 +274,13 @@ def _llm_problems(settings: Settings) -> Problems:
             yield {"query_rewriter", "openai_api_key", "llm_base_url", "openai_base_url"}, (
                 "QUERY_REWRITER=openai needs OPENAI_API_KEY (or LLM_BASE_URL of a keyless endpoint)."
             )
+
+
+def _llm_options_problems(settings: Settings) -> Problems:
+    try:
+        read_llm_options(settings.llm_options)
+    except ValueError as problem:
+        yield {"llm_options"}, f"LLM_OPTIONS {problem}."
 
 
 def _archive_problems(settings: Settings) -> Problems:

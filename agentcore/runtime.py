@@ -125,15 +125,19 @@ async def open_runtime(
         await readiness.check_dimensions(
             database, embedder, embedding.embedding_dimensions, in_force=found is not None
         )
-        reranker, rewriter = assembly.make_reranker(settings), assembly.make_rewriter(settings)
-        fact_judge = assembly.make_fact_judge(settings)
-        for model in (reranker, rewriter, fact_judge):
+        meter = assembly.make_meter(settings, database, metrics)
+        reranker, rewriter = assembly.make_reranker(settings), assembly.make_rewriter(settings, meter)
+        fact_judge = assembly.make_fact_judge(settings, meter)
+        extractor, summariser = (
+            assembly.make_extractor(settings, meter), assembly.make_summariser(settings, meter))
+        for model in (reranker, rewriter, fact_judge, extractor, summariser):
             if model is not None:
                 await model.open()
                 stack.push_async_callback(model.close)
         parts = assembly.make_parts(
             embedding, home, database, redis, embedder, metrics,
-            reranker=reranker, rewriter=rewriter, fact_judge=fact_judge, in_force=found,
+            reranker=reranker, rewriter=rewriter, fact_judge=fact_judge, extractor=extractor,
+            summariser=summariser, meter=meter, in_force=found,
         )
         await asyncio.to_thread(parts.count_tokens, "the first count loads the tables")
         jobs = JobWorker(database, parts, grace_seconds=settings.shutdown_grace_seconds * JOBS_GRACE_SHARE)

@@ -73,6 +73,15 @@ class Metrics:
             registry=registry)
         self._jobs = Counter(
             "agentcore_jobs_ended", "Runs of background jobs.", ("job", "outcome"), registry=registry)
+        self._llm_calls = Counter(
+            "agentcore_llm_requests", "Requests to language models by use.", ("work", "outcome"),
+            registry=registry)
+        self._llm_tokens = Counter(
+            "agentcore_llm_tokens", "Tokens of language models by use, charged or reserved for good.",
+            ("work", "direction"), registry=registry)
+        self._llm_cost = Counter(
+            "agentcore_llm_cost", "Cost of language models by use, in the currency of the prices.", ("work",),
+            registry=registry)
         self._rate_limited = Counter(
             "agentcore_rate_limited", "Calls refused by the rate limit.", registry=registry)
 
@@ -94,6 +103,15 @@ class Metrics:
     def job_ended(self, job: str, outcome: Literal["done", "failed", "stopped"]) -> None:
         """`job` is one of the registered names."""
         self._jobs.labels(job, outcome).inc()
+
+    def llm_asked(self, work: str, outcome: str) -> None:
+        """`work` is one of the uses; `outcome` answered, failed, or refused for want of budget."""
+        self._llm_calls.labels(work, outcome).inc()
+
+    def llm_spent(self, work: str, input_tokens: int, output_tokens: int, cost: float) -> None:
+        self._llm_tokens.labels(work, "input").inc(input_tokens)
+        self._llm_tokens.labels(work, "output").inc(output_tokens)
+        self._llm_cost.labels(work).inc(cost)
 
     def watch(self, name: str, description: str, label: str, read: Reading) -> None:
         """A gauge `agentcore_<name>`, read whenever the metrics are asked for."""

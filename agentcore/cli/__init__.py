@@ -22,6 +22,7 @@ MODULES = {
     "agentcore.cli.past": ("history", "revert", "feedback"),
     "agentcore.cli.layers": ("layers",),
     "agentcore.cli.consolidate": ("consolidate",),
+    "agentcore.cli.llm": ("llm",),
     "agentcore.cli.session": ("session",),
     "agentcore.cli.alias": ("alias",),
     "agentcore.cli.archive": ("archive",),

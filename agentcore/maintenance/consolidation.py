@@ -8,7 +8,9 @@ from agentcore.database import Database, query
 from agentcore.maintenance.jobs import Work, job
 from agentcore.memory.consolidating import LEAST_AGE, Consolidating
 from agentcore.memory.consolidation_params import ConsolidateParams
+from agentcore.memory.llm_params import BY_MODEL
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.session_summaries import rules_of
 
 CONSOLIDATE_EPISODES = "consolidate_episodes"
 # Fewer new episodes wait for more of them.
@@ -20,13 +22,15 @@ async def consolidate_episodes(work: Work) -> None:
     """Look at the agent's new episodes for a short time; the rest is left to another job."""
     async with work.transaction() as transaction:
         wish, _ = await transaction.clusters.settings()
+        rules = rules_of(await transaction.llm.wishes())
     if not wish.get("consolidate"):
         return
     params: dict[str, Any] = {}
     days = wish.get("archive_sources_after_days", 0)
     if days and work.parts.archive is not None:
         params = {"archive_sources": True, "archive_sources_after_days": days}
-    done = await Consolidating(work.parts, work.caller, ConsolidateParams(**params)).run()
+    by_model = rules is not None and rules.provider in BY_MODEL
+    done = await Consolidating(work.parts, work.caller, ConsolidateParams(**params), by_model=by_model).run()
     if not done.complete:
         async with work.transaction() as transaction:
             await transaction.jobs.enqueue(CONSOLIDATE_EPISODES)

@@ -14,6 +14,7 @@ from agentcore.maintenance.folding import fold_deltas
 from agentcore.maintenance.index_keeper import IndexKeeper
 from agentcore.maintenance.job_queue import JobQueue
 from agentcore.maintenance.leader import Lead, leadership
+from agentcore.maintenance.llm_work import enqueue_llm_work, sweep_llm_usage
 from agentcore.maintenance.pruning import enqueue_missed
 from agentcore.maintenance.reembed import embed_waiting
 from agentcore.memory.embeddings import refused_by
@@ -101,6 +102,8 @@ class Maintenance:
             self._seldom_at = now + SELDOM_SECONDS
             duties["prune"] = lambda: enqueue_missed(self._database, parts)
             duties["consolidate"] = lambda: enqueue_consolidations(self._database, parts)
+            duties["ask models"] = lambda: enqueue_llm_work(self._database, parts)
+            duties["sweep accounts"] = lambda: sweep_llm_usage(self._database)
             duties["sweep jobs"] = self._queue.sweep
         for name, duty in duties.items():
             count = await self._attempt(name, duty)

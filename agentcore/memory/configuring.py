@@ -1,15 +1,20 @@
-"""An agent's own rules: how its layers forget, and whether its episodes are consolidated."""
+"""An agent's own rules: how its layers forget, what is consolidated, what models are used for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from agentcore.llm_options import MICROS, LlmUseOptions
 from agentcore.memory.api import Caller
 from agentcore.memory.capacity import watch_capacity
 from agentcore.memory.layer_params import ConfigureParams, LayerRules, OwnRules, changed_rules, rules_of
+from agentcore.memory.llm_params import LlmUse, SummaryRules, warnings_of
 from agentcore.memory.models import MemoryType
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.storage import MemoryTransaction
+
+CONSOLIDATION = {"consolidate", "archive_sources_after_days"}
 
 
 async def rules(parts: MemoryParts, caller: Caller) -> dict[str, Any]:
@@ -17,7 +22,8 @@ async def rules(parts: MemoryParts, caller: Caller) -> dict[str, Any]:
     own = await parts.storage.own_rules(caller.agent_id)
     async with parts.storage.transaction(caller.agent_id) as transaction:
         wish, _ = await transaction.clusters.settings()
-    return _told(parts, own, wish)
+        models = await _models(parts, transaction)
+    return {**_told(parts, own, wish), **models}
 
 
 async def configure(parts: MemoryParts, caller: Caller, params: ConfigureParams) -> dict[str, Any]:
@@ -26,11 +32,48 @@ async def configure(parts: MemoryParts, caller: Caller, params: ConfigureParams)
         own = changed_rules(await transaction.rules.hold(), params.layers or {})
         await transaction.rules.set(own)
         wish, _ = await transaction.clusters.settings()
-        wish = {**wish, **params.model_dump(exclude={"layers"}, exclude_none=True)}
+        wish = {**wish, **params.model_dump(include=CONSOLIDATION, exclude_none=True)}
         await transaction.clusters.wish(wish)
+        await transaction.llm.wish(_changed_wishes(await transaction.llm.wishes(), params))
+        models = await _models(parts, transaction)
         changed = [layer.value for layer in params.layers or {}]
         await watch_capacity(transaction, parts.capacities, changed, parts.clock())
-    return _told(parts, own, wish)
+    return {**_told(parts, own, wish), **models}
+
+
+def _changed_wishes(wishes: Mapping[str, Any], params: ConfigureParams) -> dict[str, Any]:
+    """What the agent wishes of models after the change; summaries by none are no rules at all."""
+    changed = {**wishes, **params.model_dump(include={"extract_facts", "summaries"}, exclude_none=True)}
+    if params.summaries is not None and params.summaries.provider == "none":
+        del changed["summaries"]
+    return changed
+
+
+async def _models(parts: MemoryParts, transaction: MemoryTransaction) -> dict[str, Any]:
+    """What holds for the agent of models, what they cost it today, and what is unwise of its wishes."""
+    wishes, used = await transaction.llm.wishes(), await transaction.llm.usage_today()
+    options = LlmUseOptions() if parts.meter is None else parts.meter.options
+    summaries = wishes.get("summaries")
+    rules = None if summaries is None else SummaryRules(**summaries)
+    extract_facts = bool(wishes.get("extract_facts", options.extract_facts))
+    return {
+        "extract_facts": extract_facts,
+        "summaries": rules,
+        "llm_use": LlmUse(
+            requests=used["calls"],
+            refused=used["refused"],
+            tokens=used["tokens"],
+            cost=float(used["cost_micros"] / MICROS),
+            tokens_a_day=options.tokens_a_day,
+            cost_a_day=float(options.cost_a_day),
+        ),
+        "warnings": warnings_of(
+            rules,
+            extract_facts=extract_facts,
+            has_model=parts.summariser is not None,
+            has_embedder=parts.embedder is not None,
+        ),
+    }
 
 
 def _told(parts: MemoryParts, own: OwnRules, wish: Mapping[str, Any]) -> dict[str, Any]:

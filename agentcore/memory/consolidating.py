@@ -19,6 +19,7 @@ from agentcore.memory.archive_rows import Tombstone
 from agentcore.memory.capacity import watch_capacity
 from agentcore.memory.cluster_rows import FORM
 from agentcore.memory.clustering import Cluster, Episode, Standing, clusters, facts_of
+from agentcore.memory.condensing import condense
 from agentcore.memory.consolidation_params import ConsolidatedCluster, ConsolidateParams
 from agentcore.memory.embeddings import refused_by
 from agentcore.memory.history_rows import Change
@@ -33,7 +34,7 @@ from agentcore.memory.refusals import NOT_EMBEDDED, embed_each
 from agentcore.memory.rejection import rejection
 from agentcore.memory.removing import PRUNE_CHUNK, Pruning, Removed
 from agentcore.memory.storage import MemoryTransaction, NewMemory
-from agentcore.memory.summarizing import SUMMARY_RELATION, summarize
+from agentcore.memory.summarizing import SUMMARY_RELATION, Summary
 from agentcore.memory.summarizing import Source as Said
 from agentcore.memory.vector_store import index_settings
 
@@ -76,10 +77,13 @@ class _Found:
 class Consolidating:
     """One consolidation of one agent's episodes, bounded in number and time."""
 
-    def __init__(self, parts: MemoryParts, caller: Caller, params: ConsolidateParams) -> None:
+    def __init__(
+        self, parts: MemoryParts, caller: Caller, params: ConsolidateParams, *, by_model: bool = False
+    ) -> None:
         self._parts = parts
         self._caller = caller
         self._params = params
+        self._by_model = by_model
         self._now = parts.clock()
         self._before = self._now - LEAST_AGE
         self._done = Consolidated()
@@ -193,9 +197,11 @@ class Consolidating:
     async def _keep(self, cluster: Cluster, rows: Mapping[UUID, Row]) -> None:
         """Write a cluster's summary, unless its members changed meanwhile or it has one."""
         members = [rows[each.memory_id] for each in cluster.members]
-        each = await asyncio.to_thread(self._draft, cluster, members)
-        if each is None:
+        summary, by = await self._summary(members)
+        if not summary.text:
             return
+        each = await asyncio.to_thread(self._draft, cluster, members, summary)
+        each.columns["metadata"] |= by
         memory_id = None
         if not self._params.dry_run:
             await self._embed(each)
@@ -212,16 +218,22 @@ class Consolidating:
             )
         )
 
-    def _draft(self, cluster: Cluster, members: Sequence[Row]) -> Draft | None:
-        """The summary as a memory; None where the members say nothing that stands by itself."""
+    async def _summary(self, members: Sequence[Row]) -> tuple[Summary, dict[str, str]]:
+        """What the members say, empty where nothing of it stands by itself; and whose words, if a model's."""
         said = [
             Said(row["memory_id"], row["timestamp"], None, row["content"], row["relevance_score"])
             for row in members
         ]
         room = max(LEAST_TOKENS, min(MOST_TOKENS, sum(row["token_count"] for row in members) // 2))
-        summary = summarize(said, room, self._parts.count_tokens)
-        if not summary.text:
-            return None
+        agent_id = self._caller.agent_id
+        summary, degraded = await condense(self._parts, agent_id, said, room, by_model=self._by_model)
+        if degraded is not None:
+            return summary, {"degraded": degraded}
+        model = self._parts.summariser if self._by_model else None
+        return summary, {} if model is None else {"by": model.model, "prompt": model.prompt}
+
+    def _draft(self, cluster: Cluster, members: Sequence[Row], summary: Summary) -> Draft:
+        """The summary as a memory."""
         sources = [str(member.memory_id) for member in cluster.members]
         caller = self._caller
         each = draft(

@@ -155,7 +155,15 @@ TABLES: tuple[OwnedTable, ...] = (
     _table(
         "agent_settings",
         "erase: rules for the agent's layers, of no memory",
+        # The wishes of models may hold a prompt: the agent's words for a model, no memory's.
+        text=("models",),
         labels=("layers", "consolidation", "consolidated_to"),
+    ),
+    _table("llm_usage", "erase; or 90 days"),
+    _table(
+        "llm_queue",
+        f"{_WITH_ROW}; or whoever does what it waits for",
+        labels=("memory_id", "work", "session_id"),
     ),
     _table("lexical_terms", "the folding of what a deletion takes back", derived=True, digests=("term_key",)),
     _table("lexical_totals", "the folding of what a deletion takes back", derived=True),
@@ -212,7 +220,8 @@ MODELS = Place(
     FoundBy.NOTHING,
     False,
     "their own terms: RERANKER=http sends the foremost memories with the query, QUERY_REWRITER the query "
-    "with its history, LLM_MODEL a fact and the one it may replace; none does unless it is set",
+    "with its history, LLM_MODEL a fact and the one it may replace, and of agents that wish it new memories "
+    "for facts and sessions for summaries; none does unless it is set",
 )
 LOGS = Place("logs", FoundBy.NOTHING, False, "nothing to clear: no text is ever logged")
 # What a removal leaves on the disk for a while, below every access the service gives.

@@ -1,4 +1,4 @@
-"""How layers forget: the methods' params and results, and how an agent's rules meet the service's. Pure."""
+"""An agent's own rules: the methods' params and results, and how those of layers meet the service's. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
+from agentcore.memory.llm_params import LlmUse, SummaryRules
 from agentcore.memory.models import Flag, MemoryType, Receipt, Strict
 
 MAX_TTL_SECONDS = 100 * 366 * 86_400
@@ -30,7 +31,7 @@ class LayerRules(Strict):
 
 
 class ConfigureParams(Strict):
-    """Which rules change for this agent, of which layers, and of consolidation; what is not named stays."""
+    """Which rules change for this agent; what is not named stays."""
 
     layers: Annotated[dict[MemoryType, LayerRules], Field(min_length=1)] | None = None
     consolidate: Flag | None = Field(
@@ -39,11 +40,17 @@ class ConfigureParams(Strict):
     archive_sources_after_days: SourceDays | None = Field(
         None, description="Sources so old go to the archive then, their summary stays; 0: never."
     )
+    extract_facts: Flag | None = Field(
+        None, description="Whether a model reads new episodic memories for facts, in the background."
+    )
+    summaries: SummaryRules | None = Field(
+        None, description="How stretches of sessions are summarised, all of it; provider none: no more."
+    )
 
     @model_validator(mode="after")
     def _changes_something(self) -> ConfigureParams:
         if all(getattr(self, name) is None for name in type(self).model_fields):
-            raise ValueError("give layers, consolidate or archive_sources_after_days")
+            raise ValueError(f"give at least one of {', '.join(type(self).model_fields)}")
         return self
 
 
@@ -60,6 +67,12 @@ class SettingsResult(Strict):
     archive_sources_after_days: int = Field(
         description="How old sources go to the archive once they have a summary; 0: never."
     )
+    extract_facts: bool = Field(description="Whether new episodic memories are read for facts by a model.")
+    summaries: SummaryRules | None = Field(
+        description="How stretches of sessions are summarised; null: its end keeps one, by extraction."
+    )
+    llm_use: LlmUse = Field(description="What language models cost this agent today.")
+    warnings: list[str] = Field(description="What of these settings works less well than it may seem.")
     receipt: Receipt
 
 

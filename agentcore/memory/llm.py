@@ -1,14 +1,16 @@
-"""What models beside the embedder add to a search: the Reranker and QueryRewriter protocols, their tables.
+"""What models beside the embedder are asked for: a protocol for each use, its table, and who pays for it.
 
 The implementations are in `agentcore/providers/`, one file each. Nothing depends on them: without one, or
-when one fails, a search does what plain code can.
+when one fails, plain code does what it can.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -17,16 +19,26 @@ from agentcore.memory.params import Turn
 from agentcore.memory.statements import Told
 
 __all__ = [
+    "FACT_EXTRACTORS",
     "FACT_JUDGES",
     "QUERY_REWRITERS",
     "RERANKERS",
+    "SUMMARISERS",
+    "Bill",
+    "Extraction",
+    "FactExtractor",
     "FactJudge",
     "FactVerdict",
     "LlmOptions",
+    "Meter",
     "QueryRewriter",
     "Reranker",
     "RerankerOptions",
     "Rewriting",
+    "Said",
+    "Summariser",
+    "SummaryWish",
+    "WrittenSummary",
     "relevances_of",
 ]
 
@@ -45,6 +57,12 @@ QUERY_REWRITERS: Mapping[str, str] = {
 # By the vendor whose interface LLM_BASE_URL speaks. Each class is constructed with LlmOptions.
 FACT_JUDGES: Mapping[str, str] = {
     "openai": "agentcore.providers.openai_fact_judge:OpenAiFactJudge",
+}
+FACT_EXTRACTORS: Mapping[str, str] = {
+    "openai": "agentcore.providers.openai_fact_extractor:OpenAiFactExtractor",
+}
+SUMMARISERS: Mapping[str, str] = {
+    "openai": "agentcore.providers.openai_summariser:OpenAiSummariser",
 }
 
 
@@ -89,7 +107,7 @@ class QueryRewriter(Protocol):
     async def close(self) -> None:
         """Let go of what `open` took. Does nothing where it was not open."""
 
-    async def rewrite(self, query: str, history: Sequence[Turn]) -> Rewriting:
+    async def rewrite(self, query: str, history: Sequence[Turn], *, agent_id: str) -> Rewriting:
         """The query in other words, read with the turns before it. Raises DependencyUnavailable."""
 
 
@@ -109,10 +127,109 @@ class FactJudge(Protocol):
     async def close(self) -> None:
         """Let go of what `open` took. Does nothing where it was not open."""
 
-    async def judge(self, old: Told, new: Told) -> FactVerdict:
+    async def judge(self, old: Told, new: Told, *, agent_id: str) -> FactVerdict:
         """SUPERSEDE: the new one holds in the old one's place; else both stand.
 
         Raises DependencyUnavailable.
+        """
+
+
+@dataclass(frozen=True)
+class Said:
+    """A memory as a model is told of it."""
+
+    text: str
+    speaker: str | None
+    said_at: datetime
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """What one memory states, each fact a sentence by itself, and whom and what it names."""
+
+    facts: Sequence[str] = ()
+    entities: Sequence[str] = ()
+
+
+class FactExtractor(Protocol):
+    """Reads memories for facts and entities."""
+
+    @property
+    def model(self) -> str:
+        """What it is called where it is told of."""
+
+    @property
+    def prompt(self) -> str:
+        """Which version of which prompt it is asked with: "fact_extraction@1"."""
+
+    async def open(self) -> None:
+        """Make it ready. Raises ConfigurationError or StartupError where it never can be."""
+
+    async def close(self) -> None:
+        """Let go of what `open` took. Does nothing where it was not open."""
+
+    async def extract(self, said: Sequence[Said], *, agent_id: str) -> Sequence[Extraction]:
+        """One for each memory, in their order; unchecked. Raises DependencyUnavailable."""
+
+
+@dataclass(frozen=True)
+class SummaryWish:
+    """How long a summary may be, and what its agent wishes of it, in the agent's own words."""
+
+    max_tokens: int
+    instructions: str | None = None
+
+
+@dataclass(frozen=True)
+class WrittenSummary:
+    """A summary in a model's words; unchecked."""
+
+    text: str
+    topics: Sequence[str] = ()
+    key_facts: Sequence[str] = ()
+
+
+class Summariser(Protocol):
+    """Tells in few words what was said."""
+
+    @property
+    def model(self) -> str:
+        """What it is called where it is told of."""
+
+    @property
+    def prompt(self) -> str:
+        """Which version of which prompt it is asked with."""
+
+    async def open(self) -> None:
+        """Make it ready. Raises ConfigurationError or StartupError where it never can be."""
+
+    async def close(self) -> None:
+        """Let go of what `open` took. Does nothing where it was not open."""
+
+    async def summarise(self, said: Sequence[Said], wish: SummaryWish, *, agent_id: str) -> WrittenSummary:
+        """What was said, in order, as a summary. Raises DependencyUnavailable."""
+
+
+class Bill(Protocol):
+    """One request on an agent's account. Without a word it stands as it was reserved."""
+
+    def spent(self, input_tokens: int, output_tokens: int) -> None:
+        """The answer says what it took."""
+
+    def free(self) -> None:
+        """It was refused or failed before it cost anything."""
+
+
+class Meter(Protocol):
+    """Lets requests to language models through, as many at once and a day as they may be."""
+
+    def request(
+        self, agent_id: str, work: str, text: str, output_tokens: int, *, urgent: bool
+    ) -> AbstractAsyncContextManager[Bill]:
+        """One request with this text, answered in so many tokens at most, for the length of the context.
+
+        Entering it waits for room, of which `urgent` ones, that somebody waits for, have more. Raises
+        DependencyUnavailable where the agent's budget is used up.
         """
 
 
@@ -129,12 +246,17 @@ class RerankerOptions:
 
 @dataclass(frozen=True)
 class LlmOptions:
-    """What a provider of a language model may need to know. `base_url` None: the vendor's own."""
+    """What a provider of a language model may need to know. `base_url` None: the vendor's own.
+
+    More than one of `attempts` only where nobody waits. Each request goes through the meter, if there is one.
+    """
 
     model_name: str
     api_key: str | None = field(default=None, repr=False)
     base_url: str | None = None
     timeout_seconds: float = 5.0
+    attempts: int = 1
+    meter: Meter | None = None
 
 
 def relevances_of(scores: Sequence[float], *, count: int) -> list[float]:

@@ -117,10 +117,17 @@ class Patience:
             self.problem = f"{self._model} did not answer within {self._timeout_seconds:g} seconds."
             raise DependencyUnavailable(self.problem) from cause
         except AgentCoreError as failure:
-            self.problem = failure.message
+            # A budget that is used up is one agent's business, and no fault of the model.
+            if not is_budget_spent(failure):
+                self.problem = failure.message
             raise
         self.problem = None
         return answer
+
+
+def is_budget_spent(failure: AgentCoreError) -> bool:
+    """Whether a model was not asked because its agent's budget of the day is used up."""
+    return failure.data.get("budget") is not None
 
 
 class LimitedRewriter:
@@ -146,9 +153,9 @@ class LimitedRewriter:
         """As of the one inside."""
         await self._inner.close()
 
-    async def rewrite(self, query: str, history: Sequence[Turn]) -> Rewriting:
+    async def rewrite(self, query: str, history: Sequence[Turn], *, agent_id: str) -> Rewriting:
         """As of the one inside. Raises DependencyUnavailable, at once while it rests."""
-        return await self._patience.wait_for(lambda: self._inner.rewrite(query, history))
+        return await self._patience.wait_for(lambda: self._inner.rewrite(query, history, agent_id=agent_id))
 
 
 class LimitedFactJudge:
@@ -169,6 +176,6 @@ class LimitedFactJudge:
         """As of the one inside."""
         await self._inner.close()
 
-    async def judge(self, old: Told, new: Told) -> FactVerdict:
+    async def judge(self, old: Told, new: Told, *, agent_id: str) -> FactVerdict:
         """As of the one inside. Raises DependencyUnavailable, at once while it rests."""
-        return await self._patience.wait_for(lambda: self._inner.judge(old, new))
+        return await self._patience.wait_for(lambda: self._inner.judge(old, new, agent_id=agent_id))

@@ -13,7 +13,9 @@ from agentcore.memory.archival import Archive
 from agentcore.memory.embeddings import Embedder
 from agentcore.memory.fitness import CutOffs
 from agentcore.memory.layer_params import LayerRules
+from agentcore.memory.llm import FactExtractor, Summariser
 from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter
+from agentcore.memory.llm_meter import LlmMeter
 from agentcore.memory.models import MemoryType
 from agentcore.memory.scoring import RetrievalWeights
 from agentcore.memory.storage import MemoryStorage
@@ -112,6 +114,9 @@ class MemoryParts:
     reranker: LimitedReranker | None = None
     rewriter: LimitedRewriter | None = None
     fact_judge: LimitedFactJudge | None = None
+    extractor: FactExtractor | None = None
+    summariser: Summariser | None = None
+    meter: LlmMeter | None = None
     vectors_moving: bool = False
 
     @property

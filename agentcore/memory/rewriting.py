@@ -19,7 +19,7 @@ MOST_CHARS = 1_000
 
 
 async def rewritten(
-    parts: MemoryParts, query: str, text: str, history: Sequence[Turn], notes: Notes
+    parts: MemoryParts, agent_id: str, query: str, text: str, history: Sequence[Turn], notes: Notes
 ) -> list[str]:
     """The texts whose vectors are searched: `text` first, then other wordings of the query.
 
@@ -29,7 +29,7 @@ async def rewritten(
         return [text]
     try:
         with notes.steps("rewrite"):
-            rewriting = await parts.rewriter.rewrite(query, history)
+            rewriting = await parts.rewriter.rewrite(query, history, agent_id=agent_id)
     except DependencyUnavailable as failure:
         notes.degraded.append(f"query rewriting: skipped, {failure.message}")
         rewriting = Rewriting()

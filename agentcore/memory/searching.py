@@ -145,7 +145,9 @@ class Search:
             if self._params.min_score is not None:
                 self._notes.degraded.append(NO_MIN_SCORE)
             return None, None
-        wordings = await rewritten(self._parts, self._params.query, text, self._params.history, self._notes)
+        wordings = await rewritten(
+            self._parts, self._agent_id, self._params.query, text, self._params.history, self._notes
+        )
         queries = await read_text(lambda: split(wordings[0]), len(wordings[0]))
         if len(queries) > 1:
             self._notes.searched["queries"] = len(queries)

@@ -42,6 +42,22 @@ class Message(Strict):
         None, description="Absent: by role: assistant and agent 0.4, system and tool 0.3, others 0.5."
     )
     metadata: Metadata = Field(default_factory=dict)
+    compacted_until: Moment | None = Field(
+        None,
+        description="The message is your own summary of what was said up to then: it is kept as a summary of "
+        "the session, in the semantic layer.",
+    )
+    compacted_from: Moment | None = Field(
+        None, description="Where that begins; absent: with the session. Only with `compacted_until`."
+    )
+
+    @model_validator(mode="after")
+    def _compacts_something(self) -> Message:
+        if self.compacted_from is not None and (
+            self.compacted_until is None or self.compacted_until < self.compacted_from
+        ):
+            raise ValueError("compacted_from needs a compacted_until that is no earlier")
+        return self
 
 
 class AddSessionParams(Strict):
@@ -87,8 +103,13 @@ class EndSessionResult(Strict):
         description="Working memories that ended with the session, superseded ones among them: those stay "
         "readable where what took their place lasts."
     )
-    summary_id: UUID | None = Field(description="The summary's memory; null where there was nothing to say.")
+    summary_id: UUID | None = Field(
+        description="The last summary's memory; null where there was nothing to say, or a model is to say it."
+    )
     summary: str
+    summary_pending: bool = Field(
+        False, description="A model's summary is still to come; `summary` is plain code's, and not kept."
+    )
     receipt: Receipt
 
 

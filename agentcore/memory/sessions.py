@@ -12,11 +12,13 @@ from uuid import UUID
 from agentcore.errors import AgentCoreError
 from agentcore.memory import removing
 from agentcore.memory.api import Caller
+from agentcore.memory.llm_work import COMPACTION, SESSION_FORM, SUMMARY_TAG
 from agentcore.memory.models import Link, MemoryRecord, MemoryType
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import DeleteParams, StoreParams, StoreResult
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.session_params import AddSessionParams, ClearParams, EndSessionParams, Message
+from agentcore.memory.session_summaries import at_the_end
 from agentcore.memory.storing import Storing
 from agentcore.memory.summarizing import SUMMARY_RELATION, Source, Summary, summarize
 
@@ -24,9 +26,6 @@ MOST_SUMMARISED = 1_000
 # Working memories that are so important, or were given out so often, outlive their session.
 PROMOTED_IMPORTANCE, PROMOTED_USES = 0.7, 3
 ROLE_IMPORTANCE: Mapping[str, float] = {"assistant": 0.4, "agent": 0.4, "system": 0.3, "tool": 0.3}
-SUMMARY_TAG = "session_summary"
-# What a summary of a session says of itself in its provenance.
-SESSION_FORM = "session"
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,7 @@ class Ended:
     ended_count: int
     summary_id: UUID | None
     summary: str
+    summary_pending: bool = False
 
 
 async def add(
@@ -72,7 +72,21 @@ def _item(params: AddSessionParams, message: Message) -> StoreParams:
         given["idempotency_key"] = _digest("message", params.session_id, message.message_id)
     if "ttl_seconds" in params.model_fields_set:
         given["ttl_seconds"] = params.ttl_seconds
-    return StoreParams(**given)
+    return StoreParams(**given | _as_compaction(params, message))
+
+
+def _as_compaction(params: AddSessionParams, message: Message) -> dict[str, Any]:
+    """What is different of a message that is its caller's own summary; nothing of others."""
+    if message.compacted_until is None:
+        return {}
+    began = message.compacted_from and message.compacted_from.isoformat()
+    compaction = {"from": began, "until": message.compacted_until.isoformat()}
+    return {
+        "memory_type": MemoryType.SEMANTIC,
+        "tags": [*params.tags, SUMMARY_TAG],
+        "metadata": {**message.metadata, "role": message.role, COMPACTION: compaction},
+        "supersede": False,
+    }
 
 
 async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> Ended:
@@ -93,6 +107,11 @@ async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> E
         await transaction.clusters.come_late(row["memory_id"] for row in rows if row["promoted"])
     await parts.working.forget(caller.agent_id, _tasks(rows))
     summary_id, summary = None, ""
+    promoted = sum(row["promoted"] for row in rows)
+    own = await at_the_end(parts, caller, params.session_id) if params.summarize else None
+    if own is not None:
+        last = own.kept[-1].memory_id if own.kept else None
+        return Ended(promoted, len(rows) - promoted, last, own.text, own.pending)
     if params.summarize:
         records = await read(parts, caller, {"session_id": params.session_id})
         said = [each for each in records if SUMMARY_TAG not in each.tags and each.superseded_by is None]
@@ -100,7 +119,6 @@ async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> E
         summary = made.text
         if made.text:
             summary_id = await _keep(parts, caller, params.session_id, said, made)
-    promoted = sum(row["promoted"] for row in rows)
     return Ended(promoted, len(rows) - promoted, summary_id, summary)
 
 

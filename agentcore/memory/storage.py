@@ -27,6 +27,7 @@ from agentcore.memory.history_rows import HistoryRows
 from agentcore.memory.jobs import JobRows
 from agentcore.memory.layer_params import OwnRules
 from agentcore.memory.link_rows import LinkRows
+from agentcore.memory.llm_rows import LlmRows
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
 from agentcore.memory.owned_rows import OwnedRows, Row
 from agentcore.memory.rule_rows import RuleRows
@@ -73,6 +74,7 @@ class MemoryTransaction(OwnedRows):
         self.archived = ArchiveRows(connection, agent_id)
         self.subjects = SubjectRows(connection, agent_id)
         self.erasing = EraseRows(connection, agent_id)
+        self.llm = LlmRows(connection, agent_id)
 
     async def claim_keys(self, memories: Sequence[NewMemory], ttl_seconds: int) -> dict[str, Row]:
         """Claim these memories' idempotency keys; the ones others hold come back with what they point to."""

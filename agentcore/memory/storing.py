@@ -13,6 +13,7 @@ from agentcore.memory.capacity import watch_capacity
 from agentcore.memory.embeddings import refused_by
 from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft, Source, draft, is_long_work, is_same
+from agentcore.memory.llm_work import queue_llm_work
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import StoreParams, StoreResult
 from agentcore.memory.parts import MemoryParts
@@ -25,8 +26,12 @@ from agentcore.memory.working import WorkingEntry
 class Storing:
     """One call's stores: items in, results in the same order out, all in one transaction.
 
+
     `provenance` is what all of them tell of themselves beside what every memory does.
     """
+
+    # Whether language models see to what was stored.
+    follows = True
 
     def __init__(
         self,
@@ -197,6 +202,8 @@ class Storing:
                     "near_duplicate_of": outcome.near_duplicate_of,
                 }
                 self._results[index] = result.model_copy(update=told)
+        if self.follows:
+            await queue_llm_work(transaction, self._parts, self._stored)
         layers = {memory.columns["memory_type"] for memory in self._stored}
         await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
 

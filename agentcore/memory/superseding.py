@@ -139,7 +139,7 @@ class Superseding:
         judged = [pair for pair in pairs if judge(*pair[2]).relation in _JUDGED]
         for other, new, in_order in judged[:JUDGED_PAIRS]:
             try:
-                said = await model.judge(*in_order)
+                said = await model.judge(*in_order, agent_id=self._caller.agent_id)
             except DependencyUnavailable as failure:
                 self.degraded.append(f"fact judge: skipped, {failure.message}")
                 return

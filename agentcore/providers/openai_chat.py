@@ -2,36 +2,72 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
 
 import openai
 from openai import AsyncOpenAI
 from pydantic import BaseModel, ValidationError
 
 from agentcore.errors import DependencyUnavailable
-from agentcore.memory.llm import LlmOptions
-from agentcore.providers.remote_request import Failures, RequestFailed
+from agentcore.memory.llm import Bill, LlmOptions
+from agentcore.memory.llm_text import without_thoughts
+from agentcore.providers.answer_form import answer_form
+from agentcore.providers.prompts import Prompt
+from agentcore.providers.remote_request import REFUSED, Failures, RequestFailed, persist
 
 OFFICIAL_URL = "https://api.openai.com/v1"
 # The SDK insists on a key; a server without keys ignores it.
 NO_KEY = "none"
+# Reasoning counts as output too.
+OUTPUT_TOKENS = 2_048
+# Whoever retries in the background comes again later anyway.
+LONGEST_WAIT_SECONDS = 5.0
 
-Answer = TypeVar("Answer", bound=BaseModel)
+Form = TypeVar("Form", bound=BaseModel)
 
 
-class OpenAiChat:
-    """One request a question, never tried again: a caller waits for it."""
+@dataclass(frozen=True)
+class Task(Generic[Form]):
+    """What a model is asked: a prompt, the form of the answer, and in words what that is."""
 
-    def __init__(self, options: LlmOptions, *, work: str, answer: str) -> None:
+    work: str
+    answer: str
+    prompt: Prompt
+    form: type[Form]
+    output_tokens: int = OUTPUT_TOKENS
+
+
+class OpenAiChat(Generic[Form]):
+    """Requests of one task. Where its caller waits, none is tried again."""
+
+    def __init__(self, options: LlmOptions, task: Task[Form]) -> None:
         self.model = f"openai/{options.model_name}"
+        self.prompt = task.prompt.label
         self._options = options
+        self._task = task
         self._failures = Failures(
-            vendor="The language model", work=work, answer=answer,
+            vendor="The language model", work=task.work, answer=task.answer,
             model_name=options.model_name, key_setting="OPENAI_API_KEY",
             model_setting="LLM_MODEL and LLM_BASE_URL", timeout_seconds=options.timeout_seconds)
+        self._schema = answer_form(task.form)
+        self._forms: Sequence[Mapping[str, Any]] = self._known_forms()
         self._client: AsyncOpenAI | None = None
+
+    def _known_forms(self) -> list[Mapping[str, Any]]:
+        """Ways to ask for JSON and to limit it, the strictest first: no server knows all of them."""
+        most = self._task.output_tokens
+        schema = {"name": "answer", "strict": True, "schema": self._schema}
+        return [
+            {"response_format": {"type": "json_schema", "json_schema": schema},
+             "max_completion_tokens": most},
+            {"response_format": {"type": "json_object"}, "max_tokens": most},
+            {"max_tokens": most},
+        ]
 
     async def open(self) -> None:
         """Connects when it is first asked; a server that is away is no error."""
@@ -46,39 +82,84 @@ class OpenAiChat:
         if client is not None:
             await client.close()
 
-    async def ask(self, instructions: str, document: Mapping[str, Any], form: type[Answer]) -> Answer:
+    async def ask(self, document: Mapping[str, Any], *, agent_id: str, instructions: str = "") -> Form:
         """The answer in its form. The document is quoted as JSON: what users say is no instruction there.
 
-        Raises DependencyUnavailable.
+        `instructions` are the configuration's, behind the prompt's own. Raises DependencyUnavailable.
         """
+        messages = [
+            {"role": "system", "content": f"{self._task.prompt.text}\n\n{instructions}".strip()},
+            {"role": "user", "content": json.dumps(document, ensure_ascii=False)}]
         try:
-            return form.model_validate_json(_unfenced(await self._say(instructions, document)))
+            return await persist(
+                lambda: self._answer(messages, agent_id),
+                attempts=self._options.attempts, longest_wait_seconds=LONGEST_WAIT_SECONDS)
         except RequestFailed as failure:
             raise failure.unavailable() from failure
-        except ValidationError:
-            # Its text would quote the answer.
-            raise self._failures.unreadable().unavailable() from None
 
-    async def _say(self, instructions: str, document: Mapping[str, Any]) -> str:
-        """What the model says. Raises RequestFailed."""
+    async def _answer(self, messages: list[dict[str, str]], agent_id: str) -> Form:
+        """What the model says, read. A form that the server does not know is given up for good.
+
+        Raises RequestFailed, DependencyUnavailable.
+        """
+        for form in self._forms:
+            try:
+                said = await self._say(messages, form, agent_id)
+            except RequestFailed as failure:
+                if failure.status not in REFUSED or form is self._forms[-1]:
+                    raise
+                continue
+            # What was refused before is not asked again: from now on a refusal is the text's.
+            self._forms = [form]
+            try:
+                return self._task.form.model_validate_json(_unfenced(without_thoughts(said)))
+            except ValidationError:
+                # Its text would quote the answer.
+                raise self._failures.unreadable() from None
+        raise AssertionError("there is no form to ask in")
+
+    async def _say(self, messages: list[dict[str, str]], form: Mapping[str, Any], agent_id: str) -> str:
+        """What the model says. Raises RequestFailed, DependencyUnavailable."""
         if self._client is None:
             raise DependencyUnavailable("The language model is not open.")
-        try:
-            answer = await self._client.chat.completions.create(
-                model=self._options.model_name,
-                messages=[{"role": "system", "content": instructions},
-                          {"role": "user", "content": json.dumps(document, ensure_ascii=False)}],
-                response_format={"type": "json_object"})
-            return answer.choices[0].message.content or ""
-        except openai.APIStatusError as cause:
-            raise self._failures.status(cause.status_code) from cause
-        except openai.APITimeoutError as cause:
-            raise self._failures.unanswered() from cause
-        except openai.APIConnectionError as cause:
-            raise self._failures.unreachable() from cause
-        except (openai.OpenAIError, ValueError, TypeError, AttributeError, LookupError) as cause:
-            # The SDK does not check an answer: what is no completion fails wherever it is first used.
-            raise self._failures.unreadable() from cause
+        text = "".join([*(each["content"] for each in messages), json.dumps(self._schema)])
+        async with self._metered(text, agent_id) as bill:
+            try:
+                async with asyncio.timeout(self._options.timeout_seconds):
+                    answer = await cast(Any, self._client.chat.completions).create(
+                        model=self._options.model_name, messages=messages, **form)
+                return _content(answer, bill)
+            except openai.APIStatusError as cause:
+                if bill is not None:
+                    bill.free()
+                retry_after = cause.response.headers.get("retry-after")
+                raise self._failures.status(cause.status_code, retry_after=retry_after) from cause
+            except (openai.APITimeoutError, TimeoutError) as cause:
+                raise self._failures.unanswered() from cause
+            except openai.APIConnectionError as cause:
+                raise self._failures.unreachable() from cause
+            except (openai.OpenAIError, ValueError, TypeError, AttributeError, LookupError) as cause:
+                # The SDK does not check an answer: what is no completion fails wherever it is first used.
+                raise self._failures.unreadable() from cause
+
+    @asynccontextmanager
+    async def _metered(self, text: str, agent_id: str) -> AsyncIterator[Bill | None]:
+        meter, task = self._options.meter, self._task
+        if meter is None:
+            yield None
+            return
+        urgent = self._options.attempts == 1
+        async with meter.request(agent_id, task.work, text, task.output_tokens, urgent=urgent) as bill:
+            yield bill
+
+
+def _content(answer: Any, bill: Bill | None) -> str:
+    """What an answer says, its cost put on the bill where it tells of it."""
+    usage = getattr(answer, "usage", None)
+    taken = [getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens")]
+    if bill is not None and all(isinstance(each, int) for each in taken):
+        bill.spent(taken[0] or 0, taken[1] or 0)
+    return str(answer.choices[0].message.content or "")
 
 
 def _unfenced(said: str) -> str:

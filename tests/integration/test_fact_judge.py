@@ -12,7 +12,8 @@ import pytest
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.llm import LlmOptions
 from agentcore.memory.statements import Told
-from agentcore.providers.openai_fact_judge import INSTRUCTIONS, OpenAiFactJudge
+from agentcore.providers.openai_fact_judge import OpenAiFactJudge
+from agentcore.providers.prompts import load_prompt
 from agentcore.runtime import open_runtime
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.rerank_providers import chat_answer
@@ -55,7 +56,7 @@ async def test_its_verdict_decides_what_the_rules_let_through(
         assert (await agent.get(old_id)).content == old
         (request,) = server.received
     system, user = request.json["messages"]
-    assert system == {"role": "system", "content": INSTRUCTIONS}
+    assert system == {"role": "system", "content": load_prompt("fact_judge").text}
     assert [json.loads(user["content"])[side]["text"] for side in ("old", "new")] == [old, new]
 
 
@@ -89,6 +90,6 @@ async def test_an_answer_that_is_no_verdict_is_refused(said: dict[str, str] | st
         told = Told(OLD, datetime(2026, 3, 2, tzinfo=UTC))
         try:
             with pytest.raises(DependencyUnavailable):
-                await judge.judge(told, told)
+                await judge.judge(told, told, agent_id="a")
         finally:
             await judge.close()

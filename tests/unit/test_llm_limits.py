@@ -46,7 +46,7 @@ class Writer:
 
     async def close(self) -> None: ...
 
-    async def rewrite(self, query: str, history: Sequence[Turn]) -> Rewriting:
+    async def rewrite(self, query: str, history: Sequence[Turn], *, agent_id: str) -> Rewriting:
         self.asked += 1
         if isinstance(self.answer, DependencyUnavailable):
             raise self.answer
@@ -164,10 +164,10 @@ async def test_a_rewriter_that_ran_over_its_time_is_left_alone_for_a_while() -> 
     writer = Writer()
     limited = LimitedRewriter(writer, timeout_seconds=0.01)
     with pytest.raises(DependencyUnavailable, match=r"did not answer within 0.01 seconds"):
-        await limited.rewrite("q", [])
+        await limited.rewrite("q", [], agent_id="a")
     writer.answer = Rewriting(["r"])
     with pytest.raises(DependencyUnavailable, match="left alone"):
-        await limited.rewrite("q", [])
+        await limited.rewrite("q", [], agent_id="a")
     assert writer.asked == 1
     assert limited.problem is not None
 
@@ -176,9 +176,9 @@ async def test_after_its_rest_it_is_asked_again() -> None:
     writer = Writer()
     limited = LimitedRewriter(writer, timeout_seconds=0.01, rest_seconds=0.0)
     with pytest.raises(DependencyUnavailable):
-        await limited.rewrite("q", [])
+        await limited.rewrite("q", [], agent_id="a")
     writer.answer = Rewriting(["r"])
-    assert (await limited.rewrite("q", [])).queries == ["r"]
+    assert (await limited.rewrite("q", [], agent_id="a")).queries == ["r"]
     assert limited.problem is None
 
 
@@ -187,7 +187,7 @@ async def test_one_that_fails_at_once_needs_no_rest() -> None:
     limited = LimitedRewriter(writer, timeout_seconds=5.0)
     writer.answer = DependencyUnavailable("no model")
     with pytest.raises(DependencyUnavailable, match="no model"):
-        await limited.rewrite("q", [])
+        await limited.rewrite("q", [], agent_id="a")
     assert limited.problem == "no model"
     writer.answer = Rewriting(["r"])
-    assert (await limited.rewrite("q", [])).queries == ["r"]
+    assert (await limited.rewrite("q", [], agent_id="a")).queries == ["r"]

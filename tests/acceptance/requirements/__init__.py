@@ -3,6 +3,7 @@
 from tests.acceptance.requirements.agents import AGENTS
 from tests.acceptance.requirements.connections import CONNECTED
 from tests.acceptance.requirements.form import Requirement
+from tests.acceptance.requirements.language import WRITTEN
 from tests.acceptance.requirements.lifecycle import LIVED
 from tests.acceptance.requirements.retrieval import UNDERSTOOD
 from tests.acceptance.requirements.service import BUILT, SHOWN
@@ -11,4 +12,4 @@ from tests.acceptance.requirements.specification import FUNCTIONAL, QUALITIES
 __all__ = ["REQUIREMENTS", "Requirement"]
 
 REQUIREMENTS: tuple[Requirement, ...] = (
-    *FUNCTIONAL, *QUALITIES, *BUILT, *SHOWN, *UNDERSTOOD, *LIVED, *AGENTS, *CONNECTED)
+    *FUNCTIONAL, *QUALITIES, *BUILT, *SHOWN, *UNDERSTOOD, *LIVED, *WRITTEN, *AGENTS, *CONNECTED)

@@ -1,0 +1,92 @@
+"""llm show, set: what language models are used for, and what they cost."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from agentcore.cli import options
+from agentcore.cli.app import MEMORIES, app, examples, say
+from agentcore.cli.connection import ask
+from agentcore.memory.layer_params import ConfigureParams, SettingsParams, SettingsResult
+from agentcore.memory.llm_params import SummaryRules
+
+models = typer.Typer(no_args_is_help=True, help="What language models are used for.")
+app.add_typer(models, name="llm", rich_help_panel=MEMORIES)
+
+
+@models.callback(epilog=examples("agentcore llm show", "agentcore llm set --facts on --summaries llm"))
+def llm() -> None:
+    """What language models do for an agent in the background: facts, summaries, and what that costs."""
+
+
+@models.command("show", epilog=examples("agentcore llm show", "agentcore llm show --json"))
+def show(
+    context: typer.Context,
+    as_json: options.AsJson = False,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """What the agent wishes of models, and what they cost it today."""
+    result = ask(context, lambda memory: memory.settings(SettingsParams()))
+    if as_json:
+        shown = {"extract_facts", "summaries", "llm_use", "warnings"}
+        typer.echo(result.model_dump_json(indent=2, include=shown))
+    else:
+        _tell(result)
+
+
+@models.command("set", epilog=examples(
+    "agentcore llm set --facts on --token $ADMIN_TOKEN",
+    "agentcore llm set --summaries llm --trigger user_turns --user-turns 10 --token $ADMIN_TOKEN",
+    "agentcore llm set --summaries none --token $ADMIN_TOKEN",
+))
+def set_wishes(
+    context: typer.Context,
+    facts: Annotated[str | None, typer.Option(
+        metavar="on|off", help="Read new episodic memories for facts.")] = None,
+    provider: Annotated[str | None, typer.Option(
+        "--summaries", metavar="PROVIDER",
+        help="Of sessions: extractive, llm, compaction_aware, passthrough, or none.")] = None,
+    trigger: Annotated[str | None, typer.Option(
+        help="user_turns, message_count, inactivity, compaction or session_end.")] = None,
+    user_turns: Annotated[int | None, typer.Option(help="Of the user, for that trigger.")] = None,
+    message_count: Annotated[int | None, typer.Option(help="Messages, for that trigger.")] = None,
+    inactivity_seconds: Annotated[int | None, typer.Option(
+        "--inactivity", parser=options.seconds_or_none, metavar="TIME",
+        help="Without a message, for that trigger: 30m.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Of one summary.")] = None,
+    prompt: Annotated[str | None, typer.Option(help="What a model's summaries are to be like.")] = None,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """Change what models do for the agent; needs a token with the scope memory:admin."""
+    if facts not in (None, "on", "off"):
+        raise typer.BadParameter("give --facts on or --facts off", ctx=context)
+    rules = options.given(context, SummaryRules)
+    if rules.model_fields_set and provider is None:
+        raise typer.BadParameter("give --summaries with the rest of its rules", ctx=context)
+    if facts is None and provider is None:
+        raise typer.BadParameter("give --facts or --summaries", ctx=context)
+    params = ConfigureParams(
+        extract_facts=None if facts is None else facts == "on",
+        summaries=rules if provider is not None else None,
+    )
+    _tell(ask(context, lambda memory: memory.configure(params)))
+
+
+def _tell(result: SettingsResult) -> None:
+    rules, used = result.summaries, result.llm_use
+    typer.echo(f"facts: {'on' if result.extract_facts else 'off'}")
+    if rules is None:
+        typer.echo("summaries: at a session's end, by extraction")
+    else:
+        typer.echo(f"summaries: {rules.provider}, {rules.trigger}")
+    budget = f" of {used.tokens_a_day:,}" if used.tokens_a_day else ""
+    typer.echo(f"today: {used.requests:,} requests, {used.tokens:,}{budget} tokens, {used.cost:.4f}, "
+               f"{used.refused:,} refused")
+    for warning in result.warnings:
+        say(warning)

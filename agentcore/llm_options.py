@@ -1,0 +1,50 @@
+"""What language models may cost and are used for: the parts of LLM_OPTIONS, and what is wrong with them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+MICROS = 1_000_000
+Price = Annotated[Decimal, Field(ge=0, le=1_000_000, max_digits=12)]
+
+
+class LlmUseOptions(BaseModel):
+    """Each part is optional.
+
+    `tokens_a_day` and `cost_a_day` are the budget of each agent and day (UTC), 0: unlimited. `input_price`
+    and `output_price` are of a million tokens, in the currency of `cost_a_day`. `concurrency` holds for one
+    process. `extract_facts` is what holds for agents that wish nothing else.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    tokens_a_day: int = Field(1_000_000, ge=0, le=10**15)
+    cost_a_day: Price = Decimal(0)
+    input_price: Price = Decimal(0)
+    output_price: Price = Decimal(0)
+    concurrency: int = Field(16, ge=1, le=100)
+    extract_facts: bool = False
+
+    def micros(self, input_tokens: int, output_tokens: int) -> Decimal:
+        """What so many tokens cost, in millionths of the currency."""
+        return input_tokens * self.input_price + output_tokens * self.output_price
+
+
+def read_llm_options(given: str | None) -> LlmUseOptions:
+    """The options of the setting's text. Raises ValueError with what is wrong."""
+    try:
+        options = LlmUseOptions() if given is None else LlmUseOptions.model_validate_json(given)
+    except ValidationError as cause:
+        wrong = "; ".join(_sentence(error["loc"], error["msg"]) for error in cause.errors())
+        raise ValueError(wrong) from None
+    if options.cost_a_day and not (options.input_price or options.output_price):
+        raise ValueError("limits a cost_a_day without an input_price or an output_price")
+    return options
+
+
+def _sentence(place: tuple[int | str, ...], message: str) -> str:
+    name = ".".join(map(str, place))
+    return f"{name}: {message}" if name else f"is not a JSON object: {message}"

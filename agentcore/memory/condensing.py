@@ -1,0 +1,55 @@
+"""Telling several memories in few words, with a language model's where it may be asked, else in their own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from agentcore.errors import DependencyUnavailable
+from agentcore.memory.llm import Said, SummaryWish
+from agentcore.memory.llm_text import (
+    REQUEST_BYTES,
+    capped,
+    grounded_sentences,
+    size_bytes,
+    within,
+    without_thoughts,
+)
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.summarizing import Source, Summary, summarize
+
+TOO_LONG = "it is more than one request to a model holds"
+UNGROUNDED = "the model told of numbers that nobody said"
+
+
+async def condense(
+    parts: MemoryParts, agent_id: str, sources: Sequence[Source], max_tokens: int, *, by_model: bool
+) -> tuple[Summary, str | None]:
+    """A summary of at most so many tokens, and why it is not the model's where it was to be."""
+    degraded = None
+    if by_model and parts.summariser is not None:
+        written, degraded = await _written(parts, agent_id, sources, max_tokens)
+        if written is not None:
+            return written, None
+    return await asyncio.to_thread(summarize, sources, max_tokens, parts.count_tokens), degraded
+
+
+async def _written(
+    parts: MemoryParts, agent_id: str, sources: Sequence[Source], max_tokens: int
+) -> tuple[Summary | None, str | None]:
+    """The model's summary as far as it holds; else why there is none."""
+    if parts.summariser is None:
+        return None, None
+    if sum(size_bytes(each.content) for each in sources) > REQUEST_BYTES:
+        return None, TOO_LONG
+    said = [Said(capped(without_thoughts(each.content)), each.speaker, each.timestamp) for each in sources]
+    try:
+        written = await parts.summariser.summarise(said, SummaryWish(max_tokens), agent_id=agent_id)
+    except DependencyUnavailable as failure:
+        return None, failure.message
+    heard = "\n".join(f"{each.said_at.isoformat()} {each.text}" for each in said)
+    kept, _ = grounded_sentences(without_thoughts(written.text), heard)
+    text = within(kept, max_tokens, parts.count_tokens)
+    if not text:
+        return None, UNGROUNDED
+    return Summary(text, parts.count_tokens(text), [each.memory_id for each in sources]), None

@@ -1,0 +1,222 @@
+"""Extracting facts, as a story: memories that wait are read by a model, its facts checked and stored.
+
+A memory is read once: what follows from it is stored in the transaction that takes it out of what waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams
+from agentcore.memory.api import Caller
+from agentcore.memory.history_rows import Change
+from agentcore.memory.intake import Draft
+from agentcore.memory.llm import Extraction, FactExtractor, Said
+from agentcore.memory.llm_text import (
+    MEMORY_BYTES,
+    REQUEST_BYTES,
+    capped,
+    grounded,
+    size_bytes,
+    without_thoughts,
+)
+from agentcore.memory.llm_work import gives_up
+from agentcore.memory.models import MemoryType
+from agentcore.memory.owned_rows import Row
+from agentcore.memory.params import StoreParams
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.rejection import rejection
+from agentcore.memory.storage import MemoryTransaction
+from agentcore.memory.storing import Storing
+from agentcore.memory.text import collapse, normal_form, words
+
+FACT_TAG = "fact"
+BATCH_MEMORIES = 8
+MOST_FACTS, MOST_ENTITIES = 8, 16
+FACT_CHARS, ENTITY_CHARS = 400, 255
+LEAST_WORDS = 3
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A memory, what it says as the model was told it, and what of the model's answer holds."""
+
+    row: Row
+    facts: Sequence[str] = ()
+    entities: Sequence[str] = ()
+
+
+class Extracting:
+    """The facts of the memories of one agent that wait longest: one batch a run."""
+
+    def __init__(self, parts: MemoryParts, caller: Caller) -> None:
+        self._parts = parts
+        self._caller = caller
+
+    async def run(self) -> bool:
+        """Read a batch; whether more waits. Raises DependencyUnavailable: try again later."""
+        extractor = self._parts.extractor
+        if extractor is None:
+            return False
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            rows = await transaction.llm.for_facts(BATCH_MEMORIES + 1)
+        batch = _batch(rows[:BATCH_MEMORIES])
+        if not batch:
+            return False
+        try:
+            read = await self._read(extractor, batch)
+        except DependencyUnavailable as failure:
+            if failure.data.get("refused") and len(batch) > 1:
+                # One text may be to blame for all: the first by itself, the others in the next run.
+                batch = batch[:1]
+                read = await self._read_alone(extractor, batch)
+            else:
+                read = self._without(failure, batch)
+        return not await self._store(extractor, batch, read) or len(rows) > len(batch)
+
+    async def _read(self, extractor: FactExtractor, batch: Sequence[Row]) -> list[_Read] | str:
+        said = [_said(row) for row in batch]
+        answers = await extractor.extract(said, agent_id=self._caller.agent_id)
+        return [_checked(row, each, answer) for row, each, answer in zip(batch, said, answers, strict=True)]
+
+    async def _read_alone(self, extractor: FactExtractor, batch: Sequence[Row]) -> list[_Read] | str:
+        try:
+            return await self._read(extractor, batch)
+        except DependencyUnavailable as failure:
+            return self._without(failure, batch)
+
+    def _without(self, failure: DependencyUnavailable, batch: Sequence[Row]) -> str:
+        """Why the model is done without. Raises the failure where it is asked again later."""
+        waiting_since = min(row["queued_at"] for row in batch)
+        if not gives_up(failure, waiting_since, self._parts.clock()):
+            raise failure
+        return failure.message
+
+    async def _store(
+        self, extractor: FactExtractor, batch: Sequence[Row], read: Sequence[_Read] | str
+    ) -> bool:
+        """Store what was read; whether all of the batch still waited as it was read."""
+        found = [] if isinstance(read, str) else read
+        told = {"by": extractor.model, "prompt": extractor.prompt}
+        if isinstance(read, str):
+            told = {"degraded": read}
+        rows = {row["memory_id"]: row for row in batch}
+        storing = FactStoring(self._parts, self._caller, found, rows, told)
+        await storing.run()
+        if storing.taken is None:
+            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+                storing.taken = await storing.claim(transaction)
+        return len(storing.taken) == len(batch)
+
+
+class FactStoring(Storing):
+    """Stores facts beside the memories they are of, of those that still wait as they were read."""
+
+    follows = False
+
+    def __init__(
+        self,
+        parts: MemoryParts,
+        caller: Caller,
+        read: Sequence[_Read],
+        rows: Mapping[UUID, Row],
+        told: Mapping[str, str],
+    ) -> None:
+        self._rows = rows
+        self._told = told
+        self._entities: list[Sequence[str]] = [each.entities for each in read for _ in each.facts]
+        self.taken: set[UUID] | None = None
+        super().__init__(parts, caller, [
+            _fact(each.row, fact, told, parts) for each in read for fact in each.facts])
+
+    def _make_drafts(self) -> list[Draft | InvalidParams]:
+        made = super()._make_drafts()
+        for each, entities in zip(made, self._entities, strict=True):
+            if isinstance(each, Draft):
+                _name(each.columns, entities)
+        return made
+
+    async def claim(self, transaction: MemoryTransaction) -> set[UUID]:
+        """Take the memories out of what waits, which goes into their histories; those that still waited."""
+        versions = {memory_id: row["version"] for memory_id, row in self._rows.items()}
+        taken = await transaction.llm.claim("facts", versions)
+        source = self._caller.token_id, self._caller.trace_id
+        for memory_id in sorted(taken):
+            change = Change(memory_id, "extract_facts", None, *source, {}, dict(self._told))
+            await transaction.history.append(change)
+        return taken
+
+    async def _check_targets(self, transaction: MemoryTransaction, drafts: Mapping[int, Draft]) -> None:
+        taken = self.taken = await self.claim(transaction)
+        for index, each in drafts.items():
+            if each.params.parent_memory_id not in taken:
+                self._refuse(index, Conflict("This memory was read, or changed, meanwhile."))
+        await super()._check_targets(transaction, self._open(drafts))
+
+
+def _batch(rows: Sequence[Row]) -> list[Row]:
+    """As many as one request holds."""
+    batch: list[Row] = []
+    size = 0
+    for row in rows:
+        size += min(MEMORY_BYTES, size_bytes(row["content"]))
+        if batch and size > REQUEST_BYTES:
+            break
+        batch.append(row)
+    return batch
+
+
+def _said(row: Row) -> Said:
+    return Said(capped(without_thoughts(row["content"])), row["speaker"], row["timestamp"])
+
+
+def _checked(row: Row, said: Said, answer: Extraction) -> _Read:
+    """What of an answer holds: facts with the text's own numbers that are not the text, names it has."""
+    heard = f"{said.said_at.isoformat()} {said.speaker or ''} {said.text}"
+    known = normal_form(said.text)
+    facts: dict[str, str] = {}
+    for given in answer.facts:
+        fact = collapse(without_thoughts(given))
+        if _is_fact(fact) and grounded(fact, heard) and normal_form(fact) != known:
+            facts.setdefault(normal_form(fact), fact)
+    low = heard.casefold()
+    named = (name for each in answer.entities if 0 < len(name := collapse(each)) <= ENTITY_CHARS)
+    entities = {each.casefold(): each for each in named if each.casefold() in low}
+    return _Read(row, list(facts.values())[:MOST_FACTS], list(entities.values())[:MOST_ENTITIES])
+
+
+def _is_fact(text: str) -> bool:
+    """Whether it states something, in a sentence."""
+    if not len(words(text)) >= LEAST_WORDS or len(text) > FACT_CHARS:
+        return False
+    return not text.endswith("?") and rejection(text) is None
+
+
+def _fact(row: Row, fact: str, told: Mapping[str, str], parts: MemoryParts) -> StoreParams:
+    given: dict[str, Any] = {}
+    if row["expires_at"] is not None:
+        # It is forgotten with what it was read from.
+        given["ttl_seconds"] = max(1, int((row["expires_at"] - parts.clock()).total_seconds()))
+    return StoreParams(
+        content=fact,
+        memory_type=MemoryType.SEMANTIC,
+        parent_memory_id=row["memory_id"],
+        timestamp=row["timestamp"],
+        importance=row["relevance_score"],
+        tags=[FACT_TAG],
+        metadata={"extracted": dict(told)},
+        force=True,
+        **{name: row[name] for name in ("session_id", "user_id", "namespace")},
+        **given,
+    )
+
+
+def _name(columns: dict[str, Any], entities: Sequence[str]) -> None:
+    """Give a fact the names that the model found and it holds."""
+    low = columns["content"].casefold()
+    own = {each.casefold(): each for each in columns["entities"]}
+    found = {each.casefold(): each for each in entities if each.casefold() in low} | own
+    columns["entities"], columns["entity_keys"] = list(found.values()), list(found)

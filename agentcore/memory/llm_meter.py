@@ -1,0 +1,139 @@
+"""What every request to a language model goes through: room for it, and its agent's budget of the day.
+
+The budget stands in the database: it holds for all processes together, and after a restart. What a request
+may take at most is reserved before it is sent, so requests at the same time cannot pass it together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import date
+
+from agentcore.errors import DependencyUnavailable
+from agentcore.llm_options import MICROS, LlmUseOptions
+from agentcore.memory.llm import Bill
+from agentcore.memory.storage import MemoryStorage
+from agentcore.telemetry import Metrics
+
+logger = logging.getLogger(__name__)
+# Another model's tokens are not ours: what is reserved for a text is so much more than we count, and a few
+# for the form of the request.
+SAFETY, FORM_TOKENS = 1.25, 64
+MOST_CHARGED = 10**9
+
+
+@dataclass(frozen=True)
+class _Reserved:
+    day: date
+    input_tokens: int
+    output_tokens: int
+
+
+class _OpenBill:
+    """What is known of a request's cost."""
+
+    def __init__(self) -> None:
+        self.known: tuple[int, int] | None = None
+
+    def spent(self, input_tokens: int, output_tokens: int) -> None:
+        self.known = _charged(input_tokens), _charged(output_tokens)
+
+    def free(self) -> None:
+        self.known = 0, 0
+
+
+class LlmMeter:
+    """The room and the budgets of one process's requests, whichever model and use they are for."""
+
+    def __init__(
+        self,
+        storage: MemoryStorage,
+        options: LlmUseOptions,
+        count_tokens: Callable[[str], int],
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.options = options
+        self._storage = storage
+        self._count_tokens = count_tokens
+        self._metrics = metrics
+        self._room = asyncio.Semaphore(options.concurrency)
+        # What nobody waits for leaves room for what somebody does.
+        self._spare_room = asyncio.Semaphore(max(1, options.concurrency - 1))
+
+    @asynccontextmanager
+    async def request(
+        self, agent_id: str, work: str, text: str, output_tokens: int, *, urgent: bool
+    ) -> AsyncIterator[Bill]:
+        """One request, reserved when it has room, and put right by what its bill says at the end.
+
+        Raises DependencyUnavailable.
+        """
+        async with AsyncExitStack() as room:
+            if not urgent:
+                await room.enter_async_context(self._spare_room)
+            await room.enter_async_context(self._room)
+            reserved = await self._reserve(agent_id, work, text, output_tokens)
+            bill, outcome = _OpenBill(), "failed"
+            try:
+                yield bill
+                outcome = "answered"
+            finally:
+                await self._close(agent_id, work, reserved, bill, outcome)
+
+    async def _reserve(self, agent_id: str, work: str, text: str, output_tokens: int) -> _Reserved:
+        options = self.options
+        input_tokens = math.ceil(SAFETY * self._count_tokens(text)) + FORM_TOKENS
+        async with self._storage.transaction(agent_id) as transaction:
+            day = await transaction.llm.reserve(
+                input_tokens + output_tokens,
+                options.micros(input_tokens, output_tokens),
+                most_tokens=options.tokens_a_day,
+                most_micros=options.cost_a_day * MICROS,
+            )
+            if day is None:
+                await transaction.llm.note_refusal()
+        if day is None:
+            self._count(work, "refused")
+            raise DependencyUnavailable(
+                "The budget of this agent for language models is used up for today.",
+                data={"budget": {
+                    "tokens_a_day": options.tokens_a_day, "cost_a_day": str(options.cost_a_day)}},
+            )
+        return _Reserved(day, input_tokens, output_tokens)
+
+    async def _close(
+        self, agent_id: str, work: str, reserved: _Reserved, bill: _OpenBill, outcome: str
+    ) -> None:
+        """Without a word of what it took, a request keeps what was reserved: it may have been charged."""
+        self._count(work, outcome)
+        input_tokens, output_tokens = bill.known or (reserved.input_tokens, reserved.output_tokens)
+        if self._metrics is not None:
+            cost = self.options.micros(input_tokens, output_tokens) / MICROS
+            self._metrics.llm_spent(work, input_tokens, output_tokens, float(cost))
+        if bill.known is None:
+            return
+        more = input_tokens + output_tokens - reserved.input_tokens - reserved.output_tokens
+        cost_micros = self.options.micros(input_tokens, output_tokens) - self.options.micros(
+            reserved.input_tokens, reserved.output_tokens)
+        try:
+            async with self._storage.transaction(agent_id) as transaction:
+                await transaction.llm.settle(reserved.day, more, cost_micros)
+        except DependencyUnavailable as failure:
+            # The reservation stands then: too much is charged rather than too little.
+            logger.warning("a request's cost was not put right: %s", failure.message)
+
+    def _count(self, work: str, outcome: str) -> None:
+        if self._metrics is not None:
+            self._metrics.llm_asked(work, outcome)
+
+
+def _charged(tokens: int) -> int:
+    """A count that a server tells, as far as it can be believed."""
+    return min(MOST_CHARGED, max(0, tokens))
+
+

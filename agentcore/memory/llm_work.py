@@ -1,0 +1,105 @@
+"""What a store leaves to language models: new memories wait, and jobs are enqueued where it is time.
+
+The rows that wait are the account of it, not the jobs: a job that finds nothing waiting has nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from agentcore.errors import AgentCoreError
+from agentcore.memory.llm_limits import is_budget_spent
+from agentcore.memory.llm_params import SummaryRules
+from agentcore.memory.llm_rows import Waiting
+from agentcore.memory.models import MemoryType
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.rejection import rejection
+from agentcore.memory.storage import MemoryTransaction, NewMemory
+
+EXTRACT_FACTS, SUMMARISE_SESSION = "extract_facts", "summarise_session"
+# What the summary of a session is tagged with, and where in its metadata a caller's own says what it is of.
+SUMMARY_TAG, COMPACTION = "session_summary", "compaction"
+# What a summary of a session says of itself in its provenance.
+SESSION_FORM = "session"
+AFTER_INACTIVITY, AFTER_COMPACTION = "inactivity", "compaction"
+# So long a model that fails is asked again; then plain code does what it can.
+PATIENCE = timedelta(minutes=30)
+# Shorter texts hold nothing that plain code does not find.
+LEAST_CHARS = 30
+_USERS = frozenset({"user", "human"})
+
+
+def gives_up(failure: AgentCoreError, waiting_since: datetime, now: datetime) -> bool:
+    """Whether plain code does a model's part: that refuses the text, may cost no more, or failed too long."""
+    return is_budget_spent(failure) or bool(failure.data.get("refused")) or now - waiting_since >= PATIENCE
+
+
+async def queue_llm_work(
+    transaction: MemoryTransaction, parts: MemoryParts, memories: Sequence[NewMemory]
+) -> None:
+    """Let these new memories wait for what their agent wishes of models. One of a transaction's last acts."""
+    waiting = [each for memory in memories for each in _waiting(memory, reads=parts.extractor is not None)]
+    compacted = {
+        memory.columns["session_id"] for memory in memories if is_compaction(memory.columns)
+    }
+    if waiting:
+        extract_facts = parts.meter is not None and parts.meter.options.extract_facts
+        queued = await transaction.llm.queue(waiting, extract_facts=extract_facts)
+        if any(row["work"] == "facts" for row in queued):
+            await transaction.jobs.enqueue(EXTRACT_FACTS)
+        sessions = {row["session_id"]: row["summaries"] for row in queued if row["work"] == "summary"}
+        await _enqueue_due(transaction, parts, sessions)
+    if compacted:
+        await _enqueue_compacted(transaction, compacted)
+
+
+async def _enqueue_due(
+    transaction: MemoryTransaction, parts: MemoryParts, sessions: Mapping[str, Mapping[str, Any]]
+) -> None:
+    counts = await transaction.llm.waiting_of(sorted(sessions)) if sessions else []
+    for row in counts:
+        rules, session_id = SummaryRules(**sessions[row["session_id"]]), row["session_id"]
+        if rules.is_due(messages=row["messages"], user_turns=row["user_turns"]):
+            await transaction.jobs.enqueue(SUMMARISE_SESSION, session_id=session_id)
+        elif rules.trigger == "inactivity":
+            quiet_at = parts.clock() + timedelta(seconds=rules.inactivity_seconds)
+            await transaction.jobs.enqueue(
+                SUMMARISE_SESSION, session_id=session_id, after=AFTER_INACTIVITY, not_before=quiet_at
+            )
+
+
+async def _enqueue_compacted(transaction: MemoryTransaction, session_ids: set[str]) -> None:
+    summaries = (await transaction.llm.wishes()).get("summaries") or {}
+    if summaries.get("trigger") == "compaction":
+        for session_id in sorted(session_ids):
+            await transaction.jobs.enqueue(SUMMARISE_SESSION, session_id=session_id, after=AFTER_COMPACTION)
+
+
+def is_compaction(columns: Mapping[str, Any]) -> bool:
+    """Whether the memory is its caller's own summary of a part of its session."""
+    return columns["session_id"] is not None and COMPACTION in columns["metadata"]
+
+
+def _waiting(memory: NewMemory, *, reads: bool) -> list[Waiting]:
+    columns, found = memory.columns, []
+    if columns["memory_type"] != MemoryType.EPISODIC.value or is_compaction(columns):
+        return []
+    if reads and columns["parent_memory_id"] is None and is_worth_reading(columns["content"]):
+        found.append(Waiting(memory.memory_id, "facts"))
+    if columns["session_id"] is not None:
+        found.append(Waiting(memory.memory_id, "summary", columns["session_id"], _is_user_turn(columns)))
+    return found
+
+
+def is_worth_reading(content: str) -> bool:
+    """Whether a text may hold facts: long enough, and more than a greeting or a refusal."""
+    return len(content.strip()) >= LEAST_CHARS and rejection(content) is None
+
+
+def _is_user_turn(columns: Mapping[str, Any]) -> bool:
+    if columns["provenance"].get("form") == "interaction":
+        return True
+    role = columns["metadata"].get("role", columns["speaker"] or "user")
+    return str(role).casefold() in _USERS

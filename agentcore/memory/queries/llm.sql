@@ -1,0 +1,109 @@
+-- name: reserve_llm_usage
+-- Put a request on the agent's account of today, unless that would pass its budget (0: none); no row then.
+INSERT INTO llm_usage AS u (agent_id, day, calls, tokens, cost_micros)
+SELECT %(agent_id)s, (now() AT TIME ZONE 'UTC')::date, 1, %(tokens)s::bigint, %(cost_micros)s::numeric
+ WHERE (%(most_tokens)s::bigint = 0 OR %(tokens)s::bigint <= %(most_tokens)s::bigint)
+   AND (%(most_micros)s::numeric = 0 OR %(cost_micros)s::numeric <= %(most_micros)s::numeric)
+    ON CONFLICT (agent_id, day) DO UPDATE
+   SET calls = u.calls + 1, tokens = u.tokens + EXCLUDED.tokens, cost_micros = u.cost_micros + EXCLUDED.cost_micros
+ WHERE (%(most_tokens)s::bigint = 0 OR u.tokens + EXCLUDED.tokens <= %(most_tokens)s::bigint)
+   AND (%(most_micros)s::numeric = 0 OR u.cost_micros + EXCLUDED.cost_micros <= %(most_micros)s::numeric)
+RETURNING u.day;
+
+-- name: note_llm_refusal
+-- Count a request that the budget did not allow.
+INSERT INTO llm_usage AS u (agent_id, day, refused)
+VALUES (%(agent_id)s, (now() AT TIME ZONE 'UTC')::date, 1)
+    ON CONFLICT (agent_id, day) DO UPDATE SET refused = u.refused + 1;
+
+-- name: settle_llm_usage
+-- Put a day's account right by what a request took more, or less, than was reserved.
+UPDATE llm_usage SET tokens = tokens + %(tokens)s, cost_micros = cost_micros + %(cost_micros)s
+ WHERE agent_id = %(agent_id)s AND day = %(day)s;
+
+-- name: llm_usage_today
+-- The agent's account of today.
+SELECT calls, refused, tokens, cost_micros FROM llm_usage
+ WHERE agent_id = %(agent_id)s AND day = (now() AT TIME ZONE 'UTC')::date;
+
+-- name: sweep_llm_usage
+-- Remove the accounts of days long gone, all agents together.
+DELETE FROM llm_usage WHERE day < (now() AT TIME ZONE 'UTC')::date - %(days)s::integer RETURNING agent_id;
+
+-- name: model_wishes
+-- What the agent wishes of models.
+SELECT models FROM agent_settings WHERE agent_id = %(agent_id)s;
+
+-- name: set_model_wishes
+-- What the agent wishes of models from now on; the row is held already.
+UPDATE agent_settings SET models = %(models)s, updated_at = now() WHERE agent_id = %(agent_id)s;
+
+-- name: queue_llm_work
+-- Let new memories wait for what the agent wishes of them; one row for each kind of work and session that there is.
+WITH wish AS (
+    SELECT coalesce((SELECT s.models FROM agent_settings s WHERE s.agent_id = %(agent_id)s), '{}') AS models),
+queued AS (
+    INSERT INTO llm_queue (agent_id, memory_id, work, session_id, user_turn)
+    SELECT %(agent_id)s, new.memory_id, new.work, new.session_id, new.user_turn
+      FROM unnest(%(memory_ids)s::uuid[], %(works)s::text[], %(session_ids)s::text[], %(user_turns)s::boolean[])
+           AS new (memory_id, work, session_id, user_turn)
+     CROSS JOIN wish
+     WHERE CASE new.work WHEN 'facts' THEN coalesce((wish.models ->> 'extract_facts')::boolean, %(extract_facts)s)
+                         ELSE wish.models ? 'summaries' END
+    RETURNING work, session_id)
+SELECT DISTINCT queued.work, queued.session_id, wish.models -> 'summaries' AS summaries FROM queued CROSS JOIN wish;
+
+-- name: waiting_of_sessions
+-- How much of these sessions waits for its summary.
+SELECT q.session_id, count(*) AS messages, count(*) FILTER (WHERE q.user_turn) AS user_turns,
+       max(q.queued_at) AS latest_at
+  FROM llm_queue q
+ WHERE q.agent_id = %(agent_id)s AND q.work = 'summary' AND q.session_id = ANY(%(session_ids)s)
+ GROUP BY q.session_id;
+
+-- name: waiting_stretch
+-- What of a session waits for its summary, in the order of its times.
+SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_score, m.user_id, m.namespace,
+       m.superseded_by, q.queued_at
+  FROM llm_queue q
+  JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
+ WHERE q.agent_id = %(agent_id)s AND q.work = 'summary' AND q.session_id = %(session_id)s
+   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+ ORDER BY m.timestamp, m.memory_id LIMIT %(limit)s;
+
+-- name: compactions
+-- The caller's own summaries of parts of a session, in the order of their times.
+SELECT m.memory_id, m.version, m.content, m.metadata -> 'compaction' AS compaction
+  FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.session_id = %(session_id)s AND m.metadata ? 'compaction'
+   AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+ ORDER BY m.timestamp, m.memory_id;
+
+-- name: waiting_for_facts
+-- Memories that wait to be read for facts, those that wait longest first.
+SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_score, m.user_id, m.namespace,
+       m.session_id, m.task_id, m.expires_at, q.queued_at
+  FROM llm_queue q
+  JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
+ WHERE q.agent_id = %(agent_id)s AND q.work = 'facts'
+   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+ ORDER BY q.queued_at, q.memory_id LIMIT %(limit)s;
+
+-- name: claim_llm_work
+-- Take memories out of what waits, those that still stand in this version; nobody changes them before the end.
+WITH held AS (
+    SELECT m.memory_id FROM unnest(%(memory_ids)s::uuid[], %(versions)s::integer[]) AS named (memory_id, version)
+      JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = named.memory_id AND m.version = named.version
+     ORDER BY m.memory_id FOR SHARE OF m)
+DELETE FROM llm_queue q USING held
+ WHERE q.agent_id = %(agent_id)s AND q.work = %(work)s AND q.memory_id = held.memory_id
+RETURNING q.memory_id;
+
+-- name: llm_work_of_agents
+-- Whose memories wait for a model, all agents together: a session's, or for facts no session's.
+SELECT q.agent_id, q.work, CASE q.work WHEN 'summary' THEN q.session_id END AS session_id,
+       count(*) AS messages, count(*) FILTER (WHERE q.user_turn) AS user_turns, max(q.queued_at) AS latest_at,
+       (SELECT s.models -> 'summaries' FROM agent_settings s WHERE s.agent_id = q.agent_id) AS summaries
+  FROM llm_queue q
+ GROUP BY q.agent_id, q.work, CASE q.work WHEN 'summary' THEN q.session_id END
+ ORDER BY q.agent_id, q.work, session_id;

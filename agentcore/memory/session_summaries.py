@@ -1,0 +1,263 @@
+"""Summarising a session in stretches, as a story: what waits is read, summarised, taken out, written.
+
+Each message is in one stretch, whoever works on the session at the same time: who finds a message taken, or
+changed, writes nothing and looks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from agentcore.errors import Conflict, DependencyUnavailable, NotFound
+from agentcore.memory.api import Caller
+from agentcore.memory.capacity import watch_capacity
+from agentcore.memory.embeddings import refused_by
+from agentcore.memory.history_rows import Change
+from agentcore.memory.ids import mint_memory_id
+from agentcore.memory.intake import Draft, Source, draft
+from agentcore.memory.llm_params import BY_MODEL, SummaryRules
+from agentcore.memory.llm_work import SESSION_FORM, SUMMARISE_SESSION, SUMMARY_TAG, gives_up
+from agentcore.memory.models import Link, MemoryType
+from agentcore.memory.owned_rows import Row
+from agentcore.memory.params import StoreParams
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.refusals import embed_each
+from agentcore.memory.storage import MemoryTransaction, NewMemory
+from agentcore.memory.summarizing import SUMMARY_RELATION
+from agentcore.memory.summary_providers import (
+    SUMMARY_PROVIDERS,
+    Compaction,
+    CompactionAwareSummaryProvider,
+    Conversation,
+    ExtractiveSummaryProvider,
+    Message,
+    ProviderParts,
+    SessionSummary,
+    SummaryProvider,
+)
+
+MOST_MESSAGES = 400
+# Others may be at work on the same session; each time they are, some of it is done.
+MOST_LOOKS = 8
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A summary that stands as a memory now."""
+
+    memory_id: UUID
+    text: str
+
+
+@dataclass(frozen=True)
+class EndOfSession:
+    """What a session's end made of what waited. `pending`: a model's summary is still to come."""
+
+    kept: Sequence[Kept]
+    text: str
+    pending: bool
+
+
+@dataclass(frozen=True)
+class _Found:
+    rules: SummaryRules
+    rows: Sequence[Row]
+    conversation: Conversation
+
+
+class SessionSummarizing:
+    """The summaries of what waits of one session. `only_compacted`: of what its caller summarised itself."""
+
+    def __init__(
+        self, parts: MemoryParts, caller: Caller, session_id: str, *, only_compacted: bool = False
+    ) -> None:
+        self._parts = parts
+        self._caller = caller
+        self._session_id = session_id
+        self._only_compacted = only_compacted
+        self.kept: list[Kept] = []
+
+    async def run(self) -> list[Kept]:
+        """Summarise all that waits, a transaction a summary. Raises DependencyUnavailable: go on later."""
+        for _ in range(MOST_LOOKS):
+            found = await self._look()
+            if found is None:
+                return self.kept
+            try:
+                async for summary in self._provider(found).summaries(found.conversation):
+                    await self._write(summary, found)
+            except (Conflict, NotFound):
+                continue
+            if self._only_compacted or len(found.rows) < MOST_MESSAGES:
+                return self.kept
+        raise DependencyUnavailable("Others are at work on this session.")
+
+    async def _look(self) -> _Found | None:
+        """What waits now, with the rules that hold; None where there is nothing to do."""
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            rules = rules_of(await transaction.llm.wishes())
+            rows = await transaction.llm.stretch(self._session_id, MOST_MESSAGES)
+            compactions = await transaction.llm.compactions(self._session_id)
+        if rules is None or not rows:
+            return None
+        held = [each for row in compactions if (each := _compaction(row)) is not None]
+        return _Found(rules, rows, Conversation([_message(row) for row in rows], held))
+
+    def _provider(self, found: _Found) -> SummaryProvider:
+        parts, rules = self._parts, found.rules
+        waiting_since: datetime = min(row["queued_at"] for row in found.rows)
+        if self._only_compacted and rules.provider in ("compaction_aware", "passthrough"):
+            return CompactionAwareSummaryProvider(None)
+        return SUMMARY_PROVIDERS[rules.provider](
+            ProviderParts(
+                self._caller.agent_id,
+                rules,
+                parts.count_tokens,
+                parts.summariser,
+                lambda failure: gives_up(failure, waiting_since, parts.clock()),
+            )
+        )
+
+    async def _write(self, summary: SessionSummary, found: _Found) -> None:
+        """Keep one summary and take what it is of out of what waits. Raises Conflict, NotFound."""
+        each = None
+        if summary.text and summary.memory_id is None:
+            each = self._draft(summary, found)
+            await self._embed(each)
+        versions = {message.memory_id: message.version for message in summary.covers}
+        memory_id = summary.memory_id
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            if await transaction.llm.claim("summary", versions) != set(versions):
+                raise Conflict("Some of these messages were taken, or changed, meanwhile.")
+            links = [
+                Link(target_id=message.memory_id, relation=SUMMARY_RELATION)
+                for message in summary.covers if message.told]
+            if each is not None:
+                memory = NewMemory(mint_memory_id(), each.columns, links)
+                memory_id = memory.memory_id
+                await transaction.insert([memory])
+            elif memory_id is not None:
+                await transaction.links.add(memory_id, links)
+            if memory_id is not None:
+                await self._note(transaction, memory_id, summary)
+                layers = [MemoryType.SEMANTIC.value]
+                await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
+        if memory_id is not None:
+            self.kept.append(Kept(memory_id, summary.text))
+
+    def _draft(self, summary: SessionSummary, found: _Found) -> Draft:
+        covers, caller = summary.covers, self._caller
+        of = {message.memory_id for message in covers}
+        rows = [row for row in found.rows if row["memory_id"] in of]
+        told = {"provider": found.rules.provider, "by": summary.by, "prompt": summary.prompt,
+                "degraded": summary.degraded, "topics": [*summary.topics]}
+        each = draft(
+            StoreParams(
+                content="\n".join([summary.text, *(f"- {fact}" for fact in summary.key_facts)]),
+                memory_type=MemoryType.SEMANTIC,
+                session_id=self._session_id,
+                user_id=_common(rows, "user_id"),
+                namespace=_common(rows, "namespace"),
+                timestamp=covers[-1].said_at,
+                tags=[SUMMARY_TAG],
+                metadata={
+                    "summarised_count": len(covers),
+                    "from": covers[0].said_at.isoformat(),
+                    "until": covers[-1].said_at.isoformat(),
+                    **{name: value for name, value in told.items() if value},
+                },
+                force=True,
+                supersede=False,
+            ),
+            Source(caller.agent_id, caller.token_id, caller.trace_id, caller.a2a_context),
+            now=self._parts.clock(),
+            count_tokens=self._parts.count_tokens,
+            default_ttls=self._parts.default_ttls,
+        )
+        each.columns["facts"] = [*summary.key_facts] or each.columns["facts"]
+        sources = [str(message.memory_id) for message in covers]
+        users = sorted({row["user_id"] for row in rows if row["user_id"] is not None})
+        each.columns["provenance"] |= {"form": SESSION_FORM, "sources": sources, "users": users}
+        return each
+
+    async def _embed(self, each: Draft) -> None:
+        """What stays without a vector the maintenance embeds, unless it was refused."""
+        parts, vector, model = self._parts, None, None
+        if parts.embedder is not None:
+            try:
+                [vector] = await embed_each(parts.embedder, [each.embedding_text], "document")
+                model = parts.vector_model if vector is not None else refused_by(parts.vector_model)
+            except DependencyUnavailable:
+                model = None
+        each.columns.update(embedding=vector, embedding_model=model)
+
+    async def _note(
+        self, transaction: MemoryTransaction, memory_id: UUID, summary: SessionSummary
+    ) -> None:
+        version = 1 if summary.memory_id is None else None
+        after = {"sources": [str(each.memory_id) for each in summary.covers], "by": summary.by}
+        if summary.degraded is not None:
+            after["degraded"] = summary.degraded
+        source = self._caller.token_id, self._caller.trace_id
+        await transaction.history.append(Change(memory_id, "summarise", version, *source, {}, after))
+
+
+async def at_the_end(parts: MemoryParts, caller: Caller, session_id: str) -> EndOfSession | None:
+    """Summarise what of an ended session waits, or leave it to a job; None for an agent without own rules."""
+    async with parts.storage.transaction(caller.agent_id) as transaction:
+        rules = rules_of(await transaction.llm.wishes())
+        if rules is None:
+            return None
+        rows = await transaction.llm.stretch(session_id, MOST_MESSAGES)
+        later = bool(rows) and rules.provider in BY_MODEL and parts.summariser is not None
+        if later:
+            await transaction.jobs.enqueue(SUMMARISE_SESSION, session_id=session_id)
+    if not later:
+        kept = await SessionSummarizing(parts, caller, session_id).run()
+        return EndOfSession(kept, "\n".join(each.text for each in kept), pending=False)
+    extractive = ExtractiveSummaryProvider(
+        ProviderParts(caller.agent_id, rules, parts.count_tokens, None, lambda failure: True))
+    meanwhile = await extractive.extracted([_message(row) for row in rows])
+    return EndOfSession([], meanwhile.text, pending=True)
+
+
+def rules_of(wishes: Mapping[str, Any]) -> SummaryRules | None:
+    """How the agent's sessions are summarised, where it has rules for that."""
+    summaries = wishes.get("summaries")
+    return None if summaries is None else SummaryRules(**summaries)
+
+
+def _message(row: Row) -> Message:
+    return Message(
+        row["memory_id"],
+        row["version"],
+        row["timestamp"],
+        row["speaker"],
+        row["content"],
+        row["relevance_score"],
+        row["superseded_by"] is None,
+    )
+
+
+def _compaction(row: Row) -> Compaction | None:
+    """The caller's own summary; None where its metadata were written by another hand."""
+    said = row["compaction"]
+    try:
+        began = None if said.get("from") is None else datetime.fromisoformat(said["from"])
+        found = Compaction(row["memory_id"], row["content"], began, datetime.fromisoformat(said["until"]))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+    aware = found.ended.tzinfo is not None and (began is None or began.tzinfo is not None)
+    return found if aware else None
+
+
+def _common(rows: Sequence[Row], name: str) -> Any:
+    """The value all of them have."""
+    values = {row[name] for row in rows}
+    return values.pop() if len(values) == 1 else None
+
+

@@ -1,0 +1,241 @@
+"""Who summarises a stretch of conversation: the SummaryProvider protocol, its implementations, their table.
+
+Each gives summaries one after the other, with the messages that each is of; a long stretch gives several.
+Those that ask a model do without it where it has to be given up, and say so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from agentcore.errors import AgentCoreError, DependencyUnavailable
+from agentcore.memory.llm import Said, Summariser, SummaryWish, WrittenSummary
+from agentcore.memory.llm_params import SummaryRules
+from agentcore.memory.llm_text import (
+    MEMORY_BYTES,
+    REQUEST_BYTES,
+    capped,
+    grounded,
+    grounded_sentences,
+    size_bytes,
+    within,
+    without_thoughts,
+)
+from agentcore.memory.summarizing import Source, summarize
+from agentcore.memory.text import collapse
+
+MOST_TOPICS, MOST_FACTS = 5, 12
+TOPIC_CHARS, FACT_CHARS = 80, 400
+EXTRACTED, AS_SAID, CALLER = "extractive", "passthrough", "caller"
+NO_MODEL = "this service has no language model"
+UNGROUNDED = "it told of numbers that nobody said"
+
+
+@dataclass(frozen=True)
+class Message:
+    """A memory of a session. What no longer holds is not `told`, though the summary counts as of it too."""
+
+    memory_id: UUID
+    version: int
+    said_at: datetime
+    speaker: str | None
+    text: str
+    importance: float
+    told: bool = True
+
+    @property
+    def line(self) -> str:
+        return f"{self.speaker}: {self.text}" if self.speaker else self.text
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """The caller's own summary of what was said from `began`, or the beginning, until `ended`."""
+
+    memory_id: UUID
+    text: str
+    began: datetime | None
+    ended: datetime
+
+    def covers(self, message: Message) -> bool:
+        return (self.began is None or self.began <= message.said_at) and message.said_at <= self.ended
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """What of a session is to be summarised, in the order of its times."""
+
+    messages: Sequence[Message]
+    compactions: Sequence[Compaction] = ()
+
+
+@dataclass(frozen=True)
+class SessionSummary:
+    """A summary of these messages; no text: there was nothing to say. `memory_id`: it is a memory already."""
+
+    text: str
+    covers: Sequence[Message]
+    by: str
+    topics: Sequence[str] = ()
+    key_facts: Sequence[str] = ()
+    prompt: str | None = None
+    degraded: str | None = None
+    memory_id: UUID | None = None
+
+
+class SummaryProvider(Protocol):
+    """Summarises what of a session waits for it."""
+
+    def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
+        """Summaries that together are of all messages. Raises DependencyUnavailable: ask again later."""
+
+
+@dataclass(frozen=True)
+class ProviderParts:
+    """What a provider works with. `gives_up` says whether a model's failure is one to do without it."""
+
+    agent_id: str
+    rules: SummaryRules
+    count_tokens: Callable[[str], int]
+    summariser: Summariser | None
+    gives_up: Callable[[AgentCoreError], bool]
+
+
+class ExtractiveSummaryProvider:
+    """Sentences of the messages themselves, those that say most."""
+
+    def __init__(self, parts: ProviderParts) -> None:
+        self._parts = parts
+
+    async def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
+        for segment in segments(conversation.messages):
+            yield await self.extracted(segment)
+
+    async def extracted(self, segment: Sequence[Message], degraded: str | None = None) -> SessionSummary:
+        """The summary of one segment."""
+        sources = [
+            Source(each.memory_id, each.said_at, each.speaker, each.text, each.importance)
+            for each in segment if each.told]
+        rules = self._parts.rules
+        made = await asyncio.to_thread(summarize, sources, rules.max_tokens, self._parts.count_tokens)
+        return SessionSummary(made.text, segment, EXTRACTED, degraded=degraded)
+
+
+class LlmSummaryProvider:
+    """A language model's words, checked: what has numbers that were not said is left out."""
+
+    def __init__(self, parts: ProviderParts) -> None:
+        self._parts = parts
+        self._extractive = ExtractiveSummaryProvider(parts)
+
+    async def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
+        for segment in segments(conversation.messages):
+            yield await self._summary(segment)
+
+    async def _summary(self, segment: Sequence[Message]) -> SessionSummary:
+        model, parts = self._parts.summariser, self._parts
+        if model is None:
+            return await self._extractive.extracted(segment, NO_MODEL)
+        said = [
+            Said(capped(without_thoughts(each.text)), each.speaker, each.said_at)
+            for each in segment if each.told]
+        if not any(each.text for each in said):
+            return SessionSummary("", segment, model.model)
+        wish = SummaryWish(parts.rules.max_tokens, parts.rules.prompt)
+        try:
+            written = await model.summarise(said, wish, agent_id=parts.agent_id)
+        except DependencyUnavailable as failure:
+            if not parts.gives_up(failure):
+                raise
+            return await self._extractive.extracted(segment, failure.message)
+        summary = self._checked(written, segment, said)
+        return summary or await self._extractive.extracted(segment, UNGROUNDED)
+
+    def _checked(
+        self, written: WrittenSummary, segment: Sequence[Message], said: Sequence[Said]
+    ) -> SessionSummary | None:
+        model, parts = self._parts.summariser, self._parts
+        heard = "\n".join(f"{each.said_at.isoformat()} {each.text}" for each in said)
+        kept, left_out = grounded_sentences(without_thoughts(written.text), heard)
+        text = within(kept, parts.rules.max_tokens, parts.count_tokens)
+        if not text or model is None:
+            return None
+        facts = (collapse(each)[:FACT_CHARS] for each in written.key_facts)
+        return SessionSummary(
+            text,
+            segment,
+            model.model,
+            topics=_distinct(collapse(each)[:TOPIC_CHARS] for each in written.topics)[:MOST_TOPICS],
+            key_facts=_distinct(each for each in facts if grounded(each, heard))[:MOST_FACTS],
+            prompt=model.prompt,
+            degraded=UNGROUNDED if left_out else None,
+        )
+
+
+class PassthroughSummaryProvider:
+    """What was said, as it was said: some messages together a memory."""
+
+    def __init__(self, parts: ProviderParts) -> None:
+        self._parts = parts
+
+    async def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
+        parts = self._parts
+        sizes = [parts.count_tokens(each.line) for each in conversation.messages]
+        for segment in _cut(conversation.messages, sizes, parts.rules.max_tokens):
+            yield SessionSummary("\n".join(each.line for each in segment if each.told), segment, AS_SAID)
+
+
+class CompactionAwareSummaryProvider:
+    """The caller's own summaries where there are any, another provider's for the rest."""
+
+    def __init__(self, rest: SummaryProvider | None) -> None:
+        self._rest = rest
+
+    async def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
+        """Without another provider, what no compaction is of goes on waiting."""
+        rest = list(conversation.messages)
+        for compaction in conversation.compactions:
+            covered = [each for each in rest if compaction.covers(each)]
+            if covered:
+                yield SessionSummary(compaction.text, covered, CALLER, memory_id=compaction.memory_id)
+                rest = [each for each in rest if not compaction.covers(each)]
+        if rest and self._rest is not None:
+            async for summary in self._rest.summaries(replace(conversation, messages=rest, compactions=())):
+                yield summary
+
+
+# By the name that the agent's rules give them.
+SUMMARY_PROVIDERS: Mapping[str, Callable[[ProviderParts], SummaryProvider]] = {
+    "extractive": ExtractiveSummaryProvider,
+    "llm": LlmSummaryProvider,
+    "compaction_aware": lambda parts: CompactionAwareSummaryProvider(LlmSummaryProvider(parts)),
+    "passthrough": lambda parts: CompactionAwareSummaryProvider(PassthroughSummaryProvider(parts)),
+}
+
+
+def segments(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+    """The messages in pieces that one request can hold."""
+    return _cut(messages, [min(MEMORY_BYTES, size_bytes(each.line)) for each in messages], REQUEST_BYTES)
+
+
+def _cut(messages: Sequence[Message], sizes: Sequence[int], most: int) -> Iterator[Sequence[Message]]:
+    """Pieces of at most this size; what is larger by itself stands alone."""
+    piece: list[Message] = []
+    size = 0
+    for message, own in zip(messages, sizes, strict=True):
+        if piece and size + own > most:
+            yield piece
+            piece, size = [], 0
+        piece.append(message)
+        size += own
+    if piece:
+        yield piece
+
+
+def _distinct(texts: Iterator[str]) -> list[str]:
+    return list({text.casefold(): text for text in texts if text}.values())

@@ -1,0 +1,309 @@
+"""Sessions summarised in stretches: when, and each stretch once, whoever works on it at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from agentcore.errors import DependencyUnavailable
+from agentcore.maintenance.llm_work import enqueue_llm_work
+from agentcore.memory.api import Caller
+from agentcore.memory.change_params import HistoryParams, UpdateParams
+from agentcore.memory.erase_params import EraseParams
+from agentcore.memory.layer_params import ConfigureParams, SettingsParams
+from agentcore.memory.params import DeleteParams, ListParams
+from agentcore.memory.session_params import AddSessionParams
+from agentcore.memory.session_summaries import SessionSummarizing
+from agentcore.runtime import open_runtime
+from tests.fixtures.chat_model import ChatModel, Talking, answered, talking
+from tests.fixtures.memory import settings_for
+from tests.fixtures.scripted_http import Reply
+from tests.fixtures.services import Services
+from tests.fixtures.stretches import LINES, add, end, lines, rules, summaries, told_in
+
+
+@pytest.fixture
+async def talk(services: Services) -> AsyncIterator[Talking]:
+    async with talking(services) as running:
+        yield running
+
+
+# --- triggers ----------------------------------------------------------------------------------------------
+
+
+async def test_every_five_user_turns_a_stretch_is_summarised_in_the_background(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="llm")
+    await add(agent, lines(0, 4))
+    await talk.work()
+    assert await summaries(agent) == []
+    await add(agent, [{"role": "assistant", "content": "I have noted all of that for you."}, *lines(4, 5)])
+    assert talk.model.asked == []
+    await talk.work()
+    [summary] = await summaries(agent)
+    assert summary.content == f"They spoke of this: {LINES[0]}"
+    assert [len(each) for each in told_in(talk)] == [6]
+    assert summary.metadata["summarised_count"] == 6
+    assert (summary.metadata["by"], summary.metadata["prompt"]) == ("openai/small", "session_summary@1")
+    assert summary.metadata["topics"] == ["talk"]
+    assert len(summary.links) == 6
+    history = await agent.memory.history(HistoryParams(memory_id=summary.memory_id))
+    assert [change.operation for change in history.changes] == ["summarise"]
+
+
+async def test_the_same_session_saved_again_adds_only_what_is_new(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="llm")
+    await add(agent, lines(0, 5))
+    await talk.work()
+    await add(agent, lines(0, 9))
+    await talk.work()
+    assert len(await summaries(agent)) == 1
+    await add(agent, lines(0, 10))
+    await talk.work()
+    assert told_in(talk) == [list(LINES[:5]), list(LINES[5:])]
+    assert len(await summaries(agent)) == 2
+    await add(agent, lines(0, 10))
+    await talk.later()
+    assert len(told_in(talk)) == 2
+
+
+async def test_a_number_of_messages_ends_a_stretch_whoever_speaks(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="extractive", trigger="message_count", message_count=3)
+    await add(agent, lines(0, 3, role="assistant"))
+    await talk.work()
+    [summary] = await summaries(agent)
+    assert summary.metadata["by"] == "extractive"
+    assert talk.model.asked == []
+
+
+async def test_inactivity_ends_a_stretch_and_another_message_puts_it_off(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="extractive", trigger="inactivity", inactivity_seconds=60)
+    await add(agent, lines(0, 2))
+    await talk.later()
+    assert await summaries(agent) == []
+    await talk.run("UPDATE llm_queue SET queued_at = queued_at - interval '70 seconds'")
+    await add(agent, lines(2, 3))
+    await talk.later()
+    assert await summaries(agent) == []
+    await talk.run("UPDATE llm_queue SET queued_at = queued_at - interval '70 seconds'")
+    await talk.later()
+    assert [each.metadata["summarised_count"] for each in await summaries(agent)] == [3]
+
+
+async def test_the_end_of_a_session_summarises_what_is_left(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="llm", trigger="session_end")
+    await add(agent, lines(0, 3))
+    ended = await end(agent)
+    assert (ended.summary_pending, ended.summary_id) == (True, None)
+    assert "Antwerp" in ended.summary
+    assert talk.model.asked == []
+    await talk.work()
+    assert len(await summaries(agent)) == 1
+    again = await end(agent)
+    assert (again.summary_pending, again.summary) == (False, "")
+    await talk.work()
+    assert len(told_in(talk)) == 1
+
+
+async def test_without_a_model_the_end_of_a_session_keeps_its_summary_at_once(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="extractive", trigger="session_end")
+    await add(agent, lines(0, 3))
+    ended = await end(agent)
+    [summary] = await summaries(agent)
+    assert (ended.summary_id, ended.summary_pending) == (summary.memory_id, False)
+    assert ended.summary == summary.content
+
+
+async def test_what_side_by_side_stores_cannot_see_is_found_later(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="extractive", user_turns=100)
+    await add(agent, lines(0, 6))
+    await rules(agent, provider="extractive", user_turns=5)
+    await talk.work()
+    assert await summaries(agent) == []
+    done = await talk.runtime.maintenance.round()
+    assert done["ask models"] == 1
+    await talk.work()
+    assert [each.metadata["summarised_count"] for each in await summaries(agent)] == [6]
+
+
+async def test_a_quiet_session_whose_job_was_lost_is_found_too(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="extractive", trigger="inactivity", inactivity_seconds=60)
+    await add(agent, lines(0, 2))
+    await talk.run("DELETE FROM procrastinate_jobs")
+    await talk.runtime.maintenance.round()
+    await talk.work()
+    assert await summaries(agent) == []
+    await talk.run("UPDATE llm_queue SET queued_at = queued_at - interval '70 seconds'")
+    assert await enqueue_llm_work(talk.runtime.database, talk.runtime.parts) >= 1
+    await talk.work()
+    assert len(await summaries(agent)) == 1
+
+
+async def test_rules_that_were_taken_back_leave_what_waits_alone(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="extractive", trigger="inactivity", inactivity_seconds=60)
+    await add(agent, lines(0, 2))
+    await rules(agent, provider="none")
+    await talk.run("UPDATE llm_queue SET queued_at = queued_at - interval '70 seconds'")
+    await talk.later()
+    await enqueue_llm_work(talk.runtime.database, talk.runtime.parts)
+    await talk.work()
+    assert await summaries(agent) == []
+
+
+async def test_an_agent_without_rules_leaves_nothing_waiting(talk: Talking) -> None:
+    agent = talk.agent()
+    await add(agent, lines(0, 10))
+    await talk.work()
+    assert (await end(agent)).summary_id is not None
+    assert talk.model.asked == []
+    assert (await agent.memory.settings(SettingsParams())).summaries is None
+    await rules(agent, provider="llm")
+    await rules(agent, provider="none")
+    assert (await agent.memory.settings(SettingsParams())).summaries is None
+    await add(agent, lines(10, 16))
+    await talk.work()
+    assert talk.model.asked == []
+
+
+# --- once --------------------------------------------------------------------------------------------------
+
+
+async def test_two_processes_at_once_make_one_summary(services: Services) -> None:
+    """Both are in the middle of it, as when a worker passed for dead: who writes second writes nothing."""
+    release = asyncio.Event()
+    model = ChatModel()
+    answer = model.answers["session_summary"]
+
+    def slow(document: dict[str, Any]) -> Reply:
+        said = answer(document)
+        assert isinstance(said, dict)
+        if len(model.documents("session_summary")) == 2:
+            release.set()
+        return Reply(answered(said).body, waits_for=release)
+
+    model.answers["session_summary"] = slow
+    async with talking(services, model) as talk:
+        agent = talk.agent()
+        await rules(agent, provider="llm", trigger="session_end")
+        await add(agent, lines(0, 5))
+        settings = settings_for(services, llm_model="small", llm_base_url=talk.server.url)
+        async with open_runtime(settings) as other:
+            kept = await asyncio.gather(*(
+                SessionSummarizing(runtime.parts, Caller(agent.agent_id), "s").run()
+                for runtime in (talk.runtime, other)))
+        assert sorted(map(len, kept)) == [0, 1]
+        assert len(await summaries(agent)) == 1
+
+
+async def test_two_workers_share_the_sessions_and_summarise_each_once(services: Services) -> None:
+    async with talking(services) as talk:
+        agents = [talk.agent() for _ in range(4)]
+        for agent in agents:
+            await rules(agent, provider="llm")
+            await add(agent, lines(0, 5))
+        settings = settings_for(services, llm_model="small", llm_base_url=talk.server.url)
+        async with open_runtime(settings) as other:
+            await asyncio.gather(talk.work(), other.jobs.run_waiting())
+        assert [len(await summaries(agent)) for agent in agents] == [1] * 4
+        assert len(told_in(talk)) == 4
+
+
+async def test_what_changes_while_the_model_reads_is_read_again(services: Services) -> None:
+    """Neither a deleted memory's words nor those before a correction stay in a summary."""
+    model, tasks = ChatModel(), []
+    answer = model.answers["session_summary"]
+    async with talking(services, model) as talk:
+        agent = talk.agent()
+        await rules(agent, provider="llm", trigger="session_end")
+        await add(agent, lines(0, 3))
+        held = (await agent.memory.list(ListParams(session_id="s", descending=False))).memories
+
+        async def change() -> None:
+            await agent.memory.delete(DeleteParams(memory_ids=[held[0].memory_id]))
+            updates = {"content": "The policy number of that warehouse is HX-9999."}
+            await agent.memory.update(
+                UpdateParams.model_validate({"memory_id": held[1].memory_id, "updates": updates}))
+            changed.set()
+
+        changed = asyncio.Event()
+
+        def meanwhile(document: dict[str, Any]) -> Reply:
+            if not tasks:
+                tasks.append(asyncio.get_running_loop().create_task(change()))
+            said = answer(document)
+            assert isinstance(said, dict)
+            return Reply(answered(said).body, waits_for=changed)
+
+        model.answers["session_summary"] = meanwhile
+        await end(agent)
+        await talk.work()
+        await tasks[0]
+        [summary] = await summaries(agent)
+        assert "Antwerp" not in summary.content
+        assert "HX-9999" in summary.content
+        assert told_in(talk)[1][0].endswith("HX-9999.")
+
+
+async def test_what_was_made_of_a_users_words_is_erased_with_them(talk: Talking) -> None:
+    agent = talk.agent()
+    await agent.memory.configure(ConfigureParams(extract_facts=True))
+    await rules(agent, provider="llm", trigger="session_end")
+    for user_id, first in (("u-1", 0), ("u-2", 3)):
+        params = {"session_id": "s", "user_id": user_id, "messages": lines(first, first + 3)}
+        await agent.memory.add_session(AddSessionParams.model_validate(params))
+    await end(agent)
+    await talk.work()
+    assert [each.user_id for each in await summaries(agent)] == [None]
+    await agent.memory.erase(EraseParams(user_id="u-1", confirm=True))
+    left = (await agent.memory.list(ListParams(limit=100))).memories
+    assert {each.user_id for each in left} == {"u-2"}
+    assert not any(LINES[0] in each.content for each in left)
+
+
+async def test_a_summary_is_tied_to_every_message_that_it_is_of(talk: Talking) -> None:
+    """So that who is forgotten is forgotten in summaries too."""
+    agent = talk.agent()
+    await rules(agent, provider="llm")
+    await add(agent, lines(0, 5))
+    await talk.work()
+    [summary] = await summaries(agent)
+    held = (await agent.memory.list(ListParams(session_id="s", memory_types=["episodic"]))).memories
+    assert {link.target_id for link in summary.links} == {each.memory_id for each in held}
+    assert set(summary.provenance["sources"]) == {str(each.memory_id) for each in held}
+
+
+async def test_others_at_work_for_ever_is_told_rather_than_waited_for(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="llm", trigger="session_end")
+    await add(agent, lines(0, 2))
+    held = (await agent.memory.list(ListParams(session_id="s"))).memories
+
+    def changing(document: dict[str, Any]) -> Reply:
+        tasks.append(loop.create_task(touch(len(tasks))))
+        events.append(asyncio.Event())
+        return Reply(answered({"summary": "They spoke.", "topics": [], "key_facts": []}).body,
+                     waits_for=events[-1])
+
+    async def touch(number: int) -> None:
+        updates = {"content": f"It is different now, for the {number}th time."}
+        await agent.memory.update(
+            UpdateParams.model_validate({"memory_id": held[0].memory_id, "updates": updates}))
+        events[number].set()
+
+    loop, tasks, events = asyncio.get_running_loop(), [], []  # type: ignore[var-annotated]
+    talk.model.answers["session_summary"] = changing
+    with pytest.raises(DependencyUnavailable, match="Others are at work"):
+        await SessionSummarizing(talk.runtime.parts, Caller(agent.agent_id), "s").run()
+    await asyncio.gather(*tasks)
+    assert await summaries(agent) == []

@@ -1,0 +1,176 @@
+"""Who summarises a stretch of conversation, what becomes of it, and which wishes are unwise."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from agentcore.memory.params import RetrieveParams
+from agentcore.runtime import open_runtime
+from tests.fixtures.chat_model import Talking, talking
+from tests.fixtures.memory import Agent, settings_for
+from tests.fixtures.services import Services
+from tests.fixtures.stretches import LINES, add, at, compaction, end, lines, rules, summaries, told_in
+
+
+@pytest.fixture
+async def talk(services: Services) -> AsyncIterator[Talking]:
+    async with talking(services) as running:
+        yield running
+
+
+# --- providers ---------------------------------------------------------------------------------------------
+
+
+async def test_a_long_session_gives_several_summaries_each_of_what_one_request_holds(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="llm", trigger="session_end")
+    long = [{"role": "user", "timestamp": at(place).isoformat(),
+             "content": f"Part {place} of the report. " + "The barge was late again. " * 200}
+            for place in range(8)]
+    await add(agent, long)
+    await end(agent)
+    await talk.work()
+    made = await summaries(agent)
+    assert len(made) == len(told_in(talk)) == 3
+    assert sum(each.metadata["summarised_count"] for each in made) == 8
+    for document in talk.model.documents("session_summary"):
+        assert sum(len(each["text"].encode()) for each in document["conversation"]) <= 16_384
+    assert [each.metadata["from"] for each in made] == sorted(each.metadata["from"] for each in made)
+
+
+async def test_the_callers_compactions_are_used_and_the_model_is_asked_for_the_rest(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="compaction_aware", trigger="session_end")
+    await add(agent, [*lines(0, 4), compaction("The flood in Antwerp, the policy and the broker.", 3),
+                      *lines(4, 6)])
+    await end(agent)
+    await talk.work()
+    assert told_in(talk) == [list(LINES[4:6])]
+    own, made = sorted(await summaries(agent), key=lambda each: each.timestamp)
+    assert own.content == "The flood in Antwerp, the policy and the broker."
+    assert len(own.links) == 4
+    assert made.metadata["summarised_count"] == 2
+    assert own.memory_type == made.memory_type == "semantic"
+
+
+@pytest.mark.parametrize("written", [
+    "x", {}, {"until": "yesterday"}, {"until": 5}, {"until": "2026-06-01T12:00:00"},
+    {"until": "2026-06-01T13:00:00+00:00", "from": "2026-06-01T12:00:00"},
+])
+async def test_metadata_that_only_look_like_a_compaction_cover_nothing(talk: Talking, written: Any) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="compaction_aware", trigger="session_end")
+    await add(agent, lines(0, 2))
+    await agent.stored_id("Not by this service.", session_id="s", metadata={"compaction": written})
+    await end(agent)
+    await talk.work()
+    assert told_in(talk) == [list(LINES[:2])]
+
+
+async def test_thoughts_alone_are_nothing_to_summarise(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="llm", trigger="session_end")
+    await agent.stored_id("<think>I had better say nothing of the goats.</think>", session_id="s")
+    await end(agent)
+    await talk.work()
+    assert talk.model.asked == await summaries(agent) == []
+
+
+async def test_what_lies_between_compactions_is_summarised(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="compaction_aware", trigger="session_end")
+    await add(agent, [*lines(0, 6), compaction("The broker and the deadline of the claim.", 4, 3)])
+    await end(agent)
+    await talk.work()
+    assert told_in(talk) == [[*LINES[:3], LINES[5]]]
+
+
+async def test_each_compaction_is_a_memory_at_once_and_costs_no_request(talk: Talking) -> None:
+    agent = talk.agent()
+    assert await rules(agent, provider="compaction_aware", trigger="compaction") == []
+    await add(agent, lines(0, 4))
+    await add(agent, [compaction("The flood in Antwerp and the policy.", 2)])
+    await talk.work()
+    [own] = await summaries(agent)
+    assert len(own.links) == 3
+    assert talk.model.asked == []
+    await end(agent)
+    await talk.work()
+    assert told_in(talk) == [[LINES[3]]]
+
+
+async def test_passed_through_what_was_said_is_kept_as_it_was_said(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="passthrough", trigger="session_end", max_tokens=40)
+    await add(agent, lines(0, 5))
+    await end(agent)
+    made = await summaries(agent)
+    assert len(made) > 1
+    assert [line for each in made for line in each.content.splitlines()] == [
+        f"user: {line}" for line in LINES[:5]]
+    assert talk.model.asked == []
+
+
+async def test_the_agents_own_wish_stands_behind_the_rules_and_not_in_their_place(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="llm", prompt="Write like a pirate.")
+    await add(agent, lines(0, 5))
+    await talk.work()
+    system = talk.server.received[0].json["messages"][0]["content"]
+    assert system.endswith("within the rules above:\nWrite like a pirate.")
+
+
+async def test_numbers_that_nobody_said_are_left_out_and_that_is_told(talk: Talking) -> None:
+    talk.model.answers["session_summary"] = lambda document: {
+        "summary": "The damage is 40,000 euros. The ransom is 7,777,777 euros.", "topics": [],
+        "key_facts": ["The policy number is HX-2210.", "The safe opens with 9001."]}
+    agent = talk.agent()
+    await rules(agent, provider="llm")
+    await add(agent, lines(0, 5))
+    await talk.work()
+    [summary] = await summaries(agent)
+    assert summary.content == "The damage is 40,000 euros.\n- The policy number is HX-2210."
+    assert summary.facts == ["The policy number is HX-2210."]
+    assert summary.metadata["degraded"] == "it told of numbers that nobody said"
+
+
+async def test_a_summary_is_found_by_its_meaning(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="llm")
+    await add(agent, lines(0, 5))
+    await talk.work()
+    found = await agent.memory.retrieve(RetrieveParams(query="What flooded?", memory_types=["semantic"]))
+    assert [each.tags for each in found.memories] == [["session_summary"]]
+
+
+# --- what is unwise ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("wish", "warned"), [
+    ({"provider": "llm"}, ""), ({"provider": "extractive"}, ""), ({"provider": "compaction_aware"}, ""),
+    ({"provider": "passthrough"}, "embedding without summarization is not recommended"),
+    ({"provider": "llm", "trigger": "compaction"}, "does not use the summaries of the compactions"),
+    ({"provider": "extractive", "prompt": "Be brief."}, "the prompt has no effect"),
+])
+async def test_an_unwise_wish_is_kept_with_a_warning(
+    talk: Talking, wish: dict[str, Any], warned: str
+) -> None:
+    warnings = await rules(talk.agent(), **wish)
+    assert len(warnings) == (1 if warned else 0)
+    assert all(warned in each for each in warnings)
+
+
+async def test_without_a_model_its_work_is_done_by_extraction_and_that_is_told(services: Services) -> None:
+    async with open_runtime(settings_for(services, embedding_model="none")) as runtime:
+        agent = Agent(runtime)
+        assert "has no language model" in (await rules(agent, provider="llm"))[0]
+        assert await rules(agent, provider="passthrough") == []
+        await rules(agent, provider="llm")
+        await add(agent, lines(0, 3))
+        ended = await end(agent)
+        [summary] = await summaries(agent)
+        assert ended.summary_id == summary.memory_id
+        assert summary.metadata["degraded"] == "this service has no language model"
