@@ -6,7 +6,7 @@ import importlib
 import sys
 from pathlib import Path
 
-NOT_BENCHMARKS = {"__init__", "__main__", "corpus", "labelled", "ledger", "measures", "service"}
+NOT_BENCHMARKS = {"__init__", "__main__", "corpus", "evidence", "labelled", "ledger", "measures", "service"}
 
 
 def names() -> list[str]:
