@@ -179,6 +179,9 @@ class RetrieveResult(Strict):
 
 
 GateMode = Literal["off", "cautious", "general_knowledge"]
+ContextFormat = Literal["markdown", "text", "json"]
+EncodingName = Literal["cl100k_base", "o200k_base"]
+MAX_LEFT_OUT = 50
 
 
 class ContextParams(Filters):
@@ -201,13 +204,42 @@ class ContextParams(Filters):
     as_of: Moment | None = None
     query_vector: Vector | None = None
     distinct: Flag = Field(True, description="As for memory.retrieve; working memory stays as it is.")
+    format: ContextFormat = Field("markdown", description="How the context is written.")
+    model: Identifier | None = Field(
+        None, description="The model whose tokens are counted; one whose encoding is not here is refused."
+    )
+    encoding: EncodingName | None = Field(
+        None, description="The tiktoken encoding to count in, instead of `model`; absent: TOKEN_ENCODING."
+    )
     explain: Flag = Field(False, description="Give back what was found with its score terms, too.")
+
+    @model_validator(mode="after")
+    def _counted_one_way(self) -> ContextParams:
+        if self.model is not None and self.encoding is not None:
+            raise ValueError("give either model or encoding, and not both")
+        return self
+
+
+class LeftOut(Strict):
+    """A memory that is not in the context, and why."""
+
+    memory_id: UUID
+    reason: Literal["beyond_max_tokens", "same_text"]
 
 
 class ContextResult(Strict):
     context: str
     token_count: int
-    memory_ids: list[UUID] = Field(description="The memories in the context, in its order.")
+    memory_ids: list[UUID] = Field(
+        description="The memories in the context, in its order: the first is the one numbered 1 in it."
+    )
+    encoding: str = Field(description="The encoding that the tokens were counted in.")
+    shortened: list[UUID] = Field(
+        default_factory=list, description="Those of them that stand there by their most telling sentences."
+    )
+    left_out: list[LeftOut] = Field(
+        default_factory=list, description="What was found and left out, the best first; at most 50."
+    )
     memories: list[MemorySummary] | None = Field(
         None, description="With `explain`: those of them that the search found, with their score terms."
     )

@@ -27,6 +27,7 @@ from agentcore.memory.query import QUERY_CHARS, complete, split, wants, weighed
 from agentcore.memory.reranking import depth, reranked
 from agentcore.memory.retrieval import Ranked, Ranking, rank
 from agentcore.memory.rewriting import rewritten
+from agentcore.memory.search_limits import breadth_for
 from agentcore.memory.text import words
 from agentcore.memory.vector_store import Found, SearchRequest
 from agentcore.memory.wording import READ_CHARS, Wording, read_text, search_words
@@ -76,13 +77,19 @@ class Search:
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text, windows, anchors = await self._understood(now)
         (vectors, events), wording = await asyncio.gather(
-            self._vectors(text, anchors), self._words(text, anchors)
+            self._vectors(text, anchors), self._words(text, anchors, breadth_for(k))
         )
         vectors = await self._with_aliases(vectors, text, wording)
         told = await self._anchored(now, anchors, events, wording)
         windows = narrowed(windows, [each.times for each in told if each.times])
         request = SearchRequest(
-            self._conditions, vectors, self._parts.vector_model, wording.bm25, wording.hits, windows
+            self._conditions,
+            vectors,
+            self._parts.vector_model,
+            wording.bm25,
+            wording.hits,
+            windows,
+            breadth_for(k),
         )
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)
@@ -205,7 +212,7 @@ class Search:
             self._notes,
         )
 
-    async def _words(self, text: str, anchors: Sequence[Anchor]) -> Wording:
+    async def _words(self, text: str, anchors: Sequence[Anchor], breadth: int) -> Wording:
         return await search_words(
             self._parts.vectors,
             self._agent_id,
@@ -214,6 +221,7 @@ class Search:
             self._steps,
             with_vectors=self._parts.embedder is not None or self._params.query_vector is not None,
             parts=[each.event for each in anchors],
+            breadth=breadth,
         )
 
     async def _read(self, ranked: Sequence[Ranked]) -> list[MemorySummary]:
