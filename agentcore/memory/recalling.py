@@ -26,6 +26,7 @@ from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import MAX_LEFT_OUT, ContextParams, ContextResult, LeftOut
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rendering import FORMS
+from agentcore.memory.search_limits import breadth_for
 from agentcore.memory.searching import Search, SearchResult
 from agentcore.memory.tokens import ENCODINGS, encoding_for_model
 from agentcore.memory.working import MAX_ENTRIES, WorkingEntry
@@ -208,7 +209,7 @@ async def _search(
         if not judged.needed:
             return SearchResult([], Receipt(searched={"passed_over": judged.reason}))
     search = Search(parts, caller, params, conditions, steps)
-    return await search.run(k, parts.policy.context_cut_offs)
+    return await search.run(k, parts.policy.context_cut_offs, breadth_for(k))
 
 
 def _entries(working: Sequence[WorkingEntry], found: Sequence[MemorySummary]) -> list[ContextEntry]:

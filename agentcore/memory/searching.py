@@ -27,7 +27,6 @@ from agentcore.memory.query import QUERY_CHARS, complete, split, wants, weighed
 from agentcore.memory.reranking import depth, reranked
 from agentcore.memory.retrieval import Ranked, Ranking, rank
 from agentcore.memory.rewriting import rewritten
-from agentcore.memory.search_limits import breadth_for
 from agentcore.memory.text import words
 from agentcore.memory.vector_store import Found, SearchRequest
 from agentcore.memory.wording import READ_CHARS, Wording, read_text, search_words
@@ -72,12 +71,15 @@ class Search:
         else:
             self._conditions["as_of"] = params.as_of.isoformat()
 
-    async def run(self, k: int, cut_offs: CutOffs) -> SearchResult:
-        """The `k` best memories. Raises InvalidParams (a vector of another length), DependencyUnavailable."""
+    async def run(self, k: int, cut_offs: CutOffs, breadth: int = 1) -> SearchResult:
+        """The `k` best memories, of so many times as many candidates as usual.
+
+        Raises InvalidParams (a vector of another length), DependencyUnavailable.
+        """
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text, windows, anchors = await self._understood(now)
         (vectors, events), wording = await asyncio.gather(
-            self._vectors(text, anchors), self._words(text, anchors, breadth_for(k))
+            self._vectors(text, anchors), self._words(text, anchors, breadth)
         )
         vectors = await self._with_aliases(vectors, text, wording)
         told = await self._anchored(now, anchors, events, wording)
@@ -89,7 +91,7 @@ class Search:
             wording.bm25,
             wording.hits,
             windows,
-            breadth_for(k),
+            breadth,
         )
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)

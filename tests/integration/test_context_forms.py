@@ -21,7 +21,7 @@ async def context(agent: Agent, query: str = "harbour crane", **values: object) 
 async def harbour(agent: Agent) -> None:
     """A task's memory, a few of a session and a fact."""
     await agent.stored_id("Ordered a rope for the harbour crane.", task_id="crane")
-    for number, said in enumerate(("The harbour crane squeaks.", "Its bearing is worn, the crane must rest.")):
+    for number, said in enumerate(("The harbour crane squeaks.", "Its bearing is worn, it must rest.")):
         await agent.stored_id(said, session_id="s1", speaker="Rui", timestamp=f"2026-03-01T10:0{number}:00Z")
     await agent.stored_id("The harbour crane lifts 40 tonnes.", memory_type="semantic")
 
@@ -112,7 +112,7 @@ async def test_a_replaced_statement_is_not_in_the_context(agent: Agent) -> None:
 
 async def test_words_of_the_task_are_not_said_twice(agent: Agent) -> None:
     await agent.stored_id("The harbour crane squeaks.", task_id="crane", session_id="s1")
-    again = await agent.stored_id("The harbour crane squeaks.", session_id="s2", timestamp="2026-01-01T10:00:00Z")
+    again = await agent.stored_id("The harbour crane squeaks.", session_id="s2")
     result = await context(agent, task_id="crane")
     assert result.context.count("squeaks") == 1
     assert again not in result.memory_ids

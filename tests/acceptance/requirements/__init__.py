@@ -1,5 +1,6 @@
 """The requirements of every source."""
 
+from tests.acceptance.requirements.context import COMPOSED
 from tests.acceptance.requirements.form import Requirement
 from tests.acceptance.requirements.lifecycle import LIVED
 from tests.acceptance.requirements.retrieval import UNDERSTOOD
@@ -8,4 +9,6 @@ from tests.acceptance.requirements.specification import FUNCTIONAL, QUALITIES
 
 __all__ = ["REQUIREMENTS", "Requirement"]
 
-REQUIREMENTS: tuple[Requirement, ...] = (*FUNCTIONAL, *QUALITIES, *BUILT, *SHOWN, *UNDERSTOOD, *LIVED)
+REQUIREMENTS: tuple[Requirement, ...] = (
+    *FUNCTIONAL, *QUALITIES, *BUILT, *SHOWN, *UNDERSTOOD, *LIVED, *COMPOSED,
+)

@@ -41,8 +41,8 @@ FUNCTIONAL = (
                "integration/test_context.py::"
                "test_the_three_sections_hold_what_belongs_there_with_an_exact_count"),
     _specified("FR-3.2", "A context is cut to its token limit by hierarchical summaries.",
-               "property/test_pure_properties.py::test_a_context_never_exceeds_its_budget",
-               "unit/test_compression.py::test_what_is_too_long_stands_by_its_summary",
+               "property/test_context_properties.py::test_no_form_exceeds_its_budget_and_nothing_is_lost",
+               "unit/test_compression.py::test_of_what_is_too_long_the_sentences_stand_that_tell_of_the_query",
                missing="summaries of several memories together"),
     _specified("FR-3.3", "A memory sequence is compressed when it exceeds the budget.",
                "unit/test_compression.py::test_a_sequence_is_compressed_in_the_order_of_its_importance"),
