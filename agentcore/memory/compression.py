@@ -28,6 +28,8 @@ BEST_FOUND = 3
 # A memory shortened takes no more than this of the room, and is not worth less than so many tokens.
 SHORTENED_SHARE = 0.4
 LEAST_SHORTENED_TOKENS = 24
+# Shortening takes time: of what did not fit so many are tried for the room that is left.
+TRIED_SHORTENED = 8
 # Behind the best, a text longer than this must be better to stand before a shorter one; decision 0029.
 LONG_CHARS = 800
 LONG_EXPONENT = 0.2
@@ -150,7 +152,7 @@ class _Filling:
     def add(self, entries: Iterable[ContextEntry], room: int) -> None:
         """Each in full, else shortened, in no more than `room` tokens together."""
         kept = self.room - room
-        for entry in self._waiting(entries):
+        for entry in self.waiting(entries):
             free = self.room - kept
             if not self._add_in_full(entry, free):
                 self._add_shortened(entry, min(free, int(SHORTENED_SHARE * room)))
@@ -158,10 +160,11 @@ class _Filling:
     def add_in_full(self, entries: Iterable[ContextEntry], room: int) -> None:
         """Those that fit in full in no more than `room` tokens together."""
         kept = self.room - room
-        for entry in self._waiting(entries):
+        for entry in self.waiting(entries):
             self._add_in_full(entry, self.room - kept)
 
-    def _waiting(self, entries: Iterable[ContextEntry]) -> list[ContextEntry]:
+    def waiting(self, entries: Iterable[ContextEntry]) -> list[ContextEntry]:
+        """Those that are not there yet."""
         taken = {line.entry.memory_id for line in self.lines}
         return [entry for entry in entries if entry.memory_id not in taken]
 
@@ -213,7 +216,7 @@ def _fill(filling: _Filling, entries: Sequence[ContextEntry], found_share: float
     filling.add(found[:BEST_FOUND], filling.room - kept)
     filling.add_in_full(_shorter_first(found[BEST_FOUND:]), filling.room - kept)
     filling.add(working, filling.room)
-    filling.add(found, filling.room - kept)
+    filling.add(filling.waiting(found)[:TRIED_SHORTENED], filling.room - kept)
 
 
 def _unlike(entries: Sequence[ContextEntry]) -> list[ContextEntry]:

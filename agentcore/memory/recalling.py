@@ -35,7 +35,7 @@ from agentcore.telemetry import Steps
 # A short turn takes about so many; where memories are longer, there is something left to choose from.
 TOKENS_A_MEMORY = 20
 MIN_MEMORIES, MAX_MEMORIES = 12, 400
-THREAD_ABOVE_CHARS = 200_000
+THREAD_ABOVE_CHARS = 50_000
 # So much of a query is read for its terms.
 QUERY_CHARS = 4_000
 NO_REDIS = "working memory: Redis does not answer; read from the rows"
