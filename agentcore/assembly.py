@@ -40,11 +40,12 @@ from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, Limit
 from agentcore.memory.llm_meter import LlmMeter
 from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
 from agentcore.memory.sealing import SealedArchive
+from agentcore.memory.search_limits import SearchLimits
 from agentcore.memory.storage import MemoryStorage
-from agentcore.memory.tokens import TokenCounter
+from agentcore.memory.tokens import TokenCounters
 from agentcore.memory.vector_index import IndexPolicy
 from agentcore.memory.vector_place import MOVING, SETTLED
-from agentcore.memory.vector_store import VECTOR_STORES, SearchLimits, VectorStore
+from agentcore.memory.vector_store import VECTOR_STORES, VectorStore
 from agentcore.memory.working import WorkingMemory
 from agentcore.readiness import WatchedEmbedder
 from agentcore.registry import resolve
@@ -53,7 +54,7 @@ from agentcore.telemetry import Metrics
 # What no search answers with, and what no context holds: learnt with the local model's cosines, decision 20.
 # With another model a caller's own `min_fit` holds alone.
 LOCAL_RETRIEVE_CUT_OFFS = CutOffs(min_fit=0.1)
-LOCAL_CONTEXT_CUT_OFFS = CutOffs(min_fit=0.12, least_share=0.4, least_rise=0.2, widest_gap=0.25)
+LOCAL_CONTEXT_CUT_OFFS = CutOffs(min_fit=0.12, least_share=0.4, least_rise=0.2, widest_gap=0.25, full_fit=0.5)
 # Memories a reranker orders, and the longest time that rewriting may add to a search.
 RERANKED_AT_MOST = 40
 REWRITING_SECONDS = 5.0
@@ -126,12 +127,13 @@ def make_reranker(settings: Settings) -> LimitedReranker | None:
 def make_meter(settings: Settings, database: Database, metrics: Metrics) -> LlmMeter:
     """What every request to a language model goes through."""
     options = read_llm_options(settings.llm_options)
-    return LlmMeter(MemoryStorage(database), options, make_counter(settings).count, metrics)
+    counters = make_counters(settings)
+    return LlmMeter(MemoryStorage(database), options, counters.of(counters.default).count, metrics)
 
 
-def make_counter(settings: Settings) -> TokenCounter:
-    """What counts tokens; the tables behind it are the process's."""
-    return TokenCounter(cache_of(settings), settings.token_encoding)
+def make_counters(settings: Settings) -> TokenCounters:
+    """What counts tokens, by encoding; the tables behind it are the process's."""
+    return TokenCounters(cache_of(settings), settings.token_encoding)
 
 
 def make_rewriter(settings: Settings, meter: Meter) -> LimitedRewriter | None:
@@ -205,6 +207,7 @@ def make_parts(
     in_force: KnownModel | None = None,
 ) -> MemoryParts:
     """What every agent's manager shares."""
+    counters = make_counters(settings)
     return MemoryParts(
         storage=MemoryStorage(database),
         vectors=make_vectors(settings, database, in_force),
@@ -213,7 +216,8 @@ def make_parts(
         ),
         archive=make_archive(settings, home),
         embedder=embedder,
-        count_tokens=make_counter(settings).count,
+        count_tokens=counters.of(counters.default).count,
+        token_counters=counters,
         accesses=AccessQueue(),
         policy=make_policy(settings),
         metrics=metrics,

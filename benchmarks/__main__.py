@@ -6,7 +6,9 @@ import importlib
 import sys
 from pathlib import Path
 
-NOT_BENCHMARKS = {"__init__", "__main__", "corpus", "labelled", "ledger", "measures", "service", "tasks"}
+NOT_BENCHMARKS = {
+    "__init__", "__main__", "corpus", "evidence", "labelled", "ledger", "measures", "service", "tasks",
+}
 
 
 def names() -> list[str]:

@@ -144,6 +144,7 @@ def _silence(receipt: Receipt) -> str:
 @app.command("context", rich_help_panel=MEMORIES, epilog=examples(
     "agentcore context 'plan breakfast with Ada' --max-tokens 500",
     "agentcore context 'go on' --task release-7 > prompt.txt",
+    "agentcore context 'plan breakfast' --format json --model gpt-4",
 ))
 def get_context(
     context: typer.Context,
@@ -151,6 +152,12 @@ def get_context(
     max_tokens: Annotated[int, typer.Option(help="How many tokens it may take.")] = 2_000,
     task_id: Annotated[str | None, typer.Option(
         "--task", metavar="ID", help="The task whose working memory comes first.")] = None,
+    format: Annotated[str, typer.Option(
+        metavar="FORM", help="markdown, text or json; --json prints the whole answer instead.")] = "markdown",
+    model: Annotated[str | None, typer.Option(
+        metavar="MODEL", help="Count tokens as this model does.")] = None,
+    encoding: Annotated[str | None, typer.Option(
+        metavar="NAME", help="Count tokens in this encoding: o200k_base or cl100k_base.")] = None,
     min_score: options.MinScore = None,
     min_fit: options.MinFit = None,
     gate: options.Gate = "cautious",

@@ -59,9 +59,8 @@ from agentcore.memory.layer_params import (
 )
 from agentcore.memory.methods import METHODS
 from agentcore.memory.models import Strict
+from agentcore.memory.overview_params import CapabilitiesParams, CapabilitiesResult, StatsParams, StatsResult
 from agentcore.memory.params import (
-    CapabilitiesParams,
-    CapabilitiesResult,
     CompleteTaskParams,
     CompleteTaskResult,
     ContextParams,
@@ -78,8 +77,6 @@ from agentcore.memory.params import (
     PruneResult,
     RetrieveParams,
     RetrieveResult,
-    StatsParams,
-    StatsResult,
     StoreBatchParams,
     StoreBatchResult,
     StoreParams,

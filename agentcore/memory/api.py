@@ -38,9 +38,8 @@ from agentcore.memory.layer_params import (
     SettingsResult,
 )
 from agentcore.memory.models import Interaction, MemorySummary
+from agentcore.memory.overview_params import CapabilitiesParams, CapabilitiesResult, StatsParams, StatsResult
 from agentcore.memory.params import (
-    CapabilitiesParams,
-    CapabilitiesResult,
     CompleteTaskParams,
     CompleteTaskResult,
     ContextParams,
@@ -57,8 +56,6 @@ from agentcore.memory.params import (
     PruneResult,
     RetrieveParams,
     RetrieveResult,
-    StatsParams,
-    StatsResult,
     StoreBatchParams,
     StoreBatchResult,
     StoreParams,

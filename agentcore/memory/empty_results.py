@@ -21,7 +21,8 @@ UNAVAILABLE: tuple[type[AgentCoreError], ...] = (DependencyUnavailable, NotReady
 # By the attribute of `MemoryApi`: what finds nothing where nothing can be found.
 EMPTY_RESULTS: Mapping[str, Callable[[Receipt], Strict]] = {
     "retrieve": lambda receipt: RetrieveResult(memories=[], receipt=receipt),
-    "get_context": lambda receipt: ContextResult(context="", token_count=0, memory_ids=[], receipt=receipt),
+    "get_context": lambda receipt: ContextResult(
+        context="", token_count=0, memory_ids=[], encoding=None, receipt=receipt),
     "summarize": lambda receipt: SummarizeResult(
         summary="", token_count=0, memory_ids=[], memory_count=0, receipt=receipt),
 }

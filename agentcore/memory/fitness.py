@@ -63,12 +63,18 @@ class CutOffs:
     Nothing is given where the probability that anything answers is below `min_fit`. Of the rest each needs
     `least_share` of the best score and `least_rise` of the way up to it from the store's typical score, and
     none stands after a fall of more than `widest_gap` from one to the next. 0, 0, 0 and 1 leave out nothing.
+    Below `full_fit` a context gives what was found a part of its room only.
     """
 
     min_fit: float = 0.0
     least_share: float = 0.0
     least_rise: float = 0.0
     widest_gap: float = 1.0
+    full_fit: float = 0.0
+
+    def room(self, fit: float | None) -> float:
+        """The share of a context's room for what was found, by the probability that it answers."""
+        return 1.0 if fit is None or fit >= self.full_fit else fit / self.full_fit
 
     def kept(self, scores: Sequence[float], memory_count: int = 0) -> int:
         """How many of the scores, best first, stay, of a store of so many memories; the best always does."""

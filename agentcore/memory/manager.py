@@ -28,14 +28,19 @@ from agentcore.memory.layer_params import (
 )
 from agentcore.memory.models import MemoryType, Receipt
 from agentcore.memory.operations import LifecycleOperations, filter_receipt, receipt_of
+from agentcore.memory.overview_params import (
+    CapabilitiesParams,
+    CapabilitiesResult,
+    LayerStats,
+    StatsParams,
+    StatsResult,
+)
 from agentcore.memory.params import (
     MAX_BATCH_ITEMS,
     MAX_CONTEXT_TOKENS,
     MAX_IDS,
     MAX_K,
     MAX_PAGE,
-    CapabilitiesParams,
-    CapabilitiesResult,
     ContextParams,
     ContextResult,
     CountParams,
@@ -44,15 +49,12 @@ from agentcore.memory.params import (
     DeleteResult,
     GetParams,
     GetResult,
-    LayerStats,
     ListParams,
     ListResult,
     PruneParams,
     PruneResult,
     RetrieveParams,
     RetrieveResult,
-    StatsParams,
-    StatsResult,
     StoreBatchParams,
     StoreBatchResult,
     StoreParams,

@@ -37,9 +37,8 @@ from agentcore.memory.layer_params import (
     SettingsResult,
 )
 from agentcore.memory.models import Strict
+from agentcore.memory.overview_params import CapabilitiesParams, CapabilitiesResult, StatsParams, StatsResult
 from agentcore.memory.params import (
-    CapabilitiesParams,
-    CapabilitiesResult,
     CompleteTaskParams,
     CompleteTaskResult,
     ContextParams,
@@ -56,8 +55,6 @@ from agentcore.memory.params import (
     PruneResult,
     RetrieveParams,
     RetrieveResult,
-    StatsParams,
-    StatsResult,
     StoreBatchParams,
     StoreBatchResult,
     StoreParams,

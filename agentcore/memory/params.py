@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -184,6 +183,9 @@ class RetrieveResult(Strict):
 
 
 GateMode = Literal["off", "cautious", "general_knowledge"]
+ContextFormat = Literal["markdown", "text", "json"]
+EncodingName = Literal["cl100k_base", "o200k_base"]
+MAX_LEFT_OUT = 50
 
 
 class ContextParams(Filters):
@@ -206,13 +208,44 @@ class ContextParams(Filters):
     as_of: Moment | None = None
     query_vector: Vector | None = None
     distinct: Flag = Field(True, description="As for memory.retrieve; working memory stays as it is.")
+    format: ContextFormat = Field("markdown", description="How the context is written.")
+    model: Identifier | None = Field(
+        None, description="The model whose tokens are counted; one whose encoding is not here is refused."
+    )
+    encoding: EncodingName | None = Field(
+        None, description="The tiktoken encoding to count in, instead of `model`; absent: TOKEN_ENCODING."
+    )
     explain: Flag = Field(False, description="Give back what was found with its score terms, too.")
+
+    @model_validator(mode="after")
+    def _counted_one_way(self) -> ContextParams:
+        if self.model is not None and self.encoding is not None:
+            raise ValueError("give either model or encoding, and not both")
+        return self
+
+
+class LeftOut(Strict):
+    """A memory that is not in the context, and why."""
+
+    memory_id: UUID
+    reason: Literal["beyond_max_tokens", "same_text"]
 
 
 class ContextResult(Strict):
     context: str
     token_count: int
-    memory_ids: list[UUID] = Field(description="The memories in the context, in its order.")
+    memory_ids: list[UUID] = Field(
+        description="The memories in the context, in its order: the first is the one numbered 1 in it."
+    )
+    encoding: str | None = Field(
+        description="The encoding that the tokens were counted in; null where memory was not asked."
+    )
+    shortened: list[UUID] = Field(
+        default_factory=list, description="Those of them that stand there by their most telling sentences."
+    )
+    left_out: list[LeftOut] = Field(
+        default_factory=list, description="What was found and left out, the best first; at most 50."
+    )
     memories: list[MemorySummary] | None = Field(
         None, description="With `explain`: those of them that the search found, with their score terms."
     )
@@ -323,45 +356,6 @@ class DeleteResult(Strict):
         description="False: the call's time ran out between two chunks. What was counted is gone; the same "
         "call again goes on with the rest, however many there are.",
     )
-    receipt: Receipt
-
-
-class StatsParams(Strict):
-    """Nothing to say."""
-
-
-class LayerStats(Strict):
-    count: int
-    capacity: int = Field(description="0 means unlimited.")
-    oldest: datetime | None = None
-    newest: datetime | None = None
-    pinned: int = 0
-    waiting_for_embedding: int = 0
-
-
-class StatsResult(Strict):
-    total: int
-    layers: dict[MemoryType, LayerStats]
-    links: int
-    archived: int
-    accesses: int
-    receipt: Receipt
-
-
-class CapabilitiesParams(Strict):
-    """Nothing to say."""
-
-
-class CapabilitiesResult(Strict):
-    version: str
-    embedding_model: str | None
-    embedding_dimensions: int | None
-    vector_store: str
-    archive: str
-    memory_types: list[MemoryType]
-    pruning_strategies: list[str]
-    limits: dict[str, int]
-    features: list[str]
     receipt: Receipt
 
 

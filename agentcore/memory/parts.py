@@ -18,9 +18,11 @@ from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, Limit
 from agentcore.memory.llm_meter import LlmMeter
 from agentcore.memory.models import MemoryType
 from agentcore.memory.scoring import RetrievalWeights
+from agentcore.memory.search_limits import SearchLimits
 from agentcore.memory.storage import MemoryStorage
+from agentcore.memory.tokens import TokenCounters
 from agentcore.memory.vector_index import IndexPolicy
-from agentcore.memory.vector_store import SearchLimits, VectorStore
+from agentcore.memory.vector_store import VectorStore
 from agentcore.memory.working import WorkingMemory
 from agentcore.telemetry import Metrics, Steps
 
@@ -106,6 +108,7 @@ class MemoryParts:
     archive: Archive | None
     embedder: Embedder | None
     count_tokens: Callable[[str], int]
+    token_counters: TokenCounters
     accesses: AccessQueue
     policy: MemoryPolicy
     metrics: Metrics | None = None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentcore.errors import InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.memory.compression import (
     KNOWLEDGE,
@@ -14,20 +16,28 @@ from agentcore.memory.compression import (
     Context,
     ContextEntry,
     CountTokens,
+    Manner,
     build_context,
 )
 from agentcore.memory.gate import gate
+from agentcore.memory.lexical import terms
 from agentcore.memory.models import Dropped, MemorySummary, MemoryType, Receipt
 from agentcore.memory.owned_rows import Row
-from agentcore.memory.params import ContextParams, ContextResult
+from agentcore.memory.params import MAX_LEFT_OUT, ContextParams, ContextResult, LeftOut
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.rendering import FORMS
+from agentcore.memory.search_limits import breadth_for
 from agentcore.memory.searching import Search, SearchResult
+from agentcore.memory.tokens import ENCODINGS, encoding_for_model
 from agentcore.memory.working import MAX_ENTRIES, WorkingEntry
 from agentcore.telemetry import Steps
 
-TOKENS_A_MEMORY = 25
-MIN_MEMORIES, MAX_MEMORIES = 8, 60
+# A short turn takes about so many; where memories are longer, there is something left to choose from.
+TOKENS_A_MEMORY = 20
+MIN_MEMORIES, MAX_MEMORIES = 12, 400
 THREAD_ABOVE_CHARS = 50_000
+# So much of a query is read for its terms.
+QUERY_CHARS = 4_000
 NO_REDIS = "working memory: Redis does not answer; read from the rows"
 _PAST_TYPES = (MemoryType.EPISODIC, MemoryType.WORKING)
 
@@ -99,8 +109,12 @@ def _inside_budget(rows: Sequence[Row], budget_tokens: int) -> list[Row]:
 
 
 async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> ContextResult:
-    """A prompt-ready context of at most `max_tokens` tokens: the task first, then what the search found."""
+    """A prompt-ready context of at most `max_tokens` tokens: the task first, then what the search found.
+
+    Raises InvalidParams for a model whose encoding is not here.
+    """
     steps = parts.steps()
+    encoding, count = await _counter(parts, params)
     degraded: list[str] = []
     working: list[WorkingEntry] = []
     conditions = {name: value for name, value in params.conditions().items() if name != "task_id"}
@@ -110,23 +124,74 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
             working = await working_memory(parts, caller, params.task_id, matching, degraded)
     k = min(MAX_MEMORIES, max(MIN_MEMORIES, params.max_tokens // TOKENS_A_MEMORY))
     found = await _search(parts, caller, params, conditions, steps, k)
+    manner = _manner(parts, params, found.receipt)
     with steps("format"):
-        built = await _built(_entries(working, found.memories), params.max_tokens, parts.count_tokens)
+        built = await _built(_entries(working, found.memories), params.max_tokens, count, manner)
     used = [line.entry.memory_id for line in built.lines]
     parts.accesses.note(caller.agent_id, used, parts.clock())
     return ContextResult(
         context=built.text,
         token_count=built.token_count,
         memory_ids=used,
+        encoding=encoding,
+        shortened=built.shortened,
+        left_out=[LeftOut(memory_id=each, reason=why) for each, why in built.left_out[:MAX_LEFT_OUT]],
         memories=[each for each in found.memories if each.memory_id in used] if params.explain else None,
-        receipt=found.receipt.model_copy(
-            update={
-                "candidates": {**found.receipt.candidates, "working": len(working)},
-                "dropped": [*found.receipt.dropped, *_losses(built.shortened_count, built.dropped_count)],
-                "degraded": [*degraded, *found.receipt.degraded],
-                "timings_ms": steps.timings_ms,
-            }
-        ),
+        receipt=_receipt(found.receipt, built, manner, degraded, len(working), steps),
+    )
+
+
+async def _counter(parts: MemoryParts, params: ContextParams) -> tuple[str, CountTokens]:
+    """The encoding that the caller counts in, and its counter; a table not yet read is read in a thread."""
+    default = parts.token_counters.default
+    encoding = params.encoding or default
+    if params.model is not None:
+        known = encoding_for_model(params.model)
+        if known is None:
+            raise InvalidParams(
+                f"The tokens of the model {params.model!r} cannot be counted here: name an encoding instead, "
+                f"{' or '.join(ENCODINGS)}.",
+                data={"field": "model"},
+            )
+        encoding = known
+    if encoding == default:
+        return encoding, parts.count_tokens
+    counter = parts.token_counters.of(encoding)
+    await asyncio.to_thread(counter.load)
+    return encoding, counter.count
+
+
+def _manner(parts: MemoryParts, params: ContextParams, receipt: Receipt) -> Manner:
+    """How the context is made; where little speaks for an answer, what was found takes less of the room."""
+    cut_offs = parts.policy.context_cut_offs
+    asks_for_all = params.min_fit is not None or receipt.searched.get("vectors") == "words"
+    return Manner(
+        FORMS[params.format],
+        frozenset(terms(params.query[:QUERY_CHARS])),
+        1.0 if asks_for_all else cut_offs.room(receipt.fit),
+        params.distinct,
+    )
+
+
+def _receipt(
+    found: Receipt,
+    built: Context,
+    manner: Manner,
+    degraded: Sequence[str],
+    working_count: int,
+    steps: Steps,
+) -> Receipt:
+    searched = found.searched
+    if manner.found_share < 1:
+        searched = {**searched, "room_share": round(manner.found_share, 3)}
+    return found.model_copy(
+        update={
+            "searched": searched,
+            "candidates": {**found.candidates, "working": working_count},
+            "dropped": [*found.dropped, *_losses(built)],
+            "degraded": [*degraded, *found.degraded],
+            "timings_ms": steps.timings_ms,
+        }
     )
 
 
@@ -144,21 +209,29 @@ async def _search(
         if not judged.needed:
             return SearchResult([], Receipt(searched={"passed_over": judged.reason}))
     search = Search(parts, caller, params, conditions, steps)
-    return await search.run(k, parts.policy.context_cut_offs)
+    return await search.run(k, parts.policy.context_cut_offs, breadth_for(k))
 
 
 def _entries(working: Sequence[WorkingEntry], found: Sequence[MemorySummary]) -> list[ContextEntry]:
     """The task's memories, newest first, each with its rank if it was found; then what else was found."""
     held = {entry.memory_id for entry in working}
     ranks = {memory.memory_id: rank for rank, memory in enumerate(found)}
+    # A reranker decides places, not what a place is worth.
+    worths = sorted((memory.score or 0.0 for memory in found), reverse=True)
     entries = [_task_entry(entry, ranks.get(entry.memory_id)) for entry in working]
-    return entries + [_found_entry(memory) for memory in found if memory.memory_id not in held]
+    return entries + [
+        _found_entry(memory, rank, worths[rank])
+        for rank, memory in enumerate(found)
+        if memory.memory_id not in held
+    ]
 
 
-async def _built(entries: Sequence[ContextEntry], max_tokens: int, count: CountTokens) -> Context:
+async def _built(
+    entries: Sequence[ContextEntry], max_tokens: int, count: CountTokens, manner: Manner
+) -> Context:
     if sum(len(entry.content) for entry in entries) > THREAD_ABOVE_CHARS:
-        return await asyncio.to_thread(build_context, entries, max_tokens, count)
-    return build_context(entries, max_tokens, count)
+        return await asyncio.to_thread(build_context, entries, max_tokens, count, manner)
+    return build_context(entries, max_tokens, count, manner)
 
 
 def _task_entry(entry: WorkingEntry, rank: int | None) -> ContextEntry:
@@ -174,7 +247,7 @@ def _task_entry(entry: WorkingEntry, rank: int | None) -> ContextEntry:
     )
 
 
-def _found_entry(memory: MemorySummary) -> ContextEntry:
+def _found_entry(memory: MemorySummary, rank: int, worth: float) -> ContextEntry:
     return ContextEntry(
         memory.memory_id,
         PAST if memory.memory_type in _PAST_TYPES else KNOWLEDGE,
@@ -182,9 +255,13 @@ def _found_entry(memory: MemorySummary) -> ContextEntry:
         memory.speaker,
         memory.content,
         memory.summary,
+        rank=rank,
+        worth=worth,
+        session_id=memory.session_id,
     )
 
 
-def _losses(shortened: int, dropped: int) -> list[Dropped]:
-    losses = {"shortened_to_summary": shortened, "beyond_max_tokens": dropped}
+def _losses(built: Context) -> list[Dropped]:
+    reasons = Counter[str](reason for _, reason in built.left_out)
+    losses: dict[str, int] = {"shortened": len(built.shortened), **reasons}
     return [Dropped(reason=reason, count=count) for reason, count in losses.items() if count]

@@ -73,18 +73,27 @@ class Search:
         else:
             self._conditions["as_of"] = params.as_of.isoformat()
 
-    async def run(self, k: int, cut_offs: CutOffs) -> SearchResult:
-        """The `k` best memories. Raises InvalidParams (a vector of another length), DependencyUnavailable."""
+    async def run(self, k: int, cut_offs: CutOffs, breadth: int = 1) -> SearchResult:
+        """The `k` best memories, of so many times as many candidates as usual.
+
+        Raises InvalidParams (a vector of another length), DependencyUnavailable.
+        """
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text, windows, anchors = await self._understood(now)
         (vectors, events), wording = await asyncio.gather(
-            self._vectors(text, anchors), self._words(text, anchors)
+            self._vectors(text, anchors), self._words(text, anchors, breadth)
         )
         vectors = await self._with_aliases(vectors, text, wording)
         told = await self._anchored(now, anchors, events, wording)
         windows = narrowed(windows, [each.times for each in told if each.times])
         request = SearchRequest(
-            self._conditions, vectors, self._parts.vector_model, wording.bm25, wording.hits, windows
+            self._conditions,
+            vectors,
+            self._parts.vector_model,
+            wording.bm25,
+            wording.hits,
+            windows,
+            breadth,
         )
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)
@@ -214,7 +223,7 @@ class Search:
             self._notes,
         )
 
-    async def _words(self, text: str, anchors: Sequence[Anchor]) -> Wording:
+    async def _words(self, text: str, anchors: Sequence[Anchor], breadth: int) -> Wording:
         return await search_words(
             self._parts.vectors,
             self._agent_id,
@@ -223,6 +232,7 @@ class Search:
             self._steps,
             with_vectors=self._parts.embedder is not None or self._params.query_vector is not None,
             parts=[each.event for each in anchors],
+            breadth=breadth,
         )
 
     async def _read(self, ranked: Sequence[Ranked]) -> list[MemorySummary]:

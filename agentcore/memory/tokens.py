@@ -18,7 +18,7 @@ from tiktoken.model import encoding_name_for_model
 
 from agentcore.errors import ConfigurationError, StartupError
 
-__all__ = ["DEFAULT_ENCODING", "TokenCounter", "encoding_for_model"]
+__all__ = ["DEFAULT_ENCODING", "ENCODINGS", "TokenCounter", "TokenCounters", "encoding_for_model"]
 
 DEFAULT_ENCODING = "o200k_base"
 CARRIER = "bpe_openai"
@@ -50,13 +50,16 @@ _TABLES = {
 }
 
 
-def encoding_for_model(model: str) -> str:
-    """The encoding a model counts in; DEFAULT_ENCODING for one that is unknown or has no table here."""
+ENCODINGS = tuple(sorted(_TABLES))
+
+
+def encoding_for_model(model: str) -> str | None:
+    """The encoding a model counts in; None for one that is unknown or has no table here."""
     try:
         name = encoding_name_for_model(model)
     except KeyError:
-        return DEFAULT_ENCODING
-    return name if name in _TABLES else DEFAULT_ENCODING
+        return None
+    return name if name in _TABLES else None
 
 
 class TokenCounter:
@@ -115,6 +118,24 @@ class TokenCounter:
         for end in _breaks(text):
             yield encode(text[start:end])
             start = end
+
+
+class TokenCounters:
+    """A counter for each encoding, made when it is first asked for; the tables below `cache_directory`.
+
+    `default` is the encoding of a caller who names none.
+    """
+
+    def __init__(self, cache_directory: Path, default: str = DEFAULT_ENCODING) -> None:
+        self.default = default
+        self._cache_directory = cache_directory
+        self._made: dict[str, TokenCounter] = {}
+
+    def of(self, encoding: str) -> TokenCounter:
+        """The counter of this encoding; raises ConfigurationError where it has no table here."""
+        if encoding not in self._made:
+            self._made[encoding] = TokenCounter(self._cache_directory, encoding)
+        return self._made[encoding]
 
 
 def _breaks(text: str) -> Iterator[int]:

@@ -18,6 +18,7 @@ from psycopg.types.json import Jsonb
 from agentcore.database import Database, Row, Statement, query, shaped_query
 from agentcore.memory.candidates import Candidate, Mention, Span, Tie
 from agentcore.memory.lexical import Bm25, LexicalStatistics, OtherForm
+from agentcore.memory.search_limits import SearchLimits
 from agentcore.memory.serving_indexes import ServingIndexes
 from agentcore.memory.vector_index import ServingIndex
 from agentcore.memory.vector_place import SETTLED, VectorPlace
@@ -33,21 +34,6 @@ ASKED, ONE_OF_SEVERAL = sql.SQL("%(vector)s::halfvec"), sql.SQL("asked.vector")
 SESSIONS = 200
 # How many of the newest memories that tell another form of one are asked.
 TELLING_MEMORIES = 16
-
-
-@dataclass(frozen=True)
-class SearchLimits:
-    """How far a search looks."""
-
-    exact_search_limit: int = 5_000
-    vector_candidates: int = 60
-    lexical_candidates: int = 90
-    leading_candidates: int = 20
-    link_candidates: int = 20
-    temporal_candidates: int = 40
-    temporal_rows: int = 1_000
-    temporal_rows_read: int = 10_000
-    several_vector_candidates: int = 150
 
 
 @dataclass(frozen=True)
@@ -70,7 +56,7 @@ class Lookup:
 class SearchRequest:
     """What is searched: the filters, the vectors (a row each, or none), their model, what the words found.
 
-    `windows` are the times asked for.
+    `windows` are the times asked for; `breadth` is how many times as many candidates as usual are wanted.
     """
 
     conditions: Conditions
@@ -79,6 +65,7 @@ class SearchRequest:
     bm25: Bm25
     words: WordHits
     windows: Sequence[Span] = ()
+    breadth: int = 1
 
 
 @dataclass(frozen=True)
@@ -109,7 +96,11 @@ class VectorStore(Protocol):
     ) -> LexicalStatistics: ...
 
     async def search_words(
-        self, agent_id: str, searches: Sequence[Mapping[int, float]], conditions: Conditions
+        self,
+        agent_id: str,
+        searches: Sequence[Mapping[int, float]],
+        conditions: Conditions,
+        breadth: int = 1,
     ) -> list[WordHits]: ...
 
     async def mentions(
@@ -165,14 +156,18 @@ class PgVectorStore:
         )
 
     async def search_words(
-        self, agent_id: str, searches: Sequence[Mapping[int, float]], conditions: Conditions
+        self,
+        agent_id: str,
+        searches: Sequence[Mapping[int, float]],
+        conditions: Conditions,
+        breadth: int = 1,
     ) -> list[WordHits]:
         """For each search, the weights of terms by their keys, what holds any of them, in one round trip.
 
         Those memories and sessions first whose terms weigh most together.
         """
         statements: list[Statement] = [
-            (query("lexical_hits"), self._words(agent_id, weights, conditions))
+            (query("lexical_hits"), self._words(agent_id, weights, conditions, breadth))
             for weights in searches
             if weights
         ]
@@ -198,7 +193,7 @@ class PgVectorStore:
         return [[_mention(row) for row in rows] for rows in found]
 
     def _words(
-        self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions
+        self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions, breadth: int
     ) -> dict[str, Any]:
         """What fills the `lexical_hits` statement."""
         return {
@@ -206,7 +201,7 @@ class PgVectorStore:
             "filter": Jsonb(conditions),
             "term_keys": list(term_weights),
             "weights": list(term_weights.values()),
-            "limit": self._limits.lexical_candidates,
+            "limit": self._limits.times(breadth).lexical_candidates,
             "session_limit": SESSIONS,
         }
 
@@ -216,7 +211,7 @@ class PgVectorStore:
         values = self._values(agent_id, request)
         mode = "words" if request.vectors is None else "exact" if index is None else "indexed"
         rows = await self._candidate_rows(agent_id, mode, request, values, index)
-        if index is not None and index.may_come_short and _near(rows) < self._limits.vector_candidates:
+        if index is not None and index.may_come_short and _near(rows) < values["limit"]:
             mode = "exact"
             rows = await self._candidate_rows(agent_id, mode, request, values, None)
         return Found(
@@ -229,7 +224,7 @@ class PgVectorStore:
 
     def _values(self, agent_id: str, request: SearchRequest) -> dict[str, Any]:
         """What fills the `candidates` statement."""
-        limits = self._limits
+        limits = self._limits.times(request.breadth)
         vectors = [] if request.vectors is None else [HalfVector(each) for each in request.vectors]
         return {
             "agent_id": agent_id,

@@ -87,6 +87,7 @@ async def search_words(
     *,
     with_vectors: bool,
     parts: Sequence[str] = (),
+    breadth: int = 1,
 ) -> Wording:
     """What holds the words of the text, and of each of these parts of it, in the agent's memories that match.
 
@@ -99,7 +100,7 @@ async def search_words(
     longest = LONGEST_LIST if with_vectors else math.inf
     with steps("words"):
         weights = [_looked_up(bm25, longest) for _, bm25 in wordings]
-        hits = await vectors.search_words(agent_id, weights, conditions)
+        hits = await vectors.search_words(agent_id, weights, conditions, breadth)
     whole, *of_parts = [Wording(*each, found) for each, found in zip(wordings, hits, strict=True)]
     return replace(whole, corrected=reading.told(), aliases=_told(reading.others), parts=of_parts)
 

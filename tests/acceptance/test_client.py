@@ -27,8 +27,8 @@ from agentcore.memory.api import MemoryApi
 from agentcore.memory.change_params import UpdateParams, Updates
 from agentcore.memory.methods import METHODS
 from agentcore.memory.models import Interaction, MemoryType
+from agentcore.memory.overview_params import CapabilitiesParams, StatsParams
 from agentcore.memory.params import (
-    CapabilitiesParams,
     CompleteTaskParams,
     ContextParams,
     CountParams,
@@ -37,7 +37,6 @@ from agentcore.memory.params import (
     ListParams,
     PruneParams,
     RetrieveParams,
-    StatsParams,
     StoreBatchParams,
     StoreParams,
 )

@@ -10,7 +10,8 @@ import psycopg
 import pytest
 
 from agentcore.embedded import Home, attach
-from agentcore.memory.params import CapabilitiesParams, RetrieveParams, StoreBatchParams, StoreParams
+from agentcore.memory.overview_params import CapabilitiesParams
+from agentcore.memory.params import RetrieveParams, StoreBatchParams, StoreParams
 from tests.fixtures.serving import Serving
 
 COUNT = 1_000

@@ -12,6 +12,7 @@ import pytest
 
 from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.memory import alias_params as naming
+from agentcore.memory import overview_params as overview
 from agentcore.memory import params as ask
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.archive_params import ArchivedParams, RestoreParams
@@ -111,7 +112,7 @@ async def test_pages_hold_every_memory_once(memory: MemoryApi) -> None:
     rest = await memory.list(ask.ListParams(limit=2, cursor=page.next_cursor))
     assert {record.memory_id for record in [*page.memories, *rest.memories]} == kept
     assert rest.next_cursor is None
-    assert (await memory.stats(ask.StatsParams())).total == await count(memory) == 3
+    assert (await memory.stats(overview.StatsParams())).total == await count(memory) == 3
 
 
 async def test_what_is_deleted_is_gone(memory: MemoryApi) -> None:
@@ -176,7 +177,7 @@ async def test_what_is_erased_leaves_nothing(memory: MemoryApi) -> None:
 
 
 async def test_the_service_tells_what_it_can_do(memory: MemoryApi) -> None:
-    told = await memory.capabilities(ask.CapabilitiesParams())
+    told = await memory.capabilities(overview.CapabilitiesParams())
     assert MemoryType.SEMANTIC in told.memory_types
     assert told.limits
 

@@ -12,7 +12,8 @@ from agentcore.memory.api import Caller
 from agentcore.memory.archive_params import RestoreParams
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params import CountParams, PruneParams, StatsParams
+from agentcore.memory.overview_params import StatsParams
+from agentcore.memory.params import CountParams, PruneParams
 from agentcore.providers.s3_archive import S3Archive
 from agentcore.runtime import Runtime, open_runtime
 from benchmarks.crash.object_store import BUCKET, CREDENTIALS, ObjectStore

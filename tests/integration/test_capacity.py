@@ -18,7 +18,8 @@ import pytest
 from agentcore.maintenance.pruning import enqueue_missed
 from agentcore.memory import removing
 from agentcore.memory.archival import object_key
-from agentcore.memory.params import CountParams, PruneParams, StatsParams, StoreBatchParams, StoreParams
+from agentcore.memory.overview_params import StatsParams
+from agentcore.memory.params import CountParams, PruneParams, StoreBatchParams, StoreParams
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.memory import Agent, fill, settings_for
 from tests.fixtures.services import Services

@@ -19,9 +19,10 @@ from agentcore.memory.api import Caller
 from agentcore.memory.lexical import Bm25, LexicalStatistics
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.params import RetrieveParams, StoreBatchParams, StoreParams
+from agentcore.memory.search_limits import SearchLimits
 from agentcore.memory.serving_indexes import ServingIndexes
 from agentcore.memory.vector_index import IndexPolicy, VectorIndex
-from agentcore.memory.vector_store import PgVectorStore, SearchLimits, SearchRequest, WordHits
+from agentcore.memory.vector_store import PgVectorStore, SearchRequest, WordHits
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.databases import OwnDatabase, own_database
 from tests.fixtures.memory import Agent, settings_for

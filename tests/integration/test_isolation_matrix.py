@@ -31,8 +31,9 @@ from agentcore.memory.manager import MemoryManager
 from agentcore.memory.methods import METHODS, Method
 from agentcore.memory.models import MemoryType, Strict
 from agentcore.memory.params import PruneParams, StoreBatchParams, StoreParams
+from agentcore.memory.search_limits import SearchLimits
 from agentcore.memory.storage import MemoryStorage
-from agentcore.memory.vector_store import PgVectorStore, SearchLimits
+from agentcore.memory.vector_store import PgVectorStore
 from agentcore.runtime import Runtime
 from agentcore.server import create_app
 from tests.fixtures.estates import Estate, Strange, clear, settle

@@ -15,7 +15,8 @@ from agentcore.memory.change_params import HistoryParams, RevertParams, UpdatePa
 from agentcore.memory.jobs import job_lock
 from agentcore.memory.layer_params import ConfigureParams, LayerRules, SettingsParams, changed_rules
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params import PruneParams, StatsParams
+from agentcore.memory.overview_params import StatsParams
+from agentcore.memory.params import PruneParams
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.memory import Agent, fill, settings_for
 from tests.fixtures.services import Services

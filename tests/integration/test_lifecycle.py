@@ -23,15 +23,14 @@ from agentcore.memory.archival import DirectoryArchive, object_key, vector_of
 from agentcore.memory.change_params import UpdateParams
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
+from agentcore.memory.overview_params import CapabilitiesParams, StatsParams
 from agentcore.memory.params import (
-    CapabilitiesParams,
     CompleteTaskParams,
     CountParams,
     DeleteParams,
     GetParams,
     PruneParams,
     RetrieveParams,
-    StatsParams,
 )
 from tests.fixtures.memory import Agent, fill
 from tests.fixtures.picky_embedder import picky_memory

@@ -19,13 +19,8 @@ from agentcore.maintenance.rounds import Maintenance
 from agentcore.memory.api import Caller
 from agentcore.memory.embeddings import Vectors
 from agentcore.memory.manager import MemoryManager
-from agentcore.memory.params import (
-    CountParams,
-    DeleteParams,
-    StatsParams,
-    StoreBatchParams,
-    StoreParams,
-)
+from agentcore.memory.overview_params import StatsParams
+from agentcore.memory.params import CountParams, DeleteParams, StoreBatchParams, StoreParams
 from agentcore.memory.vector_index import IndexPolicy
 from tests.fixtures.memory import Agent
 from tests.fixtures.picky_embedder import picky_memory

@@ -14,11 +14,8 @@ from agentcore.memory.api import Caller
 from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params import (
-    CapabilitiesParams,
-    ListParams,
-    StatsParams,
-)
+from agentcore.memory.overview_params import CapabilitiesParams, StatsParams
+from agentcore.memory.params import ListParams
 from tests.fixtures.memory import Agent, fill
 
 

@@ -20,14 +20,8 @@ from agentcore.memory.archive_params import ArchivedParams, RestoreParams, Resto
 from agentcore.memory.change_params import HistoryParams, UpdateParams
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link, MemoryType
-from agentcore.memory.params import (
-    ContextParams,
-    CountParams,
-    DeleteParams,
-    PruneParams,
-    RetrieveParams,
-    StatsParams,
-)
+from agentcore.memory.overview_params import StatsParams
+from agentcore.memory.params import ContextParams, CountParams, DeleteParams, PruneParams, RetrieveParams
 from benchmarks.crash.records import records
 from benchmarks.crash.verdict import MISCOUNTED
 from tests.fixtures.memory import Agent, fill

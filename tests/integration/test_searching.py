@@ -16,8 +16,9 @@ from agentcore.memory.api import Caller
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link
 from agentcore.memory.params import RetrieveParams, StoreBatchParams, StoreParams, Turn
+from agentcore.memory.search_limits import SearchLimits
 from agentcore.memory.vector_index import IndexPolicy
-from agentcore.memory.vector_store import PgVectorStore, SearchLimits
+from agentcore.memory.vector_store import PgVectorStore
 from tests.fixtures.memory import Agent
 
 PLANTS = "The fern in the hallway wants water twice a week."

@@ -9,7 +9,8 @@ import pytest
 
 from agentcore.memory.change_params import HistoryParams
 from agentcore.memory.models import MemoryRecord, MemoryType
-from agentcore.memory.params import ListParams, RetrieveParams, StatsParams
+from agentcore.memory.overview_params import StatsParams
+from agentcore.memory.params import ListParams, RetrieveParams
 from agentcore.memory.session_params import (
     AddSessionParams,
     AddSessionResult,

@@ -16,6 +16,7 @@ from agentcore.errors import AgentCoreError, Conflict, InvalidParams, NotFound
 from agentcore.memory import alias_params as naming
 from agentcore.memory import change_params as past
 from agentcore.memory import layer_params as rules
+from agentcore.memory import overview_params as overview
 from agentcore.memory import params as ask
 from agentcore.memory import session_params as talk
 from agentcore.memory.api import Caller, MemoryApi
@@ -246,7 +247,7 @@ async def complete_task(turn: Turn, task_id: str) -> None:
 
 
 async def stats(turn: Turn) -> None:
-    result = await turn.ask(turn.memory.stats, ask.StatsParams())
+    result = await turn.ask(turn.memory.stats, overview.StatsParams())
     assert (result.total, result.archived) == (len(turn.model.visible()), len(turn.model.archived))
 
 
@@ -258,7 +259,7 @@ async def erase_all(turn: Turn) -> None:
 
 
 async def capabilities(turn: Turn) -> None:
-    assert (await turn.ask(turn.memory.capabilities, ask.CapabilitiesParams())).limits
+    assert (await turn.ask(turn.memory.capabilities, overview.CapabilitiesParams())).limits
 
 
 async def set_alias(turn: Turn, alias: str) -> None:

@@ -1,4 +1,4 @@
-"""What ranking, pruning and context building hold for any input."""
+"""What ranking and pruning hold for any input."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentcore.memory.candidates import Candidate, MatchScale, Question, Tie
-from agentcore.memory.compression import SECTIONS, ContextEntry, build_context
 from agentcore.memory.keys import encode_segment
 from agentcore.memory.pruning import STRATEGIES, Prunable, PruningPolicy, decide
 from agentcore.memory.retrieval import rank
@@ -124,28 +123,6 @@ def test_pruning_never_takes_a_pinned_memory_and_has_nothing_to_do_the_second_ti
     if target is None and capacity and len(made) > capacity:
         left = [each for each in made if each not in going]
         assert len(left) <= max(capacity, sum(each.pinned for each in made))
-
-
-@st.composite
-def entries(draw: st.DrawFn) -> list[ContextEntry]:
-    return [
-        ContextEntry(
-            UUID(int=number),
-            draw(st.sampled_from(SECTIONS)),
-            draw(MOMENTS),
-            draw(st.none() | st.text(max_size=9)),
-            draw(st.text(max_size=200)),
-            draw(st.text(max_size=40)),
-        )
-        for number in range(draw(st.integers(0, 10)))
-    ]
-
-
-@given(entries(), st.integers(1, 200))
-def test_a_context_never_exceeds_its_budget(made: list[ContextEntry], budget: int) -> None:
-    built = build_context(made, budget, len)
-    assert len(built.text) == built.token_count <= budget
-    assert len(built.lines) + built.dropped_count == len(made)
 
 
 @given(st.text(min_size=1, max_size=255), st.text(min_size=1, max_size=255))

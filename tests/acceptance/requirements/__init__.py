@@ -2,6 +2,7 @@
 
 from tests.acceptance.requirements.agents import AGENTS
 from tests.acceptance.requirements.connections import CONNECTED
+from tests.acceptance.requirements.context import COMPOSED
 from tests.acceptance.requirements.form import Requirement
 from tests.acceptance.requirements.language import WRITTEN
 from tests.acceptance.requirements.lifecycle import LIVED
@@ -12,4 +13,5 @@ from tests.acceptance.requirements.specification import FUNCTIONAL, QUALITIES
 __all__ = ["REQUIREMENTS", "Requirement"]
 
 REQUIREMENTS: tuple[Requirement, ...] = (
-    *FUNCTIONAL, *QUALITIES, *BUILT, *SHOWN, *UNDERSTOOD, *LIVED, *WRITTEN, *AGENTS, *CONNECTED)
+    *FUNCTIONAL, *QUALITIES, *BUILT, *SHOWN, *UNDERSTOOD, *LIVED, *WRITTEN, *COMPOSED, *AGENTS, *CONNECTED,
+)

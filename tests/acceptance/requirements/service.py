@@ -129,7 +129,8 @@ BUILT = (
     _asked("11 context", "The token count is exact, offline, and never above max_tokens; content is quoted.",
            "integration/test_context.py::test_a_context_stays_inside_any_budget",
            "unit/test_tokens.py::test_counting_works_offline_in_a_new_process",
-           "unit/test_compression.py::test_a_memory_cannot_start_a_line_or_a_section_of_its_own"),
+           "property/test_context_properties.py::"
+           "test_nothing_that_a_memory_says_closes_the_fence_or_begins_a_line"),
     _asked("12 worker", "A background task embeds late and hides what expired.",
            "integration/test_maintenance.py::test_expired_memories_are_invisible_at_once_and_swept_later",
            "acceptance/test_cli.py::test_worker_attaches_to_the_service_and_ends_when_asked"),

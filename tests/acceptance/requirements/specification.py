@@ -41,8 +41,8 @@ FUNCTIONAL = (
                "integration/test_context.py::"
                "test_the_three_sections_hold_what_belongs_there_with_an_exact_count"),
     _specified("FR-3.2", "A context is cut to its token limit by hierarchical summaries.",
-               "property/test_pure_properties.py::test_a_context_never_exceeds_its_budget",
-               "unit/test_compression.py::test_what_is_too_long_stands_by_its_summary",
+               "property/test_context_properties.py::test_no_form_exceeds_its_budget_and_nothing_is_lost",
+               "unit/test_compression.py::test_of_what_is_too_long_the_sentences_stand_that_tell_of_the_query",
                missing="summaries of several memories together"),
     _specified("FR-3.3", "A memory sequence is compressed when it exceeds the budget.",
                "unit/test_compression.py::test_a_sequence_is_compressed_in_the_order_of_its_importance"),
@@ -106,6 +106,9 @@ QUALITIES = (
                "test_selecting_without_a_condition_gives_the_own_rows_alone"),
     _specified("NFR-6.2", "Every operation needs a JWT.",
                "integration/test_server_edge.py::test_without_a_token_the_scheme_is_told_and_no_error"),
+    _specified("AC-1",
+               "In a fifth of a conversation's tokens a context holds the evidence of nine questions in ten.",
+               "benchmarks/context_efficiency"),
     _specified("AC-3",
                "On 50 tasks of three steps or more, agents with memory succeed 20 % more often than without, "
                "and need 15 % fewer turns.",
