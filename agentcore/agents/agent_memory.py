@@ -42,17 +42,15 @@ class AgentMemory:
         Asked for the query of the running turn, it is the turn's own context, without another search.
         """
         turn = self._turn()
-        if turn is not None and not turn.recalls:
+        if turn is None:
+            return await self._searched(query, task_id, max_tokens, options)
+        if not turn.recalls:
             return ""
-        own = turn is not None and turn.holds(query, task_id) and max_tokens is None and not options
-        if own and turn is not None and turn.context is not None:
-            return turn.context
-        context = await self._in_time("recall", "", self.api.get_relevant_context(
-            query, task_id, max_tokens or self._settings.max_tokens,
-            **{"gate": self._settings.gate, **self._settings.scope.filters(), **options}))
-        if own and turn is not None:
-            turn.context = context
-        return context
+        if not turn.holds(query, task_id) or max_tokens is not None or options:
+            return await self._searched(query, task_id, max_tokens, options)
+        if turn.context is None:
+            turn.context = await self._searched(query, task_id, None, {"history": list(turn.history)})
+        return turn.context
 
     async def retrieve_memories(self, query: str, k: int = 5, **options: Any) -> tuple[MemorySummary, ...]:
         """The `k` best memories, best first; none where memory does not answer."""
@@ -71,24 +69,19 @@ class AgentMemory:
         `options` are those of `memory.store`.
         """
         turn = self._turn()
-        if turn is not None and not turn.remembers:
+        if turn is None:
+            return await self._stored(_interaction(query, response, actions, outcome), task_id, options)
+        if not turn.remembers or (turn.stored and query == turn.query):
             return None
-        own = turn is not None and query == turn.query
-        if own and turn is not None:
-            if turn.stored:
-                return None
-            turn.stored = True
-            actions, outcome = actions or turn.actions, turn.outcome if outcome is None else outcome
-        interaction = Interaction(
-            query=_text(query), response=None if response is None else _text(response),
-            actions=list(actions), outcome=outcome)
-        labels = self._settings.scope.labels() | _given(
-            task_id=task_id, idempotency_key=None if turn is None else _key(turn, own, interaction),
-            importance=self._settings.importance, tags=self._settings.tags or None)
-        storing = self.api.add_interaction(interaction, **(labels | options))
-        stored = await self._in_time("store", None, storing)
-        if own and turn is not None and stored is not None:
-            turn.memory_id = stored.memory_id
+        if query != turn.query:
+            other = _interaction(query, response, actions, outcome)
+            key = _key_within(turn, other)
+            return await self._stored(other, task_id, {"idempotency_key": key, **options})
+        turn.stored = True
+        own = _interaction(
+            query, response, actions or turn.actions, turn.outcome if outcome is None else outcome)
+        stored = await self._stored(own, task_id, {"idempotency_key": _key(turn), **options})
+        turn.memory_id = None if stored is None else stored.memory_id
         return stored
 
     async def note(self, text: str, task_id: str) -> StoreResult | None:
@@ -105,6 +98,21 @@ class AgentMemory:
             return (await self.api.complete_task(CompleteTaskParams(task_id=task_id))).cleared_count
 
         return await self._in_time("complete_task", 0, completed())
+
+    async def _searched(
+        self, query: str, task_id: str | None, max_tokens: int | None, options: dict[str, Any]
+    ) -> str:
+        usual = {"gate": self._settings.gate, **self._settings.scope.filters()}
+        return await self._in_time("recall", "", self.api.get_relevant_context(
+            query, task_id, max_tokens or self._settings.max_tokens, **(usual | options)))
+
+    async def _stored(
+        self, interaction: Interaction, task_id: str | None, options: dict[str, Any]
+    ) -> StoreResult | None:
+        labels = self._settings.scope.labels() | _given(
+            task_id=task_id, importance=self._settings.importance, tags=self._settings.tags or None)
+        return await self._in_time(
+            "store", None, self.api.add_interaction(interaction, **(labels | options)))
 
     async def _in_time(self, use: str, otherwise: AnswerT, answer: Awaitable[AnswerT]) -> AnswerT:
         try:
@@ -139,9 +147,17 @@ def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _key(turn: Turn, own: bool, interaction: Interaction) -> str:
-    """One key for the turn's own interaction, and one for each other that is stored within it."""
-    if own:
-        return f"turn:{turn.turn_id}"
-    said = json.dumps(interaction.model_dump(mode="json"), sort_keys=True)
-    return f"turn:{turn.turn_id}:{hashlib.sha256(said.encode()).hexdigest()[:16]}"
+def _interaction(query: str, response: str | None, actions: Sequence[Any], outcome: Any) -> Interaction:
+    answer = None if response is None else _text(response)
+    return Interaction(query=_text(query), response=answer, actions=list(actions), outcome=outcome)
+
+
+def _key(turn: Turn) -> str:
+    """The key of the turn's own interaction."""
+    return f"turn:{turn.turn_id}"
+
+
+def _key_within(turn: Turn, other: Interaction) -> str:
+    """The key of another interaction that is stored within the turn."""
+    said = json.dumps(other.model_dump(mode="json"), sort_keys=True)
+    return f"{_key(turn)}:{hashlib.sha256(said.encode()).hexdigest()[:16]}"

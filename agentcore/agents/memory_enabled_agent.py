@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import uuid
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
@@ -27,7 +28,11 @@ from agentcore.agents.tools import USUAL_TOOLS, MemoryTools
 from agentcore.agents.turn import CURRENT, Turn
 from agentcore.errors import AgentCoreError
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.params import StoreResult
+from agentcore.memory.params import MAX_QUERY_CHARS, StoreResult
+from agentcore.memory.params import Turn as EarlierTurn
+
+# So many of the last things said complete a vague query.
+MOST_SAID = 6
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +49,7 @@ class MemoryEnabledAgent(ABC):
         self.settings = settings or AgentSettings()
         self.memory = AgentMemory(memory, self.settings)
         self.session_id = self.settings.scope.session_id or f"session-{uuid.uuid4()}"
+        self._said: deque[EarlierTurn] = deque(maxlen=MOST_SAID)
         self.task_id = self.settings.scope.task_id or self.session_id
 
     @abstractmethod
@@ -63,7 +69,7 @@ class MemoryEnabledAgent(ABC):
                        remember: bool | None = None) -> Turn:
         """The same, and all that is known of the turn."""
         turn = Turn(
-            self.memory, query, task_id or self.task_id, self.session_id,
+            self.memory, query, task_id or self.task_id, self.session_id, history=tuple(self._said),
             recalls=self.settings.recall if recall is None else recall,
             remembers=self.settings.remember if remember is None else remember)
         token = CURRENT.set(turn)
@@ -73,6 +79,8 @@ class MemoryEnabledAgent(ABC):
                 turn.response = await self.process_query(query, turn.task_id)
         finally:
             CURRENT.reset(token)
+        if turn.remembers:
+            self._said += (_earlier("user", query), _earlier("assistant", turn.response))
         return turn
 
     def prompt(self, query: str) -> str:
@@ -113,6 +121,10 @@ class MemoryEnabledAgent(ABC):
         if turn is None:
             raise RuntimeError("no turn is running: call this within process_query, driven by run()")
         return turn
+
+
+def _earlier(role: str, text: str) -> EarlierTurn:
+    return EarlierTurn(role=role, content=text.replace("\x00", "")[:MAX_QUERY_CHARS])
 
 
 class _Remembering:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
+
+from agentcore.memory.params import Turn as EarlierTurn
 
 
 @dataclass
 class Turn:
     """What went in, what memory gave, what came out, and what became of it.
 
-    `owner` is the memory it runs on. `context` is None until memory was asked, `memory_id` while nothing is
-    stored. `problems` says what memory could not do.
+    `owner` is the memory it runs on, `history` what was said before in the conversation. `context` is None
+    until memory was asked, `memory_id` while nothing is stored. `problems` says what memory could not do.
     """
 
     owner: object
@@ -26,6 +29,7 @@ class Turn:
     remembers: bool = True
     turn_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     context: str | None = None
+    history: Sequence[EarlierTurn] = ()
     response: str | None = None
     actions: list[Any] = field(default_factory=list)
     outcome: Any = None

@@ -131,7 +131,8 @@ class MemoryClient(MemoryApi):
     @classmethod
     def in_process(cls, app: ASGIApp, token: TokenSource, **options: Any) -> Self:
         """A client of an application in this process (`create_app(runtime)`), without a socket."""
-        return cls("http://in-process", token, transport=httpx.ASGITransport(app), **options)
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        return cls("http://in-process", token, transport=transport, **options)
 
     async def __aenter__(self) -> Self:
         self._connection.must_be_open()

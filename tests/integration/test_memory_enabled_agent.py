@@ -65,15 +65,18 @@ class ByItself(MemoryEnabledAgent):
         return response
 
 
-class Counting:
-    """Passes everything on to a memory, and counts its searches."""
+class Watched:
+    """Passes everything on to a memory, and keeps what its searches were given."""
 
     def __init__(self, memory: MemoryApi) -> None:
         self._memory = memory
-        self.searches = 0
+        self.searches: list[dict[str, Any]] = []
+
+    async def get_relevant_context(self, query: str, task_id: str, max_tokens: int, **options: Any) -> str:
+        self.searches.append(options)
+        return await self._memory.get_relevant_context(query, task_id, max_tokens, **options)
 
     def __getattr__(self, name: str) -> Any:
-        self.searches += name == "get_relevant_context"
         return getattr(self._memory, name)
 
 
@@ -125,9 +128,9 @@ async def test_a_turn_is_stored_under_one_key(agent: Agent) -> None:
 
 
 async def test_a_turns_own_context_is_searched_for_once(agent: Agent) -> None:
-    counting = Counting(agent.memory)
-    await ByItself(counting).run(QUESTION, "trip")  # type: ignore[arg-type]
-    assert counting.searches == 1
+    watched = Watched(agent.memory)
+    await ByItself(watched).run(QUESTION, "trip")  # type: ignore[arg-type]
+    assert len(watched.searches) == 1
 
 
 async def test_a_call_may_go_without_looking_or_without_storing(agent: Agent) -> None:
@@ -196,6 +199,16 @@ async def test_a_search_within_a_turn_is_the_agents_too(agent: Agent) -> None:
     assert await searching.run(QUESTION) == HAWAII
     assert await searching.run(QUESTION, recall=False) == ""
     assert len(await records(agent)) == 1
+
+
+async def test_what_was_said_before_goes_with_the_next_query(agent: Agent) -> None:
+    watched = Watched(agent.memory)
+    talking = Scripted(watched)  # type: ignore[arg-type]
+    await talking.run("Let us plan the Hawaii trip.")
+    await talking.run("Keep this between us.", remember=False)
+    await talking.run("How much?")
+    assert [[(turn.role, turn.content) for turn in search["history"]] for search in watched.searches] == [
+        [], *[[("user", "Let us plan the Hawaii trip."), ("assistant", "Noted.")]] * 2]
 
 
 async def test_settings_scope_and_label_what_an_agent_stores_and_finds(agent: Agent) -> None:

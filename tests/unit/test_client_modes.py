@@ -261,3 +261,15 @@ def test_an_error_of_the_token_is_raised_where_the_call_waits() -> None:
 def test_every_method_of_the_contract_waits_too() -> None:
     assert {method.attribute for method in METHODS} <= set(vars(SyncMemoryClient))
     assert SyncMemoryClient.get_relevant_context.__doc__ == MemoryClient.get_relevant_context.__doc__
+
+
+# --- in this process ---------------------------------------------------------------------------------------
+
+
+async def test_an_application_that_breaks_is_told_as_over_http() -> None:
+    async def broken(scope: Any, receive: Any, send: Any) -> None:
+        raise ZeroDivisionError
+
+    async with MemoryClient.in_process(broken, TOKEN) as memory:
+        with pytest.raises(AgentCoreError, match="HTTP 500"):
+            await memory.count(CountParams())
