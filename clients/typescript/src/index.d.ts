@@ -112,6 +112,8 @@ export interface ClearParams {
 
 export interface ClearResult {
   cleared_count: number;
+  /** As in a delete's result. */
+  reinstated_count?: number;
   /** False: the call's time ran out; the same call goes on. */
   complete?: boolean;
   receipt: Receipt;
@@ -129,13 +131,17 @@ export interface CompleteTaskResult {
   receipt: Receipt;
 }
 
-/** Which rules change for this agent, of which layers, and of consolidation; what is not named stays. */
+/** Which rules change for this agent; what is not named stays. */
 export interface ConfigureParams {
   layers?: Partial<Record<MemoryType, LayerRules>> | null;
   /** Whether episodic memories that tell one thing get a summary, in the background. */
   consolidate?: boolean | null;
   /** Sources so old go to the archive then, their summary stays; 0: never. */
   archive_sources_after_days?: number | null;
+  /** Whether a model reads new episodic memories for facts, in the background. */
+  extract_facts?: boolean | null;
+  /** How stretches of sessions are summarised, all of it; provider none: no more. */
+  summaries?: SummaryRules | null;
 }
 
 export interface ConfigureResult {
@@ -147,6 +153,14 @@ export interface ConfigureResult {
   consolidate: boolean;
   /** How old sources go to the archive once they have a summary; 0: never. */
   archive_sources_after_days: number;
+  /** Whether new episodic memories are read for facts by a model. */
+  extract_facts: boolean;
+  /** How stretches of sessions are summarised; null: its end keeps one, by extraction. */
+  summaries: SummaryRules | null;
+  /** What language models cost this agent today. */
+  llm_use: LlmUse;
+  /** What of these settings works less well than it may seem. */
+  warnings: string[];
   receipt: Receipt;
   success: boolean;
 }
@@ -220,6 +234,12 @@ export interface ContextParams {
   query_vector?: number[] | null;
   /** As for memory.retrieve; working memory stays as it is. */
   distinct?: boolean;
+  /** How the context is written. */
+  format?: "markdown" | "text" | "json";
+  /** The model whose tokens are counted; one whose encoding is not here is refused. */
+  model?: string | null;
+  /** The tiktoken encoding to count in, instead of `model`; absent: TOKEN_ENCODING. */
+  encoding?: "cl100k_base" | "o200k_base" | null;
   /** Give back what was found with its score terms, too. */
   explain?: boolean;
 }
@@ -227,8 +247,14 @@ export interface ContextParams {
 export interface ContextResult {
   context: string;
   token_count: number;
-  /** The memories in the context, in its order. */
+  /** The memories in the context, in its order: the first is the one numbered 1 in it. */
   memory_ids: string[];
+  /** The encoding that the tokens were counted in; null where memory was not asked. */
+  encoding: string | null;
+  /** Those of them that stand there by their most telling sentences. */
+  shortened?: string[];
+  /** What was found and left out, the best first; at most 50. */
+  left_out?: LeftOut[];
   /** With `explain`: those of them that the search found, with their score terms. */
   memories?: MemorySummary[] | null;
   receipt: Receipt;
@@ -295,6 +321,8 @@ export interface DeleteParams {
 
 export interface DeleteResult {
   deleted_count: number;
+  /** Superseded memories that hold again: what had taken their place is among the deleted. */
+  reinstated_count?: number;
   /** False: the call's time ran out between two chunks. What was counted is gone; the same call again goes on with the rest, however many there are. */
   complete?: boolean;
   receipt: Receipt;
@@ -318,13 +346,15 @@ export interface EndSessionParams {
 export interface EndSessionResult {
   success: boolean;
   session_id: string;
-  /** Working memories that became episodic: important, or used. */
+  /** Working memories that became episodic: they hold, and are important or used. */
   promoted_count: number;
-  /** Working memories that ended with the session. */
+  /** Working memories that ended with the session, superseded ones among them: those stay readable where what took their place lasts. */
   ended_count: number;
-  /** The summary's memory; null where there was nothing to say. */
+  /** The last summary's memory; null where there was nothing to say, or a model is to say it. */
   summary_id: string | null;
   summary: string;
+  /** A model's summary is still to come; `summary` is plain code's, and not kept. */
+  summary_pending?: boolean;
   receipt: Receipt;
 }
 
@@ -466,6 +496,12 @@ export interface LayerStats {
   waiting_for_embedding?: number;
 }
 
+/** A memory that is not in the context, and why. */
+export interface LeftOut {
+  memory_id: string;
+  reason: "beyond_max_tokens" | "same_text";
+}
+
 /** A typed, weighted tie from one memory to another of the same agent. */
 export interface Link {
   target_id: string;
@@ -516,6 +552,22 @@ export interface ListResult {
   memories: MemoryRecord[];
   next_cursor: string | null;
   receipt: Receipt;
+}
+
+/** What language models cost the agent today (UTC). */
+export interface LlmUse {
+  /** Sent. */
+  requests: number;
+  /** Not sent: the budget was used up. Plain code did the work. */
+  refused: number;
+  /** Charged, or reserved by requests under way. */
+  tokens: number;
+  /** In the currency of the service's prices; 0 without prices. */
+  cost: number;
+  /** The budget; 0: unlimited. */
+  tokens_a_day: number;
+  /** The budget; 0: unlimited. */
+  cost_a_day: number;
 }
 
 /** A tie that did not come back: the other memory is not there. */
@@ -598,6 +650,8 @@ export interface MemorySummary {
   metadata?: Record<string, unknown>;
   /** Of a search: what was left out because this one says the same in nearly the same words. */
   stands_for?: string[];
+  /** Of a search: what was left out because this one, which is newer, contradicts it. */
+  instead_of?: string[];
   terms?: Record<string, ScoreTerm> | null;
 }
 
@@ -618,10 +672,15 @@ export interface Message {
   /** Absent: by role: assistant and agent 0.4, system and tool 0.3, others 0.5. */
   importance?: number | null;
   metadata?: Record<string, unknown>;
+  /** The message is your own summary of what was said up to then: it is kept as a summary of the session, in the semantic layer. */
+  compacted_until?: string | null;
+  /** Where that begins; absent: with the session. Only with `compacted_until`. */
+  compacted_from?: string | null;
 }
 
 /** Which layer is cut back, by which strategy, and how far. */
 export interface PruneParams {
+  /** Not working: that ends with its task (memory.complete_task) or session (memory.end_session). */
   memory_layer: MemoryType;
   /** Absent: MEMORY_PRUNING_STRATEGY of the service, if that is set. */
   strategy?: "least_relevant" | "oldest_first" | "frequency_based" | "retention_curve";
@@ -691,6 +750,10 @@ export interface RestoreResult {
   lost_links?: LostLink[];
   /** Memories whose time to live ran out in the archive: they got what they had left when they were archived, counted from now, and a day at least. */
   renewed_ids?: string[];
+  /** Memories that came back superseded: a fact stored meanwhile has their place. Always empty in a dry run. */
+  superseded_ids?: string[];
+  /** Memories archived with another model's vector, or none: found by their words until they are embedded again, in the background. Always empty in a dry run. */
+  waiting_for_embedding_ids?: string[];
   dry_run?: boolean;
   /** False: more match than `limit`; the same call again goes on. */
   complete?: boolean;
@@ -728,7 +791,7 @@ export interface RetrieveParams {
   as_of?: string | null;
   /** A vector of the caller's, instead of the embedder's. */
   query_vector?: number[] | null;
-  /** Of memories that say nearly the same, the newest alone. */
+  /** Of memories that say nearly the same, or contradict each other, the newest alone. */
   distinct?: boolean;
   /** Say where each score came from. */
   explain?: boolean;
@@ -789,6 +852,14 @@ export interface SettingsResult {
   consolidate: boolean;
   /** How old sources go to the archive once they have a summary; 0: never. */
   archive_sources_after_days: number;
+  /** Whether new episodic memories are read for facts by a model. */
+  extract_facts: boolean;
+  /** How stretches of sessions are summarised; null: its end keeps one, by extraction. */
+  summaries: SummaryRules | null;
+  /** What language models cost this agent today. */
+  llm_use: LlmUse;
+  /** What of these settings works less well than it may seem. */
+  warnings: string[];
   receipt: Receipt;
 }
 
@@ -864,6 +935,8 @@ export interface StoreResult {
   status: "stored" | "existing" | "reinforced" | "rejected";
   /** The memories whose place it took. */
   superseded?: string[];
+  /** Told late: what was told before it, of a later time, has its place already. */
+  superseded_by?: string | null;
   /** An earlier memory saying nearly the same. */
   near_duplicate_of?: string | null;
   /** Why it was rejected. */
@@ -902,6 +975,23 @@ export interface SummarizeResult {
   /** How many were read: of more than 1,000 the newest. */
   memory_count: number;
   receipt: Receipt;
+}
+
+/** By what, and when, stretches of a session are summarised. The end of a session does it in any case. */
+export interface SummaryRules {
+  /** extractive: sentences of the messages; llm: a language model; compaction_aware: the caller's own compaction summaries, a model for the rest; passthrough: those summaries, and what was said as it was said; none: as the service does without rules. */
+  provider?: "none" | "extractive" | "llm" | "compaction_aware" | "passthrough";
+  trigger?: "user_turns" | "message_count" | "inactivity" | "compaction" | "session_end";
+  /** Of a session's user, for `user_turns`. */
+  user_turns?: number;
+  /** Messages of a session, for `message_count`. */
+  message_count?: number;
+  /** Without a message in the session, for `inactivity`. */
+  inactivity_seconds?: number;
+  /** Of one summary; a long stretch gives several. */
+  max_tokens?: number;
+  /** What a model's summaries are to be like, in the agent's own words. */
+  prompt?: string | null;
 }
 
 /** One earlier turn of the conversation that a query belongs to. */
