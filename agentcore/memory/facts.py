@@ -151,19 +151,24 @@ def _is_common(word: str) -> bool:
     )
 
 
+_Found = tuple[str, frozenset[str], tuple[Token, ...], list[Token]]
+
+
 def _of_tokens(tokens: Sequence[Token], ended: tuple[Token, ...], *, marked: bool) -> Fact | None:
     words = {token.canon for token in tokens}
     changed = marked or bool(ended) or not words.isdisjoint(known.CHANGES)
-    found = _typed(tokens, words, ended)
-    if found is None:
-        found = _title(tokens, words, ended) or _named(tokens, ended)
-    if found is None:
-        return _end_alone(tokens, ended)
+    found = _typed(tokens, words, ended) or _title(tokens, words, ended) or _named(tokens, ended)
+    return _end_alone(tokens, ended) if found is None else _fact_of(found, tokens, ended, changed=changed)
+
+
+def _fact_of(
+    found: _Found, tokens: Sequence[Token], ended: tuple[Token, ...], *, changed: bool
+) -> Fact | None:
     kind, attributes, value, rest = found
     if changed and not attributes:
         attributes = frozenset({ANY})
     about = _about(rest, kind, attributes)
-    if not attributes or not about or len(about) > _MOST_ABOUT:
+    if not (attributes and about) or len(about) > _MOST_ABOUT:
         return None
     named = any(token.kind in {"name", "identifier"} for token in rest)
     single = not _heads(tokens).isdisjoint(attributes | _cues(kind, attributes) & statement_words.ATTRIBUTES)
@@ -177,9 +182,6 @@ def _end_alone(tokens: Sequence[Token], ended: tuple[Token, ...]) -> Fact | None
     if not ended or not names or len(about) > _MOST_ABOUT:
         return None
     return Fact(about, "name", frozenset({ANY}), (), changed=True, ended=ended, own="i" in about)
-
-
-_Found = tuple[str, frozenset[str], tuple[Token, ...], list[Token]]
 
 
 def _typed(tokens: Sequence[Token], words: set[str], ended: Sequence[Token]) -> _Found | None:
@@ -218,15 +220,13 @@ def _kind(tokens: Sequence[Token], at: int, words: set[str]) -> str:
 def _title(tokens: Sequence[Token], words: set[str], ended: Sequence[Token]) -> _Found | None:
     """ "Jonas got promoted to team lead": the words that name no one are the title."""
     cues = known.CUES["title"]["title"]
-    nouns = [token for token in tokens if token.kind == "word" and token.canon in known.ROLE_NOUNS]
+    said = [token for token in tokens if token.kind == "word"]
+    nouns = known.ROLE_NOUNS.intersection(token.canon for token in said)
     names = [token for token in tokens if token.kind == "name" or token.canon == "i"]
-    if not nouns or not names or not (words & cues or content(ended) & known.ROLE_NOUNS):
+    if not (nouns and names and (words & cues or content(ended) & known.ROLE_NOUNS)):
         return None
-    value = [
-        token
-        for token in tokens
-        if token.kind == "word" and token.canon not in known.IGNORED | cues | known.CHANGES | {"i"}
-    ]
+    beside = known.IGNORED | cues | known.CHANGES | {"i"}
+    value = [token for token in said if token.canon not in beside]
     return "title", frozenset({"title"}), tuple(value), names
 
 
@@ -289,11 +289,14 @@ def _value_comes_first(
     between = {token.canon for token in tokens[names[0][1] : names[1][0]]}
     if between - {"is"} <= known.JOINING and ("for" in between or "is" not in between):
         return True
-    if not between.isdisjoint(known.VALUE_LAST) or (attributes == {"place"} and "where" not in between):
+    if between & known.VALUE_LAST or (attributes == {"place"} and "where" not in between):
         return False
-    if not between.isdisjoint(known.VALUE_FIRST):
-        return True
-    return names[0][0] == 0 and "is" in between and not between.isdisjoint(known.NAMING)
+    return bool(between & known.VALUE_FIRST) or _names_it(between, at_first=names[0][0] == 0)
+
+
+def _names_it(between: set[str], *, at_first: bool) -> bool:
+    """ "Oracle is the database of Atlas": the name stands first and is said to be something."""
+    return at_first and "is" in between and not between.isdisjoint(known.NAMING)
 
 
 def _attributes(kind: str, tokens: Sequence[Token]) -> frozenset[str]:

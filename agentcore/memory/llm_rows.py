@@ -78,6 +78,10 @@ class LlmRows(OwnedRows):
             extract_facts=extract_facts,
         )
 
+    async def wait_again(self, memory_ids: Sequence[UUID]) -> None:
+        """Before these memories are deleted: what else their sessions' summaries tell of waits once more."""
+        await self._run("wait_again", memory_ids=list(memory_ids))
+
     async def waiting_of(self, session_ids: Sequence[str]) -> list[Row]:
         """How many messages and user turns of these sessions wait, and when the latest came."""
         return await self._rows("waiting_of_sessions", session_ids=list(session_ids))

@@ -40,10 +40,11 @@ def is_single(was: Statement, now: Statement, apart: Difference) -> bool:
     """Whether there is one such value at a time, though no word says that it changed."""
     if now.request or was.request:
         return False
-    measured = _is_measured(now) or _is_another_thing(now, apart)
-    if now.verb == "be" and now.attribute and not measured:
+    if _is_measured(now) or _is_another_thing(now, apart):
+        return False
+    if now.verb == "be" and now.attribute:
         return _is_value_of_attribute(now, apart)
-    if measured or _may_be_many(now, apart) or _is_on_some_days(now, apart):
+    if _may_be_many(now, apart) or _is_on_some_days(now, apart):
         return False
     if is_typed(apart.come):
         return not _is_hour_among_others(now, apart)

@@ -168,6 +168,7 @@ class MemoryTransaction(OwnedRows):
         """Remove memories with everything that hangs on them or is their summary; a row for each."""
         named = list(memory_ids)
         await self._run("hold_with_summaries", memory_ids=named)
+        await self.llm.wait_again(named)
         return await self._forget(await self._rows("delete_memories", memory_ids=named))
 
     async def delete_expired(self, memory_ids: Sequence[UUID]) -> list[Row]:

@@ -195,12 +195,7 @@ class Storing:
         for index, memory in stored.items():
             outcome, result = outcomes.get(memory.memory_id), self._results[index]
             if outcome is not None and result is not None:
-                superseded = [each for each in outcome.superseded if each not in missed]
-                told = {
-                    "superseded": superseded,
-                    "superseded_by": None if memory.memory_id in missed else outcome.superseded_by,
-                    "near_duplicate_of": outcome.near_duplicate_of,
-                }
+                told = vars(outcome.without(missed, memory.memory_id))
                 self._results[index] = result.model_copy(update=told)
         if self.follows:
             await queue_llm_work(transaction, self._parts, self._stored)

@@ -6,7 +6,7 @@ What is told late, after what took its place, is filed as superseded already, in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
@@ -48,6 +48,12 @@ class Outcome:
     near_duplicate_of: UUID | None = None
     superseded_by: UUID | None = None
     """It was told late: this one, told before it, has its place."""
+
+    def without(self, missed: Collection[UUID], memory_id: UUID) -> Outcome:
+        """What is left of it where these places, among them perhaps the memory's own, were not taken."""
+        superseded = [each for each in self.superseded if each not in missed]
+        by = None if memory_id in missed else self.superseded_by
+        return replace(self, superseded=superseded, superseded_by=by)
 
 
 class Superseding:

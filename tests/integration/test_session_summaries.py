@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -14,12 +15,12 @@ from agentcore.memory.api import Caller
 from agentcore.memory.change_params import HistoryParams, UpdateParams
 from agentcore.memory.erase_params import EraseParams
 from agentcore.memory.layer_params import ConfigureParams, SettingsParams
-from agentcore.memory.params import DeleteParams, ListParams
+from agentcore.memory.params import DeleteParams, GetParams, ListParams
 from agentcore.memory.session_params import AddSessionParams
 from agentcore.memory.session_summaries import SessionSummarizing
 from agentcore.runtime import open_runtime
 from tests.fixtures.chat_model import ChatModel, Talking, answered, talking
-from tests.fixtures.memory import settings_for
+from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.scripted_http import Reply
 from tests.fixtures.services import Services
 from tests.fixtures.stretches import LINES, add, end, lines, rules, summaries, told_in
@@ -29,6 +30,10 @@ from tests.fixtures.stretches import LINES, add, end, lines, rules, summaries, t
 async def talk(services: Services) -> AsyncIterator[Talking]:
     async with talking(services) as running:
         yield running
+
+
+async def text_of(agent: Agent, memory_id: UUID) -> str:
+    return (await agent.memory.get(GetParams(memory_id=memory_id))).memory.content
 
 
 # --- triggers ----------------------------------------------------------------------------------------------
@@ -79,6 +84,23 @@ async def test_a_number_of_messages_ends_a_stretch_whoever_speaks(talk: Talking)
     [summary] = await summaries(agent)
     assert summary.metadata["by"] == "extractive"
     assert talk.model.asked == []
+
+
+async def test_of_a_stretch_that_lost_a_message_the_rest_is_summarised_again(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="extractive", trigger="session_end")
+    await add(agent, lines(0, 3))
+    await end(agent)
+    [summary] = await summaries(agent)
+    assert "HX-2210" in summary.content
+    going = [link.target_id for link in summary.links if (await text_of(agent, link.target_id)) == LINES[1]]
+    await agent.memory.delete(DeleteParams(memory_ids=going))
+    assert await summaries(agent) == []
+    await end(agent)
+    [again] = await summaries(agent)
+    assert again.metadata["summarised_count"] == 2
+    assert "HX-2210" not in again.content
+    assert "Antwerp" in again.content
 
 
 async def test_inactivity_ends_a_stretch_and_another_message_puts_it_off(talk: Talking) -> None:

@@ -53,6 +53,23 @@ queued AS (
     RETURNING work, session_id)
 SELECT DISTINCT queued.work, queued.session_id, wish.models -> 'summaries' AS summaries FROM queued CROSS JOIN wish;
 
+-- name: wait_again
+-- Let what else the session summaries of these memories tell of wait once more, where the agent has its sessions
+-- summarised by its own rules: these memories go, and those summaries with them.
+INSERT INTO llm_queue (agent_id, memory_id, work, session_id, user_turn)
+SELECT DISTINCT m.agent_id, m.memory_id, 'summary', m.session_id,
+       m.provenance ->> 'form' = 'interaction'
+       OR lower(coalesce(m.metadata ->> 'role', m.speaker, 'user')) IN ('user', 'human')
+  FROM memory_links going
+  JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = going.source_id AND s.provenance ->> 'form' = 'session'
+  JOIN memory_links told ON told.agent_id = %(agent_id)s AND told.source_id = s.memory_id AND told.relation = going.relation
+  JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = told.target_id AND m.memory_type = 'episodic'
+ WHERE going.agent_id = %(agent_id)s AND going.relation = 'summarises'
+   AND going.target_id = ANY (%(memory_ids)s::uuid[]) AND m.memory_id <> ALL (%(memory_ids)s::uuid[])
+   AND m.session_id IS NOT NULL
+   AND EXISTS (SELECT FROM agent_settings a WHERE a.agent_id = %(agent_id)s AND a.models ? 'summaries')
+    ON CONFLICT DO NOTHING;
+
 -- name: waiting_of_sessions
 -- How much of these sessions waits for its summary.
 SELECT q.session_id, count(*) AS messages, count(*) FILTER (WHERE q.user_turn) AS user_turns,
