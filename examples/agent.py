@@ -14,7 +14,7 @@ import sys
 from agentcore.agents.memory_enabled_agent import MemoryEnabledAgent
 from agentcore.agents.open_memory import open_memory
 
-QUOTED = re.compile(r"^- \[[^\]]+\] (?:User: )?(.*?)(?: Agent: .*)?$", re.MULTILINE)
+QUOTED = re.compile(r"^\d+\. (?:User: )?(.*?)(?: Agent: .*)?$", re.MULTILINE)
 
 
 class Assistant(MemoryEnabledAgent):

@@ -62,6 +62,6 @@ async def test_when_a_memory_was_valid_and_what_replaced_it_travels(
             "The budget is 14,000.": (day(4), None, None),
             "The budget is 12,000.": (day(3), day(4), "The budget is 14,000."),
             "The budget is 9,000.": (day(1), day(3), "The budget is 12,000."),
-            "It goes on.": (day(5), day(6), None),
+            "It goes on.": (day(5), None, None),  # what took its place was deleted
         }
     assert tally(serving.cli("import", "-", "--agent", other, said=exported)) == {"existing": 4}
