@@ -182,16 +182,18 @@ class MemoryApi(ABC):
     @abstractmethod
     async def list_aliases(self, params: ListAliasesParams) -> ListAliasesResult: ...
 
-    async def add_interaction(self, interaction: Interaction, **options: Any) -> StoreResult:
+    async def add_interaction(self, /, interaction: Interaction, **options: Any) -> StoreResult:
         """Store an interaction; `options` are the other fields of `StoreParams`."""
         return await self.store(StoreParams(interaction=interaction, **options))
 
-    async def retrieve_memories(self, query: str, k: int = 5, **options: Any) -> tuple[MemorySummary, ...]:
+    async def retrieve_memories(
+        self, /, query: str, k: int = 5, **options: Any
+    ) -> tuple[MemorySummary, ...]:
         """The `k` best memories for a query, best first; `options` as in `RetrieveParams`."""
         return tuple((await self.retrieve(RetrieveParams(query=query, k=k, **options))).memories)
 
     async def get_relevant_context(
-        self, query: str, task_id: str | None = None, max_tokens: int = 2_000, **options: Any
+        self, /, query: str, task_id: str | None = None, max_tokens: int = 2_000, **options: Any
     ) -> str:
         """A prompt-ready context of at most `max_tokens` tokens; `options` as `ContextParams` has them."""
         params = ContextParams(query=query, task_id=task_id, max_tokens=max_tokens, **options)

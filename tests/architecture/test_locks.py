@@ -60,7 +60,8 @@ def test_the_tools_that_install_are_the_ones_the_lock_names(python: str) -> None
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_the_integrations_need_no_other_version_of_what_the_service_runs_on(python: str) -> None:
-    service, more = (locked(ROOT / "requirements" / name, python) for name in ("lock.txt", "integrations.txt"))
+    names = "lock.txt", "integrations.txt"
+    service, more = (locked(ROOT / "requirements" / name, python) for name in names)
     assert {name: version for name, version in more.items() if service.get(name, version) != version} == {}
     assert {"mcp", "a2a-sdk", "google-adk", "langgraph"} <= more.keys() - service.keys()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 from uuid import UUID
@@ -38,47 +36,12 @@ from agentcore.memory.params import (
     StoreParams,
 )
 from agentcore.memory.session_params import Message
+from tests.fixtures.scripted_transport import Answer, Script, error, result
 
 TOKEN = "t.o.ken"
 MEMORY_ID = "0190b5a0-0000-7000-8000-000000000001"
 STORED = {"success": True, "memory_id": MEMORY_ID, "status": "stored"}
 COUNTED = {"count": 3, "receipt": {}}
-Answer = httpx.Response | Exception
-
-
-class Script(httpx.AsyncBaseTransport):
-    """Gives one prepared answer after another, and keeps every request it saw."""
-
-    def __init__(self, *answers: Answer) -> None:
-        self.answers = list(answers)
-        self.requests: list[httpx.Request] = []
-        self.arrivals: list[float] = []
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        self.requests.append(request)
-        self.arrivals.append(time.monotonic())
-        answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def body(self, index: int = -1) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.requests[index].content)
-        return found
-
-    @property
-    def tokens(self) -> list[str]:
-        return [request.headers["Authorization"].removeprefix("Bearer ") for request in self.requests]
-
-
-def result(value: Any, status: int = 200) -> httpx.Response:
-    return httpx.Response(status, json={"jsonrpc": "2.0", "id": 1, "result": value})
-
-
-def error(code: int, message: str = "no", status: int = 200, data: Any = None,
-          headers: dict[str, str] | None = None) -> httpx.Response:
-    member = {"code": code, "message": message} | ({} if data is None else {"data": data})
-    return httpx.Response(status, json={"jsonrpc": "2.0", "id": 1, "error": member}, headers=headers)
 
 
 def client(script: Script, token: TokenSource = TOKEN, **options: Any) -> MemoryClient:

@@ -1,4 +1,4 @@
-"""The memory API over HTTP: one agent's token, one connection pool, retries where they are safe.
+"""One agent's memory over HTTP: every method of `MemoryApi`, tried again where that is safe.
 
 Errors come back as the classes of `agentcore.errors`, the same as in-process.
 """
@@ -9,24 +9,24 @@ import asyncio
 import copy
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import httpx
 import stamina
 from pydantic import ValidationError
+from starlette.types import ASGIApp
 
+from agentcore.client.batch import Batch
+from agentcore.client.connection import NOT_SENT, Body, Connection, Sender
+from agentcore.client.credential import Credential, TokenSource
 from agentcore.errors import (
     AgentCoreError,
     AuthenticationFailed,
-    ClientClosed,
-    ConfigurationError,
     DependencyUnavailable,
     NotReady,
     RateLimited,
-    TooLarge,
-    from_wire,
 )
 from agentcore.memory.alias_params import (
     DeleteAliasParams,
@@ -49,6 +49,7 @@ from agentcore.memory.change_params import (
     UpdateResult,
 )
 from agentcore.memory.consolidation_params import ConsolidateParams, ConsolidateResult
+from agentcore.memory.empty_results import EMPTY_RESULTS, UNAVAILABLE, degraded_receipt
 from agentcore.memory.erase_params import EraseParams, EraseResult
 from agentcore.memory.layer_params import (
     ConfigureParams,
@@ -95,86 +96,48 @@ from agentcore.memory.session_params import (
     SummarizeResult,
 )
 
-ENDPOINT = "/api/v1/jsonrpc"
 LONGEST_RETRY_WAIT_SECONDS = 60.0
-TokenSource = str | Callable[[], str | Awaitable[str]]
 
 _METHODS = {method.attribute: method for method in METHODS}
-# The request never left this process, so even a call that must not run twice may be tried again.
-_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-_BY_STATUS: Mapping[int, type[AgentCoreError]] = {
-    401: AuthenticationFailed, 413: TooLarge, 429: RateLimited,
-    502: DependencyUnavailable, 503: DependencyUnavailable, 504: DependencyUnavailable,
-}
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 ResultT = TypeVar("ResultT", bound=Strict)
 
+logger = logging.getLogger(__name__)
 # stamina logs each wait: where nobody has set up logging, Python would print that to stderr, without a cause.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
-
-
-class Credential:
-    """The bearer token: asked for when first needed, and again when the service refuses it."""
-
-    def __init__(self, source: TokenSource) -> None:
-        self._source = source
-        self._token: str | None = None
-        self._lock = asyncio.Lock()
-        self.renewable = callable(source)
-
-    async def token(self, refused: str | None = None) -> str:
-        """The token to use; `refused` is the one the service did not accept, if any."""
-        async with self._lock:
-            if self._token is None or self._token == refused:
-                self._token = _checked(await self._fetch())
-            return self._token
-
-    async def _fetch(self) -> str:
-        if isinstance(self._source, str):
-            return self._source
-        given = self._source()
-        return given if isinstance(given, str) else await given
-
-
-def _checked(token: str) -> str:
-    stripped = token.strip()
-    if not stripped or not stripped.isascii() or not stripped.isprintable() or " " in stripped:
-        raise AuthenticationFailed("The token is not a JWT: it is empty, or holds characters no token has.")
-    return stripped
 
 
 class MemoryClient(MemoryApi):
     """One agent's memory, over HTTP. Use it as an async context manager.
 
     `token` is a JWT, or a callable that gives one (asked again, once, when the service refuses it).
-    `transport=httpx.ASGITransport(app)` speaks to an application in this process, without a socket.
-    A call is tried again only where that cannot store, change or delete twice.
+    A call is tried again only where it cannot store, change or delete twice; a try has `timeout_seconds`.
+    With `fail_open`, a search, a context or a summary is empty where the service cannot give one within
+    `timeout_seconds` in all: a warning is logged, and the receipt says so. Bad params and tokens still raise.
     """
 
     def __init__(self, url: str, token: TokenSource, *, timeout_seconds: float = 30.0, max_attempts: int = 3,
-                 traceparent: str | None = None, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        base = url.rstrip("/").removesuffix(ENDPOINT)
-        if not base.startswith(("http://", "https://")):
-            raise ConfigurationError([f"The service's URL starts with http:// or https:// (got {url!r})."])
-        self.url = base
+                 fail_open: bool = False, traceparent: str | None = None,
+                 transport: httpx.AsyncBaseTransport | None = None) -> None:
+        self._connection = Connection(url, timeout_seconds=timeout_seconds, transport=transport)
+        self.url = self._connection.url
+        self._sender: Sender = self._connection
         self._credential = Credential(token)
         self._timeout_seconds = timeout_seconds
+        self._fail_open = fail_open
         self._traceparent = traceparent
         self._a2a_context: dict[str, Any] | None = None
         self._ids = itertools.count(1)
         self._retrying = stamina.AsyncRetryingCaller(
             attempts=max_attempts, timeout=None, wait_initial=0.1, wait_max=5.0, wait_jitter=0.1)
-        # A proxy of the environment is for other hosts: it cannot reach this machine's loopback.
-        direct = {f"all://{host}": None for host in _LOOPBACK} if transport is None else None
-        try:
-            self._http = httpx.AsyncClient(base_url=base, timeout=timeout_seconds, transport=transport,
-                                           mounts=direct)
-        except httpx.InvalidURL as cause:
-            raise ConfigurationError([f"The service's URL {url!r} is not a URL: {cause}."]) from cause
+
+    @classmethod
+    def in_process(cls, app: ASGIApp, token: TokenSource, **options: Any) -> Self:
+        """A client of an application in this process (`create_app(runtime)`), without a socket."""
+        return cls("http://in-process", token, transport=httpx.ASGITransport(app), **options)
 
     async def __aenter__(self) -> Self:
-        self._must_be_open()
+        self._connection.must_be_open()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
@@ -183,17 +146,19 @@ class MemoryClient(MemoryApi):
 
     async def close(self) -> None:
         """Close the connections; the client, and every view of it, raises ClientClosed afterwards."""
-        await self._http.aclose()
-
-    def _must_be_open(self) -> None:
-        if self._http.is_closed:
-            raise ClientClosed
+        await self._connection.close()
 
     def traced(self, *, traceparent: str | None = None, a2a_context: Mapping[str, Any] | None = None) -> Self:
         """The same client and connections; each call carries a W3C `traceparent` and an `a2a_context`."""
         view = copy.copy(self)
         view._traceparent = traceparent
         view._a2a_context = None if a2a_context is None else dict(a2a_context)
+        return view
+
+    def batched(self) -> Self:
+        """The same client; calls made at the same time (`asyncio.gather`) go as one JSON-RPC batch."""
+        view = copy.copy(self)
+        view._sender = Batch(self._connection)
         return view
 
     async def store(self, params: StoreParams) -> StoreResult:
@@ -294,7 +259,22 @@ class MemoryClient(MemoryApi):
                                 "params": params.model_dump(mode="json", exclude_unset=True)}
         if self._a2a_context is not None:
             body["a2a_context"] = self._a2a_context
+        if self._fail_open and attribute in EMPTY_RESULTS:
+            return await self._or_empty(attribute, body, result)
+        return await self._result(body, safe, result)
 
+    async def _or_empty(self, attribute: str, body: Body, result: type[ResultT]) -> ResultT:
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                return await self._result(body, True, result)
+        except TimeoutError:
+            reason = f"The service at {self.url} did not answer within {self._timeout_seconds:g} s."
+        except UNAVAILABLE as failure:
+            reason = failure.message
+        logger.warning("%s goes without memory: %s", body["method"], reason)
+        return cast(ResultT, EMPTY_RESULTS[attribute](degraded_receipt(reason)))
+
+    async def _result(self, body: Body, safe: bool, result: type[ResultT]) -> ResultT:
         async def attempt() -> Any:
             return await self._authenticated(body)
 
@@ -303,34 +283,19 @@ class MemoryClient(MemoryApi):
             # A newer service may say more than this client knows.
             return result.model_validate(answer, extra="ignore")
         except ValidationError as cause:
-            raise AgentCoreError(f"The service answered {method.name} with a result this client cannot read: "
-                                 f"{cause.error_count()} fields are missing or of another type.") from cause
+            raise AgentCoreError(
+                f"The service answered {body['method']} with a result this client cannot read: "
+                f"{cause.error_count()} fields are missing or of another type.") from cause
 
-    async def _authenticated(self, body: Mapping[str, Any]) -> Any:
+    async def _authenticated(self, body: Body) -> Any:
         token = await self._credential.token()
         try:
-            return await self._send(body, token)
+            return await self._sender.send(body, token, self._traceparent)
         except AuthenticationFailed:
             if not self._credential.renewable:
                 raise
-        return await self._send(body, await self._credential.token(refused=token))
-
-    async def _send(self, body: Mapping[str, Any], token: str) -> Any:
-        self._must_be_open()
-        headers = {"Authorization": f"Bearer {token}"}
-        if self._traceparent is not None:
-            headers["traceparent"] = self._traceparent
-        try:
-            response = await self._http.post(ENDPOINT, json=body, headers=headers)
-        except httpx.TimeoutException as cause:
-            raise DependencyUnavailable(
-                f"The service at {self.url} did not answer within {self._timeout_seconds:g} s.") from cause
-        except httpx.RequestError as cause:
-            reason = str(cause) or type(cause).__name__
-            raise DependencyUnavailable(
-                f"No service answers at {self.url} ({reason}): does `agentcore serve` run there? "
-                "AGENTCORE_URL names another place to the command line.") from cause
-        return _result_of(response, self.url)
+        renewed = await self._credential.token(refused=token)
+        return await self._sender.send(body, renewed, self._traceparent)
 
 
 def _again(error: Exception, repeatable: bool) -> bool | float:
@@ -342,42 +307,4 @@ def _again(error: Exception, repeatable: bool) -> bool | float:
         return float(wait) if wait <= LONGEST_RETRY_WAIT_SECONDS else False
     if isinstance(error, NotReady):
         return True
-    return isinstance(error, DependencyUnavailable) and (repeatable or isinstance(error.__cause__, _NOT_SENT))
-
-
-def _result_of(response: httpx.Response, url: str) -> Any:
-    """The `result` of a JSON-RPC answer; raises its error, or says why it is no such answer."""
-    answer = _object_in(response)
-    if "result" in answer:
-        return answer["result"]
-    error = answer.get("error")
-    if not isinstance(error, dict) or not isinstance(error.get("code"), int):
-        raise _status_error(response, url)
-    data = dict(error["data"]) if isinstance(error.get("data"), dict) else {}
-    if (seconds := _retry_after_seconds(response)) is not None:
-        data.setdefault("retry_after_seconds", seconds)
-    raise from_wire(error["code"], str(error.get("message") or ""), data)
-
-
-def _object_in(response: httpx.Response) -> dict[str, Any]:
-    try:
-        answer = response.json()
-    except ValueError:
-        return {}
-    return answer if isinstance(answer, dict) else {}
-
-
-def _status_error(response: httpx.Response, url: str) -> AgentCoreError:
-    known = _BY_STATUS.get(response.status_code)
-    message = f"{url} answered HTTP {response.status_code} without a JSON-RPC answer"
-    if known is None:
-        return AgentCoreError(f"{message}: is it the memory service?")
-    seconds = _retry_after_seconds(response)
-    return known(f"{message}.", data=None if seconds is None else {"retry_after_seconds": seconds})
-
-
-def _retry_after_seconds(response: httpx.Response) -> float | None:
-    try:
-        return max(0.0, float(response.headers["Retry-After"]))
-    except (KeyError, ValueError):
-        return None
+    return isinstance(error, DependencyUnavailable) and (repeatable or isinstance(error.__cause__, NOT_SENT))

@@ -1,0 +1,175 @@
+"""What each memory tool does with a memory, and the answer it makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from agentcore.agents.forgetting import Confirmations
+from agentcore.agents.prefetch import prefetched
+from agentcore.agents.scope import MemoryScope
+from agentcore.agents.tool_answers import bounded, told
+from agentcore.agents.tool_arguments import (
+    ForgetMemory,
+    MemorySession,
+    PrefetchMemory,
+    RecallMemory,
+    SaveMemory,
+    UpdateMemory,
+)
+from agentcore.errors import Conflict, NotFound
+from agentcore.memory.api import MemoryApi
+from agentcore.memory.change_params import UpdateParams, Updates
+from agentcore.memory.models import MemoryRecord, MemoryType
+from agentcore.memory.params import DeleteParams, GetParams, ListParams, RetrieveParams, StoreParams
+from agentcore.memory.summarizing import SUMMARY_RELATION
+
+NEXT_STEP = (
+    "Nothing is deleted yet. Show these to the user; if they agree to all, call forget_memory with exactly "
+    "these memory_ids and the confirmation. To forget fewer, propose those alone."
+)
+NOTHING_FITS = "Nothing in memory fits."
+MOST_SOURCES = 20
+# Proposed to be forgotten where a query says which.
+MOST_PROPOSED = 10
+
+
+class ToolOperations:
+    """The tools' operations on one memory, within one scope."""
+
+    def __init__(self, memory: MemoryApi, scope: MemoryScope, confirmations: Confirmations) -> None:
+        self._memory = memory
+        self._scope = scope
+        self._confirmations = confirmations
+
+    async def save(self, asked: SaveMemory) -> dict[str, Any]:
+        """Store the sentence; what became of it."""
+        given: dict[str, Any] = {} if asked.importance is None else {"importance": asked.importance}
+        stored = await self._memory.store(StoreParams(
+            content=asked.content, memory_type=MemoryType(asked.memory_type), tags=asked.tags,
+            **given, **self._scope.labels()))
+        return {
+            "status": stored.status,
+            "memory_id": None if stored.memory_id is None else str(stored.memory_id),
+            "reason": stored.reason,
+            "took_the_place_of": [str(each) for each in stored.superseded],
+            "nearly_the_same_as": None if stored.near_duplicate_of is None else str(stored.near_duplicate_of),
+        }
+
+    async def recall(self, asked: RecallMemory) -> dict[str, Any]:
+        """The memories that fit best, best first."""
+        given = asked.model_dump(include={"after", "before", "tags", "memory_types"}, exclude_none=True)
+        found = await self._memory.retrieve(RetrieveParams(
+            query=asked.query, k=asked.limit, **given, **self._scope.filters()))
+        memories = [told(memory, score=memory.score) for memory in found.memories]
+        return bounded(memories) if memories else {"note": NOTHING_FITS}
+
+    async def prefetch(self, asked: PrefetchMemory) -> str | dict[str, Any]:
+        """The fenced block of what memory holds for a first message."""
+        return await prefetched(self._memory, asked.message, self._scope) or {"note": NOTHING_FITS}
+
+    async def update(self, asked: UpdateMemory) -> dict[str, Any]:
+        """Correct a memory or add to it."""
+        await self._record(asked.memory_id)
+        updates = asked.model_dump(exclude={"memory_id"}, exclude_none=True)
+        changed = await self._memory.update(
+            UpdateParams(memory_id=asked.memory_id, updates=Updates(**updates)))
+        return {"status": "updated", "memory_id": str(changed.memory_id), "version": changed.version}
+
+    async def forget(self, asked: ForgetMemory) -> dict[str, Any]:
+        """Propose what would go, or, confirmed, delete what was proposed."""
+        wanted = list(dict.fromkeys(asked.memory_ids or await self._found(asked.query or "")))
+        if asked.confirmation is None:
+            return self._proposal(await self._records(wanted))
+        return await self._forgotten(wanted, asked.confirmation)
+
+    async def session(self, asked: MemorySession) -> dict[str, Any]:
+        """The memory with its neighbours in its session or task, and with its sources."""
+        record = await self._record(asked.memory_id)
+        around = await self._neighbours(record, asked.before, asked.after)
+        lines = [{**told(each), "this_one": each.memory_id == record.memory_id or None} for each in around]
+        return {**bounded(lines), "made_from": [told(each) for each in await self._sources(record)]}
+
+    async def _record(self, memory_id: UUID) -> MemoryRecord:
+        """A memory of the scope; outside it there is none. Raises NotFound."""
+        record = (await self._memory.get(GetParams(memory_id=memory_id))).memory
+        if not self._scope.holds(record):
+            raise NotFound
+        return record
+
+    async def _records(self, memory_ids: Sequence[UUID]) -> list[MemoryRecord]:
+        return await asyncio.gather(*(self._record(memory_id) for memory_id in memory_ids))
+
+    async def _found(self, query: str) -> list[UUID]:
+        found = await self._memory.retrieve(RetrieveParams(
+            query=query, k=MOST_PROPOSED, distinct=False, **self._scope.filters()))
+        return [memory.memory_id for memory in found.memories]
+
+    def _proposal(self, records: Sequence[MemoryRecord]) -> dict[str, Any]:
+        if not records:
+            return {"note": NOTHING_FITS}
+        would_go = bounded([told(record) for record in records])
+        kept = records[:len(would_go["memories"])]
+        confirmation = self._confirmations.given(_versions(kept), self._scope)
+        return {
+            "status": "proposed", "would_forget": would_go["memories"], "confirmation": confirmation,
+            "next": NEXT_STEP,
+        }
+
+    async def _forgotten(self, memory_ids: Sequence[UUID], confirmation: str) -> dict[str, Any]:
+        try:
+            records = await self._records(memory_ids)
+        except NotFound as cause:
+            raise Conflict("One of these memories is not there any more. Nothing was deleted: propose the "
+                           "others again without a confirmation.") from cause
+        problem = self._confirmations.problem(confirmation, _versions(records), self._scope)
+        if problem is not None:
+            raise Conflict(f"The confirmation {problem}. Nothing was deleted: propose it again without a "
+                           "confirmation, and show the new list to the user.")
+        deleted = await self._memory.delete(DeleteParams(memory_ids=list(memory_ids)))
+        return {"status": "forgotten", "deleted_count": deleted.deleted_count}
+
+    async def _neighbours(self, record: MemoryRecord, before: int, after: int) -> list[MemoryRecord]:
+        """In the order of their times, the memory itself among them."""
+        if record.session_id is not None:
+            within = {"session_id": record.session_id}
+        elif record.task_id is not None:
+            within = {"task_id": record.task_id}
+        else:
+            return [record]
+        earlier = await self._earlier(record, within, before)
+        return [*earlier, record, *await self._later(record, within, after)]
+
+    async def _earlier(self, record: MemoryRecord, within: dict[str, str], count: int) -> list[MemoryRecord]:
+        if count == 0:
+            return []
+        page = await self._memory.list(ListParams(
+            before=record.timestamp, limit=count, **within, **self._scope.filters()))
+        return page.memories[::-1]
+
+    async def _later(self, record: MemoryRecord, within: dict[str, str], count: int) -> list[MemoryRecord]:
+        if count == 0:
+            return []
+        page = await self._memory.list(ListParams(
+            after=record.timestamp, descending=False, limit=count + 1, **within, **self._scope.filters()))
+        return [each for each in page.memories if each.memory_id != record.memory_id][:count]
+
+    async def _sources(self, record: MemoryRecord) -> list[MemoryRecord]:
+        """What it was made from: its parent, and what a summary sums up."""
+        named = [record.parent_memory_id, *(link.target_id for link in record.links
+                                            if link.relation == SUMMARY_RELATION)]
+        sources: list[MemoryRecord] = []
+        for memory_id in dict.fromkeys(each for each in named if each is not None):
+            if len(sources) == MOST_SOURCES:
+                break
+            try:
+                sources.append(await self._record(memory_id))
+            except NotFound:
+                continue
+        return sources
+
+
+def _versions(records: Sequence[MemoryRecord]) -> dict[UUID, int]:
+    return {record.memory_id: record.version for record in records}

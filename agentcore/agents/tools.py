@@ -1,0 +1,137 @@
+"""The memory tools, defined once: what a model calls to save, recall, correct, forget and drill down.
+
+`TOOLS` is the one definition: each `ToolDefinition` has `name`, `description`, `parameters` (a plain JSON
+Schema object: no references, no titles, no unions), `reads_only` and `destructive`. A binding to a framework
+passes these on and gives calls back:
+
+    tools = MemoryTools(memory, MemoryScope(user_id="ada"))     # memory: any MemoryApi
+    tools.definitions                                           # what to tell the framework
+    answer = await tools.answer(name, arguments)                # ToolAnswer(text, failed)
+    text = await tools.call(name, arguments)                    # the text alone; arguments: an object or JSON
+
+A call never raises for what a model or the service did wrong: the text says it, in JSON, `{"error": "..."}`.
+A server that makes `MemoryTools` for each request gives all of them one `Confirmations` (with a key where
+there is more than one process), so that a confirmation given in one request holds in the next.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from agentcore.agents.forgetting import Confirmations
+from agentcore.agents.scope import MemoryScope
+from agentcore.agents.tool_answers import compact, failure_sentence
+from agentcore.agents.tool_arguments import (
+    ForgetMemory,
+    MemorySession,
+    PrefetchMemory,
+    RecallMemory,
+    SaveMemory,
+    UpdateMemory,
+    description_of,
+    schema_of,
+)
+from agentcore.agents.tool_operations import ToolOperations
+from agentcore.errors import AgentCoreError
+from agentcore.memory.api import MemoryApi
+from agentcore.memory.models import Strict
+
+
+@dataclass(frozen=True)
+class ToolDefinition:
+    """One tool as any framework can describe it; `aliases` are other names that it may be asked for by."""
+
+    name: str
+    arguments: type[Strict]
+    run: Callable[[ToolOperations, Any], Awaitable[Any]]
+    reads_only: bool = True
+    destructive: bool = False
+    aliases: tuple[str, ...] = ()
+    description: str = field(init=False)
+    parameters: Mapping[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "description", description_of(self.arguments))
+        object.__setattr__(self, "parameters", schema_of(self.arguments))
+
+
+TOOLS: tuple[ToolDefinition, ...] = (
+    ToolDefinition("save_memory", SaveMemory, ToolOperations.save, reads_only=False),
+    ToolDefinition("recall_memory", RecallMemory, ToolOperations.recall, aliases=("load_memory",)),
+    ToolDefinition("prefetch_memory", PrefetchMemory, ToolOperations.prefetch, aliases=("preload_memory",)),
+    ToolDefinition("update_memory", UpdateMemory, ToolOperations.update, reads_only=False),
+    ToolDefinition("forget_memory", ForgetMemory, ToolOperations.forget, reads_only=False, destructive=True),
+    ToolDefinition("memory_session", MemorySession, ToolOperations.session),
+)
+ALL_TOOLS = tuple(tool.name for tool in TOOLS)
+# Without prefetch: who drives the conversation does that better (see `prefetch.py`).
+USUAL_TOOLS = ("save_memory", "recall_memory", "update_memory", "forget_memory", "memory_session")
+_BY_NAME = {name: tool for tool in TOOLS for name in (tool.name, *tool.aliases)}
+
+
+@dataclass(frozen=True)
+class ToolAnswer:
+    """What the model is told, and whether the call failed."""
+
+    text: str
+    failed: bool = False
+
+
+def definitions_of(names: Sequence[str] = ALL_TOOLS) -> tuple[ToolDefinition, ...]:
+    """The definitions of these tools, each under the name it is asked for by, also an alias.
+
+    Raises ValueError for a name that is no tool's.
+    """
+    for name in names:
+        if name not in _BY_NAME:
+            raise ValueError(f"{name!r} is no memory tool; there are {', '.join(_BY_NAME)}")
+    return tuple(replace(_BY_NAME[name], name=name) for name in names)
+
+
+class MemoryTools:
+    """The tools over one memory: what they are, and what a call answers."""
+
+    def __init__(self, memory: MemoryApi, scope: MemoryScope | None = None, *,
+                 tools: Sequence[str] = USUAL_TOOLS, confirmations: Confirmations | None = None) -> None:
+        self.definitions = definitions_of(tools)
+        self._operations = ToolOperations(memory, scope or MemoryScope(), confirmations or Confirmations())
+        self._by_name = {tool.name: tool for tool in self.definitions}
+
+    def has(self, name: str) -> bool:
+        """Whether one of these tools has the name."""
+        return name in self._by_name
+
+    async def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> str:
+        """What the tool answers, or what went wrong and what to do: JSON text for a model."""
+        return (await self.answer(name, arguments)).text
+
+    async def answer(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> ToolAnswer:
+        """The same, and whether it failed. `arguments` as an object, or as the JSON text of one."""
+        tool = self._by_name.get(name)
+        if tool is None:
+            return _failed(f"There is no tool {name!r}; there are {', '.join(self._by_name)}.")
+        try:
+            given = json.loads(arguments or "{}") if isinstance(arguments, str) else dict(arguments or {})
+        except ValueError:
+            return _failed("The arguments are not JSON. Call again with one JSON object.")
+        if not isinstance(given, dict):
+            return _failed("The arguments are not a JSON object. Call again with one.")
+        try:
+            answer = await tool.run(self._operations, tool.arguments.model_validate(_present(given)))
+        except (AgentCoreError, ValidationError) as failure:
+            return _failed(failure_sentence(failure))
+        return ToolAnswer(answer if isinstance(answer, str) else compact(answer))
+
+
+def _present(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given: models write null for what they leave out, also where that is no value."""
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _failed(sentence: str) -> ToolAnswer:
+    return ToolAnswer(compact({"error": sentence}), failed=True)

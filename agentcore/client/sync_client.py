@@ -1,0 +1,111 @@
+"""The memory API for code without `await`: `MemoryClient`'s own methods, on an event loop in a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from agentcore.client.credential import TokenSource
+from agentcore.client.memory_client import MemoryClient
+from agentcore.errors import ClientClosed
+
+P = ParamSpec("P")
+ResultT = TypeVar("ResultT")
+
+
+class _Waiting(Generic[P, ResultT]):
+    """A method of `MemoryClient` as one that waits: the same params and result, without `await`."""
+
+    def __init__(self, method: Callable[Concatenate[Any, P], Coroutine[Any, Any, ResultT]]) -> None:
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    @overload
+    def __get__(self, owner: None, kind: type[SyncMemoryClient]) -> Self: ...
+
+    @overload
+    def __get__(self, owner: SyncMemoryClient, kind: type[SyncMemoryClient]) -> Callable[P, ResultT]: ...
+
+    def __get__(
+        self, owner: SyncMemoryClient | None, kind: type[SyncMemoryClient]
+    ) -> Self | Callable[P, ResultT]:
+        if owner is None:
+            return self
+        asked = owner
+
+        def wait(*args: P.args, **kwargs: P.kwargs) -> ResultT:
+            return asked._run(lambda memory: self._method(memory, *args, **kwargs))
+
+        wait.__doc__ = self.__doc__
+        return wait
+
+
+class SyncMemoryClient:
+    """One agent's memory over HTTP, for code without `await`; threads may share one. Use it with `with`.
+
+    `options` are those of `MemoryClient`.
+    """
+
+    def __init__(self, url: str, token: TokenSource, **options: Any) -> None:
+        self._memory = MemoryClient(url, token, **options)
+        self._portal: BlockingPortal | None = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        if self._portal is None:
+            self._portal = self._stack.enter_context(start_blocking_portal())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections and end the thread; a call afterwards raises ClientClosed."""
+        if self._portal is not None:
+            self._portal.call(self._memory.close)
+            self._portal = None
+            self._stack.close()
+
+    def _run(self, call: Callable[[MemoryClient], Coroutine[Any, Any, ResultT]]) -> ResultT:
+        if self._portal is None:
+            raise ClientClosed("This client is not open: use it in a `with` block.")
+        answer: ResultT = self._portal.call(call, self._memory)
+        return answer
+
+    store = _Waiting(MemoryClient.store)
+    store_batch = _Waiting(MemoryClient.store_batch)
+    retrieve = _Waiting(MemoryClient.retrieve)
+    get_context = _Waiting(MemoryClient.get_context)
+    update = _Waiting(MemoryClient.update)
+    history = _Waiting(MemoryClient.history)
+    revert = _Waiting(MemoryClient.revert)
+    feedback = _Waiting(MemoryClient.feedback)
+    prune = _Waiting(MemoryClient.prune)
+    restore = _Waiting(MemoryClient.restore)
+    archived = _Waiting(MemoryClient.archived)
+    get = _Waiting(MemoryClient.get)
+    list = _Waiting(MemoryClient.list)
+    count = _Waiting(MemoryClient.count)
+    delete = _Waiting(MemoryClient.delete)
+    stats = _Waiting(MemoryClient.stats)
+    capabilities = _Waiting(MemoryClient.capabilities)
+    complete_task = _Waiting(MemoryClient.complete_task)
+    add_session = _Waiting(MemoryClient.add_session)
+    end_session = _Waiting(MemoryClient.end_session)
+    summarize = _Waiting(MemoryClient.summarize)
+    clear = _Waiting(MemoryClient.clear)
+    settings = _Waiting(MemoryClient.settings)
+    configure = _Waiting(MemoryClient.configure)
+    consolidate = _Waiting(MemoryClient.consolidate)
+    erase = _Waiting(MemoryClient.erase)
+    set_alias = _Waiting(MemoryClient.set_alias)
+    delete_alias = _Waiting(MemoryClient.delete_alias)
+    list_aliases = _Waiting(MemoryClient.list_aliases)
+    add_interaction = _Waiting(MemoryClient.add_interaction)
+    retrieve_memories = _Waiting(MemoryClient.retrieve_memories)
+    get_relevant_context = _Waiting(MemoryClient.get_relevant_context)

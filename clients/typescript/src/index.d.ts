@@ -1,0 +1,1060 @@
+// Written by scripts/write_typescript.py from the OpenRPC document.
+
+import type { ClientOptions, TokenSource } from "./connection.js";
+export type { ClientOptions, TokenSource } from "./connection.js";
+
+/** What was done, and how it ended. */
+export interface ActionOutcome {
+  action: string;
+  outcome: string;
+}
+
+/** A conversation, or more of one: a memory for each message. */
+export interface AddSessionParams {
+  session_id: string;
+  messages: Message[];
+  user_id?: string | null;
+  namespace?: string | null;
+  task_id?: string | null;
+  tags?: string[];
+  /** Seconds until they expire; null: never. Absent: as the episodic layer has it. */
+  ttl_seconds?: number | null;
+  /** Store greetings and the like, too, and the same words again. */
+  force?: boolean;
+}
+
+export interface AddSessionResult {
+  /** False where a message could not be stored; one merely not worth storing is passed over. */
+  success: boolean;
+  session_id: string;
+  stored_count: number;
+  /** One for each message, in order. */
+  results: StoreResult[];
+  receipt: Receipt;
+}
+
+/** One archived memory: what is known of it without reading its copy. */
+export interface ArchivedMemory {
+  memory_id: string;
+  memory_type: MemoryType;
+  version: number;
+  /** Null where an older version archived it. */
+  timestamp?: string | null;
+  task_id?: string | null;
+  session_id?: string | null;
+  user_id?: string | null;
+  namespace?: string | null;
+  tags?: string[];
+  object_key: string;
+  /** Of the compressed copy before it is sealed, in hexadecimal digits. */
+  sha256: string;
+  /** Of the compressed copy. */
+  size_bytes: number;
+  /** The strategy that took it. */
+  reason: string;
+  archived_at: string;
+}
+
+/** Which archived memories, and how many a page. */
+export interface ArchivedParams {
+  /** Only these layers. */
+  memory_types?: MemoryType[] | null;
+  task_id?: string | null;
+  session_id?: string | null;
+  user_id?: string | null;
+  namespace?: string | null;
+  tags?: string[] | null;
+  /** Timestamp at or after this time. */
+  after?: string | null;
+  /** Timestamp before this time. */
+  before?: string | null;
+  /** Archived at or after this time. */
+  archived_after?: string | null;
+  /** Archived before this time. */
+  archived_before?: string | null;
+  limit?: number;
+  /** `next_cursor` of the page before. */
+  cursor?: string | null;
+}
+
+export interface ArchivedResult {
+  /** Those archived last come first. */
+  memories: ArchivedMemory[];
+  next_cursor: string | null;
+  receipt: Receipt;
+}
+
+/** Nothing to say. */
+export interface CapabilitiesParams {
+}
+
+export interface CapabilitiesResult {
+  version: string;
+  embedding_model: string | null;
+  embedding_dimensions: number | null;
+  vector_store: string;
+  archive: string;
+  memory_types: MemoryType[];
+  pruning_strategies: string[];
+  limits: Record<string, number>;
+  features: string[];
+  receipt: Receipt;
+}
+
+/** What goes for good: a session, a user, or everything. */
+export interface ClearParams {
+  session_id?: string | null;
+  user_id?: string | null;
+  all?: boolean;
+  /** Needed beside `all`. */
+  confirm?: boolean;
+}
+
+export interface ClearResult {
+  cleared_count: number;
+  /** False: the call's time ran out; the same call goes on. */
+  complete?: boolean;
+  receipt: Receipt;
+}
+
+/** Which task has ended. */
+export interface CompleteTaskParams {
+  task_id: string;
+}
+
+export interface CompleteTaskResult {
+  success: boolean;
+  /** Memories that left working memory. */
+  cleared_count: number;
+  receipt: Receipt;
+}
+
+/** Which rules change for this agent, of which layers, and of consolidation; what is not named stays. */
+export interface ConfigureParams {
+  layers?: Partial<Record<MemoryType, LayerRules>> | null;
+  /** Whether episodic memories that tell one thing get a summary, in the background. */
+  consolidate?: boolean | null;
+  /** Sources so old go to the archive then, their summary stays; 0: never. */
+  archive_sources_after_days?: number | null;
+}
+
+export interface ConfigureResult {
+  /** What holds for this agent. */
+  layers: Partial<Record<MemoryType, LayerRules>>;
+  /** What of it is set for this agent alone; the rest is the service's. */
+  own: Partial<Record<MemoryType, LayerRules>>;
+  /** Whether episodes are consolidated in the background. */
+  consolidate: boolean;
+  /** How old sources go to the archive once they have a summary; 0: never. */
+  archive_sources_after_days: number;
+  receipt: Receipt;
+  success: boolean;
+}
+
+/** Whether it is only shown, from where it goes on, and what becomes of the sources. */
+export interface ConsolidateParams {
+  /** List what it would make; nothing is written. */
+  dry_run?: boolean;
+  /** Look at every episodic memory again, not only at new ones. */
+  again?: boolean;
+  /** Then archive the sources of standing summaries that are old enough. */
+  archive_sources?: boolean;
+  /** How old a source must be for that, counted from its time. */
+  archive_sources_after_days?: number;
+}
+
+export interface ConsolidateResult {
+  success: boolean;
+  dry_run: boolean;
+  clusters: ConsolidatedCluster[];
+  /** New episodic memories that were looked at. */
+  looked_at_count: number;
+  /** Sources that went to the archive; of a dry run, that would. */
+  archived_count: number;
+  /** False: time or number ran out; a call without `again` goes on. */
+  complete: boolean;
+  receipt: Receipt;
+}
+
+/** Memories that tell one thing together, and the summary they have or would get. */
+export interface ConsolidatedCluster {
+  /** The summary's memory; null in a dry run. */
+  memory_id: string | null;
+  /** What it is of, the oldest first. */
+  source_ids: string[];
+  /** Sentences of the sources themselves. */
+  summary: string;
+  /** The sources' facts, each once. */
+  facts: string[];
+  /** The older summary that it supersedes. */
+  replaces: string | null;
+}
+
+/** What the prompt is about, and how many tokens the context may take. */
+export interface ContextParams {
+  /** Only these layers. */
+  memory_types?: MemoryType[] | null;
+  /** The task whose working memory comes first. */
+  task_id?: string | null;
+  session_id?: string | null;
+  user_id?: string | null;
+  namespace?: string | null;
+  /** Timestamp at or after this time. */
+  after?: string | null;
+  /** Timestamp before this time. */
+  before?: string | null;
+  entities?: string[] | null;
+  keywords?: string[] | null;
+  tags?: string[] | null;
+  min_importance?: number | null;
+  query: string;
+  max_tokens?: number;
+  min_score?: number | null;
+  /** As for memory.retrieve; absent: 0.12 with the local embedding model, else 0. */
+  min_fit?: number | null;
+  /** What is not searched for: nothing (off), greetings and requests that need no memory (cautious), or questions of general knowledge too. The receipt tells. */
+  gate?: "off" | "cautious" | "general_knowledge";
+  asked_at?: string | null;
+  history?: Turn[];
+  as_of?: string | null;
+  query_vector?: number[] | null;
+  /** As for memory.retrieve; working memory stays as it is. */
+  distinct?: boolean;
+  /** Give back what was found with its score terms, too. */
+  explain?: boolean;
+}
+
+export interface ContextResult {
+  context: string;
+  token_count: number;
+  /** The memories in the context, in its order. */
+  memory_ids: string[];
+  /** With `explain`: those of them that the search found, with their score terms. */
+  memories?: MemorySummary[] | null;
+  receipt: Receipt;
+}
+
+/** Which memories. */
+export interface CountParams {
+  /** Only these layers. */
+  memory_types?: MemoryType[] | null;
+  task_id?: string | null;
+  session_id?: string | null;
+  user_id?: string | null;
+  namespace?: string | null;
+  /** Timestamp at or after this time. */
+  after?: string | null;
+  /** Timestamp before this time. */
+  before?: string | null;
+  entities?: string[] | null;
+  keywords?: string[] | null;
+  tags?: string[] | null;
+  min_importance?: number | null;
+}
+
+export interface CountResult {
+  count: number;
+  receipt: Receipt;
+}
+
+/** Which alias goes, with each of its meanings. */
+export interface DeleteAliasParams {
+  alias: string;
+}
+
+export interface DeleteAliasResult {
+  /** False: there was none. */
+  success: boolean;
+  /** How many went, set or learnt; a memory stored or changed later may teach it anew. */
+  deleted_count: number;
+  receipt: Receipt;
+}
+
+/** Ids, or a filter with `confirm`, or `all` with `confirm`. */
+export interface DeleteParams {
+  /** Only these layers. */
+  memory_types?: MemoryType[] | null;
+  task_id?: string | null;
+  session_id?: string | null;
+  user_id?: string | null;
+  namespace?: string | null;
+  /** Timestamp at or after this time. */
+  after?: string | null;
+  /** Timestamp before this time. */
+  before?: string | null;
+  entities?: string[] | null;
+  keywords?: string[] | null;
+  tags?: string[] | null;
+  min_importance?: number | null;
+  memory_ids?: string[] | null;
+  /** Needed beside a filter or `all`. */
+  confirm?: boolean;
+  /** Everything this agent has; instead of ids and filters. */
+  all?: boolean;
+}
+
+export interface DeleteResult {
+  deleted_count: number;
+  /** False: the call's time ran out between two chunks. What was counted is gone; the same call again goes on with the rest, however many there are. */
+  complete?: boolean;
+  receipt: Receipt;
+}
+
+/** How many were left out, and why. */
+export interface Dropped {
+  reason: string;
+  count: number;
+}
+
+/** Which session has ended, and whether a summary of it is kept. */
+export interface EndSessionParams {
+  session_id: string;
+  /** Keep a summary in the semantic layer, tied to what it is of. */
+  summarize?: boolean;
+  /** Of the summary. */
+  max_tokens?: number;
+}
+
+export interface EndSessionResult {
+  success: boolean;
+  session_id: string;
+  /** Working memories that became episodic: important, or used. */
+  promoted_count: number;
+  /** Working memories that ended with the session. */
+  ended_count: number;
+  /** The summary's memory; null where there was nothing to say. */
+  summary_id: string | null;
+  summary: string;
+  receipt: Receipt;
+}
+
+/** Whose memories go for good, from every place: all of the agent's, or those of one user within it. */
+export interface EraseParams {
+  /** This user's memories, and what was made of them. */
+  user_id?: string | null;
+  /** Everything that the agent has; instead of user_id. */
+  all?: boolean;
+  /** Needed: nothing brings it back. */
+  confirm?: boolean;
+}
+
+export interface EraseResult {
+  /** How much went in this call, by place: rows of tables, objects, jobs, copies. */
+  erased: Record<string, number>;
+  /** Afterwards every place was looked through, and nothing was left. */
+  verified: boolean;
+  /** What was left, by place: written meanwhile, or not to be read. */
+  left?: Record<string, number>;
+  /** False: the call's time ran out; the same call goes on. */
+  complete?: boolean;
+  /** What was erased, signed by the service; null while complete is false. */
+  signed_receipt?: string | null;
+  receipt: Receipt;
+}
+
+/** How a memory served: it moves the memory's relevance score. */
+export interface FeedbackParams {
+  memory_id: string;
+  /** helpful: a tenth of the way to 1; unhelpful: a tenth of the way to 0; wrong: half of it. */
+  verdict: "helpful" | "unhelpful" | "wrong";
+  /** Why; kept in the memory's history. */
+  note?: string | null;
+}
+
+export interface FeedbackResult {
+  success: boolean;
+  memory_id: string;
+  version: number;
+  /** After the verdict, 0 to 1. */
+  relevance_score: number;
+  receipt: Receipt;
+}
+
+/** Which memory. */
+export interface GetParams {
+  memory_id: string;
+}
+
+export interface GetResult {
+  memory: MemoryRecord;
+  receipt: Receipt;
+}
+
+/** One change: which operation made which version, when, by whom, and what differs. */
+export interface HistoryEntry {
+  /** Its place among the memory's changes, from 1. */
+  number: number;
+  operation: string;
+  /** The version it made; null for changes of older services. */
+  version?: number | null;
+  changed_at: string;
+  /** The `jti` of the token that was used. */
+  token_id?: string | null;
+  trace_id?: string | null;
+  /** The fields that changed, as they were. */
+  before?: Record<string, unknown> | null;
+  /** The same fields as they became; `links`: ties that went (before) or came (after). */
+  after?: Record<string, unknown> | null;
+}
+
+/** Which memory, and how many changes a page. */
+export interface HistoryParams {
+  memory_id: string;
+  limit?: number;
+  /** `next_cursor` of the page before. */
+  cursor?: number | null;
+}
+
+export interface HistoryResult {
+  /** The latest first; empty where nothing was changed. */
+  changes: HistoryEntry[];
+  /** The version the memory stands at. */
+  version: number;
+  created_at: string;
+  /** Who stored it, and on which trace. */
+  provenance: Record<string, unknown>;
+  next_cursor: number | null;
+  receipt: Receipt;
+}
+
+/** What an agent hands in: what was asked, what was answered, what was done and how it ended. */
+export interface Interaction {
+  /** What was asked or said to the agent. */
+  query?: string | null;
+  /** What the agent answered. */
+  response?: string | null;
+  /** What was done: texts or objects, in order. */
+  actions?: unknown[];
+  /** How it ended: a text or an object. */
+  outcome?: unknown;
+  interaction_id?: string | null;
+  task_id?: string | null;
+  session_id?: string | null;
+  user_id?: string | null;
+  speaker?: string | null;
+  /** When it happened; now if absent. */
+  timestamp?: string | null;
+  metadata?: Record<string, unknown>;
+}
+
+/** One thing in two forms, as written, and who said so. */
+export interface KnownAlias {
+  alias: string;
+  means: string;
+  /** The memory it was learnt from; null where it was set. */
+  memory_id?: string | null;
+  created_at: string;
+}
+
+/** How one layer forgets. Null in `memory.configure`: as the service has it. */
+export interface LayerRules {
+  /** Seconds a memory lives that is stored without a time to live; 0: for ever. */
+  ttl_seconds?: number | null;
+  /** Memories the layer holds before it is pruned; 0: unlimited. */
+  capacity?: number | null;
+  /** Used so often within its life, a memory gets its time to live again; 0: never. */
+  extend_after_uses?: number | null;
+}
+
+export interface LayerStats {
+  count: number;
+  /** 0 means unlimited. */
+  capacity: number;
+  oldest?: string | null;
+  newest?: string | null;
+  pinned?: number;
+  waiting_for_embedding?: number;
+}
+
+/** A typed, weighted tie from one memory to another of the same agent. */
+export interface Link {
+  target_id: string;
+  relation?: string;
+  weight?: number;
+}
+
+/** How many a page. */
+export interface ListAliasesParams {
+  limit?: number;
+  /** `next_cursor` of the page before. */
+  cursor?: string | null;
+}
+
+export interface ListAliasesResult {
+  /** In the order of their words. */
+  aliases: KnownAlias[];
+  next_cursor: string | null;
+  receipt: Receipt;
+}
+
+/** Which memories, in which order, how many a page. */
+export interface ListParams {
+  /** Only these layers. */
+  memory_types?: MemoryType[] | null;
+  task_id?: string | null;
+  session_id?: string | null;
+  user_id?: string | null;
+  namespace?: string | null;
+  /** Timestamp at or after this time. */
+  after?: string | null;
+  /** Timestamp before this time. */
+  before?: string | null;
+  entities?: string[] | null;
+  keywords?: string[] | null;
+  tags?: string[] | null;
+  min_importance?: number | null;
+  order_by?: "timestamp" | "importance" | "access_count";
+  descending?: boolean;
+  /** Give the vectors that callers gave, too. */
+  vectors?: boolean;
+  limit?: number;
+  /** `next_cursor` of the page before. */
+  cursor?: string | null;
+}
+
+export interface ListResult {
+  memories: MemoryRecord[];
+  next_cursor: string | null;
+  receipt: Receipt;
+}
+
+/** A tie that did not come back: the other memory is not there. */
+export interface LostLink {
+  memory_id: string;
+  other_id: string;
+  relation: string;
+}
+
+/** One memory, whole: what was said, what was derived from it, and its life so far. */
+export interface MemoryRecord {
+  memory_id: string;
+  memory_type: MemoryType;
+  content: string;
+  summary: string;
+  timestamp: string;
+  interaction_id?: string | null;
+  task_id?: string | null;
+  session_id?: string | null;
+  user_id?: string | null;
+  namespace?: string | null;
+  speaker?: string | null;
+  external_id?: string | null;
+  actions?: unknown[];
+  outcome?: unknown;
+  action_outcomes?: ActionOutcome[];
+  entities?: string[];
+  facts?: string[];
+  keywords?: string[];
+  tags?: string[];
+  metadata?: Record<string, unknown>;
+  relevance_score?: number;
+  pinned?: boolean;
+  expires_at?: string | null;
+  /** Where the time its words speak of begins; null where they name none. */
+  event_from?: string | null;
+  /** Where that time ends, not included. */
+  event_to?: string | null;
+  valid_from?: string | null;
+  valid_to?: string | null;
+  superseded_by?: string | null;
+  parent_memory_id?: string | null;
+  /** Tied to it, either way. */
+  related_memory_ids?: string[];
+  /** Its own ties to others. */
+  links?: Link[];
+  access_count?: number;
+  last_accessed?: string | null;
+  provenance?: Record<string, unknown>;
+  embedding_model?: string | null;
+  /** The vector its caller gave, where memory.list was asked for `vectors`; else null. */
+  embedding?: number[] | null;
+  content_hash?: string;
+  version?: number;
+  created_at: string;
+  updated_at: string;
+}
+
+/** A memory as a search gives it back; with `explain`, `terms` says where its score came from. */
+export interface MemorySummary {
+  memory_id: string;
+  memory_type: MemoryType;
+  content: string;
+  summary: string;
+  timestamp: string;
+  /** The fused ranking value, 0 to 1. */
+  score?: number | null;
+  /** The cosine alone; null without a vector. */
+  similarity?: number | null;
+  relevance_score: number;
+  speaker?: string | null;
+  task_id?: string | null;
+  session_id?: string | null;
+  user_id?: string | null;
+  namespace?: string | null;
+  external_id?: string | null;
+  entities?: string[];
+  keywords?: string[];
+  tags?: string[];
+  metadata?: Record<string, unknown>;
+  /** Of a search: what was left out because this one says the same in nearly the same words. */
+  stands_for?: string[];
+  terms?: Record<string, ScoreTerm> | null;
+}
+
+/** The layer a memory lives in. */
+export type MemoryType = "working" | "episodic" | "semantic" | "procedural";
+
+/** One message of a conversation. */
+export interface Message {
+  content: string;
+  /** user, assistant, agent, system, tool ...: the speaker, unless `name` says who. */
+  role?: string;
+  /** Who speaks. */
+  name?: string | null;
+  /** When it was said; now if absent. */
+  timestamp?: string | null;
+  /** The caller's own id: added again, the message is not stored twice. */
+  message_id?: string | null;
+  /** Absent: by role: assistant and agent 0.4, system and tool 0.3, others 0.5. */
+  importance?: number | null;
+  metadata?: Record<string, unknown>;
+}
+
+/** Which layer is cut back, by which strategy, and how far. */
+export interface PruneParams {
+  memory_layer: MemoryType;
+  /** Absent: MEMORY_PRUNING_STRATEGY of the service, if that is set. */
+  strategy?: "least_relevant" | "oldest_first" | "frequency_based" | "retention_curve";
+  /** How many: a whole number (500) is a count, a number with a point (0.2, 1.0) a share of the layer, 1.0 all of it. Absent: down to capacity where exceeded, else the lowest 20 %. */
+  target?: number | null;
+  /** Name what would go, and take nothing. */
+  dry_run?: boolean;
+}
+
+export interface PruneResult {
+  /** How many went; 0 in a dry run. */
+  pruned_count: number;
+  /** What went, or would go in a dry run. */
+  memory_ids?: string[];
+  dry_run?: boolean;
+  /** False: the call's time ran out between two chunks; what is named is archived and gone, the rest stays. Call again, with a count less what went: a share would be taken of what is left. */
+  complete?: boolean;
+  receipt: Receipt;
+}
+
+/** What a call searched, found, dropped and how long each step took. */
+export interface Receipt {
+  /** What was searched, and how. */
+  searched?: Record<string, unknown>;
+  /** Candidates by arm. */
+  candidates?: Record<string, number>;
+  dropped?: Dropped[];
+  /** How likely it is that anything found answers the query, 0 to 1, of a search. */
+  fit?: number | null;
+  /** Parts that did not answer, and what was done. */
+  degraded?: string[];
+  timings_ms?: Record<string, number>;
+}
+
+/** Ids, or filters, or `all`: which archived memories come back. */
+export interface RestoreParams {
+  /** Only these layers. */
+  memory_types?: MemoryType[] | null;
+  task_id?: string | null;
+  session_id?: string | null;
+  user_id?: string | null;
+  namespace?: string | null;
+  tags?: string[] | null;
+  /** Timestamp at or after this time. */
+  after?: string | null;
+  /** Timestamp before this time. */
+  before?: string | null;
+  /** Archived at or after this time. */
+  archived_after?: string | null;
+  /** Archived before this time. */
+  archived_before?: string | null;
+  memory_ids?: string[] | null;
+  /** Everything in the archive; instead of ids and filters. */
+  all?: boolean;
+  /** How many at most by filter, those archived last first. */
+  limit?: number;
+  /** Read and check the copies, and bring nothing back. */
+  dry_run?: boolean;
+}
+
+export interface RestoreResult {
+  /** How many are back; 0 in a dry run. */
+  restored_count: number;
+  /** What is back, or would be in a dry run. */
+  memory_ids: string[];
+  /** Ties left out, since the other memory has gone. Always empty in a dry run. */
+  lost_links?: LostLink[];
+  /** Memories whose time to live ran out in the archive: they got what they had left when they were archived, counted from now, and a day at least. */
+  renewed_ids?: string[];
+  dry_run?: boolean;
+  /** False: more match than `limit`; the same call again goes on. */
+  complete?: boolean;
+  receipt: Receipt;
+}
+
+/** What is asked, and which memories may answer. */
+export interface RetrieveParams {
+  /** Only these layers. */
+  memory_types?: MemoryType[] | null;
+  task_id?: string | null;
+  session_id?: string | null;
+  user_id?: string | null;
+  namespace?: string | null;
+  /** Timestamp at or after this time. */
+  after?: string | null;
+  /** Timestamp before this time. */
+  before?: string | null;
+  entities?: string[] | null;
+  keywords?: string[] | null;
+  tags?: string[] | null;
+  min_importance?: number | null;
+  query: string;
+  /** How many memories at most. */
+  k?: number;
+  /** The least similarity (cosine) of a memory. */
+  min_score?: number | null;
+  /** Below this probability that anything found answers, nothing is given. Absent: 0.1 with the local embedding model, else 0. */
+  min_fit?: number | null;
+  /** The time 'now' of the question. */
+  asked_at?: string | null;
+  /** Earlier turns, oldest first: they complete a vague query. */
+  history?: Turn[];
+  /** Answer as of this time. */
+  as_of?: string | null;
+  /** A vector of the caller's, instead of the embedder's. */
+  query_vector?: number[] | null;
+  /** Of memories that say nearly the same, the newest alone. */
+  distinct?: boolean;
+  /** Say where each score came from. */
+  explain?: boolean;
+}
+
+export interface RetrieveResult {
+  memories: MemorySummary[];
+  receipt: Receipt;
+}
+
+/** Which memory goes back to which of its versions. */
+export interface RevertParams {
+  memory_id: string;
+  /** What the memory held at this version, it holds again. */
+  version: number;
+  /** Revert only this version; else a conflict. */
+  if_version?: number | null;
+}
+
+export interface RevertResult {
+  success: boolean;
+  memory_id: string;
+  /** The new version: a revert is a change like any other. */
+  version: number;
+  receipt: Receipt;
+}
+
+/** One term's share in a score: `contribution` = `weight` x `value`. Of `reranker`, `value` is the relevance it gave, `contribution` by how much its order moved the score. */
+export interface ScoreTerm {
+  value: number;
+  weight: number;
+  contribution: number;
+}
+
+/** What something is called too, and what that means; the same alias set again gets another meaning. */
+export interface SetAliasParams {
+  /** Of one to six words that are no stop words. */
+  alias: string;
+  /** The other form, of as many; each finds what was said in the other. */
+  means: string;
+}
+
+export interface SetAliasResult {
+  success: boolean;
+  receipt: Receipt;
+}
+
+/** Nothing to say. */
+export interface SettingsParams {
+}
+
+export interface SettingsResult {
+  /** What holds for this agent. */
+  layers: Partial<Record<MemoryType, LayerRules>>;
+  /** What of it is set for this agent alone; the rest is the service's. */
+  own: Partial<Record<MemoryType, LayerRules>>;
+  /** Whether episodes are consolidated in the background. */
+  consolidate: boolean;
+  /** How old sources go to the archive once they have a summary; 0: never. */
+  archive_sources_after_days: number;
+  receipt: Receipt;
+}
+
+/** Nothing to say. */
+export interface StatsParams {
+}
+
+export interface StatsResult {
+  total: number;
+  layers: Partial<Record<MemoryType, LayerStats>>;
+  links: number;
+  archived: number;
+  accesses: number;
+  receipt: Receipt;
+}
+
+/** Many stores in one transaction; an item that cannot be stored is rejected alone. */
+export interface StoreBatchParams {
+  items: StoreParams[];
+}
+
+export interface StoreBatchResult {
+  success: boolean;
+  /** One for each item, in order. */
+  results: StoreResult[];
+  receipt: Receipt;
+}
+
+/** What to remember: an `interaction`, or a plain `content`. */
+export interface StoreParams {
+  interaction?: Interaction | null;
+  content?: string | null;
+  /** The layer; episodic if absent. */
+  memory_type?: MemoryType | null;
+  /** The memory's own worth; 0.5 if absent. */
+  importance?: number | null;
+  tags?: string[];
+  namespace?: string | null;
+  user_id?: string | null;
+  session_id?: string | null;
+  task_id?: string | null;
+  speaker?: string | null;
+  /** When it happened; now if absent. */
+  timestamp?: string | null;
+  /** Seconds until it expires; null: never. Absent: as its layer has it. */
+  ttl_seconds?: number | null;
+  /** Never pruned, never expired. */
+  pinned?: boolean;
+  /** The caller's own id, given back as it is. */
+  external_id?: string | null;
+  /** The same key gives the same memory_id and stores nothing twice. */
+  idempotency_key?: string | null;
+  /** A vector of the caller's, instead of the embedder's. */
+  embedding?: number[] | null;
+  parent_memory_id?: string | null;
+  /** Since when it holds; its timestamp if absent. */
+  valid_from?: string | null;
+  /** Until when it held; it still does if absent. */
+  valid_to?: string | null;
+  /** The memory that replaced it. */
+  superseded_by?: string | null;
+  links?: Link[];
+  /** Store what the gate or the duplicate check would hold back. */
+  force?: boolean;
+  /** A changed fact takes the place of the one stored before. */
+  supersede?: boolean;
+  metadata?: Record<string, unknown>;
+}
+
+export interface StoreResult {
+  success: boolean;
+  memory_id: string | null;
+  status: "stored" | "existing" | "reinforced" | "rejected";
+  /** The memories whose place it took. */
+  superseded?: string[];
+  /** An earlier memory saying nearly the same. */
+  near_duplicate_of?: string | null;
+  /** Why it was rejected. */
+  reason?: string | null;
+  /** In a batch, the code of the error that a memory.store of this item would answer with; null where it was merely not worth storing. */
+  code?: number | null;
+  /** In a batch, the batch's receipt stands for all. */
+  receipt?: Receipt | null;
+}
+
+/** Which memories, and in how many tokens. */
+export interface SummarizeParams {
+  /** Only these layers. */
+  memory_types?: MemoryType[] | null;
+  task_id?: string | null;
+  session_id?: string | null;
+  user_id?: string | null;
+  namespace?: string | null;
+  /** Timestamp at or after this time. */
+  after?: string | null;
+  /** Timestamp before this time. */
+  before?: string | null;
+  entities?: string[] | null;
+  keywords?: string[] | null;
+  tags?: string[] | null;
+  min_importance?: number | null;
+  max_tokens?: number;
+}
+
+export interface SummarizeResult {
+  /** Sentences of the memories themselves, in the order of their times. */
+  summary: string;
+  token_count: number;
+  /** The memories whose sentences stand in it. */
+  memory_ids: string[];
+  /** How many were read: of more than 1,000 the newest. */
+  memory_count: number;
+  receipt: Receipt;
+}
+
+/** One earlier turn of the conversation that a query belongs to. */
+export interface Turn {
+  role?: string;
+  content: string;
+}
+
+/** Which memory, and what changes. */
+export interface UpdateParams {
+  memory_id: string;
+  updates: Updates;
+}
+
+export interface UpdateResult {
+  success: boolean;
+  memory_id: string;
+  version: number;
+  receipt: Receipt;
+}
+
+/** What changes; a field that is absent stays as it is, and none but ttl_seconds may be null. */
+export interface Updates {
+  /** The corrected text; summary and vector follow. */
+  content?: string | null;
+  /** New information, added below the content. */
+  context?: string | null;
+  relevance_score?: number | null;
+  /** The same as relevance_score. */
+  importance?: number | null;
+  tags?: string[] | null;
+  /** Merged into the metadata; null removes a key. */
+  metadata?: Record<string, unknown> | null;
+  pinned?: boolean | null;
+  /** Seconds from now until it expires; null: it never does. */
+  ttl_seconds?: number | null;
+  /** Links to add. */
+  links?: Link[];
+  /** Targets whose links go. */
+  unlink?: string[];
+  /** A superseded memory holds again. */
+  current?: true | null;
+  /** Change only this version; else a conflict. */
+  if_version?: number | null;
+}
+
+/** What went wrong; `retryable` says whether the same request may succeed later. */
+export declare class MemoryError extends Error {
+  readonly code: number;
+  readonly retryable: boolean;
+  readonly data: Record<string, unknown>;
+  constructor(message?: string, data?: Record<string, unknown>, options?: ErrorOptions);
+}
+
+/** Parse error. */
+export declare class ParseError extends MemoryError {}
+
+/** Invalid Request. */
+export declare class InvalidRequest extends MemoryError {}
+
+/** Method not found. */
+export declare class MethodNotFound extends MemoryError {}
+
+/** Invalid params. */
+export declare class InvalidParams extends MemoryError {}
+
+/** Internal error. */
+export declare class InternalError extends MemoryError {}
+
+/** No such memory. */
+export declare class NotFound extends MemoryError {}
+
+/** The request contradicts what is already stored. */
+export declare class Conflict extends MemoryError {}
+
+/** The request is larger than the service accepts. */
+export declare class TooLarge extends MemoryError {}
+
+/** Too many requests; `data.retry_after_seconds` says how long to wait. */
+export declare class RateLimited extends MemoryError {}
+
+/** A part the service depends on does not answer. */
+export declare class DependencyUnavailable extends MemoryError {}
+
+/** The service is starting or stopping. */
+export declare class NotReady extends MemoryError {}
+
+/** Authentication failed. */
+export declare class AuthenticationFailed extends MemoryError {}
+
+/** The token lacks the scope this method needs. */
+export declare class NotAuthorised extends MemoryError {}
+
+/** One agent's memory, over HTTP. */
+export declare class MemoryClient {
+  constructor(url: string, token: TokenSource, options?: ClientOptions);
+  readonly url: string;
+  /** Store an interaction, or a plain content, as one memory. */
+  store(params?: StoreParams): Promise<StoreResult>;
+  /** Store up to 1,000 memories in one transaction, with a result for each. */
+  storeBatch(params: StoreBatchParams): Promise<StoreBatchResult>;
+  /** Find the memories that matter for a query, best first. */
+  retrieve(params: RetrieveParams): Promise<RetrieveResult>;
+  /** Build a prompt-ready context for a query inside a token budget. */
+  getContext(params: ContextParams): Promise<ContextResult>;
+  /** Correct, extend or re-weigh a memory; the change is kept in its history. */
+  update(params: UpdateParams): Promise<UpdateResult>;
+  /** What was changed in a memory, when and by whom, the latest first. */
+  history(params: HistoryParams): Promise<HistoryResult>;
+  /** Bring a memory back to how it stood at an earlier version; nothing of its history goes. */
+  revert(params: RevertParams): Promise<RevertResult>;
+  /** Say how a memory served: helpful, unhelpful or wrong moves its relevance score. */
+  feedback(params: FeedbackParams): Promise<FeedbackResult>;
+  /** Archive and remove memories of a layer by a strategy. */
+  prune(params: PruneParams): Promise<PruneResult>;
+  /** Bring archived memories back as they were, with vector, history, links and use. */
+  restore(params?: RestoreParams): Promise<RestoreResult>;
+  /** Archived memories page by page, those archived last first. */
+  archived(params?: ArchivedParams): Promise<ArchivedResult>;
+  /** One memory, whole, by its id. */
+  get(params: GetParams): Promise<GetResult>;
+  /** Memories page by page, by time, importance or access count. */
+  list(params?: ListParams): Promise<ListResult>;
+  /** How many memories match. */
+  count(params?: CountParams): Promise<CountResult>;
+  /** Delete memories by id, or by a filter with confirm; says how many went. */
+  delete(params?: DeleteParams): Promise<DeleteResult>;
+  /** Counts by layer, links, archived memories and accesses. */
+  stats(params?: StatsParams): Promise<StatsResult>;
+  /** What this service can do, and its limits. */
+  capabilities(params?: CapabilitiesParams): Promise<CapabilitiesResult>;
+  /** End a task: its working memory is cleared, its lasting memories stay. */
+  completeTask(params: CompleteTaskParams): Promise<CompleteTaskResult>;
+  /** Store a conversation, or more of one: a memory for each message. */
+  addSession(params: AddSessionParams): Promise<AddSessionResult>;
+  /** End a session: its working memory is promoted or ends, a summary is kept. */
+  endSession(params: EndSessionParams): Promise<EndSessionResult>;
+  /** A summary of the memories that match, in their own sentences. */
+  summarize(params?: SummarizeParams): Promise<SummarizeResult>;
+  /** Delete a session, a user's memories or all; says how many went. */
+  clear(params?: ClearParams): Promise<ClearResult>;
+  /** The agent's rules: how its layers forget, whether its episodes are consolidated. */
+  settings(params?: SettingsParams): Promise<SettingsResult>;
+  /** Give an agent rules of its own: how its layers forget, whether episodes are consolidated. */
+  configure(params?: ConfigureParams): Promise<ConfigureResult>;
+  /** Give episodic memories that tell one thing together a summary that points to them. */
+  consolidate(params?: ConsolidateParams): Promise<ConsolidateResult>;
+  /** Erase all of the agent, or of a user within it, from every place; with a signed receipt. */
+  erase(params?: EraseParams): Promise<EraseResult>;
+  /** Say what something is called too: each form then finds what was said in the other. */
+  setAlias(params: SetAliasParams): Promise<SetAliasResult>;
+  /** Take an alias away, whether it was set or learnt. */
+  deleteAlias(params: DeleteAliasParams): Promise<DeleteAliasResult>;
+  /** The aliases that apply, page by page: those set, and those learnt from memories. */
+  listAliases(params?: ListAliasesParams): Promise<ListAliasesResult>;
+}

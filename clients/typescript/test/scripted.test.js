@@ -1,0 +1,135 @@
+// The client against prepared answers: what it sends, what it tries again, and how it reads answers.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { test } from "node:test";
+import {
+  AuthenticationFailed, Conflict, DependencyUnavailable, InvalidParams, MemoryClient, MemoryError, RateLimited,
+} from "../src/index.js";
+
+const COUNTED = { count: 3, receipt: {} };
+
+function scripted(...answers) {
+  const requests = [];
+  const fetch = async (url, request) => {
+    requests.push({ url, headers: request.headers, body: JSON.parse(request.body) });
+    const answer = answers.shift();
+    if (answer instanceof Error) throw answer;
+    return typeof answer === "function" ? answer(request) : answer;
+  };
+  return { fetch, requests };
+}
+
+const reply = (member, status = 200, headers = {}) =>
+  new Response(JSON.stringify({ jsonrpc: "2.0", id: 1, ...member }), { status, headers });
+const result = (value) => reply({ result: value });
+const error = (code, status = 200, data = undefined) => reply({ error: { code, message: "no", data } }, status);
+const refused = () => new TypeError("fetch failed", { cause: { code: "ECONNREFUSED" } });
+const client = (script, options = {}, token = "t.o.k") =>
+  new MemoryClient("http://memory.test/", token, { fetch: script.fetch, ...options });
+
+test("a call sends its wire name, its params and the token", async () => {
+  const script = scripted(result(COUNTED));
+  assert.equal((await client(script).count({ tags: ["a"] })).count, 3);
+  const [{ url, headers, body }] = script.requests;
+  assert.equal(url, "http://memory.test/api/v1/jsonrpc");
+  assert.equal(headers.Authorization, "Bearer t.o.k");
+  assert.deepEqual(body, { jsonrpc: "2.0", id: 1, method: "memory.count", params: { tags: ["a"] } });
+});
+
+test("an error answer becomes the class of its code, with its message and data", async () => {
+  const failure = await client(scripted(error(-32602, 200, { field: "k" }))).count().catch((each) => each);
+  assert.ok(failure instanceof InvalidParams && failure instanceof MemoryError);
+  assert.deepEqual([failure.name, failure.code, failure.message, failure.data, failure.retryable],
+    ["InvalidParams", -32602, "no", { field: "k" }, false]);
+});
+
+test("what is no JSON-RPC answer is told by its status", async () => {
+  await assert.rejects(client(scripted(new Response("<html>", { status: 404 }))).count(), /is it the memory service/);
+  await assert.rejects(client(scripted(new Response("", { status: 401 }))).count(), AuthenticationFailed);
+});
+
+test("what repeats safely is tried again, and a write is not", async () => {
+  const again = scripted(error(-32005), error(-32005), result(COUNTED));
+  await client(again).count();
+  assert.equal(again.requests.length, 3);
+  const keyed = scripted(error(-32005), result({ success: true }));
+  await client(keyed).store({ content: "once", idempotency_key: "a" });
+  const write = scripted(error(-32005));
+  await assert.rejects(client(write).store({ content: "once" }), DependencyUnavailable);
+  assert.equal(write.requests.length, 1);
+});
+
+test("a write that was never sent is tried again", async () => {
+  const script = scripted(refused(), error(-32006), result({ success: true }));
+  assert.equal((await client(script).store({ content: "once" })).success, true);
+});
+
+test("a rate limit is waited out for as long as it says, and not for an hour", async () => {
+  const script = scripted(error(-32004, 429, { retry_after_seconds: 0.05 }), result(COUNTED));
+  const began = Date.now();
+  await client(script).count();
+  assert.ok(Date.now() - began >= 45);
+  const hour = reply({ error: { code: -32004, message: "no" } }, 429, { "Retry-After": "3600" });
+  await assert.rejects(client(scripted(hour)).count(), RateLimited);
+});
+
+test("a refused token is renewed once, by one call for all", async () => {
+  const minted = ["old", "new"];
+  let asked = 0;
+  const script = scripted(error(-32103, 401), error(-32103, 401), result(COUNTED), result(COUNTED));
+  const memory = client(script, {}, async () => minted[asked++]);
+  await Promise.all([memory.count(), memory.count()]);
+  assert.deepEqual(script.requests.map((each) => each.headers.Authorization),
+    ["Bearer old", "Bearer old", "Bearer new", "Bearer new"]);
+  assert.equal(asked, 2);
+});
+
+test("a token that could not be had is asked for again", async () => {
+  let asked = 0;
+  const memory = client(scripted(result(COUNTED)), {}, () => asked++ ? "t.o.k" : Promise.reject(new Error("no login")));
+  await assert.rejects(memory.count(), /no login/);
+  assert.equal((await memory.count()).count, 3);
+});
+
+test("failing open, a search is empty and says why, and mistakes still raise", async () => {
+  const warnings = [];
+  const options = { failOpen: true, maxAttempts: 1, warn: (text) => warnings.push(text) };
+  const failures = scripted(refused(), error(-32005), error(-32603));
+  const memory = client(failures, options);
+  assert.deepEqual((await memory.retrieve({ query: "sky" })).memories, []);
+  assert.equal((await memory.getContext({ query: "sky" })).context, "");
+  assert.match((await memory.summarize({ session_id: "s" })).receipt.degraded[0], /memory was not asked/);
+  assert.equal(warnings.length, 3);
+  await assert.rejects(client(scripted(error(-32602)), options).retrieve({ query: "" }), InvalidParams);
+  await assert.rejects(client(scripted(error(-32103, 401)), options).retrieve({ query: "a" }), AuthenticationFailed);
+  await assert.rejects(client(scripted(new Response("", { status: 404 })), options).retrieve({ query: "a" }),
+    /is it the memory service/);
+  await assert.rejects(client(scripted(error(-32005)), options).count(), DependencyUnavailable);
+});
+
+test("failing open waits no longer than its time in all", async () => {
+  const silent = createServer(() => {}).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const began = Date.now();
+  const memory = new MemoryClient(`http://127.0.0.1:${silent.address().port}`, "t.o.k",
+    { failOpen: true, timeoutMs: 100, warn: () => {} });
+  const found = await memory.retrieve({ query: "sky" });
+  silent.closeAllConnections();
+  silent.close();
+  assert.deepEqual(found.memories, []);
+  assert.ok(Date.now() - began < 2_000);
+});
+
+test("a trace and a conversation travel with each call", async () => {
+  const script = scripted(error(-32002));
+  const memory = client(script, { traceparent: "00-1-2-01", a2aContext: { source_agent: "planner" } });
+  await assert.rejects(memory.count(), Conflict);
+  assert.equal(script.requests[0].headers.traceparent, "00-1-2-01");
+  assert.deepEqual(script.requests[0].body.a2a_context, { source_agent: "planner" });
+});
+
+test("what is no URL is refused at once", () => {
+  assert.throws(() => new MemoryClient("memory.test", "t.o.k"), /URL/);
+});

@@ -1,0 +1,49 @@
+"""An agent that remembers from one conversation to the next. It needs no key: its model is a few lines.
+
+Usage: agent.py "I love African Grey parrots"      and, in another process: agent.py "What bird did I like?"
+With AGENTCORE_TOKEN set it asks the service at AGENTCORE_URL, else it opens a memory in this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+
+from agentcore.agents.memory_enabled_agent import MemoryEnabledAgent
+from agentcore.agents.open_memory import open_memory
+
+QUOTED = re.compile(r"^- \[[^\]]+\] (?:User: )?(.*?)(?: Agent: .*)?$", re.MULTILINE)
+
+
+class Assistant(MemoryEnabledAgent):
+    """Everything that makes it remember is its base class."""
+
+    async def process_query(self, query: str, task_id: str) -> str:
+        return scripted_model(self.prompt(query), query)
+
+
+def scripted_model(prompt: str, query: str) -> str:
+    """Stands where yours asks a model: a question is answered with what is quoted and fits it best."""
+    if not query.endswith("?"):
+        return "Noted."
+    quoted = [line for line in QUOTED.findall(prompt) if not line.endswith("?")]
+    best = max(quoted, key=lambda line: len(words(line) & words(query)), default=None)
+    return f"You told me: {best}" if best else "I do not know."
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))
+
+
+async def main() -> None:
+    agent_id = None if "AGENTCORE_TOKEN" in os.environ else "example-agent"
+    async with open_memory(agent_id=agent_id) as memory:
+        assistant = Assistant(memory)
+        for query in sys.argv[1:] or ["I love African Grey parrots"]:
+            print(f"> {query}\n{await assistant.run(query)}", flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

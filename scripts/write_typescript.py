@@ -1,0 +1,190 @@
+"""Writes what the TypeScript client derives from the contract: its methods, its errors, its types.
+
+Usage: write_typescript.py. A test compares the files with what this would write.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from agentcore.memory.jsonrpc import ERRORS, memory_methods, service_document
+
+SOURCE = Path(__file__).resolve().parents[1] / "clients" / "typescript" / "src"
+HEAD = "// Written by scripts/write_typescript.py from the OpenRPC document.\n\n"
+OWN_REFERENCE = re.compile(r"^#/components/schemas/")
+SIMPLE = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}
+
+Schema = Mapping[str, Any]
+
+ERROR_ROOT = """\
+/** What went wrong; `retryable` says whether the same request may succeed later. */
+export class MemoryError extends Error {
+  static code = -32603;
+  static retryable = false;
+
+  constructor(message, data = {}, options = undefined) {
+    super(message || new.target.said, options);
+    this.name = new.target.name;
+    this.code = new.target.code;
+    this.retryable = new.target.retryable;
+    this.data = data;
+  }
+}
+MemoryError.said = "Something went wrong inside the memory service.";
+
+"""
+ERROR_TYPES = """\
+/** What went wrong; `retryable` says whether the same request may succeed later. */
+export declare class MemoryError extends Error {
+  readonly code: number;
+  readonly retryable: boolean;
+  readonly data: Record<string, unknown>;
+  constructor(message?: string, data?: Record<string, unknown>, options?: ErrorOptions);
+}
+
+"""
+CLASS_HEAD = """\
+import { Connection } from "./connection.js";
+import { isRepeatable } from "./repeatable.js";
+
+/** One agent's memory, over HTTP. */
+export class MemoryClient {
+  #connection;
+
+  constructor(url, token, options) {
+    this.#connection = new Connection(url, token, options);
+  }
+
+  get url() {
+    return this.#connection.url;
+  }
+
+  #call(method, scope, params) {
+    return this.#connection.call(method, params, isRepeatable(method, scope, params));
+  }
+"""
+ERROR_FOOT = """\
+/** The error of an error object that was received; an unknown code becomes MemoryError. */
+export function fromWire(code, message, data) {
+  return new (BY_CODE.get(code) ?? MemoryError)(message, data);
+}
+"""
+CLASS_TYPE = """\
+/** One agent's memory, over HTTP. */
+export declare class MemoryClient {
+  constructor(url: string, token: TokenSource, options?: ClientOptions);
+  readonly url: string;
+"""
+
+
+def client_files() -> dict[str, str]:
+    """The text of each derived file by its name."""
+    document = service_document(memory_methods())
+    return {
+        "methods.js": HEAD + _methods(document),
+        "errors.js": HEAD + _errors(),
+        "index.d.ts": HEAD + _types(document),
+    }
+
+
+def _camel(name: str) -> str:
+    first, *others = name.removeprefix("memory.").split("_")
+    return first + "".join(part.capitalize() for part in others)
+
+
+def _methods(document: Schema) -> str:
+    parts = [CLASS_HEAD]
+    for method in document["methods"]:
+        name, scope = json.dumps(method["name"]), json.dumps(method["x-scope"])
+        given = "params" if _needs_params(method) else "params = {}"
+        parts.append(f"\n  /** {method['summary']} */\n  {_camel(method['name'])}({given}) {{\n"
+                     f"    return this.#call({name}, {scope}, params);\n  }}\n")
+    return "".join([*parts, "}\n"])
+
+
+def _errors() -> str:
+    classes = "".join(
+        f"export class {error.__name__} extends MemoryError {{\n  static code = {int(error.code)};\n"
+        f"  static retryable = {json.dumps(error.retryable)};\n"
+        f"  static said = {json.dumps(error().message)};\n}}\n\n" for error in ERRORS)
+    names = "".join(f"  {error.__name__},\n" for error in ERRORS)
+    by_code = f"const BY_CODE = new Map([\n{names}].map((each) => [each.code, each]));\n\n"
+    return ERROR_ROOT + classes + by_code + ERROR_FOOT
+
+
+def _types(document: Schema) -> str:
+    parts = ['import type { ClientOptions, TokenSource } from "./connection.js";\n'
+             'export type { ClientOptions, TokenSource } from "./connection.js";\n\n']
+    parts += [_declared(name, schema) for name, schema in document["components"]["schemas"].items()]
+    parts.append(ERROR_TYPES)
+    for error in ERRORS:
+        said = error().message.rstrip(".")
+        parts.append(f"/** {said}. */\nexport declare class {error.__name__} extends MemoryError {{}}\n\n")
+    parts.append(CLASS_TYPE)
+    for method in document["methods"]:
+        name = _named(method["result"]["schema"])
+        optional = "" if _needs_params(method) else "?"
+        parts.append(f"  /** {method['summary']} */\n  {_camel(method['name'])}(params{optional}: "
+                     f"{name.removesuffix('Result')}Params): Promise<{name}>;\n")
+    return "".join([*parts, "}\n"])
+
+
+def _named(schema: Schema) -> str:
+    return OWN_REFERENCE.sub("", schema["$ref"])
+
+
+def _needs_params(method: Schema) -> bool:
+    return any(param["required"] for param in method["params"])
+
+
+def _declared(name: str, schema: Schema) -> str:
+    said = f"/** {' '.join(schema['description'].split())} */\n" if schema.get("description") else ""
+    if "properties" not in schema:
+        closed = "Record<string, never>" if schema.get("type") == "object" else _type(schema)
+        return f"{said}export type {name} = {closed};\n\n"
+    return f"{said}export interface {name} {{\n{''.join(_members(schema))}}}\n\n"
+
+
+def _members(schema: Schema) -> Iterator[str]:
+    required = schema.get("required", [])
+    for name, member in schema["properties"].items():
+        if member.get("description"):
+            yield f"  /** {member['description']} */\n"
+        yield f"  {name}{'' if name in required else '?'}: {_type(member)};\n"
+
+
+def _type(schema: Schema) -> str:
+    """The TypeScript type of a JSON Schema as pydantic writes them."""
+    if "$ref" in schema:
+        return OWN_REFERENCE.sub("", schema["$ref"])
+    if "const" in schema:
+        return json.dumps(schema["const"])
+    if "enum" in schema:
+        return " | ".join(json.dumps(each) for each in schema["enum"])
+    if "anyOf" in schema:
+        return " | ".join(dict.fromkeys(_type(each) for each in schema["anyOf"]))
+    kind = schema.get("type")
+    if kind == "array":
+        inner = _type(schema.get("items", {}))
+        return f"({inner})[]" if " | " in inner else f"{inner}[]"
+    if kind == "object":
+        return _object(schema)
+    return SIMPLE.get(str(kind), "unknown")
+
+
+def _object(schema: Schema) -> str:
+    values = schema.get("additionalProperties")
+    value = _type(values) if isinstance(values, dict) else "unknown"
+    keys = schema.get("propertyNames")
+    return f"Partial<Record<{_type(keys)}, {value}>>" if keys else f"Record<string, {value}>"
+
+
+if __name__ == "__main__":
+    SOURCE.mkdir(parents=True, exist_ok=True)
+    for name, text in client_files().items():
+        (SOURCE / name).write_text(text, encoding="utf-8")
+        print(f"wrote {name}")

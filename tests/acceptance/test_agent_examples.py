@@ -1,0 +1,47 @@
+"""The examples of agents run as they stand, without a key: on a service, and with a memory of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.fixtures.serving import Serving
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+PARROTS = "I love African Grey parrots"
+HAWAII = "My budget for the Hawaii trip is $10,000"
+
+
+def said(serving: Serving, example: str, *words: str, **environment: str) -> list[str]:
+    """What an example prints, run in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / example, *words], cwd=serving.home.parent, text=True, capture_output=True,
+        env={**serving.environment, **environment}, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_an_agent_of_a_service_remembers_in_a_second_process(serving: Serving, agent_id: str) -> None:
+    service = {"AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(agent_id)}
+    assert said(serving, "agent.py", PARROTS, **service) == [f"> {PARROTS}", "Noted."]
+    [_, answer] = said(serving, "agent.py", "Which African Grey parrots do I love?", **service)
+    assert answer == f"You told me: {PARROTS}"
+
+
+def test_an_agent_with_a_memory_of_its_own_remembers_after_a_restart(
+    new_serving: Callable[..., Serving]
+) -> None:
+    home = new_serving(EMBEDDING_MODEL="local")
+    assert said(home, "agent.py", PARROTS, HAWAII)[1::2] == ["Noted.", "Noted."]
+    [_, bird, _, budget] = said(home, "agent.py", "What bird did I like?", "What's my budget for the trip?")
+    assert bird == f"You told me: {PARROTS}"
+    assert budget == f"You told me: {HAWAII}"
+    assert home.left_over() == []
+
+
+def test_a_model_that_calls_the_tools_itself_remembers(serving: Serving, agent_id: str) -> None:
+    printed = said(serving, "tool_calling.py", AGENTCORE_URL=serving.url,
+                   AGENTCORE_TOKEN=serving.token(agent_id))
+    assert printed[1::2] == ["Saved.", "The budget for the Hawaii trip is 10,000 dollars."]

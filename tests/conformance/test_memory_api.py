@@ -1,0 +1,200 @@
+"""What every face of a memory promises: the manager, and the client in-process, over HTTP and sync."""
+
+from __future__ import annotations
+
+import ast
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from agentcore.errors import Conflict, InvalidParams, NotFound
+from agentcore.memory import alias_params as naming
+from agentcore.memory import params as ask
+from agentcore.memory.api import MemoryApi
+from agentcore.memory.archive_params import ArchivedParams, RestoreParams
+from agentcore.memory.change_params import (
+    FeedbackParams,
+    HistoryParams,
+    RevertParams,
+    UpdateParams,
+    Updates,
+)
+from agentcore.memory.consolidation_params import ConsolidateParams
+from agentcore.memory.erase_params import EraseParams
+from agentcore.memory.layer_params import ConfigureParams, LayerRules, SettingsParams
+from agentcore.memory.methods import METHODS
+from agentcore.memory.models import Interaction, MemoryType
+from agentcore.memory.session_params import (
+    AddSessionParams,
+    ClearParams,
+    EndSessionParams,
+    Message,
+    SummarizeParams,
+)
+from agentcore.runtime import Runtime
+from tests.fixtures.memory_faces import FACES
+
+TEA = "Ada prefers green tea over coffee in the morning."
+BIKE = "The blue bicycle needs a new chain before Friday."
+NOBODY = UUID(int=7)
+
+
+@pytest.fixture(params=FACES)
+async def memory(request: pytest.FixtureRequest, runtime: Runtime) -> AsyncIterator[MemoryApi]:
+    """Each face, of an agent nobody else is."""
+    async with FACES[request.param](runtime, f"agent-{uuid.uuid4()}") as face:
+        yield face
+
+
+async def stored(memory: MemoryApi, content: str) -> UUID:
+    result = await memory.store(ask.StoreParams(content=content))
+    assert result.memory_id is not None
+    return result.memory_id
+
+
+async def count(memory: MemoryApi) -> int:
+    return (await memory.count(ask.CountParams())).count
+
+
+async def test_what_is_stored_is_found_with_its_terms_and_a_receipt(memory: MemoryApi) -> None:
+    tea = await memory.store(ask.StoreParams(content=TEA, speaker="Ada", tags=["drinks"]))
+    assert (tea.success, tea.status) == (True, "stored")
+    found = await memory.retrieve(ask.RetrieveParams(query="does Ada prefer tea or coffee?", explain=True))
+    assert (found.memories[0].memory_id, found.memories[0].content) == (tea.memory_id, TEA)
+    assert found.memories[0].terms
+    assert found.receipt.candidates
+
+
+async def test_the_named_methods_of_the_specification_are_there(memory: MemoryApi) -> None:
+    kept = await memory.add_interaction(Interaction(query=TEA, response="Noted."), session_id="monday")
+    [summary] = await memory.retrieve_memories("green tea", k=3, session_id="monday")
+    assert summary.memory_id == kept.memory_id
+    assert TEA in await memory.get_relevant_context("green tea", max_tokens=300)
+
+
+async def test_a_context_keeps_to_its_budget_and_names_its_memories(memory: MemoryApi) -> None:
+    tea = await memory.store(ask.StoreParams(content=TEA, task_id="breakfast"))
+    built = await memory.get_context(
+        ask.ContextParams(query="green tea in the morning", task_id="breakfast", max_tokens=200))
+    assert TEA in built.context
+    assert 0 < built.token_count <= 200
+    assert built.memory_ids == [tea.memory_id]
+    ended = await memory.complete_task(ask.CompleteTaskParams(task_id="breakfast"))
+    assert ended.cleared_count == 1
+
+
+async def test_a_batch_answers_for_each_item(memory: MemoryApi) -> None:
+    batch = await memory.store_batch(ask.StoreBatchParams(items=[
+        ask.StoreParams(content=BIKE), ask.StoreParams(content="hello there"),
+        ask.StoreParams(interaction=Interaction(query="Where is the key?", response="Under the mat."))]))
+    assert [result.status for result in batch.results] == ["stored", "rejected", "stored"]
+
+
+async def test_a_change_is_kept_in_history_and_can_be_taken_back(memory: MemoryApi) -> None:
+    tea = await stored(memory, TEA)
+    changed = await memory.update(UpdateParams(memory_id=tea, updates=Updates(content=BIKE)))
+    judged = await memory.feedback(FeedbackParams(memory_id=tea, verdict="helpful"))
+    assert (changed.version, judged.version) == (2, 3)
+    history = await memory.history(HistoryParams(memory_id=tea))
+    assert [change.operation for change in history.changes] == ["feedback", "update"]
+    reverted = await memory.revert(RevertParams(memory_id=tea, version=1))
+    assert reverted.version == 4
+    assert (await memory.get(ask.GetParams(memory_id=tea))).memory.content == TEA
+
+
+async def test_pages_hold_every_memory_once(memory: MemoryApi) -> None:
+    kept = {await stored(memory, f"Locker {number} holds the key of door {number}.") for number in range(3)}
+    page = await memory.list(ask.ListParams(limit=2))
+    rest = await memory.list(ask.ListParams(limit=2, cursor=page.next_cursor))
+    assert {record.memory_id for record in [*page.memories, *rest.memories]} == kept
+    assert rest.next_cursor is None
+    assert (await memory.stats(ask.StatsParams())).total == await count(memory) == 3
+
+
+async def test_what_is_deleted_is_gone(memory: MemoryApi) -> None:
+    tea, _ = await stored(memory, TEA), await stored(memory, BIKE)
+    assert (await memory.delete(ask.DeleteParams(memory_ids=[tea]))).deleted_count == 1
+    with pytest.raises(NotFound):
+        await memory.get(ask.GetParams(memory_id=tea))
+    assert (await memory.delete(ask.DeleteParams(all=True, confirm=True))).deleted_count == 1
+    assert await count(memory) == 0
+
+
+async def test_what_is_pruned_can_be_restored(memory: MemoryApi) -> None:
+    tea = await stored(memory, TEA)
+    pruned = await memory.prune(ask.PruneParams(memory_layer=MemoryType.EPISODIC, target=1))
+    assert pruned.memory_ids == [tea]
+    archived = await memory.archived(ArchivedParams())
+    assert [each.memory_id for each in archived.memories] == [tea]
+    restored = await memory.restore(RestoreParams(memory_ids=[tea]))
+    assert restored.restored_count == 1
+    assert (await memory.get(ask.GetParams(memory_id=tea))).memory.content == TEA
+
+
+async def test_a_session_is_added_summarised_ended_and_cleared(memory: MemoryApi) -> None:
+    added = await memory.add_session(AddSessionParams(
+        session_id="s-1", messages=[Message(content=TEA), Message(content=BIKE, role="assistant")]))
+    assert added.stored_count == 2
+    summary = await memory.summarize(SummarizeParams(session_id="s-1"))
+    assert TEA in summary.summary
+    ended = await memory.end_session(EndSessionParams(session_id="s-1"))
+    assert ended.summary_id is not None
+    cleared = await memory.clear(ClearParams(session_id="s-1"))
+    assert cleared.cleared_count >= 2
+    assert await count(memory) == 0
+
+
+async def test_rules_of_an_agent_are_set_and_told(memory: MemoryApi) -> None:
+    configured = await memory.configure(
+        ConfigureParams(layers={MemoryType.EPISODIC: LayerRules(capacity=100)}))
+    assert configured.success
+    told = await memory.settings(SettingsParams())
+    assert told.layers[MemoryType.EPISODIC].capacity == 100
+    assert told.own[MemoryType.EPISODIC].capacity == 100
+
+
+async def test_consolidation_says_what_it_made(memory: MemoryApi) -> None:
+    await stored(memory, TEA)
+    assert (await memory.consolidate(ConsolidateParams())).model_fields_set
+
+
+async def test_an_alias_is_set_listed_and_taken_away(memory: MemoryApi) -> None:
+    await memory.set_alias(naming.SetAliasParams(alias="k8s", means="Kubernetes"))
+    [alias] = (await memory.list_aliases(naming.ListAliasesParams())).aliases
+    assert (alias.alias, alias.means) == ("k8s", "Kubernetes")
+    await memory.delete_alias(naming.DeleteAliasParams(alias="k8s"))
+    assert (await memory.list_aliases(naming.ListAliasesParams())).aliases == []
+
+
+async def test_what_is_erased_leaves_nothing(memory: MemoryApi) -> None:
+    await stored(memory, TEA)
+    await memory.erase(EraseParams(all=True, confirm=True))
+    assert await count(memory) == 0
+
+
+async def test_the_service_tells_what_it_can_do(memory: MemoryApi) -> None:
+    told = await memory.capabilities(ask.CapabilitiesParams())
+    assert MemoryType.SEMANTIC in told.memory_types
+    assert told.limits
+
+
+async def test_failures_are_the_same_classes_with_the_same_words(memory: MemoryApi) -> None:
+    with pytest.raises(NotFound, match=r"^No such memory\.$"):
+        await memory.get(ask.GetParams(memory_id=NOBODY))
+    with pytest.raises(InvalidParams) as refused:
+        await memory.list(ask.ListParams(cursor="made up"))
+    assert "cursor" in f"{refused.value.message} {refused.value.data}"
+    await memory.store(ask.StoreParams(content=TEA, idempotency_key="one"))
+    with pytest.raises(Conflict):
+        await memory.store(ask.StoreParams(content=BIKE, idempotency_key="one"))
+    assert await count(memory) == 1
+
+
+def test_the_suite_calls_every_method() -> None:
+    nodes = ast.walk(ast.parse(Path(__file__).read_text()))
+    called = {node.attr for node in nodes if isinstance(node, ast.Attribute)
+              and isinstance(node.value, ast.Name) and node.value.id == "memory"}
+    assert {method.attribute for method in METHODS} <= called

@@ -1,0 +1,263 @@
+"""The client's ways: going on without memory, calls sent together, and calls that wait."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from agentcore.client import MemoryClient, SyncMemoryClient, TokenSource
+from agentcore.errors import (
+    AgentCoreError,
+    AuthenticationFailed,
+    ClientClosed,
+    DependencyUnavailable,
+    InvalidParams,
+    NotFound,
+    TooLarge,
+)
+from agentcore.memory.methods import METHODS
+from agentcore.memory.params import (
+    ContextParams,
+    CountParams,
+    CountResult,
+    GetParams,
+    RetrieveParams,
+    StoreParams,
+)
+from agentcore.memory.session_params import SummarizeParams
+from tests.fixtures.scripted_transport import Answer, Script, error, result
+
+TOKEN = "t.o.ken"
+READS: list[Callable[[MemoryClient], Awaitable[Any]]] = [
+    lambda memory: memory.retrieve(RetrieveParams(query="sky")),
+    lambda memory: memory.get_context(ContextParams(query="sky")),
+    lambda memory: memory.summarize(SummarizeParams(session_id="s")),
+]
+
+
+def client(transport: httpx.AsyncBaseTransport, token: TokenSource = TOKEN, **options: Any) -> MemoryClient:
+    return MemoryClient("http://memory.test", token, transport=transport, **options)
+
+
+def counted(request: httpx.Request) -> httpx.Response:
+    """Each call of a batch counted as its id, in reverse order."""
+    calls = json.loads(request.content)
+    return httpx.Response(200, json=[
+        {"jsonrpc": "2.0", "id": call["id"], "result": {"count": call["id"], "receipt": {}}}
+        for call in reversed(calls)])
+
+
+class Silent(httpx.AsyncBaseTransport):
+    """Never answers."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        answer: asyncio.Future[httpx.Response] = asyncio.get_running_loop().create_future()
+        return await answer
+
+
+# --- going on without memory -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("failure", [
+    httpx.ConnectError("refused"), httpx.Response(503), error(-32006), error(-32603), httpx.Response(429)])
+async def test_failing_open_a_search_is_empty_and_says_why(
+    read: Callable[[MemoryClient], Awaitable[Any]], failure: Answer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with client(Script(failure), fail_open=True, max_attempts=1) as memory:
+        answer = await read(memory)
+    assert not any(getattr(answer, name, None) for name in ("memories", "context", "summary"))
+    assert "memory was not asked" in answer.receipt.degraded[0]
+    [warning] = [record for record in caplog.records if record.name == "agentcore.client.memory_client"]
+    assert (warning.levelname, "goes without memory" in warning.message) == ("WARNING", True)
+
+
+@pytest.mark.parametrize("failure", [
+    error(-32602), error(-32103, status=401), error(-32104), httpx.Response(404), httpx.Response(401)])
+async def test_failing_open_hides_no_mistake_of_the_caller(failure: httpx.Response) -> None:
+    async with client(Script(failure), fail_open=True) as memory:
+        with pytest.raises(AgentCoreError):
+            await memory.retrieve(RetrieveParams(query="sky"))
+
+
+async def test_failing_open_a_write_or_an_exact_read_still_fails() -> None:
+    script = Script(httpx.Response(503), httpx.Response(503))
+    async with client(script, fail_open=True, max_attempts=1) as memory:
+        with pytest.raises(DependencyUnavailable):
+            await memory.store(StoreParams(content="the sky is blue"))
+        with pytest.raises(DependencyUnavailable):
+            await memory.count(CountParams())
+
+
+async def test_failing_open_waits_no_longer_than_its_time_in_all() -> None:
+    script = Script(*(error(-32004, data={"retry_after_seconds": 30}) for _ in range(3)))
+    async with client(script, fail_open=True, timeout_seconds=0.2) as memory:
+        answer = await memory.retrieve(RetrieveParams(query="sky"))
+    assert "did not answer within 0.2 s" in answer.receipt.degraded[0]
+    assert len(script.requests) == 1
+
+
+# --- calls sent together -----------------------------------------------------------------------------------
+
+
+async def test_calls_made_at_the_same_time_are_one_request_with_answers_of_their_own() -> None:
+    script = Script(counted)
+    async with client(script, token=lambda: TOKEN) as memory:
+        together = memory.batched()
+        counts = await asyncio.gather(*(together.count(CountParams()) for _ in range(20)))
+    assert [each.count for each in counts] == list(range(1, 21))
+    assert [call["method"] for call in script.body()] == ["memory.count"] * 20
+
+
+async def test_a_call_alone_is_no_batch() -> None:
+    script = Script(result({"count": 3, "receipt": {}}))
+    async with client(script) as memory:
+        assert (await memory.batched().count(CountParams())).count == 3
+    assert script.body()["method"] == "memory.count"
+
+
+async def test_one_calls_error_is_its_own() -> None:
+    def mixed(request: httpx.Request) -> httpx.Response:
+        first, second = json.loads(request.content)
+        return httpx.Response(200, json=[
+            {"jsonrpc": "2.0", "id": second["id"], "error": {"code": -32001, "message": "No such memory."}},
+            {"jsonrpc": "2.0", "id": first["id"], "result": {"count": 1, "receipt": {}}}])
+
+    async with client(Script(mixed)) as memory:
+        together = memory.batched()
+        calls = together.count(CountParams()), together.get(GetParams(memory_id=UUID(int=1)))
+        count, lost = await asyncio.gather(*calls, return_exceptions=True)
+    assert isinstance(count, CountResult)
+    assert count.count == 1
+    assert isinstance(lost, NotFound)
+
+
+async def test_a_batch_that_is_too_large_goes_in_halves() -> None:
+    script = Script(error(-32003, status=413), counted, counted)
+    async with client(script) as memory:
+        together = memory.batched()
+        counts = await asyncio.gather(*(together.count(CountParams()) for _ in range(4)))
+    assert [each.count for each in counts] == [1, 2, 3, 4]
+    assert [len(script.body(index)) for index in range(3)] == [4, 2, 2]
+
+
+async def test_what_is_too_large_alone_says_so() -> None:
+    async with client(Script(*(error(-32003, status=413) for _ in range(3)))) as memory:
+        together = memory.batched()
+        answers = await asyncio.gather(
+            *(together.count(CountParams()) for _ in range(2)), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [TooLarge, TooLarge]
+
+
+async def test_more_calls_than_a_batch_holds_go_in_several() -> None:
+    script = Script(counted, counted)
+    async with client(script) as memory:
+        together = memory.batched()
+        counts = await asyncio.gather(*(together.count(CountParams()) for _ in range(150)))
+    assert sorted(each.count for each in counts) == list(range(1, 151))
+    assert sorted(len(script.body(index)) for index in range(2)) == [50, 100]
+
+
+async def test_a_batch_whose_token_is_refused_is_sent_again_with_a_new_one() -> None:
+    minted = iter(["old", "new"])
+    script = Script(error(-32103, status=401), counted)
+    async with client(script, token=lambda: next(minted)) as memory:
+        together = memory.batched()
+        counts = await asyncio.gather(*(together.count(CountParams()) for _ in range(3)))
+    assert [each.count for each in counts] == [1, 2, 3]
+    assert script.tokens == ["old", "new"]
+
+
+@pytest.mark.parametrize("answer", [httpx.Response(200, json=[]), httpx.Response(200, text="hello"),
+                                    result({"count": 1, "receipt": {}})])
+async def test_calls_that_a_batch_does_not_answer_fail(answer: httpx.Response) -> None:
+    async with client(Script(answer)) as memory:
+        together = memory.batched()
+        answers = await asyncio.gather(
+            *(together.count(CountParams()) for _ in range(2)), return_exceptions=True)
+    assert [type(each) for each in answers] == [AgentCoreError, AgentCoreError]
+
+
+async def test_a_caller_who_gives_up_takes_no_other_call_along() -> None:
+    script = Script(counted)
+    async with client(script) as memory:
+        together = memory.batched()
+        one, other = (asyncio.create_task(together.count(CountParams())) for _ in range(2))
+        asyncio.get_running_loop().call_soon(one.cancel)
+        assert (await other).count == 2
+        with pytest.raises(asyncio.CancelledError):
+            await one
+
+
+async def test_a_batch_waits_no_longer_than_a_call() -> None:
+    async with client(Silent(), fail_open=True, timeout_seconds=0.1) as memory:
+        together = memory.batched()
+        answers = await asyncio.gather(*(together.retrieve(RetrieveParams(query="sky")) for _ in range(2)))
+    assert [answer.memories for answer in answers] == [[], []]
+
+
+async def test_a_closed_client_closes_its_batches() -> None:
+    async with client(Script()) as memory:
+        together = memory.batched()
+    with pytest.raises(ClientClosed):
+        await together.count(CountParams())
+
+
+# --- calls that wait ---------------------------------------------------------------------------------------
+
+
+def waiting(*answers: Answer, **options: Any) -> SyncMemoryClient:
+    return SyncMemoryClient("http://memory.test", TOKEN, transport=Script(*answers), **options)
+
+
+def test_a_call_waits_for_its_answer() -> None:
+    with waiting(result({"count": 3, "receipt": {}}), error(-32602, "k: too large")) as memory:
+        assert memory.count(CountParams()).count == 3
+        with pytest.raises(InvalidParams, match="k: too large"):
+            memory.retrieve(RetrieveParams(query="sky"))
+
+
+def test_a_named_method_takes_its_params_as_the_async_one_does() -> None:
+    with waiting(result({"memories": [], "receipt": {}})) as memory:
+        assert memory.retrieve_memories("sky", k=3) == ()
+
+
+def test_threads_share_a_client() -> None:
+    counts: list[int] = []
+    with waiting(*(result({"count": number, "receipt": {}}) for number in range(8))) as memory:
+        threads = [threading.Thread(target=lambda: counts.append(memory.count(CountParams()).count))
+                   for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(counts) == list(range(8))
+
+
+def test_outside_its_block_it_is_closed_and_its_thread_has_ended() -> None:
+    before = threading.active_count()
+    memory = waiting()
+    with pytest.raises(ClientClosed, match="`with` block"):
+        memory.count(CountParams())
+    with memory:
+        assert threading.active_count() > before
+    assert threading.active_count() == before
+    with pytest.raises(ClientClosed):
+        memory.count(CountParams())
+
+
+def test_an_error_of_the_token_is_raised_where_the_call_waits() -> None:
+    with SyncMemoryClient("http://memory.test", "  ") as memory, pytest.raises(AuthenticationFailed):
+        memory.count(CountParams())
+
+
+def test_every_method_of_the_contract_waits_too() -> None:
+    assert {method.attribute for method in METHODS} <= set(vars(SyncMemoryClient))
+    assert SyncMemoryClient.get_relevant_context.__doc__ == MemoryClient.get_relevant_context.__doc__

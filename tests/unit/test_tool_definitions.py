@@ -1,0 +1,135 @@
+"""The memory tools as they are told: plain schemas, and texts a model can act on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from agentcore.agents.instructions import memory_instructions
+from agentcore.agents.prefetch import fenced, first_user_text
+from agentcore.agents.tool_answers import MOST_CONTENT_CHARS, bounded, compact, failure_sentence, told
+from agentcore.agents.tools import ALL_TOOLS, TOOLS, USUAL_TOOLS, ToolDefinition, definitions_of
+from agentcore.errors import (
+    AgentCoreError,
+    AuthenticationFailed,
+    Conflict,
+    DependencyUnavailable,
+    InternalError,
+    NotAuthorised,
+    NotReady,
+)
+from agentcore.memory.models import MemorySummary, MemoryType
+
+USES: dict[str, dict[str, Any]] = {
+    "save_memory": {"content": "Ada likes tea.", "memory_type": "semantic", "importance": 1, "tags": ["tea"]},
+    "recall_memory": {"query": "tea", "limit": 3, "memory_types": ["episodic"], "after": "2026-05-01"},
+    "prefetch_memory": {"message": "Good morning, what did I plan?"},
+    "update_memory": {"memory_id": "0190b5a0-0000-7000-8000-000000000001", "context": "And cake."},
+    "forget_memory": {"memory_ids": ["0190b5a0-0000-7000-8000-000000000001"], "confirmation": "x-y"},
+    "memory_session": {"memory_id": "0190b5a0-0000-7000-8000-000000000001", "before": 0},
+}
+
+
+def keys(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        for name, inner in schema.items():
+            yield name
+            yield from keys(inner)
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_a_schema_is_one_plain_object_that_takes_what_the_tool_takes(tool: ToolDefinition) -> None:
+    schema = dict(tool.parameters)
+    Draft202012Validator.check_schema(schema)
+    assert schema["type"] == "object"
+    assert not {"$ref", "$defs", "anyOf", "oneOf", "allOf", "title"} & set(keys(schema))
+    assert all(member.get("description") for member in schema["properties"].values())
+    use = USES[tool.name]
+    Draft202012Validator(schema).validate(use)
+    tool.arguments.model_validate(use)
+    assert not Draft202012Validator(schema).is_valid({**use, "agent_id": "another"})
+
+
+def test_no_tool_lets_a_model_name_whose_memory_is_meant() -> None:
+    named = {name for tool in TOOLS for name in tool.parameters["properties"]}
+    assert not named & {"agent_id", "user_id", "namespace", "session_id", "task_id"}
+
+
+def test_the_tools_that_change_something_say_so() -> None:
+    assert {tool.name for tool in TOOLS if not tool.reads_only} == {
+        "save_memory", "update_memory", "forget_memory"}
+    assert {tool.name for tool in TOOLS if tool.destructive} == {"forget_memory"}
+
+
+def test_the_definitions_cost_a_model_less_than_two_thousand_tokens() -> None:
+    definitions = [[each.name, each.description, each.parameters] for each in definitions_of(USUAL_TOOLS)]
+    assert len(json.dumps(definitions)) < 2_000 * 4
+
+
+@pytest.mark.parametrize("names", [ALL_TOOLS, USUAL_TOOLS, ("load_memory", "preload_memory"), ()])
+def test_the_instructions_speak_of_the_tools_there_are_by_their_names(names: tuple[str, ...]) -> None:
+    text = memory_instructions(names)
+    every = {*ALL_TOOLS, "load_memory", "preload_memory"}
+    assert {name for name in every if name in text} == set(names)
+    assert "<agent_memory>" in text
+
+
+@pytest.mark.parametrize("failure", [
+    DependencyUnavailable("No service answers at http://10.0.0.7:8080"), NotReady(), InternalError("psycopg"),
+    AuthenticationFailed("key abc"), NotAuthorised("memory:write"), AgentCoreError("/var/lib/x.py line 7")])
+def test_a_failure_that_is_not_the_models_tells_no_inner_word_and_to_go_on(failure: AgentCoreError) -> None:
+    sentence = failure_sentence(failure)
+    assert failure.message not in sentence
+    assert "Go on without" in sentence
+
+
+def test_a_conflict_is_told_in_the_services_words() -> None:
+    assert failure_sentence(Conflict("It changed.")) == "It changed."
+
+
+def memory(content: str, summary: str) -> MemorySummary:
+    return MemorySummary(
+        memory_id=UUID(int=1), memory_type=MemoryType.EPISODIC, content=content, summary=summary,
+        timestamp=datetime(2026, 5, 1, 10, 30, tzinfo=UTC), score=0.123, relevance_score=0.5)
+
+
+def test_a_memory_is_told_by_its_summary_where_it_is_long_and_cut_where_that_is_too() -> None:
+    long = "x" * (MOST_CONTENT_CHARS + 1)
+    assert told(memory("short", "short"))["content"] == "short"
+    assert told(memory(long, "in short"))["content"] == "in short"
+    assert told(memory(long, long))["content"].endswith(" [...]")
+    assert len(told(memory(long, long))["content"]) == MOST_CONTENT_CHARS
+
+
+def test_what_is_null_or_empty_is_left_out_and_zero_and_false_are_not() -> None:
+    assert compact({"a": None, "b": [], "c": "", "d": {}, "e": 0, "f": False, "g": [{"h": None}]}) == (
+        '{"e":0,"f":false,"g":[{}]}')
+
+
+def test_memories_beyond_the_room_are_counted() -> None:
+    memories = [{"content": "x" * 40}] * 5
+    assert bounded(memories, room=120) == {"memories": memories[:2], "left_out": 3}
+    assert bounded(memories) == {"memories": memories, "left_out": None}
+
+
+@pytest.mark.parametrize(("messages", "text"), [
+    ([], None),
+    ([{"role": "user", "content": "hi"}], "hi"),
+    ([{"role": "developer", "content": "x"}, {"role": "user", "content": "hi"}], "hi"),
+    ([{"role": "user", "content": "hi"}, {"role": "user", "content": "again"}], None),
+    ([{"role": "assistant", "content": "hi"}], None),
+    ([{"role": "user", "content": [{"type": "image_url"}]}], None),
+    ([{"role": "user", "content": None}], None),
+])
+def test_only_a_first_user_turn_has_a_first_text(messages: list[dict[str, Any]], text: str | None) -> None:
+    assert first_user_text(messages) == text
+
+
+def test_an_empty_context_has_no_fence() -> None:
+    assert fenced(" \n") == ""
