@@ -168,6 +168,8 @@ def test_mem0_keeps_whose_when_and_what_it_was_about() -> None:
         "metadata": {"source": "mem0", "mood": "glad", "agent_id": "coach"}}
     assert left_out("mem0", {"id": "m-2", "memory": "Old", "expiration_date": "2020-01-01"}) == ["expired"]
     assert left_out("mem0", {"id": "m-3"}) == ["empty memory"]
+    [never] = found("mem0", {"id": "m-4", "memory": "New", "expiration_date": "9998-12-31"})
+    assert "expires_at" not in never
     assert problems("mem0", ["no object"]) == ["is no memory: it is no object"]
     assert [each.reason for each in form_named("mem0").parse("relations", {"source": "a"}, NOW)
             if isinstance(each, LeftOut)] == ["relation of the graph"]

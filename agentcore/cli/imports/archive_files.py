@@ -8,8 +8,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import cast
 from zipfile import BadZipFile, ZipFile, ZipInfo, is_zipfile
 
 from agentcore.cli.imports.pieces import Form
@@ -24,7 +25,7 @@ _ENCRYPTED = 1
 class Opened:
     """The files to read, in order, their bytes together where known, and the files that are not read."""
 
-    sources: list[BinaryIO]
+    sources: list[BufferedIOBase]
     size: int | None
     others: list[str] = field(default_factory=list)
 
@@ -34,7 +35,7 @@ def opened(file: Path, form: Form) -> Iterator[Opened]:
     """The export's files until the block ends. Raises AgentCoreError."""
     with ExitStack() as stack:
         if file == STDIN:
-            yield Opened([sys.stdin.buffer], None)
+            yield Opened([cast(BufferedIOBase, sys.stdin.buffer)], None)
             return
         try:
             raw = stack.enter_context(file.open("rb"))
@@ -68,6 +69,5 @@ def _inside(archive: ZipFile, file: Path, form: Form, stack: ExitStack) -> Opene
     return Opened([_member(archive, info, stack) for info in members], size, others)
 
 
-def _member(archive: ZipFile, info: ZipInfo, stack: ExitStack) -> BinaryIO:
-    member: IO[bytes] = stack.enter_context(archive.open(info))
-    return cast(BinaryIO, member)
+def _member(archive: ZipFile, info: ZipInfo, stack: ExitStack) -> BufferedIOBase:
+    return cast(BufferedIOBase, stack.enter_context(archive.open(info)))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, BinaryIO
+from io import BufferedIOBase
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -31,7 +32,7 @@ def form_named(name: str) -> Form:
 
 
 def numbered_lines(
-    name: str, sources: Sequence[BinaryIO], *, now: datetime, more: Mapping[str, Any],
+    name: str, sources: Sequence[BufferedIOBase], *, now: datetime, more: Mapping[str, Any],
     leave_out: Callable[[int, LeftOut], None],
 ) -> Iterator[NumberedLine]:
     """A line for each memory to be, and for each that cannot be; `more` is said of all that do not say it.
@@ -47,7 +48,7 @@ def numbered_lines(
             yield _line(name, piece, number, end, more)
 
 
-def _pieces(form: Form, sources: Sequence[BinaryIO], now: datetime) -> Iterator[tuple[Piece, int]]:
+def _pieces(form: Form, sources: Sequence[BufferedIOBase], now: datetime) -> Iterator[tuple[Piece, int]]:
     before = 0
     for source in sources:
         end = 0

@@ -10,7 +10,8 @@ import json
 import zlib
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from io import BufferedIOBase
+from typing import Any
 from zipfile import BadZipFile
 
 CHUNK_BYTES = 1_048_576
@@ -39,7 +40,7 @@ class Element:
     problem: str | None = None
 
 
-def elements(source: BinaryIO, arrays: Container[str]) -> Iterator[Element]:
+def elements(source: BufferedIOBase, arrays: Container[str]) -> Iterator[Element]:
     """The records of a file; `arrays` names the arrays of an object that hold them. Raises BadJson."""
     text = _Text(source)
     while sign := text.peek():
@@ -54,7 +55,7 @@ def elements(source: BinaryIO, arrays: Container[str]) -> Iterator[Element]:
 class _Text:
     """The file's text from where it is read on, as much of it as was needed."""
 
-    def __init__(self, source: BinaryIO) -> None:
+    def __init__(self, source: BufferedIOBase) -> None:
         self._source = source
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._json = json.JSONDecoder(parse_constant=lambda name: None)  # Python writes NaN, JSON has none
@@ -95,9 +96,10 @@ class _Text:
                 raise BadJson("ends in the middle" if unfinished else f"is not JSON: {cause.msg}") from cause
             # A number may go on: of "4.5" what is read so far may be "4.".
             near = _NEAR_THE_END if isinstance(value, int | float) else 1
+            chars = end - self._at
             if len(self._held) - end < near and self._more():
                 continue
-            self._at = end
+            self._at += chars
             return value
 
     def line(self) -> str | None:
@@ -130,7 +132,7 @@ class _Text:
         if len(unread) > MAX_RECORD_CHARS:
             raise BadJson(f"holds a record of more than {MAX_RECORD_CHARS} characters")
         try:
-            raw = self._source.read(max(CHUNK_BYTES, len(unread)))
+            raw = self._source.read1(max(CHUNK_BYTES, len(unread)))
             self._ended = not raw
             self._held = unread + self._decoder.decode(raw, final=self._ended)
         except UnicodeDecodeError as cause:

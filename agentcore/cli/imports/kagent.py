@@ -12,6 +12,7 @@ from agentcore.cli.imports.pieces import (
     Found,
     LeftOut,
     Piece,
+    end_of,
     is_over,
     key_of,
     label_of,
@@ -31,7 +32,7 @@ def parse(name: str | None, record: Any, now: datetime) -> Iterator[Piece]:
     if not text:
         yield LeftOut("empty memory", memory_id or "")
         return
-    expires_at = time_of(record.get("expires_at"))
+    expires_at = end_of(record.get("expires_at"), now)
     if is_over(expires_at, now):
         yield LeftOut("expired", memory_id or "")
         return

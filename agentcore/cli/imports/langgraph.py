@@ -13,6 +13,7 @@ from agentcore.cli.imports.pieces import (
     Found,
     LeftOut,
     Piece,
+    end_of,
     is_over,
     key_of,
     label_of,
@@ -38,7 +39,7 @@ def parse(name: str | None, item: Any, now: datetime) -> Iterator[Piece]:
     if not text:
         yield LeftOut("empty item", place)
         return
-    expires_at = time_of(item.get("expires_at"))
+    expires_at = end_of(item.get("expires_at"), now)
     if is_over(expires_at, now):
         yield LeftOut("expired", place)
         return

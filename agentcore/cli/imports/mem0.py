@@ -12,6 +12,7 @@ from agentcore.cli.imports.pieces import (
     Found,
     LeftOut,
     Piece,
+    end_of,
     is_over,
     key_of,
     label_of,
@@ -37,7 +38,7 @@ def parse(name: str | None, record: Any, now: datetime) -> Iterator[Piece]:
     if not text:
         yield LeftOut("empty memory", memory_id or "")
         return
-    expires_at = time_of(record.get("expiration_date"))
+    expires_at = end_of(record.get("expiration_date"), now)
     if is_over(expires_at, now):
         yield LeftOut("expired", memory_id or "")
         return

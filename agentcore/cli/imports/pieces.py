@@ -6,18 +6,20 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from agentcore.memory.intake import DEFAULT_IMPORTANCE
 from agentcore.memory.keys import encode_segment
+from agentcore.memory.layer_params import MAX_TTL_SECONDS
 from agentcore.memory.models import FIRST_YEAR, LAST_YEAR, Identifier
 from agentcore.memory.session_params import ROLE_IMPORTANCE
 
 # Seconds since 1970 that lie beyond the year 5000 are milliseconds.
 MOST_SECONDS = 1e11
+LONGEST_LIFE = timedelta(seconds=MAX_TTL_SECONDS)
 _IDENTIFIER = TypeAdapter(Identifier)
 
 
@@ -107,6 +109,12 @@ def _moment(value: Any) -> datetime | None:
     except (ValueError, OverflowError, OSError):
         pass
     return None
+
+
+def end_of(value: Any, now: datetime) -> str | None:
+    """When it is to go; None for what no memory's time to live can say, such as the year 9999 for never."""
+    told = time_of(value)
+    return None if told is None or datetime.fromisoformat(told) - now > LONGEST_LIFE else told
 
 
 def is_over(expires_at: str | None, now: datetime) -> bool:
