@@ -26,6 +26,9 @@ from agentcore.agents.session_memory.summary import summary_of
 from agentcore.agents.session_memory.vector import VectorSessionMemory
 from agentcore.memory.models import Flag, Share, Strict
 
+# Apart from the messages of a session memory that is not in tiers.
+LONG_TERM_NAMESPACE = "session_long_term"
+
 Size = Annotated[int, Field(strict=True, ge=1, le=100_000)]
 
 
@@ -64,7 +67,9 @@ class HierarchicalSessionMemory:
     @classmethod
     def over(cls, parts: SessionParts) -> HierarchicalSessionMemory:
         """What lasts goes into the agent's memory, where one is given."""
-        return cls(None if parts.memory is None else VectorSessionMemory.over(parts))
+        if parts.memory is None:
+            return cls()
+        return cls(VectorSessionMemory(parts.memory, namespace=LONG_TERM_NAMESPACE))
 
     async def store(
         self, session_id: str, message: SessionMessage, metadata: Mapping[str, Any] | None = None
