@@ -29,8 +29,8 @@ def scripted_model(messages: list[dict[str, Any]], tools: list[Any]) -> dict[str
         memories = json.loads(last["content"]).get("memories")
         return {"role": "assistant", "content": memories[0]["content"] if memories else "Saved."}
     asks = last["content"].endswith("?")
-    arguments = {"query" if asks else "content": last["content"]}
-    function = {"name": "recall_memory" if asks else "save_memory", "arguments": json.dumps(arguments)}
+    name, argument = ("recall_memory", "query") if asks else ("save_memory", "content")
+    function = {"name": name, "arguments": json.dumps({argument: last["content"]})}
     return {"role": "assistant", "content": None,
             "tool_calls": [{"id": "call-1", "type": "function", "function": function}]}
 

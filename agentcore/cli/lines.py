@@ -108,7 +108,7 @@ def read_lines(file: BinaryIO) -> Iterator[NumberedLine]:
             kind = SetAliasParams if {"alias", "means"} == set(said) else Line
             yield NumberedLine(number, end, kind.model_validate(said), key)
         except ValidationError as error:
-            yield NumberedLine(number, end, None, "", "; ".join(_problem(each) for each in error.errors()))
+            yield NumberedLine(number, end, None, "", problem_of(error))
         except BadLine as problem:
             yield NumberedLine(number, end, None, "", str(problem))
 
@@ -201,6 +201,11 @@ def _digest(said: Mapping[str, Any]) -> bytes:
     unlinked = {name: value for name, value in said.items() if name != "links"}
     canonical = json.dumps(unlinked, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).digest()[:20]
+
+
+def problem_of(error: ValidationError) -> str:
+    """What is wrong with a line, in one sentence."""
+    return "; ".join(_problem(each) for each in error.errors())
 
 
 def _problem(found: Mapping[str, Any]) -> str:

@@ -3,215 +3,40 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, BinaryIO
-from uuid import UUID
 
 import typer
-from pydantic import ValidationError
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, app, counted, err, examples, fail, say
+from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, fail, say
 from agentcore.cli.connection import ask
-from agentcore.cli.lines import BadLine, Line, NumberedLine, alias_line, line_of, read_lines, store_params
+from agentcore.cli.importing import Import
+from agentcore.cli.imports.run import import_export
+from agentcore.cli.lines import alias_line, line_of, read_lines
+from agentcore.cli.progress import progress
 from agentcore.cli.tally import Tally
 from agentcore.client import MemoryClient
-from agentcore.errors import AgentCoreError, InvalidParams, JsonRpcErrorCode, NotFound, TooLarge
-from agentcore.memory.alias_params import MAX_ALIASES, KnownAlias, ListAliasesParams, SetAliasParams
-from agentcore.memory.change_params import UpdateParams, Updates
-from agentcore.memory.models import Link, MemoryRecord
-from agentcore.memory.params import (
-    MAX_LINKS_A_CALL,
-    GetParams,
-    ListParams,
-    StoreBatchParams,
-    StoreParams,
-    StoreResult,
-)
+from agentcore.errors import AgentCoreError, InvalidParams
+from agentcore.memory.alias_params import MAX_ALIASES, KnownAlias, ListAliasesParams
+from agentcore.memory.models import MemoryRecord
+from agentcore.memory.params import ListParams
 
 STDIN = STDOUT = Path("-")
-BATCH_LINES = 250
-BATCH_CHARS = 1_000_000
 PAGE = 250
-REPORTED_LINES = 20
-TOLD_EVERY_LINES = 10_000
 PATIENT_ATTEMPTS = 8
 BATCH_TIMEOUT_SECONDS = 300.0
-
-# What one line may be guilty of; anything else would fail every other line as well.
-_OF_ONE_LINE = (InvalidParams, TooLarge)
-
-
-class Import:
-    """One run over one file: lines are gathered, stored in batches, and counted."""
-
-    def __init__(self, memory: MemoryClient, tally: Tally, *, strict: bool, forced: bool) -> None:
-        self._memory = memory
-        self._tally = tally
-        self._strict = strict
-        self._forced = forced
-        self._ids: dict[UUID, UUID] = {}
-        self._links: list[tuple[UUID, list[Link]]] = []
-        self._waiting: list[tuple[NumberedLine, StoreParams]] = []
-        self._superseded: list[NumberedLine] = []
-        self._waits = True
-        self._chars = 0
-
-    async def take(self, numbered: NumberedLine) -> None:
-        """Take one line; a full batch is stored."""
-        line = numbered.line
-        if line is None:
-            await self._refuse(numbered.number, numbered.problem or "is no line")
-            return
-        if isinstance(line, SetAliasParams):
-            await self._name(numbered.number, line)
-            return
-        if self._waits and self._is_unknown(line.superseded_by):
-            self._superseded.append(numbered)  # what replaced it comes later, and has no id yet
-            return
-        if self._is_unknown(line.parent_memory_id):
-            await self.flush()  # its parent may be waiting, without an id yet
-        await self._queue(numbered, line)
-
-    async def _queue(self, numbered: NumberedLine, line: Line) -> None:
-        """Let it wait for its batch, if it can be stored."""
-        try:
-            params = store_params(line, numbered.key, now=datetime.now(UTC), ids=self._ids)
-        except (BadLine, ValidationError) as problem:
-            await self._refuse(numbered.number, str(problem))
-            return
-        if self._forced:
-            params = params.model_copy(update={"force": True})
-        self._waiting.append((numbered, params))
-        self._chars += len(line.text)
-        if len(self._waiting) >= BATCH_LINES or self._chars >= BATCH_CHARS:
-            await self.flush()
-
-    def _is_unknown(self, memory_id: UUID | None) -> bool:
-        return memory_id is not None and memory_id not in self._ids
-
-    async def _name(self, number: int, alias: SetAliasParams) -> None:
-        try:
-            await self._memory.set_alias(alias)
-        except InvalidParams as error:
-            await self._refuse(number, error.message)
-        else:
-            self._tally.aliases += 1
-
-    async def flush(self) -> None:
-        """Store what waits."""
-        waiting, self._waiting, self._chars = self._waiting, [], 0
-        if waiting:
-            await self._store(waiting)
-            self._tally.last_line = waiting[-1][0].number
-
-    async def finish(self) -> None:
-        """Store what is left: what was superseded comes after what replaced it, if the file holds that."""
-        await self.flush()
-        before = 0
-        while self._superseded:
-            waiting, self._superseded = self._superseded, []
-            self._waits = len(waiting) != before
-            before = len(waiting)
-            for numbered in waiting:
-                await self.take(numbered)
-            await self.flush()
-
-    async def link(self) -> None:
-        """Tie what was imported as it was tied before: at the end, since a link may point to a later line."""
-        lost = sum([await self._tie(memory_id, links) for memory_id, links in self._links])
-        if lost:
-            say(f"links left out, since one of the two memories is not there: {lost}")
-
-    async def _tie(self, memory_id: UUID, links: Sequence[Link]) -> int:
-        """Add those of the links that the memory lacks; how many could not be added."""
-        # What this file does not hold the agent may have.
-        wanted = [link.model_copy(update={"target_id": self._ids.get(link.target_id, link.target_id)})
-                  for link in links]
-        try:
-            held = (await self._memory.get(GetParams(memory_id=memory_id))).memory.links
-        except NotFound:
-            return len(wanted)
-        # Two lines that became one memory are not tied to themselves.
-        missing = [link for link in wanted if link.target_id != memory_id and not _is_held(link, held)]
-        lost = 0
-        for start in range(0, len(missing), MAX_LINKS_A_CALL):
-            lost += await self._add(memory_id, missing[start : start + MAX_LINKS_A_CALL])
-        return lost
-
-    async def _add(self, memory_id: UUID, links: list[Link]) -> int:
-        try:
-            await self._memory.update(UpdateParams(memory_id=memory_id, updates=Updates(links=links)))
-        except NotFound:
-            # One of them leads to a memory that was deleted since: halve until it stands alone.
-            if len(links) == 1:
-                return 1
-            middle = len(links) // 2
-            return await self._add(memory_id, links[:middle]) + await self._add(memory_id, links[middle:])
-        return 0
-
-    async def _store(self, waiting: list[tuple[NumberedLine, StoreParams]]) -> None:
-        try:
-            stored = await self._memory.store_batch(StoreBatchParams(items=[params for _, params in waiting]))
-        except _OF_ONE_LINE as error:
-            # The whole request was refused: halve it until the lines at fault stand alone.
-            if len(waiting) == 1:
-                await self._refuse(waiting[0][0].number, error.message)
-                return
-            middle = len(waiting) // 2
-            await self._store(waiting[:middle])
-            await self._store(waiting[middle:])
-            return
-        refused = [(line.number, result.reason or "cannot be stored")
-                   for (line, _), result in zip(waiting, stored.results, strict=True) if _is_refused(result)]
-        for (line, _), result in zip(waiting, stored.results, strict=True):
-            if not _is_refused(result):
-                self._note(line, result)
-        for number, reason in refused:
-            await self._refuse(number, reason)
-
-    def _note(self, numbered: NumberedLine, result: StoreResult) -> None:
-        self._tally.count(result)
-        line = numbered.line
-        if not isinstance(line, Line) or result.memory_id is None:
-            return
-        if line.memory_id is not None:
-            self._ids[line.memory_id] = result.memory_id
-        if line.links:
-            self._links.append((result.memory_id, line.links))
-
-    async def _refuse(self, number: int, problem: str) -> None:
-        self._tally.outcomes["failed"] += 1
-        if self._strict:
-            await self.flush()
-            raise InvalidParams(f"line {number}: {problem}")
-        if self._tally.outcomes["failed"] <= REPORTED_LINES:
-            say(f"line {number}: {problem}")
-        elif self._tally.outcomes["failed"] == REPORTED_LINES + 1:
-            say("more lines failed; only their number is told from here on")
-
-
-def _is_held(link: Link, held: Sequence[Link]) -> bool:
-    """Whether the tie is there already; the database keeps a weight as a float of 32 bits."""
-    return any(each.target_id == link.target_id and each.relation == link.relation
-               and math.isclose(each.weight, link.weight, rel_tol=1e-6) for each in held)
-
-
-def _is_refused(result: StoreResult) -> bool:
-    """Whether the line itself is at fault; a conflict of its own key means that it was stored before."""
-    return result.code not in (None, JsonRpcErrorCode.CONFLICT)
+_OTHERS = "What another system exported"
 
 
 @app.command("import", rich_help_panel=MEMORIES, epilog=examples(
     "agentcore import conversation.jsonl",
     "agentcore export --namespace work | agentcore import - --agent another",
+    "agentcore import --from chatgpt export.zip --user ada --report left-out.json",
     "",
     "A line: {\"role\": \"user\", \"text\": \"...\", \"time\": \"2026-05-01T09:30:00Z\",",
     "         \"session\": \"monday\"}",
@@ -225,44 +50,83 @@ def _is_refused(result: StoreResult) -> bool:
 ))
 def import_lines(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A JSONL file; - reads stdin.")],
+    file: Annotated[Path, typer.Argument(help="A JSONL file, or with --from an export; - reads stdin.")],
     strict: Annotated[bool, typer.Option(
         "--strict", help="Stop at the first line that cannot be stored.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Store also what would be held back.")] = False,
+    form: Annotated[str | None, typer.Option(
+        "--from", metavar="FORM", rich_help_panel=_OTHERS,
+        help="What made the file: chatgpt, claude, kagent, langgraph or mem0.")] = None,
+    report: Annotated[Path | None, typer.Option(
+        "--report", metavar="FILE", dir_okay=False, rich_help_panel=_OTHERS,
+        help="Write there, as JSON, what was left out and why.")] = None,
+    state: Annotated[Path | None, typer.Option(
+        "--state", metavar="FILE", dir_okay=False, rich_help_panel=_OTHERS,
+        help="Keep there how far it came, and begin there the next time.")] = None,
+    user: Annotated[str | None, typer.Option(
+        "--user", metavar="ID", rich_help_panel=_OTHERS,
+        help="Whose it is, where the file does not say.")] = None,
+    namespace: Annotated[str | None, typer.Option(
+        "--namespace", metavar="NAME", rich_help_panel=_OTHERS,
+        help="Where it belongs, where the file does not say.")] = None,
     url: options.Url = None,
     token: options.Token = None,
     agent: options.Agent = None,
 ) -> None:
-    """Store a conversation, one memory a line.
+    """Store a conversation, one memory a line, or what another system exported.
 
     After a break, run the same command again: it goes on where it stopped, and
     nothing is stored twice.
     """
-    if file != STDIN and (not file.exists() or file.is_dir()):
-        raise typer.BadParameter(f"{file} is no file", ctx=context)
+    more = {name: told for name, told in (("user", user), ("namespace", namespace)) if told is not None}
+    _check(context, file, form, state, beside=bool(report or state or more))
     tally = Tally()
 
-    async def run(memory: MemoryClient) -> None:
+    async def lines(memory: MemoryClient) -> None:
         importing = Import(memory, tally, strict=strict, forced=force)
-        with _source(file) as (source, size), _progress(size) as advance:
+        with _source(file) as (source, size), progress(size, "lines") as advance:
             for numbered in read_lines(source):
                 await importing.take(numbered)
                 advance(numbered)
             await importing.finish()
             await importing.link()
 
+    async def exported(memory: MemoryClient) -> None:
+        await import_export(
+            memory, file, form or "", tally, strict=strict, forced=force, state=state, more=more)
+
     try:
-        ask(context, run, max_attempts=PATIENT_ATTEMPTS, timeout_seconds=BATCH_TIMEOUT_SECONDS)
+        ask(context, lines if form is None else exported, max_attempts=PATIENT_ATTEMPTS,
+            timeout_seconds=BATCH_TIMEOUT_SECONDS)
     except AgentCoreError as error:
         if tally.outcomes.total() == 0:
             raise
         tally.report()
         again = "Mend it, and run" if strict and isinstance(error, InvalidParams) else "Run"
-        fail(f"stopped after line {tally.last_line}: {error.message.rstrip('.')}. {again} the same command "
-             "again to go on: nothing is stored twice.")
+        fail(f"stopped after {'line' if form is None else 'record'} {tally.last_line}: "
+             f"{error.message.rstrip('.')}. {again} the same command again to go on: nothing is stored "
+             "twice.")
+    finally:
+        _write_report(report, tally)
     tally.report()
     if tally.outcomes["failed"]:
         raise typer.Exit(FAILED)
+
+
+def _check(context: typer.Context, file: Path, form: str | None, state: Path | None, *, beside: bool) -> None:
+    """Refuse what does not go together."""
+    if file != STDIN and (not file.exists() or file.is_dir()):
+        raise typer.BadParameter(f"{file} is no file", ctx=context)
+    if form is None and beside:
+        raise typer.BadParameter("--report, --state, --user and --namespace go with --from", ctx=context)
+    if file == STDIN and state is not None:
+        raise typer.BadParameter("--state needs a file, not stdin", ctx=context)
+
+
+def _write_report(report: Path | None, tally: Tally) -> None:
+    if report is not None:
+        with _target(report, overwrite=True) as target:
+            target.write(json.dumps(tally.as_json(), indent=2, ensure_ascii=False).encode() + b"\n")
 
 
 @app.command("export", rich_help_panel=MEMORIES, epilog=examples(
@@ -372,21 +236,3 @@ def _target(file: Path | None, *, overwrite: bool) -> Iterator[BinaryIO]:
         raise AgentCoreError(f"Cannot write {file}: {cause.strerror or cause}.") from cause
     finally:
         draft.unlink(missing_ok=True)
-
-
-@contextmanager
-def _progress(size: int | None) -> Iterator[Callable[[NumberedLine], None]]:
-    """A bar on a terminal; elsewhere a line now and then."""
-    if not err.is_terminal:
-        yield _tell_now_and_then
-        return
-    lines = TextColumn("{task.fields[lines]} lines")
-    with Progress(lines, BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), console=err,
-                  transient=True) as progress:
-        task = progress.add_task("import", total=size, lines=0)
-        yield lambda numbered: progress.update(task, completed=numbered.end, lines=numbered.number)
-
-
-def _tell_now_and_then(numbered: NumberedLine) -> None:
-    if numbered.number % TOLD_EVERY_LINES == 0:
-        say(f"{numbered.number} lines")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 from uuid import UUID
 
@@ -22,6 +23,8 @@ from agentcore.memory.models import (
 from agentcore.memory.params import MAX_BATCH_ITEMS, Filters, StoreResult
 
 MAX_SUMMARY_TOKENS = 4_000
+# What a message is worth by its role where nobody says; of other roles as any memory.
+ROLE_IMPORTANCE: Mapping[str, float] = {"assistant": 0.4, "agent": 0.4, "system": 0.3, "tool": 0.3}
 
 SummaryTokens = Annotated[int, Field(strict=True, ge=10, le=MAX_SUMMARY_TOKENS)]
 

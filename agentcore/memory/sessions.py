@@ -17,7 +17,13 @@ from agentcore.memory.models import Link, MemoryRecord, MemoryType
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import DeleteParams, StoreParams, StoreResult
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.session_params import AddSessionParams, ClearParams, EndSessionParams, Message
+from agentcore.memory.session_params import (
+    ROLE_IMPORTANCE,
+    AddSessionParams,
+    ClearParams,
+    EndSessionParams,
+    Message,
+)
 from agentcore.memory.session_summaries import at_the_end
 from agentcore.memory.storing import Storing
 from agentcore.memory.summarizing import SUMMARY_RELATION, Source, Summary, summarize
@@ -25,7 +31,6 @@ from agentcore.memory.summarizing import SUMMARY_RELATION, Source, Summary, summ
 MOST_SUMMARISED = 1_000
 # Working memories that are so important, or were given out so often, outlive their session.
 PROMOTED_IMPORTANCE, PROMOTED_USES = 0.7, 3
-ROLE_IMPORTANCE: Mapping[str, float] = {"assistant": 0.4, "agent": 0.4, "system": 0.3, "tool": 0.3}
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,12 @@ from tests.acceptance.requirements.language import WRITTEN
 from tests.acceptance.requirements.lifecycle import LIVED
 from tests.acceptance.requirements.retrieval import UNDERSTOOD
 from tests.acceptance.requirements.service import BUILT, SHOWN
+from tests.acceptance.requirements.session_memory import HELD
 from tests.acceptance.requirements.specification import FUNCTIONAL, QUALITIES
 
 __all__ = ["REQUIREMENTS", "Requirement"]
 
 REQUIREMENTS: tuple[Requirement, ...] = (
     *FUNCTIONAL, *QUALITIES, *BUILT, *SHOWN, *UNDERSTOOD, *LIVED, *WRITTEN, *COMPOSED, *AGENTS, *CONNECTED,
+    *HELD,
 )

@@ -1,0 +1,31 @@
+"""A framework's session memory: kept in this process, in Redis, by the service, or in tiers."""
+
+from agentcore.agents.session_memory.memory import SessionMemory, SessionParts
+from agentcore.agents.session_memory.messages import (
+    CAPABILITIES,
+    Capability,
+    MemoryUsage,
+    RetrieveOptions,
+    ScoredMessage,
+    SessionMessage,
+    SessionSummary,
+    SummarizeOptions,
+    TimeRange,
+)
+from agentcore.agents.session_memory.table import SESSION_MEMORIES, open_session_memory
+
+__all__ = [
+    "CAPABILITIES",
+    "SESSION_MEMORIES",
+    "Capability",
+    "MemoryUsage",
+    "RetrieveOptions",
+    "ScoredMessage",
+    "SessionMemory",
+    "SessionMessage",
+    "SessionParts",
+    "SessionSummary",
+    "SummarizeOptions",
+    "TimeRange",
+    "open_session_memory",
+]

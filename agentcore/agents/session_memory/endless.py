@@ -1,0 +1,113 @@
+"""Sessions without end (seed 004's `EndlessMemory`): a provider keeps them compressed, within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from agentcore.agents.session_memory.memory import BRIEF, NEWEST
+from agentcore.agents.session_memory.messages import (
+    Capability,
+    RetrieveOptions,
+    SessionMessage,
+    SessionSummary,
+    SummarizeOptions,
+    session_key,
+)
+from agentcore.agents.session_memory.vector import NAMESPACE, VectorSessionMemory
+from agentcore.memory.api import MemoryApi
+from agentcore.memory.params import ContextParams
+
+CONTEXT_TOKENS = 2_000
+WHOLE_SESSION = "What was said, decided and left open so far?"
+
+
+class CompressedContextProvider(Protocol):
+    """Keeps what is said and gives back as much of it as fits: any compressing store may be one."""
+
+    async def store_context(
+        self, session_id: str, messages: Sequence[SessionMessage], metadata: Mapping[str, Any]
+    ) -> None:
+        """Keep the messages."""
+        ...
+
+    async def retrieve_context(self, session_id: str, query: str, limit: int) -> list[SessionMessage]:
+        """The compressed context for the query, in at most `limit` messages."""
+        ...
+
+    async def summarize_context(self, session_id: str, options: SummarizeOptions) -> str:
+        """What was said."""
+        ...
+
+    async def clear_context(self, session_id: str) -> None:
+        """Forget the session for good."""
+        ...
+
+
+class MemoryContextProvider:
+    """A provider over any `MemoryApi`: messages are memories, a context is built by `memory.get_context`."""
+
+    def __init__(
+        self, memory: MemoryApi, *, max_tokens: int = CONTEXT_TOKENS, namespace: str = NAMESPACE,
+        across_sessions: bool = False,
+    ) -> None:
+        """`across_sessions`: a context may draw on all sessions of the namespace."""
+        self._memory = memory
+        self._messages = VectorSessionMemory(memory, namespace=namespace)
+        self._namespace = namespace
+        self._max_tokens = max_tokens
+        self._across_sessions = across_sessions
+
+    async def store_context(
+        self, session_id: str, messages: Sequence[SessionMessage], metadata: Mapping[str, Any]
+    ) -> None:
+        for message in messages:
+            await self._messages.store(session_id, message, metadata)
+
+    async def retrieve_context(self, session_id: str, query: str, limit: int) -> list[SessionMessage]:
+        """One message, within the budget of tokens; none where there is nothing to say."""
+        within = {} if self._across_sessions else {"session_id": session_key(session_id)}
+        built = await self._memory.get_context(ContextParams(
+            query=query, max_tokens=self._max_tokens, namespace=self._namespace, gate="off", min_fit=0.0,
+            **within))
+        if not built.context.strip():
+            return []
+        return [SessionMessage(role="system", content=built.context, metadata={
+            "token_count": built.token_count, "memory_ids": [str(each) for each in built.memory_ids]})]
+
+    async def summarize_context(self, session_id: str, options: SummarizeOptions) -> str:
+        return (await self._messages.summarize(session_id, options)).content
+
+    async def clear_context(self, session_id: str) -> None:
+        await self._messages.clear(session_id)
+
+
+class EndlessSessionMemory:
+    """The seed's five operations over a provider: what comes back is compressed, not message for message."""
+
+    def __init__(self, provider: CompressedContextProvider) -> None:
+        self._provider = provider
+
+    async def store(
+        self, session_id: str, message: SessionMessage, metadata: Mapping[str, Any] | None = None
+    ) -> None:
+        """Hand a message to the provider."""
+        await self._provider.store_context(session_id, [message], metadata or {})
+
+    async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
+        """The compressed context; of the options only query and limit count."""
+        query = options.query or WHOLE_SESSION
+        return await self._provider.retrieve_context(session_id, query, options.limit)
+
+    async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
+        """What was said; the provider does not tell of how many messages."""
+        content = await self._provider.summarize_context(session_id, options)
+        return SessionSummary(content=content, message_count=0, style=options.style)
+
+    async def clear(self, session_id: str) -> None:
+        """Forget the session for good."""
+        await self._provider.clear_context(session_id)
+
+    def capabilities(self) -> tuple[Capability, ...]:
+        """As far as the provider keeps to its word."""
+        return ("basic_retrieval", "semantic_search", "summarization", "persistence")

@@ -1,0 +1,146 @@
+"""Session memory in tiers: working, short-term and, for what is important, long-term."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from agentcore.agents.session_memory.in_memory import InMemorySessionMemory, utc_now
+from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionMemory, SessionParts
+from agentcore.agents.session_memory.messages import (
+    MAX_LIMIT,
+    Capability,
+    MemoryUsage,
+    RetrieveOptions,
+    ScoredMessage,
+    SessionMessage,
+    SessionSummary,
+    SummarizeOptions,
+    completed,
+)
+from agentcore.agents.session_memory.selection import newest_first
+from agentcore.agents.session_memory.summary import summary_of
+from agentcore.agents.session_memory.vector import VectorSessionMemory
+from agentcore.memory.models import Flag, Share, Strict
+
+# Apart from the messages of a session memory that is not in tiers.
+LONG_TERM_NAMESPACE = "session_long_term"
+
+Size = Annotated[int, Field(strict=True, ge=1, le=100_000)]
+
+
+class HierarchyConfig(Strict):
+    """How large the tiers are, of each session."""
+
+    working_capacity: Size = Field(10, description="Messages in working memory: the last stored.")
+    short_term_capacity: Size = Field(100, description="Messages in short-term memory: the last used.")
+    short_term_ttl_seconds: Size = Field(3_600, description="Seconds a message stays in short-term memory.")
+    long_term_min_importance: Share = Field(0.7, description="So important is kept in long-term memory.")
+    enable_long_term: Flag = True
+
+
+class HierarchicalSessionMemory:
+    """Each message goes into working and short-term memory of this process; an important one lasts as well.
+
+    `long_term` is any other session memory, this process's own where none is given. Both first tiers hold at
+    most 1,000 sessions. What neither holds any more and was not important enough is forgotten.
+    """
+
+    def __init__(
+        self, long_term: SessionMemory | None = None, config: HierarchyConfig | None = None, *,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._config = config or HierarchyConfig()
+        self._now = now
+        self._working = InMemorySessionMemory(
+            max_messages=self._config.working_capacity, by_use=False, now=now)
+        self._short_term = InMemorySessionMemory(
+            max_messages=self._config.short_term_capacity, now=now,
+            ttl_seconds=self._config.short_term_ttl_seconds)
+        self._long_term: SessionMemory | None = None
+        if self._config.enable_long_term:
+            self._long_term = long_term or InMemorySessionMemory(now=now)
+
+    @classmethod
+    def over(cls, parts: SessionParts) -> HierarchicalSessionMemory:
+        """What lasts goes into the agent's memory, where one is given."""
+        if parts.memory is None:
+            return cls()
+        return cls(VectorSessionMemory(parts.memory, namespace=LONG_TERM_NAMESPACE))
+
+    async def store(
+        self, session_id: str, message: SessionMessage, metadata: Mapping[str, Any] | None = None
+    ) -> SessionMessage:
+        kept = completed(message, metadata, now=self._now())
+        if self._lasts(kept) and self._long_term is not None:
+            await self._long_term.store(session_id, kept)
+        await self._short_term.store(session_id, kept)
+        await self._working.store(session_id, kept)
+        return kept
+
+    async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
+        if options.query is not None:
+            found = await self.retrieve_with_scores(session_id, options.query, options)
+            return [each.message for each in found]
+        held: dict[str | None, SessionMessage] = {}
+        # Short-term memory comes last: it knows best in which order messages of one time were stored.
+        for tier in sorted(self._tiers, key=lambda tier: tier is self._short_term):
+            for message in reversed(await tier.retrieve(session_id, options)):
+                held.pop(message.message_id, None)
+                held[message.message_id] = message
+        return newest_first(held.values())[: options.limit]
+
+    async def retrieve_with_scores(
+        self, session_id: str, query: str, options: RetrieveOptions = NEWEST
+    ) -> list[ScoredMessage]:
+        """Of a message that two tiers hold, the better score counts."""
+        best: dict[str | None, ScoredMessage] = {}
+        for tier in self._tiers:
+            for found in await tier.retrieve_with_scores(session_id, query, options):
+                known = best.get(found.message.message_id)
+                if known is None or found.score > known.score:
+                    best[found.message.message_id] = found
+        return sorted(best.values(), key=lambda each: -each.score)[: options.limit]
+
+    async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
+        return summary_of(await self.retrieve(session_id, RetrieveOptions(limit=MAX_LIMIT)), options)
+
+    async def clear(self, session_id: str) -> int:
+        count = await self.session_count(session_id)
+        for tier in self._tiers:
+            await tier.clear(session_id)
+        return count
+
+    def capabilities(self) -> tuple[Capability, ...]:
+        lasting: tuple[Capability, ...] = () if self._long_term is None else tuple(
+            each for each in self._long_term.capabilities() if each in ("semantic_search", "persistence"))
+        return (
+            "basic_retrieval", "summarization", "ttl", "importance_weighting", "time_travel", *lasting)
+
+    async def session_count(self, session_id: str) -> int:
+        near: dict[str | None, SessionMessage] = {}
+        for tier in (self._working, self._short_term):
+            near |= {each.message_id: each for each in tier.held(session_id)}
+        if self._long_term is None:
+            return len(near)
+        in_both = sum(self._lasts(each) for each in near.values())
+        return len(near) - in_both + await self._long_term.session_count(session_id)
+
+    async def usage(self) -> MemoryUsage:
+        """All tiers together: a message in two of them counts twice; sessions are working memory's."""
+        held = [await tier.usage() for tier in self._tiers]
+        return MemoryUsage(
+            messages=sum(each.messages for each in held), sessions=held[-2].sessions,
+            limits=self._config.model_dump(include={
+                "working_capacity", "short_term_capacity", "short_term_ttl_seconds"}))
+
+    @property
+    def _tiers(self) -> tuple[SessionMemory, ...]:
+        near = (self._working, self._short_term)
+        return near if self._long_term is None else (self._long_term, *near)
+
+    def _lasts(self, message: SessionMessage) -> bool:
+        return (message.importance or 0.0) >= self._config.long_term_min_importance

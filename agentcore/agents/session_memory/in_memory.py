@@ -1,0 +1,147 @@
+"""Session memory in this process: fast, bounded, gone with the process."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionParts
+from agentcore.agents.session_memory.messages import (
+    MAX_LIMIT,
+    Capability,
+    MemoryUsage,
+    RetrieveOptions,
+    ScoredMessage,
+    SessionMessage,
+    SessionSummary,
+    SummarizeOptions,
+    completed,
+    session_key,
+)
+from agentcore.agents.session_memory.selection import matching, newest_first, scored_by_words
+from agentcore.agents.session_memory.summary import summary_of
+
+MAX_MESSAGES, MAX_SESSIONS = 1_000, 1_000
+
+
+def utc_now() -> datetime:
+    """The time."""
+    return datetime.now(UTC)
+
+
+class _Held:
+    """A message with its place in the order of storing, and when it goes."""
+
+    __slots__ = ("expires_at", "message", "place")
+
+    def __init__(self, message: SessionMessage, place: int, expires_at: datetime | None) -> None:
+        self.message, self.place, self.expires_at = message, place, expires_at
+
+
+class InMemorySessionMemory:
+    """What was used least recently goes first: of a session's messages, and of the sessions.
+
+    A message is used when it is stored or given back (`by_use`; without it the first stored goes first), a
+    session whenever it is asked. `ttl_seconds` counts from storing on; 0: for ever.
+    """
+
+    def __init__(
+        self, *, max_messages: int = MAX_MESSAGES, max_sessions: int = MAX_SESSIONS, ttl_seconds: int = 0,
+        by_use: bool = True, now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._limits = {
+            "max_messages": max_messages, "max_sessions": max_sessions, "ttl_seconds": ttl_seconds}
+        self._by_use = by_use
+        self._now = now
+        self._places = 0
+        self._sessions: OrderedDict[str, OrderedDict[str, _Held]] = OrderedDict()
+
+    @classmethod
+    def over(cls, parts: SessionParts) -> InMemorySessionMemory:
+        """It needs no part."""
+        return cls()
+
+    async def store(
+        self, session_id: str, message: SessionMessage, metadata: Mapping[str, Any] | None = None
+    ) -> SessionMessage:
+        kept = completed(message, metadata, now=self._now())
+        session = self._session(session_id, make=True)
+        message_id = kept.message_id or ""
+        if message_id in session:
+            return kept
+        self._places += 1
+        ttl_seconds = self._limits["ttl_seconds"]
+        expires_at = self._now() + timedelta(seconds=ttl_seconds) if ttl_seconds else None
+        session[message_id] = _Held(kept, self._places, expires_at)
+        if len(session) > self._limits["max_messages"]:
+            session.popitem(last=False)
+        if len(self._sessions) > self._limits["max_sessions"]:
+            self._sessions.popitem(last=False)
+        return kept
+
+    async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
+        if options.query is not None:
+            found = await self.retrieve_with_scores(session_id, options.query, options)
+            return [each.message for each in found]
+        return self._used(session_id, matching(self._newest(session_id), options)[: options.limit])
+
+    async def retrieve_with_scores(
+        self, session_id: str, query: str, options: RetrieveOptions = NEWEST
+    ) -> list[ScoredMessage]:
+        asked = options.asking(query)
+        found = scored_by_words(matching(self._newest(session_id), asked), query)[: asked.limit]
+        self._used(session_id, [each.message for each in found])
+        return found
+
+    async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
+        return summary_of(self._newest(session_id)[:MAX_LIMIT], options)
+
+    async def clear(self, session_id: str) -> int:
+        count = len(self._session(session_id))
+        self._sessions.pop(session_key(session_id), None)
+        return count
+
+    def capabilities(self) -> tuple[Capability, ...]:
+        return ("basic_retrieval", "summarization", "ttl", "importance_weighting", "time_travel")
+
+    async def session_count(self, session_id: str) -> int:
+        return len(self._session(session_id))
+
+    async def usage(self) -> MemoryUsage:
+        held = [len(self._living(session)) for session in self._sessions.values()]
+        return MemoryUsage(messages=sum(held), sessions=sum(map(bool, held)), limits=dict(self._limits))
+
+    def held(self, session_id: str) -> list[SessionMessage]:
+        """All messages of the session, newest first; nothing counts as used."""
+        return self._newest(session_id)
+
+    def _session(self, session_id: str, *, make: bool = False) -> OrderedDict[str, _Held]:
+        """The session's living messages, the least recently used first."""
+        key = session_key(session_id)
+        if key not in self._sessions:
+            if not make:
+                return OrderedDict()
+            self._sessions[key] = OrderedDict()
+        self._sessions.move_to_end(key)
+        return self._living(self._sessions[key])
+
+    def _living(self, session: OrderedDict[str, _Held]) -> OrderedDict[str, _Held]:
+        if self._limits["ttl_seconds"]:
+            now = self._now()
+            gone = [name for name, held in session.items() if held.expires_at and held.expires_at <= now]
+            for name in gone:
+                del session[name]
+        return session
+
+    def _newest(self, session_id: str) -> list[SessionMessage]:
+        in_order = sorted(self._session(session_id).values(), key=lambda held: held.place)
+        return newest_first(held.message for held in in_order)
+
+    def _used(self, session_id: str, messages: list[SessionMessage]) -> list[SessionMessage]:
+        if self._by_use:
+            session = self._session(session_id)
+            for message in reversed(messages):
+                session.move_to_end(message.message_id or "")
+        return messages

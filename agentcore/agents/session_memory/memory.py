@@ -1,0 +1,76 @@
+"""The interface of a session memory (seed 004's `Memory`), and the parts that one may be made over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from redis.asyncio import Redis
+
+from agentcore.agents.session_memory.messages import (
+    Capability,
+    MemoryUsage,
+    RetrieveOptions,
+    ScoredMessage,
+    SessionMessage,
+    SessionSummary,
+    SummarizeOptions,
+)
+from agentcore.memory.api import MemoryApi
+
+NEWEST = RetrieveOptions()
+BRIEF = SummarizeOptions()
+
+
+@runtime_checkable
+class SessionMemory(Protocol):
+    """The messages of many sessions; none sees another's. A session's id is any text up to 1,024 characters.
+
+    Raises InvalidParams, pydantic's ValidationError, and DependencyUnavailable where a part does not answer.
+    """
+
+    async def store(
+        self, session_id: str, message: SessionMessage, metadata: Mapping[str, Any] | None = None
+    ) -> SessionMessage:
+        """Keep a message; how it is kept. `metadata` may hold its `importance` and `tags`."""
+        ...
+
+    async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
+        """The newest messages first; with a query those that fit best, best first."""
+        ...
+
+    async def retrieve_with_scores(
+        self, session_id: str, query: str, options: RetrieveOptions = NEWEST
+    ) -> list[ScoredMessage]:
+        """Those that fit best, best first, each with its score."""
+        ...
+
+    async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
+        """What was said, in the messages' own sentences."""
+        ...
+
+    async def clear(self, session_id: str) -> int:
+        """Forget the session for good; how many messages went."""
+        ...
+
+    def capabilities(self) -> tuple[Capability, ...]:
+        """What it can do, in the seed's words."""
+        ...
+
+    async def session_count(self, session_id: str) -> int:
+        """How many messages the session holds."""
+        ...
+
+    async def usage(self) -> MemoryUsage:
+        """How much all sessions hold, and the bounds."""
+        ...
+
+
+@dataclass(frozen=True)
+class SessionParts:
+    """What a session memory may be made over: the agent's memory, a Redis client, and whose keys they are."""
+
+    memory: MemoryApi | None = None
+    redis: Redis | None = None
+    agent_id: str | None = None

@@ -1,0 +1,230 @@
+"""Session memory in Redis: a sorted set a session, a time to live, and events for who listens."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from typing import Any, Literal, cast
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionParts
+from agentcore.agents.session_memory.messages import (
+    MAX_LIMIT,
+    Capability,
+    MemoryUsage,
+    RetrieveOptions,
+    ScoredMessage,
+    SessionMessage,
+    SessionSummary,
+    SummarizeOptions,
+    completed,
+    session_key,
+)
+from agentcore.agents.session_memory.selection import matching, scored_by_words
+from agentcore.agents.session_memory.summary import summary_of
+from agentcore.errors import ConfigurationError, DependencyUnavailable
+from agentcore.memory.keys import encode_segment
+from agentcore.memory.models import Strict
+
+MAX_MESSAGES, TTL_SECONDS = 1_000, 86_400
+PREFIX = "agentcore:session"
+PAGE = 200
+SUBSCRIBE_SECONDS = 10.0
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+# KEYS: the messages, their ids, the index of sessions; ARGV: score, encoded id, message, seconds to live (0:
+# for ever), most messages, session, channel, event. Answers 0 where the id is there already. A member is
+# "number|id|message": the number keeps equal messages apart, and those of one time in the order of storing.
+_STORE = """
+if redis.call('HEXISTS', KEYS[2], ARGV[2]) == 1 then return 0 end
+local number = redis.call('HINCRBY', KEYS[2], '', 1)
+redis.call('HSET', KEYS[2], ARGV[2], number)
+redis.call('ZADD', KEYS[1], ARGV[1], string.format('%016d', number) .. '|' .. ARGV[2] .. '|' .. ARGV[3])
+local over = redis.call('ZCARD', KEYS[1]) - tonumber(ARGV[5])
+if over > 0 then
+    for _, member in ipairs(redis.call('ZRANGE', KEYS[1], 0, over - 1)) do
+        redis.call('HDEL', KEYS[2], string.match(member, '^%d+|([^|]*)|'))
+    end
+    redis.call('ZREMRANGEBYRANK', KEYS[1], 0, over - 1)
+end
+local now, ttl, ends = tonumber(redis.call('TIME')[1]), tonumber(ARGV[4]), '+inf'
+if ttl > 0 then
+    redis.call('EXPIRE', KEYS[1], ttl)
+    redis.call('EXPIRE', KEYS[2], ttl)
+    ends = now + ttl
+end
+redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
+redis.call('ZADD', KEYS[3], ends, ARGV[6])
+redis.call('PUBLISH', ARGV[7], ARGV[8])
+return 1
+"""
+# KEYS as above; ARGV: session, channel, event. Answers how many went.
+_CLEAR = """
+local count = redis.call('ZCARD', KEYS[1])
+redis.call('DEL', KEYS[1], KEYS[2])
+redis.call('ZREM', KEYS[3], ARGV[1])
+if count > 0 then redis.call('PUBLISH', ARGV[2], ARGV[3]) end
+return count
+"""
+
+
+class SessionEvent(Strict):
+    """What happened to a session; `message` is what was stored."""
+
+    event: Literal["stored", "cleared"]
+    message: SessionMessage | None = None
+
+
+class RedisSessionMemory:
+    """One agent's sessions in a Redis that its processes share; the client stays the caller's.
+
+    A session lives `ttl_seconds` from its last message on (0: for ever) and holds its `max_messages` newest.
+    """
+
+    def __init__(
+        self, redis: Redis, agent_id: str, *, ttl_seconds: int = TTL_SECONDS,
+        max_messages: int = MAX_MESSAGES, prefix: str = PREFIX,
+    ) -> None:
+        self._redis = redis
+        self._place = f"{prefix}:{encode_segment(agent_id)}"
+        self._limits = {"max_messages": max_messages, "ttl_seconds": ttl_seconds}
+        self._store = redis.register_script(_STORE)
+        self._clear = redis.register_script(_CLEAR)
+
+    @classmethod
+    def over(cls, parts: SessionParts) -> RedisSessionMemory:
+        """Over a Redis client, for an agent."""
+        if parts.redis is None or parts.agent_id is None:
+            raise ConfigurationError(["Session memory in Redis needs a Redis client and an agent_id."])
+        return cls(parts.redis, parts.agent_id)
+
+    async def store(
+        self, session_id: str, message: SessionMessage, metadata: Mapping[str, Any] | None = None
+    ) -> SessionMessage:
+        kept = completed(message, metadata, now=datetime.now(UTC))
+        keys = self._keys(session_id)
+        event = SessionEvent(event="stored", message=kept).model_dump_json()
+        with _translated():
+            await cast(Awaitable[Any], self._store(keys=keys, args=[
+                _microseconds(kept.timestamp), encode_segment(kept.message_id or ""), kept.model_dump_json(),
+                self._limits["ttl_seconds"], self._limits["max_messages"], session_id,
+                self._channel(session_id), event]))
+        return kept
+
+    async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
+        if options.query is not None:
+            fitting = await self.retrieve_with_scores(session_id, options.query, options)
+            return [each.message for each in fitting]
+        found: list[SessionMessage] = []
+        async for page in self._newest(session_id, options):
+            found += matching(page, options)
+            if len(found) >= options.limit:
+                break
+        return found[: options.limit]
+
+    async def retrieve_with_scores(
+        self, session_id: str, query: str, options: RetrieveOptions = NEWEST
+    ) -> list[ScoredMessage]:
+        asked = options.asking(query)
+        messages = [message async for page in self._newest(session_id, asked) for message in page]
+        return scored_by_words(matching(messages, asked), query)[: asked.limit]
+
+    async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
+        return summary_of(await self.retrieve(session_id, RetrieveOptions(limit=MAX_LIMIT)), options)
+
+    async def clear(self, session_id: str) -> int:
+        event = SessionEvent(event="cleared").model_dump_json()
+        with _translated():
+            return int(await cast(Awaitable[Any], self._clear(
+                keys=self._keys(session_id), args=[session_id, self._channel(session_id), event])))
+
+    def capabilities(self) -> tuple[Capability, ...]:
+        return (
+            "basic_retrieval", "summarization", "persistence", "ttl", "importance_weighting", "time_travel")
+
+    async def session_count(self, session_id: str) -> int:
+        with _translated():
+            return int(await self._redis.zcard(self._keys(session_id)[0]))
+
+    async def usage(self) -> MemoryUsage:
+        messages = sessions = 0
+        with _translated():
+            async for page in self._sessions():
+                async with self._redis.pipeline(transaction=False) as pipeline:
+                    for session_id in page:
+                        pipeline.zcard(self._keys(session_id)[0])
+                    counts = await pipeline.execute()
+                messages += sum(counts)
+                sessions += sum(map(bool, counts))
+        return MemoryUsage(messages=messages, sessions=sessions, limits=dict(self._limits))
+
+    @asynccontextmanager
+    async def listening(self, session_id: str) -> AsyncIterator[AsyncIterator[SessionEvent]]:
+        """What happens to the session from here on, in whichever process. Who does not listen misses it."""
+        async with self._redis.pubsub() as channel:
+            with _translated():
+                await channel.subscribe(self._channel(session_id))
+                await channel.get_message(timeout=SUBSCRIBE_SECONDS)  # says that it is subscribed
+            yield self._events(channel)
+
+    async def _events(self, channel: Any) -> AsyncIterator[SessionEvent]:
+        with _translated():
+            async for heard in channel.listen():
+                if heard["type"] == "message":
+                    yield SessionEvent.model_validate_json(heard["data"])
+
+    def _keys(self, session_id: str) -> list[str]:
+        session = f"{self._place}:{session_key(session_id)}"
+        return [f"{session}:messages", f"{session}:ids", f"{self._place}::sessions"]
+
+    def _channel(self, session_id: str) -> str:
+        return f"{self._place}:{session_key(session_id)}:events"
+
+    async def _newest(self, session_id: str, options: RetrieveOptions) -> AsyncIterator[list[SessionMessage]]:
+        """Pages of the time range's messages, the newest first; none twice, whatever is stored meanwhile."""
+        within, seen = options.time_range, set[str | None]()
+        # A score beyond 2^53 is rounded: the bounds are taken a little wider, `matching` is exact.
+        high = "+inf" if within is None or within.end is None else str(_microseconds(within.end) + 64)
+        low = "-inf" if within is None or within.start is None else str(_microseconds(within.start) - 64)
+        start = 0
+        while True:
+            with _translated():
+                members = await self._redis.zrevrangebyscore(
+                    self._keys(session_id)[0], high, low, start=start, num=PAGE)
+            page = [message for member in members if (message := _message(member)).message_id not in seen]
+            seen.update(message.message_id for message in page)
+            yield page
+            if len(members) < PAGE:
+                return
+            start += PAGE
+
+    async def _sessions(self) -> AsyncIterator[list[str]]:
+        start = 0
+        while page := await self._redis.zrange(f"{self._place}::sessions", start, start + PAGE - 1):
+            yield [_text(each) for each in page]
+            start += PAGE
+
+
+def _microseconds(moment: datetime | None) -> int:
+    since = (moment or _EPOCH) - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def _message(member: Any) -> SessionMessage:
+    return SessionMessage.model_validate_json(_text(member).split("|", 2)[2])
+
+
+def _text(value: Any) -> str:
+    """What Redis gave, whether the caller's client decodes or not."""
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except (RedisError, OSError, TimeoutError) as cause:
+        raise DependencyUnavailable("Redis did not answer: the session cannot be reached.") from cause

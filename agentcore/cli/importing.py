@@ -1,0 +1,200 @@
+"""One import: lines are gathered, stored in batches, counted, and tied as they were."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from agentcore.cli.app import say
+from agentcore.cli.lines import BadLine, Line, NumberedLine, store_params
+from agentcore.cli.tally import Tally
+from agentcore.client import MemoryClient
+from agentcore.errors import InvalidParams, JsonRpcErrorCode, NotFound, TooLarge
+from agentcore.memory.alias_params import SetAliasParams
+from agentcore.memory.change_params import UpdateParams, Updates
+from agentcore.memory.models import Link
+from agentcore.memory.params import (
+    MAX_LINKS_A_CALL,
+    GetParams,
+    StoreBatchParams,
+    StoreParams,
+    StoreResult,
+)
+
+BATCH_LINES = 250
+BATCH_CHARS = 1_000_000
+REPORTED_LINES = 20
+
+# What one line may be guilty of; anything else would fail every other line as well.
+_OF_ONE_LINE = (InvalidParams, TooLarge)
+
+
+class Import:
+    """One run over one file. `unit` is what its lines are called; `passed` hears how far all is stored."""
+
+    def __init__(
+        self, memory: MemoryClient, tally: Tally, *, strict: bool, forced: bool, unit: str = "line",
+        passed: Callable[[int], None] = lambda number: None,
+    ) -> None:
+        self._memory = memory
+        self._tally = tally
+        self._strict = strict
+        self._forced = forced
+        self._unit = unit
+        self._passed = passed
+        self._ids: dict[UUID, UUID] = {}
+        self._links: list[tuple[UUID, list[Link]]] = []
+        self._waiting: list[tuple[NumberedLine, StoreParams]] = []
+        self._superseded: list[NumberedLine] = []
+        self._waits = True
+        self._chars = 0
+
+    async def take(self, numbered: NumberedLine) -> None:
+        """Take one line; a full batch is stored."""
+        line = numbered.line
+        if line is None:
+            await self._refuse(numbered.number, numbered.problem or "is no line")
+            return
+        if isinstance(line, SetAliasParams):
+            await self._name(numbered.number, line)
+            return
+        if self._waits and self._is_unknown(line.superseded_by):
+            self._superseded.append(numbered)  # what replaced it comes later, and has no id yet
+            return
+        if self._is_unknown(line.parent_memory_id):
+            await self.flush()  # its parent may be waiting, without an id yet
+        await self._queue(numbered, line)
+
+    async def _queue(self, numbered: NumberedLine, line: Line) -> None:
+        """Let it wait for its batch, if it can be stored."""
+        try:
+            params = store_params(line, numbered.key, now=datetime.now(UTC), ids=self._ids)
+        except (BadLine, ValidationError) as problem:
+            await self._refuse(numbered.number, str(problem))
+            return
+        if self._forced:
+            params = params.model_copy(update={"force": True})
+        self._waiting.append((numbered, params))
+        self._chars += len(line.text)
+        if len(self._waiting) >= BATCH_LINES or self._chars >= BATCH_CHARS:
+            await self.flush()
+
+    def _is_unknown(self, memory_id: UUID | None) -> bool:
+        return memory_id is not None and memory_id not in self._ids
+
+    async def _name(self, number: int, alias: SetAliasParams) -> None:
+        try:
+            await self._memory.set_alias(alias)
+        except InvalidParams as error:
+            await self._refuse(number, error.message)
+        else:
+            self._tally.aliases += 1
+
+    async def flush(self) -> None:
+        """Store what waits."""
+        waiting, self._waiting, self._chars = self._waiting, [], 0
+        if waiting:
+            await self._store(waiting)
+            self._tally.last_line = waiting[-1][0].number
+            self._passed(self._tally.last_line)
+
+    async def finish(self) -> None:
+        """Store what is left: what was superseded comes after what replaced it, if the file holds that."""
+        await self.flush()
+        before = 0
+        while self._superseded:
+            waiting, self._superseded = self._superseded, []
+            self._waits = len(waiting) != before
+            before = len(waiting)
+            for numbered in waiting:
+                await self.take(numbered)
+            await self.flush()
+
+    async def link(self) -> None:
+        """Tie what was imported as it was tied before: at the end, since a link may point to a later line."""
+        lost = sum([await self._tie(memory_id, links) for memory_id, links in self._links])
+        if lost:
+            say(f"links left out, since one of the two memories is not there: {lost}")
+
+    async def _tie(self, memory_id: UUID, links: Sequence[Link]) -> int:
+        """Add those of the links that the memory lacks; how many could not be added."""
+        # What this file does not hold the agent may have.
+        wanted = [link.model_copy(update={"target_id": self._ids.get(link.target_id, link.target_id)})
+                  for link in links]
+        try:
+            held = (await self._memory.get(GetParams(memory_id=memory_id))).memory.links
+        except NotFound:
+            return len(wanted)
+        # Two lines that became one memory are not tied to themselves.
+        missing = [link for link in wanted if link.target_id != memory_id and not _is_held(link, held)]
+        lost = 0
+        for start in range(0, len(missing), MAX_LINKS_A_CALL):
+            lost += await self._add(memory_id, missing[start : start + MAX_LINKS_A_CALL])
+        return lost
+
+    async def _add(self, memory_id: UUID, links: list[Link]) -> int:
+        try:
+            await self._memory.update(UpdateParams(memory_id=memory_id, updates=Updates(links=links)))
+        except NotFound:
+            # One of them leads to a memory that was deleted since: halve until it stands alone.
+            if len(links) == 1:
+                return 1
+            middle = len(links) // 2
+            return await self._add(memory_id, links[:middle]) + await self._add(memory_id, links[middle:])
+        return 0
+
+    async def _store(self, waiting: list[tuple[NumberedLine, StoreParams]]) -> None:
+        try:
+            stored = await self._memory.store_batch(StoreBatchParams(items=[params for _, params in waiting]))
+        except _OF_ONE_LINE as error:
+            # The whole request was refused: halve it until the lines at fault stand alone.
+            if len(waiting) == 1:
+                await self._refuse(waiting[0][0].number, error.message)
+                return
+            middle = len(waiting) // 2
+            await self._store(waiting[:middle])
+            await self._store(waiting[middle:])
+            return
+        refused = [(line.number, result.reason or "cannot be stored")
+                   for (line, _), result in zip(waiting, stored.results, strict=True) if _is_refused(result)]
+        for (line, _), result in zip(waiting, stored.results, strict=True):
+            if not _is_refused(result):
+                self._note(line, result)
+        for number, reason in refused:
+            await self._refuse(number, reason)
+
+    def _note(self, numbered: NumberedLine, result: StoreResult) -> None:
+        self._tally.count(result)
+        line = numbered.line
+        if not isinstance(line, Line) or result.memory_id is None:
+            return
+        if line.memory_id is not None:
+            self._ids[line.memory_id] = result.memory_id
+        if line.links:
+            self._links.append((result.memory_id, line.links))
+
+    async def _refuse(self, number: int, problem: str) -> None:
+        self._tally.outcomes["failed"] += 1
+        if self._strict:
+            await self.flush()
+            raise InvalidParams(f"{self._unit} {number}: {problem}")
+        self._tally.fail(number, problem)
+        if self._tally.outcomes["failed"] <= REPORTED_LINES:
+            say(f"{self._unit} {number}: {problem}")
+        elif self._tally.outcomes["failed"] == REPORTED_LINES + 1:
+            say(f"more {self._unit}s failed; only their number is told from here on")
+
+
+def _is_held(link: Link, held: Sequence[Link]) -> bool:
+    """Whether the tie is there already; the database keeps a weight as a float of 32 bits."""
+    return any(each.target_id == link.target_id and each.relation == link.relation
+               and math.isclose(each.weight, link.weight, rel_tol=1e-6) for each in held)
+
+
+def _is_refused(result: StoreResult) -> bool:
+    """Whether the line itself is at fault; a conflict of its own key means that it was stored before."""
+    return result.code not in (None, JsonRpcErrorCode.CONFLICT)

@@ -1,0 +1,1 @@
+"""What other systems export, read: one file a form, and a line in the table of `forms`."""

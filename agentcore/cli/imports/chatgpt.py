@@ -1,0 +1,137 @@
+"""ChatGPT's conversations.json: a tree of messages each, read along the branch that was last shown. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from agentcore.cli.imports.pieces import (
+    Broken,
+    Form,
+    Found,
+    LeftOut,
+    Piece,
+    importance_of,
+    key_of,
+    label_of,
+    present,
+    text_of,
+    time_of,
+)
+
+_SPOKEN = ("text", "multimodal_text")
+_BY_TYPE = {
+    "code": "tool call", "execution_output": "tool output", "tether_quote": "tool output",
+    "tether_browsing_display": "tool output", "system_error": "tool output", "thoughts": "reasoning",
+    "reasoning_recap": "reasoning", "user_editable_context": "custom instructions",
+    "model_editable_context": "custom instructions",
+}
+
+
+def parse(name: str | None, conversation: Any, now: datetime) -> Iterator[Piece]:
+    """The messages of one conversation."""
+    nodes = conversation.get("mapping") if isinstance(conversation, dict) else None
+    if not isinstance(nodes, dict):
+        yield Broken("is no conversation: it has no mapping")
+        return
+    session = label_of(conversation.get("conversation_id") or conversation.get("id"))
+    if session is None:
+        yield Broken("is no conversation: it has no id")
+        return
+    shown = _branch(nodes, conversation.get("current_node"))
+    for node_id in shown:
+        yield from _message(conversation, session, node_id, nodes[node_id])
+    seen = set(shown)
+    for node_id, node in nodes.items():
+        if node_id not in seen and _role(_said(node)) in ("user", "assistant"):
+            yield LeftOut("another branch of the conversation", f"{session} {node_id}")
+
+
+def _branch(nodes: Mapping[str, Any], current: Any) -> list[str]:
+    """The ids from the root to the current node; to the newest end where none is current."""
+    node_id = current if isinstance(current, str) and current in nodes else _newest_end(nodes)
+    path: dict[str, None] = {}
+    while isinstance(node_id, str) and node_id in nodes and node_id not in path:
+        path[node_id] = None
+        node_id = nodes[node_id].get("parent") if isinstance(nodes[node_id], dict) else None
+    return list(path)[::-1]
+
+
+def _newest_end(nodes: Mapping[str, Any]) -> str | None:
+    parents = {str(node.get("parent")) for node in nodes.values() if isinstance(node, dict)}
+    told = {node_id: time_of(_said(nodes[node_id]).get("create_time")) or ""
+            for node_id in nodes if node_id not in parents}
+    return max(told, key=lambda node_id: told[node_id], default=None)
+
+
+def _said(node: Any) -> Mapping[str, Any]:
+    message = node.get("message") if isinstance(node, dict) else None
+    return message if isinstance(message, dict) else {}
+
+
+def _role(message: Mapping[str, Any]) -> str:
+    author = message.get("author")
+    return text_of(author.get("role")) if isinstance(author, dict) else ""
+
+
+def _message(
+    conversation: Mapping[str, Any], session: str, node_id: str, node: Any
+) -> Iterator[Piece]:
+    message = _said(node)
+    if not message:
+        return  # the root, which says nothing
+    place = f"{session} {node_id}"
+    reason = _passed_over(message)
+    if reason is not None:
+        yield LeftOut(reason, place)
+        return
+    content = message["content"]
+    text, without_text = _text(content.get("parts"))
+    for kind in without_text:
+        yield LeftOut(f"{kind} without text", place)
+    if not text:
+        if not without_text:
+            yield LeftOut("empty message", place)
+        return
+    role, message_id = _role(message), label_of(message.get("id")) or label_of(node_id)
+    model = message.get("metadata")
+    yield Found(key_of(session, message_id, text), present({
+        "role": role, "text": text, "session": session, "external_id": message_id,
+        "time": time_of(message.get("create_time"), conversation.get("create_time")),
+        "importance": importance_of(role),
+        "metadata": present({
+            "source": "chatgpt", "title": text_of(conversation.get("title")),
+            "model": text_of(model.get("model_slug")) if isinstance(model, dict) else ""}),
+    }))
+
+
+def _passed_over(message: Mapping[str, Any]) -> str | None:
+    """Why the message makes no memory, as far as its kind says."""
+    role, content, about = _role(message), message.get("content"), message.get("metadata")
+    kind = text_of(content.get("content_type")) if isinstance(content, dict) else ""
+    if isinstance(about, dict) and about.get("is_visually_hidden_from_conversation") is True:
+        return _BY_TYPE.get(kind, "hidden by the app")
+    if role not in ("user", "assistant"):
+        return {"tool": "tool output", "system": "system message"}.get(role, "message of an unknown role")
+    if message.get("recipient") not in (None, "all"):
+        return "tool call"
+    return None if kind in _SPOKEN else _BY_TYPE.get(kind, f"content of the kind {kind[:40] or 'unknown'}")
+
+
+def _text(parts: Any) -> tuple[str, list[str]]:
+    """What is said, and the kinds of the parts that hold no text."""
+    said: list[str] = []
+    others: list[str] = []
+    for part in parts if isinstance(parts, list) else []:
+        if isinstance(part, dict):
+            heard = text_of(part.get("text"))
+            kind = text_of(part.get("content_type"))[:40]
+            said.append(heard)
+            others += [] if heard else ["image" if kind == "image_asset_pointer" else "attachment"]
+        else:
+            said.append(text_of(part))
+    return "\n".join(filter(None, said)), others
+
+
+FORM = Form(parse, frozenset({"conversations"}), r"conversations(?:[-_]\d+)?\.json")

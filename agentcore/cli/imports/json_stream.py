@@ -1,0 +1,212 @@
+"""The records of a JSON file, one at a time: an array, an object that holds one, or an object a line.
+
+The file may be of any size; one record may have 64 Mi characters.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import zlib
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from io import BufferedIOBase
+from typing import Any
+from zipfile import BadZipFile
+
+CHUNK_BYTES = 1_048_576
+MAX_RECORD_CHARS = 64 * 1_048_576
+# A line is tried whole up to so many characters; a longer one is read as what it may be a part of.
+MAX_LINE_CHARS = 4 * 1_048_576
+# So near to what is read so far an error may only mean that more is to come.
+_NEAR_THE_END = 16
+_BLANK = " \t\r\n"
+
+
+class BadJson(Exception):
+    """The file cannot be read on from here; the message says why."""
+
+
+@dataclass(frozen=True)
+class Element:
+    """A record, in the array of that name if it stood in a named one; or why a line is none.
+
+    `end`: the bytes that were read by its end.
+    """
+
+    name: str | None
+    value: Any
+    end: int
+    problem: str | None = None
+
+
+def elements(source: BufferedIOBase, arrays: Container[str]) -> Iterator[Element]:
+    """The records of a file; `arrays` names the arrays of an object that hold them. Raises BadJson."""
+    text = _Text(source)
+    while sign := text.peek():
+        if sign == "[":
+            yield from _array(text, None)
+        elif sign == "{":
+            yield from _line(text, arrays)
+        else:
+            raise BadJson("is not JSON: neither an object nor an array begins there")
+
+
+class _Text:
+    """The file's text from where it is read on, as much of it as was needed."""
+
+    def __init__(self, source: BufferedIOBase) -> None:
+        self._source = source
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._json = json.JSONDecoder(parse_constant=lambda name: None)  # Python writes NaN, JSON has none
+        self._held = ""
+        self._at = 0
+        self._ended = False
+        self.end = 0
+
+    def peek(self) -> str:
+        """The next character that is not blank; empty at the end."""
+        while True:
+            while self._at < len(self._held):
+                if self._held[self._at] not in _BLANK:
+                    return self._held[self._at]
+                self._at += 1
+            if not self._more():
+                return ""
+
+    def take(self, sign: str) -> None:
+        """Pass this sign, which must come next."""
+        if self.peek() != sign:
+            raise BadJson(f"is not JSON: {sign!r} is missing" if self.peek() else "ends in the middle")
+        self._at += 1
+
+    def value(self) -> Any:
+        """The next value, whole."""
+        self.peek()
+        while True:
+            try:
+                value, end = self._json.raw_decode(self._held, self._at)
+            except RecursionError as cause:
+                raise BadJson("is nested too deeply") from cause
+            except json.JSONDecodeError as cause:
+                unfinished = cause.msg.startswith("Unterminated string") or (
+                    cause.pos >= len(self._held) - _NEAR_THE_END)
+                if unfinished and self._more():
+                    continue
+                raise BadJson("ends in the middle" if unfinished else f"is not JSON: {cause.msg}") from cause
+            # A number may go on: of "4.5" what is read so far may be "4.".
+            near = _NEAR_THE_END if isinstance(value, int | float) else 1
+            chars = end - self._at
+            if len(self._held) - end < near and self._more():
+                continue
+            self._at += chars
+            return value
+
+    def line(self) -> str | None:
+        """What is left of the line, which stays to be read; None where that is too much."""
+        while (end := self._held.find("\n", self._at)) < 0:
+            if len(self._held) - self._at > MAX_LINE_CHARS:
+                return None
+            if not self._more():
+                end = len(self._held)
+                break
+        return self._held[self._at : end]
+
+    def following(self, count: int) -> str:
+        """The first character of the line after, of which so many characters are left; empty at the end."""
+        place = count + 1
+        while len(self._held) - self._at <= place:
+            if not self._more():
+                return ""
+        return self._held[self._at + place]
+
+    def skip(self, count: int) -> None:
+        """Pass so many characters of what `line` gave."""
+        self._at += count
+
+    def _more(self) -> bool:
+        """Read on; whether there was more. What is unread is never read twice in small steps."""
+        if self._ended:
+            return False
+        unread = self._held[self._at :]
+        if len(unread) > MAX_RECORD_CHARS:
+            raise BadJson(f"holds a record of more than {MAX_RECORD_CHARS} characters")
+        try:
+            raw = self._source.read1(max(CHUNK_BYTES, len(unread)))
+            self._ended = not raw
+            self._held = unread + self._decoder.decode(raw, final=self._ended)
+        except UnicodeDecodeError as cause:
+            raise BadJson("is not UTF-8") from cause
+        except (OSError, EOFError, zlib.error, BadZipFile, NotImplementedError) as cause:
+            raise BadJson(f"cannot be read: {cause}") from cause
+        self._at = 0
+        self.end += len(raw)
+        return not self._ended
+
+
+def _array(text: _Text, name: str | None) -> Iterator[Element]:
+    text.take("[")
+    if text.peek() != "]":
+        yield Element(name, text.value(), text.end)
+        while text.peek() == ",":
+            text.take(",")
+            yield Element(name, text.value(), text.end)
+    text.take("]")
+
+
+def _line(text: _Text, arrays: Container[str]) -> Iterator[Element]:
+    """An object: in a line of its own, or over many lines."""
+    line = text.line()
+    if line is not None:
+        try:
+            value = json.loads(line, parse_constant=lambda name: None)
+        except RecursionError:
+            text.skip(len(line))
+            yield Element(None, None, text.end, "is nested too deeply")
+            return
+        except json.JSONDecodeError as cause:
+            if _is_one_of_many(text, line):
+                yield Element(None, None, text.end, f"is not JSON: {cause.msg} at character {cause.pos + 1}")
+                return
+        else:
+            text.skip(len(line))
+            yield from _of(value, arrays, text.end)
+            return
+    yield from _object(text, arrays)
+
+
+def _is_one_of_many(text: _Text, line: str) -> bool:
+    """Whether what begins here is a broken line among lines, not one object's first; then it is passed."""
+    if text.following(len(line)) != "{":
+        return False
+    text.skip(len(line))
+    return True
+
+
+def _of(value: dict[str, Any], arrays: Container[str], end: int) -> Iterator[Element]:
+    named = {name: each for name, each in value.items() if name in arrays and isinstance(each, list)}
+    for name, each in named.items():
+        yield from (Element(name, record, end) for record in each)
+    if not named:
+        yield Element(None, value, end)
+
+
+def _object(text: _Text, arrays: Container[str]) -> Iterator[Element]:
+    text.take("{")
+    fields: dict[str, Any] = {}
+    streamed = False
+    while text.peek() != "}":
+        name = text.value()
+        if not isinstance(name, str):
+            raise BadJson("is not JSON: an object's names are texts")
+        text.take(":")
+        if text.peek() == "[" and name in arrays:
+            streamed = True
+            yield from _array(text, name)
+        else:
+            fields[name] = text.value()
+        if text.peek() != "}":
+            text.take(",")
+    text.take("}")
+    if not streamed:
+        yield Element(None, fields, text.end)

@@ -1,0 +1,57 @@
+"""mem0's memories, as get_all and its exports give them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from agentcore.cli.imports.pieces import (
+    Broken,
+    Form,
+    Found,
+    LeftOut,
+    Piece,
+    end_of,
+    is_over,
+    key_of,
+    label_of,
+    object_of,
+    present,
+    text_of,
+    time_of,
+)
+
+_TEXTS = ("memory", "text", "data", "content")
+
+
+def parse(name: str | None, record: Any, now: datetime) -> Iterator[Piece]:
+    """One memory."""
+    if name == "relations":
+        yield LeftOut("relation of the graph")
+        return
+    if not isinstance(record, dict):
+        yield Broken("is no memory: it is no object")
+        return
+    memory_id = label_of(record.get("id"))
+    text = next(filter(None, (text_of(record.get(each)) for each in _TEXTS)), "")
+    if not text:
+        yield LeftOut("empty memory", memory_id or "")
+        return
+    expires_at = end_of(record.get("expiration_date"), now)
+    if is_over(expires_at, now):
+        yield LeftOut("expired", memory_id or "")
+        return
+    categories = record.get("categories")
+    user, run = label_of(record.get("user_id")), label_of(record.get("run_id"))
+    yield Found(key_of(memory_id, user, run, text), present({
+        "text": text, "memory_type": "semantic", "external_id": memory_id, "user": user, "session": run,
+        "speaker": label_of(record.get("actor_id")), "role": label_of(record.get("role")),
+        "time": time_of(record.get("created_at"), record.get("updated_at")), "expires_at": expires_at,
+        "tags": [each for each in map(text_of, categories) if each] if isinstance(categories, list) else [],
+        "metadata": {"source": "mem0", **object_of(record.get("metadata")), **present({
+            "agent_id": label_of(record.get("agent_id")), "app_id": label_of(record.get("app_id"))})},
+    }))
+
+
+FORM = Form(parse, frozenset({"results", "memories", "relations"}))

@@ -1,0 +1,153 @@
+"""What a form's parser finds in a file, and the values that all of them read alike. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from agentcore.memory.intake import DEFAULT_IMPORTANCE
+from agentcore.memory.keys import encode_segment
+from agentcore.memory.layer_params import MAX_TTL_SECONDS
+from agentcore.memory.models import FIRST_YEAR, LAST_YEAR, Identifier
+from agentcore.memory.session_params import ROLE_IMPORTANCE
+
+# Seconds since 1970 that lie beyond the year 5000 are milliseconds.
+MOST_SECONDS = 1e11
+LONGEST_LIFE = timedelta(seconds=MAX_TTL_SECONDS)
+_IDENTIFIER = TypeAdapter(Identifier)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A memory to be: what a line says of it; the same `key` is the same memory, in every export."""
+
+    key: str
+    line: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Something that no memory is made of, and why."""
+
+    reason: str
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class Broken:
+    """Something that was meant to be a memory and is none."""
+
+    problem: str
+
+
+Piece = Found | LeftOut | Broken
+# The name of the array that the value stood in, if it had one; the value; the time.
+Parser = Callable[[str | None, Any, datetime], Iterator[Piece]]
+
+
+@dataclass(frozen=True)
+class Form:
+    """How one system exports: its parser, the arrays its records stand in, the files of its archive."""
+
+    parse: Parser
+    arrays: frozenset[str] = field(default_factory=frozenset)
+    members: str | None = None
+
+
+def clean(value: Any) -> Any:
+    """The value without what a memory cannot hold: NUL, and halves of surrogate pairs."""
+    if isinstance(value, str):
+        plain = value.replace("\x00", "")
+        if plain.isascii():
+            return plain
+        return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {clean(str(name)): clean(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [clean(each) for each in value]
+    return value
+
+
+def text_of(value: Any) -> str:
+    """The text, cleaned; empty for anything else."""
+    return clean(value).strip() if isinstance(value, str) else ""
+
+
+def label_of(value: Any) -> str | None:
+    """A text or a number as an id; one that an id cannot be is encoded; None for what is none."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return None
+    told = clean(str(value)).strip()
+    try:
+        return _IDENTIFIER.validate_python(told)
+    except ValidationError:
+        return encode_segment(told) or None
+
+
+def time_of(*values: Any) -> str | None:
+    """The first that is a time: ISO 8601, or seconds or milliseconds since 1970."""
+    for value in values:
+        moment = _moment(value)
+        if moment is not None and FIRST_YEAR <= moment.year <= LAST_YEAR:
+            return moment.isoformat()
+    return None
+
+
+def _moment(value: Any) -> datetime | None:
+    try:
+        if isinstance(value, str) and not value.strip().isdecimal():
+            told = datetime.fromisoformat(value.strip())
+            return told if told.tzinfo else told.replace(tzinfo=UTC)
+        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+            return datetime.fromtimestamp(value / 1_000 if value > MOST_SECONDS else value, UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    return None
+
+
+def end_of(value: Any, now: datetime) -> str | None:
+    """When it is to go; None for what no memory's time to live can say, such as the year 9999 for never."""
+    told = time_of(value)
+    return None if told is None or datetime.fromisoformat(told) - now > LONGEST_LIFE else told
+
+
+def is_over(expires_at: str | None, now: datetime) -> bool:
+    """Whether the time it was to live has passed."""
+    return expires_at is not None and datetime.fromisoformat(expires_at) <= now
+
+
+def object_of(value: Any) -> dict[str, Any]:
+    """The object, cleaned, also where it is told as its JSON text; empty for anything else."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return {}
+    return clean(value) if isinstance(value, dict) else {}
+
+
+def objects_in(value: Any) -> list[dict[str, Any]]:
+    """The objects of a list; none of anything else."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def importance_of(role: str) -> float:
+    """What a message is worth by its role."""
+    return ROLE_IMPORTANCE.get(role.casefold(), DEFAULT_IMPORTANCE)
+
+
+def present(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What is told: neither null nor empty."""
+    return {name: value for name, value in values.items() if value not in (None, "", [], {})}
+
+
+def key_of(*parts: Any) -> str:
+    """A digest of what tells a record from all others of its form."""
+    told = json.dumps(parts, sort_keys=True, default=str)
+    return hashlib.sha256(told.encode()).hexdigest()[:40]

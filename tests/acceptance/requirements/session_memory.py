@@ -1,0 +1,49 @@
+"""What issue 6 asks of session memory for frameworks and of imports from others."""
+
+from __future__ import annotations
+
+from tests.acceptance.requirements.form import of
+
+_asked = of("issue 6")
+_SUITE = "conformance/test_session_memory.py::"
+_OWN = "integration/test_session_memory_kinds.py::"
+_IMPORTS = "acceptance/test_import_from.py::"
+
+HELD = (
+    _asked("4 interface", "Every session memory keeps to one interface and passes one suite.",
+           f"{_SUITE}test_every_implementation_keeps_to_the_interface_and_to_the_seeds_words",
+           f"{_SUITE}test_messages_come_back_whole_the_newest_first",
+           f"{_SUITE}test_importance_and_tags_say_which_messages_are_meant",
+           f"{_SUITE}test_a_range_of_time_gives_the_talk_as_it_stood_then",
+           f"{_SUITE}test_a_query_finds_what_fits_best_with_scores_that_fall",
+           f"{_SUITE}test_a_summary_keeps_to_its_length_and_to_what_was_said",
+           f"{_SUITE}test_a_cleared_session_is_gone_and_no_other",
+           f"{_SUITE}test_what_is_held_is_counted",
+           "acceptance/test_session_memory_page.py::test_each_example_of_the_page_runs"),
+    _asked("4 ids", "Hostile ids of sessions meet nobody, and neither do two agents.",
+           f"{_SUITE}test_hostile_ids_of_sessions_meet_nobody",
+           f"{_SUITE}test_two_agents_with_the_same_sessions_never_meet"),
+    _asked("4 kinds", "Least recently used, time to live, publication and tiers work as they are named.",
+           f"{_OWN}test_in_memory_what_was_used_least_recently_goes_first",
+           f"{_OWN}test_in_redis_a_session_lives_anew_from_each_message_on",
+           f"{_OWN}test_in_redis_another_process_hears_what_happens",
+           f"{_OWN}test_hierarchical_tiers_keep_what_their_rules_say"),
+    _asked("4 endless", "A provider of compressed context keeps a session without end within a budget.",
+           f"{_OWN}test_an_endless_session_comes_back_within_its_budget"),
+    _asked("4 template", "An agent fills a template in and keeps it.",
+           f"{_OWN}test_a_template_is_filled_in_kept_and_corrected",
+           f"{_OWN}test_what_several_fill_in_at_the_same_time_is_all_kept"),
+    _asked("6 forms", "What mem0, LangGraph, ChatGPT, Claude and kagent export is imported.",
+           f"{_IMPORTS}test_every_form_is_stored_once_and_what_was_left_out_is_told",
+           f"{_IMPORTS}test_chatgpts_conversations_keep_their_branch_times_roles_and_titles",
+           f"{_IMPORTS}test_claudes_conversations_keep_their_times_senders_and_titles",
+           f"{_IMPORTS}test_memories_of_others_keep_whose_they_are_when_and_how_long",
+           f"{_IMPORTS}test_an_export_is_read_inside_its_zip_archive",
+           "unit/test_import_forms.py::test_no_json_breaks_a_parser_and_all_its_lines_are_lines"),
+    _asked("6 resumed", "An import goes on after a break and stores nothing twice.",
+           f"{_IMPORTS}test_an_import_that_was_killed_goes_on_and_stores_nothing_twice",
+           f"{_IMPORTS}test_a_state_lets_the_next_run_begin_behind_what_is_stored"),
+    _asked("6 large", "Files of any size are read as a stream.",
+           "unit/test_json_stream.py::test_any_array_comes_back_however_it_is_cut",
+           "unit/test_json_stream.py::test_a_record_larger_than_the_bound_is_refused"),
+)

@@ -1,0 +1,216 @@
+"""What other systems export, imported by the command line into the running service."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+
+from agentcore.client import MemoryClient
+from agentcore.memory.models import MemoryRecord, MemoryType
+from agentcore.memory.params import CountParams, ListParams
+from tests.fixtures.serving import ROOT, Done, Serving
+
+EXPORTS = ROOT / "tests" / "fixtures" / "exports"
+PORTO = "0f1e2d3c-0000-4000-8000-000000000001"
+# By form: its file, what became of it, what was left out.
+FORMS: dict[str, tuple[str, dict[str, int], dict[str, int]]] = {
+    "chatgpt": ("chatgpt.json", {"stored": 5, "failed": 1}, {
+        "another branch of the conversation": 1, "image without text": 1, "tool call": 1, "tool output": 1,
+        "hidden by the app": 1}),
+    "claude": ("claude.json", {"stored": 2, "failed": 1}, {
+        "text of an attachment": 1, "reasoning": 1, "tool call": 1, "tool output": 1, "empty message": 1}),
+    "mem0": ("mem0.json", {"stored": 2, "failed": 1}, {
+        "empty memory": 1, "expired": 1, "relation of the graph": 1}),
+    "langgraph": ("langgraph.jsonl", {"stored": 3, "failed": 1}, {"empty item": 1}),
+    "kagent": ("kagent.json", {"stored": 2}, {"vector of another model: it is made anew": 1, "expired": 1}),
+}
+
+
+@pytest.fixture
+def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
+    """Runs an import as this test's agent."""
+    return lambda *arguments, **more: serving.cli("import", *arguments, "--agent", agent_id, **more)
+
+
+def outcomes(done: Done) -> dict[str, int]:
+    """The first line of an import's summary."""
+    pairs = (pair.split(" ") for pair in done.stdout.splitlines()[0].split(", "))
+    return {name: int(count) for name, count in pairs if int(count)}
+
+
+async def everything(memory: MemoryClient) -> list[MemoryRecord]:
+    return (await memory.list(ListParams(limit=1_000, descending=False))).memories
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_every_form_is_stored_once_and_what_was_left_out_is_told(
+    run: Callable[..., Done], memory: MemoryClient, tmp_path: Path, form: str
+) -> None:
+    name, became, left_out = FORMS[form]
+    report = tmp_path / "report.json"
+    done = run("--from", form, str(EXPORTS / name), "--report", str(report))
+    assert outcomes(done) == became
+    assert done.returncode == int("failed" in became)
+    for reason, count in left_out.items():
+        assert f"  left out {count}: {reason}\n" in done.stdout
+    written = json.loads(report.read_text())
+    assert written["left_out"] == left_out
+    assert {name: written[name] for name in became} == became
+    assert set(written["places"]) == set(left_out) | set(written["failed_because"])
+    kept = await everything(memory)
+    assert not [record for record in kept if record.content in report.read_text()]
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600
+    again = run("--from", form, str(EXPORTS / name))
+    assert outcomes(again) == {"existing": became["stored"], **{
+        name: count for name, count in became.items() if name == "failed"}}
+    assert await everything(memory) == kept
+
+
+async def test_chatgpts_conversations_keep_their_branch_times_roles_and_titles(
+    run: Callable[..., Done], memory: MemoryClient
+) -> None:
+    run("--from", "chatgpt", str(EXPORTS / "chatgpt.json"), "--user", "grace", "--namespace", "old chats")
+    records = await everything(memory)
+    assert [(each.speaker, each.content) for each in records if each.session_id == PORTO] == [
+        ("user", "My sister Ada rents a flat in Porto near the river."),
+        ("assistant", "The riverside of Porto is called the Ribeira quarter."),
+        ("user", "The rent of the flat is 900 euros a month."),
+        ("assistant", "That makes 10,800 euros of rent a year.")]
+    first, *_, strings = records
+    assert first.timestamp == datetime(2026, 1, 1, 10, 0, 0, 250_000, UTC)
+    assert (first.external_id, first.relevance_score) == ("n-1", 0.5)
+    assert first.metadata == {"source": "chatgpt", "title": "A flat in Porto"}
+    assert records[1].metadata["model"] == "model-4"
+    # Its message tells no time: it has the conversation's.
+    assert strings.metadata["title"] == "Strings"
+    assert strings.timestamp == datetime.fromtimestamp(1_767_300_000, UTC)
+    assert {(each.user_id, each.namespace) for each in records} == {("grace", "old chats")}
+
+
+async def test_claudes_conversations_keep_their_times_senders_and_titles(
+    run: Callable[..., Done], memory: MemoryClient
+) -> None:
+    done = run("--from", "claude", str(EXPORTS / "claude.json"))
+    assert "is no conversation: it has no uuid or no chat_messages" in done.stderr
+    first, second = await everything(memory)
+    assert (first.speaker, first.content) == ("user", "My two hives stand behind the old barn in Mechelen.")
+    assert (second.speaker, second.content) == (
+        "assistant", "Bees behind a barn are sheltered from the west wind.")
+    assert first.timestamp == datetime(2026, 2, 1, 8, 0, 0, 100_000, UTC)
+    assert first.metadata == {"source": "claude", "title": "Beekeeping", "files": ["hives.txt", "barn.jpg"]}
+    assert first.session_id == second.session_id == "aa000000-0000-4000-8000-000000000001"
+
+
+async def test_memories_of_others_keep_whose_they_are_when_and_how_long(
+    run: Callable[..., Done], memory: MemoryClient
+) -> None:
+    for form in ("mem0", "langgraph", "kagent"):
+        run("--from", form, str(EXPORTS / FORMS[form][0]))
+    kept = {record.content: record for record in await everything(memory)}
+    assert {record.memory_type for record in kept.values()} == {MemoryType.SEMANTIC}
+    peanuts = kept["Ada is allergic to peanuts"]
+    assert (peanuts.user_id, peanuts.session_id, peanuts.tags) == ("ada", "run-7", ["health"])
+    assert peanuts.timestamp == datetime(2026, 1, 5, 17, tzinfo=UTC)
+    assert peanuts.metadata == {"source": "mem0", "source_page": 3, "agent_id": "coach"}
+    concert = kept["Ada's concert is in the Casa da Musica"]
+    assert (concert.namespace, concert.external_id) == ("users/ada", "k-2")
+    assert kept['{"boat": "Seagull", "metres": 9}'].namespace == "users/bruno"
+    nodes = kept["The staging cluster has three worker nodes"]
+    assert (nodes.user_id, nodes.session_id) == ("ada@example.org", "session-9")
+    assert nodes.timestamp == datetime(2026, 1, 9, 10, tzinfo=UTC)
+    assert nodes.expires_at is not None
+    assert nodes.expires_at.year == 2099
+
+
+@pytest.mark.parametrize("form", ["chatgpt", "claude"])
+async def test_an_export_is_read_inside_its_zip_archive(
+    run: Callable[..., Done], memory: MemoryClient, tmp_path: Path, form: str
+) -> None:
+    with ZipFile(tmp_path / "export.zip", "w") as archive:
+        archive.write(EXPORTS / f"{form}.json", "data/conversations.json")
+        archive.writestr("user.json", "{}")
+        archive.writestr("chat.html", "<html>")
+    done = run("--from", form, str(tmp_path / "export.zip"))
+    assert outcomes(done) == FORMS[form][1]
+    assert "  left out 2: another file of the export\n" in done.stdout
+    # The same conversations, unpacked: nothing is new.
+    again = run("--from", form, str(EXPORTS / f"{form}.json"))
+    assert outcomes(again)["existing"] == FORMS[form][1]["stored"]
+
+
+def test_an_archive_that_is_no_export_is_refused(run: Callable[..., Done], tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("notes.txt", "nothing")
+    for form, problem in (("claude", "holds no conversations.json"), ("mem0", "unpack it")):
+        refused = run("--from", form, str(tmp_path / "other.zip"))
+        assert (refused.returncode, problem in refused.stderr) == (1, True)
+
+
+def items(count: int) -> list[dict[str, Any]]:
+    return [{"namespace": ["parcels"], "key": f"k-{n}", "created_at": "2026-01-07T10:00:00+00:00",
+             "value": {"text": f"Parcel {n * 7919} lies in locker {n}."}} for n in range(count)]
+
+
+async def test_an_import_that_was_killed_goes_on_and_stores_nothing_twice(
+    serving: Serving, run: Callable[..., Done], memory: MemoryClient, tmp_path: Path, agent_id: str
+) -> None:
+    lines = [f"{json.dumps(item)}\n" for item in items(400)]
+    killed = serving.open_cli("import", "--from", "langgraph", "-", "--agent", agent_id)
+    assert killed.stdin is not None
+    killed.stdin.write("".join(lines[:300]))
+    killed.stdin.flush()
+    async with asyncio.timeout(60):
+        while (stored := (await memory.count(CountParams())).count) < 250:
+            pass
+    killed.kill()
+    killed.communicate()
+    assert stored == 250
+    # The same items in another shape of file, with a break at its end.
+    file = tmp_path / "store.json"
+    file.write_text(json.dumps({"items": items(400)})[:-2])
+    done = run("--from", "langgraph", str(file))
+    assert outcomes(done) == {"existing": 250, "stored": 150, "failed": 1}
+    assert "record 401: ends in the middle: nothing after it could be read" in done.stderr
+    assert (await memory.count(CountParams())).count == 400
+
+
+async def test_a_state_lets_the_next_run_begin_behind_what_is_stored(
+    run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
+) -> None:
+    file, state = tmp_path / "store.jsonl", tmp_path / "state.json"
+    lines = [json.dumps(item) for item in items(300)]
+    file.write_text("\n".join([*lines[:260], '{"broken": ', *lines[260:]]))
+    arguments = ("--from", "langgraph", str(file), "--state", str(state))
+    stopped = run(*arguments, "--strict")
+    assert "stopped after record 260: record 261" in stopped.stderr
+    assert json.loads(state.read_text())["position"] == 260
+    gone_on = run(*arguments)
+    assert "going on after record 260" in gone_on.stderr
+    assert outcomes(gone_on) == {"stored": 40, "failed": 1}
+    assert outcomes(run(*arguments)) == {}
+    # For another user it is another import, and a file that changed is another file.
+    assert "going on" not in run(*arguments, "--user", "ada").stderr
+    file.write_text("\n".join(lines[:2]))
+    assert outcomes(run(*arguments)) == {"existing": 2}
+    state.write_text("no state")
+    assert "it is no state of an import" in run(*arguments).stderr
+    assert (await memory.count(CountParams())).count == 600
+
+
+@pytest.mark.parametrize(("arguments", "problem"), [
+    (("--user", "ada"), "go with --from"), (("--from", "notebook"), "no form of an import named 'notebook'"),
+])
+def test_what_does_not_go_together_is_refused(
+    run: Callable[..., Done], arguments: tuple[str, ...], problem: str
+) -> None:
+    refused = run(str(EXPORTS / "mem0.json"), *arguments)
+    assert refused.returncode in (1, 2)
+    assert problem in " ".join(refused.stderr.replace("│", " ").split())

@@ -1,0 +1,259 @@
+"""What every session memory promises, on every implementation of the table, on real parts."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pydantic import ValidationError
+from redis.asyncio import Redis
+
+from agentcore.agents.session_memory import (
+    CAPABILITIES,
+    SESSION_MEMORIES,
+    RetrieveOptions,
+    SessionMemory,
+    SessionMessage,
+    SessionParts,
+    SummarizeOptions,
+    TimeRange,
+    open_session_memory,
+)
+from agentcore.errors import InvalidParams
+from agentcore.memory.api import Caller
+from agentcore.runtime import Runtime
+
+MORNING = datetime(2026, 3, 2, 9, tzinfo=UTC)
+TALK = (
+    ("user", "Which pricing tier did we choose for small teams?"),
+    ("assistant", "The small teams pay fifty dollars a month for the basic tier."),
+    ("user", "The warehouse in Antwerp flooded on Friday morning."),
+    ("assistant", "The insurance claim for the warehouse is number HX-2210."),
+    ("user", "My sister Ada plays the cello in an orchestra."),
+)
+HOSTILE = ["a:b", "a", "b:a", "..", ".", "/", "a/b", "a%3Ab", "\x00", "a\x00b", "*", "[a-z]", "~", "ид", " ",
+           "x" * 600, "x" * 600 + "y", "a\nb", "a|b", ":messages"]
+
+
+@asynccontextmanager
+async def opened(name: str, runtime: Runtime, agent_id: str) -> AsyncIterator[SessionMemory]:
+    """The memory of that name for this agent."""
+    assert runtime.settings.redis_url is not None
+    async with Redis.from_url(runtime.settings.redis_url.get_secret_value()) as redis:
+        yield open_session_memory(name, SessionParts(
+            memory=runtime.manager_for(Caller(agent_id)), redis=redis, agent_id=agent_id))
+
+
+@pytest.fixture(params=list(SESSION_MEMORIES))
+async def memory(request: pytest.FixtureRequest, runtime: Runtime) -> AsyncIterator[SessionMemory]:
+    """Each of the table, of an agent nobody else is."""
+    async with opened(request.param, runtime, f"agent-{uuid.uuid4()}") as memory:
+        yield memory
+
+
+async def talk(memory: SessionMemory, session_id: str = "monday") -> list[SessionMessage]:
+    """The talk, a minute a message; oldest first."""
+    return [
+        await memory.store(session_id, SessionMessage(
+            role=role, content=content, timestamp=MORNING + timedelta(minutes=place)))
+        for place, (role, content) in enumerate(TALK)]
+
+
+async def contents(memory: SessionMemory, session_id: str = "monday",
+                   options: RetrieveOptions | None = None) -> list[str]:
+    return [each.content for each in await memory.retrieve(session_id, options or RetrieveOptions())]
+
+
+def test_every_implementation_keeps_to_the_interface_and_to_the_seeds_words(runtime: Runtime) -> None:
+    assert set(SESSION_MEMORIES) == {"in_memory", "redis", "vector", "hierarchical"}
+    parts = SessionParts(runtime.manager_for(Caller("nobody")), Redis(), "nobody")
+    for name in SESSION_MEMORIES:
+        made = open_session_memory(name, parts)
+        assert isinstance(made, SessionMemory)
+        told = made.capabilities()
+        assert len(set(told)) == len(told)
+        assert set(told) <= set(CAPABILITIES)
+        # What this suite shows of each.
+        assert {"basic_retrieval", "summarization", "importance_weighting", "time_travel"} <= set(told)
+
+
+async def test_messages_come_back_whole_the_newest_first(memory: SessionMemory) -> None:
+    stored = await memory.store(
+        "monday", SessionMessage(role="tool", name="weather", content="It rains in Ghent.", timestamp=MORNING,
+                                 metadata={"role": "nested", "depth": [1, {"two": None}]}),
+        {"importance": 0.8, "tags": ["weather", "ghent"], "source": "radio"})
+    assert (stored.importance, stored.tags) == (0.8, ["weather", "ghent"])
+    assert stored.metadata == {"role": "nested", "depth": [1, {"two": None}], "source": "radio"}
+    assert stored.message_id
+    assert await memory.retrieve("monday") == [stored]
+    later = await memory.store("monday", SessionMessage(content="And now the sun shines."))
+    assert later.timestamp is not None
+    assert await memory.retrieve("monday") == [later, stored]
+
+
+async def test_a_message_of_no_told_importance_has_that_of_its_role(memory: SessionMemory) -> None:
+    for role in ("system", "user", "Assistant", "tool", "agent"):
+        await memory.store("monday", SessionMessage(role=role, content=f"This is what the {role} says."))
+    found = {each.role: each.importance for each in await memory.retrieve("monday")}
+    assert found == {"system": 0.3, "user": 0.5, "Assistant": 0.4, "tool": 0.3, "agent": 0.4}
+
+
+async def test_ten_messages_come_back_unless_a_limit_is_given(memory: SessionMemory) -> None:
+    for number in range(10):
+        await memory.store("monday", SessionMessage(content=f"Note number {number} of the day."))
+    assert await contents(memory) == [f"Note number {number} of the day." for number in reversed(range(10))]
+    assert len(await contents(memory, options=RetrieveOptions(limit=3))) == 3
+    await memory.store("monday", SessionMessage(content="One more note."))
+    assert len(await contents(memory)) == 10
+
+
+async def test_messages_of_one_time_stand_in_the_order_of_storing(memory: SessionMemory) -> None:
+    for number in range(6):
+        await memory.store("monday", SessionMessage(content=f"Line {number} of the log.", timestamp=MORNING),
+                           {"importance": 0.9 if number % 2 else 0.1})
+    assert await contents(memory) == [f"Line {number} of the log." for number in reversed(range(6))]
+
+
+async def test_the_same_words_again_are_another_message_and_the_same_id_is_not(memory: SessionMemory) -> None:
+    for _ in range(2):
+        await memory.store("monday", SessionMessage(content="Hello!", timestamp=MORNING))
+    assert await contents(memory) == ["Hello!", "Hello!"]
+    for content in ("The first words.", "The first words.", "Other words."):
+        await memory.store("monday", SessionMessage(content=content, message_id="m|1:0"))
+    assert await memory.session_count("monday") == 3
+    assert (await contents(memory))[0] == "The first words."
+    await memory.store("tuesday", SessionMessage(content="The first words.", message_id="m|1:0"))
+    assert await memory.session_count("tuesday") == 1
+
+
+async def test_a_cleared_message_can_be_stored_again_under_its_id(memory: SessionMemory) -> None:
+    message = SessionMessage(content="The key lies under the mat.", message_id="m-1", timestamp=MORNING)
+    await memory.store("monday", message)
+    assert await memory.clear("monday") == 1
+    for _ in range(2):
+        await memory.store("monday", message)
+    assert await contents(memory) == ["The key lies under the mat."]
+
+
+async def test_a_range_of_time_gives_the_talk_as_it_stood_then(memory: SessionMemory) -> None:
+    await talk(memory)
+    third = MORNING + timedelta(minutes=2)
+    until = RetrieveOptions(time_range=TimeRange(end=third))
+    assert await contents(memory, options=until) == [TALK[1][1], TALK[0][1]]
+    since = RetrieveOptions(time_range=TimeRange(start=third, end=third + timedelta(minutes=2)))
+    assert await contents(memory, options=since) == [TALK[3][1], TALK[2][1]]
+    asked = RetrieveOptions(query="warehouse", time_range=TimeRange(start=third + timedelta(minutes=1)))
+    assert (await contents(memory, options=asked))[0] == TALK[3][1]
+    assert TALK[2][1] not in await contents(memory, options=asked)
+
+
+async def test_importance_and_tags_say_which_messages_are_meant(memory: SessionMemory) -> None:
+    for number, tags in enumerate([["red"], ["green"], ["red", "blue"], []]):
+        await memory.store("monday", SessionMessage(content=f"Ball number {number} rolls."),
+                           {"importance": 0.7 + number / 10, "tags": tags})
+    important = RetrieveOptions(importance_threshold=0.8)
+    assert await contents(memory, options=important) == [f"Ball number {n} rolls." for n in (3, 2, 1)]
+    tagged = RetrieveOptions(tags=["blue", "green"], limit=1)
+    assert await contents(memory, options=tagged) == ["Ball number 2 rolls."]
+    both = RetrieveOptions(tags=["red"], importance_threshold=0.75, query="ball rolls")
+    assert await contents(memory, options=both) == ["Ball number 2 rolls."]
+
+
+async def test_a_query_finds_what_fits_best_with_scores_that_fall(memory: SessionMemory) -> None:
+    await talk(memory)
+    found = await memory.retrieve_with_scores("monday", "insurance claim number of the warehouse")
+    assert found[0].message.content == TALK[3][1]
+    scores = [each.score for each in found]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < score <= 1 for score in scores)
+    first = await contents(memory, options=RetrieveOptions(query="who plays the cello?", limit=1))
+    assert first == [TALK[4][1]]
+    limited = await memory.retrieve_with_scores("monday", "warehouse", RetrieveOptions(limit=1))
+    assert len(limited) == 1
+
+
+async def test_a_summary_keeps_to_its_length_and_to_what_was_said(memory: SessionMemory) -> None:
+    assert (await memory.summarize("monday")).content == ""
+    await talk(memory)
+    brief = await memory.summarize("monday", SummarizeOptions(max_length=80))
+    assert (brief.role, brief.message_count, brief.style) == ("system", len(TALK), "brief")
+    assert 0 < len(brief.content) <= 80
+    assert any(brief.content.startswith(content) for _, content in TALK)
+    detailed = await memory.summarize("monday", SummarizeOptions(style="detailed"))
+    assert "assistant: The insurance claim for the warehouse is number HX-2210." in detailed.content
+    assert len(detailed.content) <= 2_000
+    # What cannot stand by itself is given cut rather than not at all.
+    await memory.store("short", SessionMessage(content="Why not?"))
+    assert (await memory.summarize("short", SummarizeOptions(max_length=3))).content == "Why"
+
+
+async def test_a_cleared_session_is_gone_and_no_other(memory: SessionMemory) -> None:
+    await talk(memory, "monday")
+    await talk(memory, "tuesday")
+    assert await memory.clear("monday") == len(TALK)
+    assert await memory.clear("monday") == 0
+    assert await contents(memory, "monday") == []
+    assert await memory.session_count("monday") == 0
+    assert await memory.retrieve_with_scores("monday", "warehouse") == []
+    assert await memory.session_count("tuesday") == len(TALK)
+
+
+async def test_what_is_held_is_counted(memory: SessionMemory) -> None:
+    assert (await memory.usage()).messages == 0
+    await talk(memory, "monday")
+    await memory.store("tuesday", SessionMessage(content="A quiet day."))
+    assert await memory.session_count("monday") == len(TALK)
+    usage = await memory.usage()
+    assert usage.messages >= len(TALK) + 1
+    assert usage.sessions in (2, None)
+    assert usage.limits
+
+
+async def test_hostile_ids_of_sessions_meet_nobody(memory: SessionMemory) -> None:
+    for session_id in HOSTILE:
+        await memory.store(session_id, SessionMessage(content=f"This was said in {session_id[-40:]!r}."))
+    for session_id in HOSTILE:
+        assert await contents(memory, session_id) == [f"This was said in {session_id[-40:]!r}."]
+    assert await memory.clear("*") == 1
+    assert [await memory.session_count(each) for each in HOSTILE if each != "*"] == [1] * (len(HOSTILE) - 1)
+
+
+@pytest.mark.parametrize("session_id", ["", "x" * 1_025, "\ud800"])
+async def test_what_is_no_id_is_refused(memory: SessionMemory, session_id: str) -> None:
+    for call in (memory.store(session_id, SessionMessage(content="A word.")), memory.retrieve(session_id),
+                 memory.clear(session_id), memory.session_count(session_id)):
+        with pytest.raises(InvalidParams, match="session_id"):
+            await call
+
+
+async def test_what_cannot_be_meant_is_refused(memory: SessionMemory) -> None:
+    with pytest.raises(ValidationError, match="importance"):
+        await memory.store("monday", SessionMessage(content="A word."), {"importance": 2.0})
+    with pytest.raises(ValidationError, match="limit"):
+        await memory.retrieve_with_scores("monday", "word", RetrieveOptions(limit=201))
+    assert await memory.session_count("monday") == 0
+
+
+@pytest.mark.parametrize("name", list(SESSION_MEMORIES))
+async def test_two_agents_with_the_same_sessions_never_meet(name: str, runtime: Runtime) -> None:
+    agents = f"a:{uuid.uuid4()}"
+    async with opened(name, runtime, agents) as ours, opened(name, runtime, f"{agents}:b") as theirs:
+        await talk(ours, "b:monday")
+        await theirs.store("monday", SessionMessage(content="Only ours."))
+        assert await contents(theirs, "monday") == ["Only ours."]
+        assert await theirs.clear("b:monday") == 0
+        assert await ours.session_count("b:monday") == len(TALK)
+        assert (await theirs.usage()).messages in (1, 2)
+
+
+@pytest.mark.parametrize("name", list(SESSION_MEMORIES))
+async def test_what_is_persistent_outlives_its_opener(name: str, runtime: Runtime) -> None:
+    agent_id = f"agent-{uuid.uuid4()}"
+    async with opened(name, runtime, agent_id) as first:
+        await first.store("monday", SessionMessage(content="The bridge opens in May."), {"importance": 0.9})
+        persistent = "persistence" in first.capabilities()
+    async with opened(name, runtime, agent_id) as second:
+        assert await contents(second) == (["The bridge opens in May."] if persistent else [])
