@@ -29,7 +29,7 @@ class Asker:
 
 
 async def answer(state: MessagesState, runtime: Runtime[Asker]) -> dict[str, Any]:
-    """Stands where yours asks a model: it keeps what it is told; a question it answers with what fits best."""
+    """Stands where yours asks a model: what it is told it keeps, a question it answers from that."""
     store, said = get_store(), str(state["messages"][-1].content)
     mine = ("memories", runtime.context.user_id)
     if not said.endswith("?"):

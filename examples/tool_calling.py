@@ -28,7 +28,8 @@ def scripted_model(messages: list[dict[str, Any]], tools: list[Any]) -> dict[str
     if last["role"] == "tool":
         memories = json.loads(last["content"]).get("memories")
         return {"role": "assistant", "content": memories[0]["content"] if memories else "Saved."}
-    name, argument = ("recall_memory", "query") if last["content"].endswith("?") else ("save_memory", "content")
+    asks = last["content"].endswith("?")
+    name, argument = ("recall_memory", "query") if asks else ("save_memory", "content")
     function = {"name": name, "arguments": json.dumps({argument: last["content"]})}
     return {"role": "assistant", "content": None,
             "tool_calls": [{"id": "call-1", "type": "function", "function": function}]}

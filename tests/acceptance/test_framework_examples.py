@@ -14,7 +14,7 @@ import pytest
 from tests.fixtures.serving import ROOT, START_SECONDS, Serving
 
 EXAMPLES, GUIDES = ROOT / "examples", ROOT / "docs" / "integrations"
-FRAMEWORKS = ("langgraph",)
+FRAMEWORKS = ("google_adk", "langgraph")
 PARROTS = "I love African Grey parrots"
 HAWAII = "My budget for the Hawaii trip is $10,000"
 QUESTIONS = ("What bird did I like?", "What's my budget for the Hawaii trip?")
