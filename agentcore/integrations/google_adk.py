@@ -80,7 +80,7 @@ class AgentCoreMemoryService(BaseMemoryService):
         self, *, app_name: str, user_id: str, memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Keep facts as they are given, in the semantic layer. Raises Conflict for an id with another text."""
+        """Keep facts as they are given, in the semantic layer. Raises Conflict: an id had another text."""
         own = MemoryScope(namespace=app_name, user_id=user_id)
         items = [_of_entry(entry, own, custom_metadata or {}) for entry in memories]
         await store_all(self._memory, [item for item in items if item is not None])

@@ -161,7 +161,8 @@ async def test_a_session_added_again_after_its_keys_are_forgotten_adds_nothing(a
 async def test_an_event_keeps_who_when_where_and_whose(
     memory: MemoryApi, service: AgentCoreMemoryService
 ) -> None:
-    await service.add_session_to_memory(session(event(PARROTS, "e1"), event("Noted, parrots.", author="helper")))
+    await service.add_session_to_memory(session(
+        event(PARROTS, "e1"), event("Noted, parrots.", author="helper")))
     said, answered = sorted(await kept(memory), key=lambda record: record.external_id != "e1")
     assert (said.namespace, said.user_id, said.session_id, said.speaker) == ("shop", "ada", "monday", "user")
     assert said.timestamp == datetime(2026, 1, 1, 10, tzinfo=UTC)
