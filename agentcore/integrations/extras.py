@@ -4,8 +4,7 @@ from __future__ import annotations
 
 
 def not_installed(extra: str, cause: ImportError) -> ImportError:
-    """The error that says so: of the missing package's name, with the command that installs the extra."""
-    missing = (cause.name or "").partition(".")[0]
+    """The error that says so, with the command that installs the extra."""
     return ModuleNotFoundError(
-        f"This integration needs the package {missing!r}, which is not installed: "
+        f"This integration needs {extra}, which is not installed (there is no module {cause.name}): "
         f"pip install 'agentcore-memory[{extra}]'.", name=cause.name)

@@ -14,7 +14,12 @@ import pytest
 from tests.fixtures.serving import ROOT, START_SECONDS, Serving
 
 EXAMPLES, GUIDES = ROOT / "examples", ROOT / "docs" / "integrations"
-FRAMEWORKS = ("google_adk", "langgraph")
+FRAMEWORKS = ("google_adk", "langgraph", "openai_agents", "langchain")
+# What each needs first, and the extra that brings it.
+NEEDED = {
+    "google_adk": ("google.adk", "google-adk"), "langgraph": ("langgraph", "langgraph"),
+    "openai_agents": ("agents", "openai-agents"), "langchain": ("langchain_core", "langchain"),
+}
 PARROTS = "I love African Grey parrots"
 HAWAII = "My budget for the Hawaii trip is $10,000"
 QUESTIONS = ("What bird did I like?", "What's my budget for the Hawaii trip?")
@@ -102,3 +107,22 @@ def test_the_lines_of_the_guide_run_as_they_stand_and_are_as_many_as_it_says(
         script = tmp_path / f"block_{number}.py"
         script.write_text(block, encoding="utf-8")
         assert PARROTS in "\n".join(run(home, str(script))), block
+
+
+def test_without_its_package_an_integration_says_what_to_install(home: Serving) -> None:
+    script = (
+        "import importlib, sys\n"
+        f"for framework, (package, _) in {NEEDED!r}.items():\n"
+        "    sys.modules[package] = None\n"
+        "    try:\n        importlib.import_module(f'agentcore.integrations.{framework}')\n"
+        "    except ModuleNotFoundError as missing:\n        print(missing)")
+    for line, (package, extra) in zip(run(home, "-c", script), NEEDED.values(), strict=True):
+        assert line.startswith(f"This integration needs {extra}, which is not installed (there is no module")
+        assert f" {package}" in line
+        assert line.endswith(f"): pip install 'agentcore-memory[{extra}]'.")
+
+
+def test_the_service_needs_none_of_the_frameworks(home: Serving) -> None:
+    script = "import sys, agentcore.cli, agentcore.server, agentcore.agents.tools; print(*sys.modules)"
+    [loaded] = run(home, "-c", script)
+    assert set(loaded.split()) & {package for package, _ in NEEDED.values()} == set()
