@@ -23,6 +23,7 @@ try:
     from agents import FunctionTool
     from agents.items import TResponseInputItem
     from agents.memory import SessionABC, SessionSettings
+    from agents.memory.session_settings import resolve_session_limit
     from agents.tool_context import ToolContext
 except ImportError as cause:
     raise not_installed("openai-agents", cause) from cause
@@ -51,7 +52,7 @@ class AgentCoreSession(SessionABC):
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """The items in their order; with a limit (else that of the settings) the last so many."""
-        most = limit if limit is not None else self.session_settings.limit  # type: ignore[union-attr]
+        most = resolve_session_limit(limit, self.session_settings)
         if most is not None and most <= 0:
             return []
         return [_item(record) for record in await self._last(most)]
