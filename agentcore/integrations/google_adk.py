@@ -1,0 +1,208 @@
+"""Memory as google-adk's memory service, and the memory tools as ADK tools.
+
+An app is a namespace, its user a user in it: nobody of them meets another's memories.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from agentcore.agents.forgetting import Confirmations
+from agentcore.agents.scope import MemoryScope
+from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition, definitions_of
+from agentcore.errors import JsonRpcErrorCode, NotFound
+from agentcore.integrations.extras import not_installed
+from agentcore.integrations.store_all import store_all
+from agentcore.memory.api import MemoryApi
+from agentcore.memory.models import MAX_TEXT_CHARS, MemorySummary, MemoryType
+from agentcore.memory.params import (
+    MAX_PAGE,
+    MAX_QUERY_CHARS,
+    DeleteParams,
+    GetParams,
+    ListParams,
+    RetrieveParams,
+    StoreParams,
+)
+
+try:
+    from google.adk.events.event import Event
+    from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
+    from google.adk.memory.memory_entry import MemoryEntry
+    from google.adk.sessions.session import Session
+    from google.adk.tools.base_tool import BaseTool
+    from google.adk.tools.tool_context import ToolContext
+    from google.genai import types
+except ImportError as cause:
+    raise not_installed("google-adk", cause) from cause
+
+MODEL = "model"
+MODEL_IMPORTANCE = 0.4
+# What `custom_metadata` may say of a store; the rest of it is kept with the memory.
+_STORE_FIELDS = ("importance", "tags", "ttl_seconds")
+_KEPT_FIELDS = ("role", "author")
+
+
+class AgentCoreMemoryService(BaseMemoryService):
+    """The `memory_service` of a Runner, over any `MemoryApi`. `limit`: how many memories a search gives.
+
+    Of an event its text is kept; `importance`, `tags` and `ttl_seconds` in `custom_metadata` are those of
+    `memory.store`, anything else in it comes back with the memory.
+    """
+
+    def __init__(self, memory: MemoryApi, *, limit: int = 10) -> None:
+        self._memory = memory
+        self._limit = limit
+
+    async def add_session_to_memory(self, session: Session) -> None:
+        """Keep the session's events; of a session added before, those that are new."""
+        await self.add_events_to_memory(
+            app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id)
+
+    async def add_events_to_memory(
+        self, *, app_name: str, user_id: str, events: Sequence[Event], session_id: str | None = None,
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Keep these events, each once; one that was deleted does not come back with its session."""
+        own = MemoryScope(namespace=app_name, user_id=user_id, session_id=session_id)
+        known = await self._known(own) if session_id is not None and events else frozenset()
+        items = [item for event in events if event.id not in known
+                 if (item := _of_event(event, own, custom_metadata or {})) is not None]
+        # The same event in other words, as after a change of `custom_metadata`: what is kept stays.
+        await store_all(self._memory, items, pass_over=frozenset({JsonRpcErrorCode.CONFLICT}))
+
+    async def add_memory(
+        self, *, app_name: str, user_id: str, memories: Sequence[MemoryEntry],
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Keep facts as they are given, in the semantic layer. Raises Conflict: an id had another text."""
+        own = MemoryScope(namespace=app_name, user_id=user_id)
+        items = [_of_entry(entry, own, custom_metadata or {}) for entry in memories]
+        await store_all(self._memory, [item for item in items if item is not None])
+
+    async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
+        """The memories that fit best, best first; none where nothing fits."""
+        asked = query.strip()[:MAX_QUERY_CHARS]
+        if not asked:
+            return SearchMemoryResponse()
+        found = await self._memory.retrieve(RetrieveParams(
+            query=asked, k=self._limit, namespace=app_name, user_id=user_id))
+        return SearchMemoryResponse(memories=[_entry(memory) for memory in found.memories])
+
+    async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
+        """Delete one memory by the id of its entry; one that is not this user's is not there."""
+        with suppress(NotFound, ValueError):
+            wanted = UUID(memory_id or "")
+            record = (await self._memory.get(GetParams(memory_id=wanted))).memory
+            if MemoryScope(namespace=app_name, user_id=user_id).holds(record):
+                await self._memory.delete(DeleteParams(memory_ids=[wanted]))
+
+    async def _known(self, own: MemoryScope) -> frozenset[str | None]:
+        """The ids of the events that are kept: an idempotency key alone is forgotten some day."""
+        known: set[str | None] = set()
+        cursor: str | None = None
+        while True:
+            page = await self._memory.list(ListParams(
+                session_id=own.session_id, limit=MAX_PAGE, cursor=cursor, **own.filters()))
+            known |= {record.external_id for record in page.memories}
+            cursor = page.next_cursor
+            if cursor is None:
+                return frozenset(known)
+
+
+class AgentCoreTool(BaseTool):
+    """One memory tool of the one definition, for the user and the app of who calls it."""
+
+    def __init__(self, memory: MemoryApi, definition: ToolDefinition, confirmations: Confirmations) -> None:
+        super().__init__(name=definition.name, description=definition.description)
+        self._memory = memory
+        self._definition = definition
+        self._confirmations = confirmations
+
+    def _get_declaration(self) -> types.FunctionDeclaration:
+        return types.FunctionDeclaration(
+            name=self.name, description=self.description,
+            parameters_json_schema=dict(self._definition.parameters))
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> str:
+        """What the tool answers, as text for the model."""
+        session = tool_context.session
+        scope = MemoryScope(namespace=session.app_name, user_id=session.user_id, session_id=session.id)
+        tools = MemoryTools(self._memory, scope, tools=(self.name,), confirmations=self._confirmations)
+        return await tools.call(self.name, args)
+
+
+def memory_tools(memory: MemoryApi, *, tools: Sequence[str] = USUAL_TOOLS) -> list[BaseTool]:
+    """The memory tools for an agent's `tools`, bound from the one definition."""
+    confirmations = Confirmations()
+    return [AgentCoreTool(memory, definition, confirmations) for definition in definitions_of(tools)]
+
+
+def _of_event(event: Event, own: MemoryScope, custom: Mapping[str, object]) -> StoreParams | None:
+    """What to keep of an event; None of one that is not whole, or says nothing."""
+    text = "" if event.partial else _text(event.content)
+    if not text:
+        return None
+    role = (event.content.role if event.content is not None else None) or "user"
+    given: dict[str, Any] = {"importance": MODEL_IMPORTANCE} if role == MODEL else {}
+    return StoreParams(
+        content=text, timestamp=datetime.fromtimestamp(event.timestamp, UTC), external_id=event.id,
+        idempotency_key=_key("event", own, event.id), **_speaking(role, event.author),
+        **given | _given(custom, role=role, author=event.author), **own.labels())
+
+
+def _of_entry(entry: MemoryEntry, own: MemoryScope, custom: Mapping[str, object]) -> StoreParams | None:
+    text = _text(entry.content)
+    if not text:
+        return None
+    role = entry.content.role or "user"
+    said: Mapping[str, object] = {**entry.custom_metadata, **custom}
+    return StoreParams(
+        content=text, memory_type=MemoryType.SEMANTIC, timestamp=_moment(entry.timestamp),
+        external_id=entry.id, idempotency_key=None if entry.id is None else _key("memory", own, entry.id),
+        **_speaking(role, entry.author), **_given(said, role=role, author=entry.author), **own.labels())
+
+
+def _entry(memory: MemorySummary) -> MemoryEntry:
+    said = memory.metadata
+    return MemoryEntry(
+        id=str(memory.memory_id), author=said.get("author") or memory.speaker,
+        content=types.Content(role=said.get("role") or "user", parts=[types.Part(text=memory.content)]),
+        timestamp=memory.timestamp.isoformat(),
+        custom_metadata={name: each for name, each in said.items() if name not in _KEPT_FIELDS})
+
+
+def _text(content: types.Content | None) -> str:
+    """What is said in it, without a model's thoughts."""
+    parts = (content.parts if content is not None else None) or []
+    said = " ".join(part.text for part in parts if part.text and not part.thought)
+    return said.replace("\x00", " ").strip()[:MAX_TEXT_CHARS]
+
+
+def _speaking(role: str, author: str | None) -> dict[str, Any]:
+    """A model's words count as an assistant's, whatever its agent is called."""
+    speaker = "assistant" if role == MODEL else author
+    return {"speaker": speaker} if speaker else {}
+
+
+def _given(custom: Mapping[str, object], **kept: str | None) -> dict[str, Any]:
+    own = {name: custom[name] for name in _STORE_FIELDS if name in custom}
+    rest = {name: each for name, each in custom.items() if name not in own}
+    return {**own, "metadata": {**rest, **{name: each for name, each in kept.items() if each}}}
+
+
+def _moment(timestamp: str | None) -> datetime | None:
+    """The time an entry tells, where it is one."""
+    with suppress(ValueError):
+        return datetime.fromisoformat(timestamp or "")
+    return None
+
+
+def _key(kind: str, own: MemoryScope, own_id: str) -> str:
+    parts = ("google-adk", kind, own.namespace or "", own.user_id or "", own.session_id or "", own_id)
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()

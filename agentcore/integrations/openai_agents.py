@@ -1,0 +1,141 @@
+"""Memory as a session of the OpenAI Agents SDK, and the memory tools as its function tools.
+
+Each item of a session is a memory: it comes back to the letter and in its place, and what its messages say is
+found from other sessions by the tools.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from agentcore.agents.openai_tools import response_tools
+from agentcore.agents.scope import MemoryScope
+from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition
+from agentcore.integrations.extras import not_installed
+from agentcore.integrations.store_all import store_all
+from agentcore.memory.api import MemoryApi
+from agentcore.memory.models import MAX_TEXT_CHARS, MemoryRecord
+from agentcore.memory.params import MAX_PAGE, DeleteParams, ListParams, StoreParams
+
+try:
+    from agents import FunctionTool
+    from agents.items import TResponseInputItem
+    from agents.memory import SessionABC, SessionSettings
+    from agents.memory.session_settings import resolve_session_limit
+    from agents.tool_context import ToolContext
+except ImportError as cause:
+    raise not_installed("openai-agents", cause) from cause
+
+KEPT = "openai_agents"
+TAG = "openai-agents"
+SAID_IMPORTANCE = {"user": 0.5, "assistant": 0.4}
+# Calls, their outputs, reasoning: needed to go on with a session, not to be found.
+OTHER_IMPORTANCE = 0.1
+
+
+class AgentCoreSession(SessionABC):
+    """A session to give to `Runner.run(..., session=...)`, over any `MemoryApi`, within `scope`.
+
+    Two sessions of one id and one scope are the same one, in any process.
+    """
+
+    def __init__(
+        self, session_id: str, memory: MemoryApi, scope: MemoryScope | None = None, *,
+        session_settings: SessionSettings | None = None,
+    ) -> None:
+        self.session_id = session_id
+        self.session_settings = session_settings or SessionSettings()
+        self._memory = memory
+        self._scope = (scope or MemoryScope()).filters()
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """The items in their order; with a limit (else that of the settings) the last so many."""
+        most = resolve_session_limit(limit, self.session_settings)
+        if most is not None and most <= 0:
+            return []
+        return [_item(record) for record in await self._last(most)]
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Add items behind those there are."""
+        await store_all(self._memory, [
+            self._stored(place, cast(Mapping[str, Any], item)) for place, item in enumerate(items)])
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Take the last item out for good; None where there is none."""
+        for record in await self._last(1):
+            gone = await self._memory.delete(DeleteParams(memory_ids=[record.memory_id]))
+            if gone.deleted_count:
+                return _item(record)
+        return None
+
+    async def clear_session(self) -> None:
+        """Delete all items of the session; what the tools saved in it stays."""
+        complete = False
+        while not complete:
+            complete = (await self._memory.delete(DeleteParams(**self._own(), confirm=True))).complete
+
+    def _own(self) -> dict[str, Any]:
+        return {"session_id": self.session_id, "tags": [TAG], **self._scope}
+
+    async def _last(self, most: int | None) -> list[MemoryRecord]:
+        """The last so many records in their order, or all."""
+        found: list[MemoryRecord] = []
+        cursor: str | None = None
+        while True:
+            wanted = MAX_PAGE if most is None else min(MAX_PAGE, most - len(found))
+            page = await self._memory.list(ListParams(limit=wanted, cursor=cursor, **self._own()))
+            found += [record for record in page.memories if KEPT in record.metadata]
+            cursor = page.next_cursor
+            if cursor is None or (most is not None and len(found) >= most):
+                return sorted(found, key=lambda record: (record.timestamp, record.metadata[KEPT]["place"]))
+
+    def _stored(self, place: int, item: Mapping[str, Any]) -> StoreParams:
+        speaker = _speaker(item)
+        return StoreParams(
+            content=_said(item) or f"({item.get('type', 'message')})", speaker=speaker, tags=[TAG],
+            importance=SAID_IMPORTANCE.get(speaker, OTHER_IMPORTANCE), session_id=self.session_id,
+            # A session holds what was said as often as it was said, until it is cleared.
+            ttl_seconds=None, force=True, metadata={KEPT: {"item": json.dumps(item), "place": place}},
+            **self._scope)
+
+
+def memory_tools(
+    memory: MemoryApi, scope: MemoryScope | None = None, *, tools: Sequence[str] = USUAL_TOOLS
+) -> list[FunctionTool]:
+    """The memory tools for an agent's `tools`, bound from the one definition."""
+    answering = MemoryTools(memory, scope, tools=tools)
+    return [_function_tool(answering, tool) for tool in answering.definitions]
+
+
+def _function_tool(tools: MemoryTools, tool: ToolDefinition) -> FunctionTool:
+    async def answer(context: ToolContext[Any], arguments: str) -> str:
+        return await tools.call(tool.name, arguments)
+
+    [described] = response_tools([tool])
+    return FunctionTool(
+        name=tool.name, description=tool.description, params_json_schema=described["parameters"],
+        on_invoke_tool=answer, strict_json_schema=described["strict"])
+
+
+def _item(record: MemoryRecord) -> TResponseInputItem:
+    return cast(TResponseInputItem, json.loads(record.metadata[KEPT]["item"]))
+
+
+def _speaker(item: Mapping[str, Any]) -> str:
+    role = item.get("role")
+    return role if isinstance(role, str) and role else "tool"
+
+
+def _said(item: Mapping[str, Any]) -> str:
+    """What a message says in words. A call and its output say nothing: they quote, often memory itself."""
+    said = " ".join(_texts(item.get("content") or "")) if "role" in item else ""
+    return said.replace("\x00", " ").encode(errors="replace").decode().strip()[:MAX_TEXT_CHARS]
+
+
+def _texts(content: Any) -> Iterable[str]:
+    for part in content if isinstance(content, list) else [content]:
+        text = part.get("text") or part.get("refusal") if isinstance(part, Mapping) else part
+        if isinstance(text, str):
+            yield text

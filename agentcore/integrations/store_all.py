@@ -1,0 +1,23 @@
+"""Storing what a framework hands over, however much, all of it or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentcore.errors import JsonRpcErrorCode, from_wire
+from agentcore.memory.api import MemoryApi
+from agentcore.memory.params import MAX_BATCH_ITEMS, StoreBatchParams, StoreParams
+
+
+async def store_all(
+    memory: MemoryApi, items: Sequence[StoreParams], *, pass_over: frozenset[JsonRpcErrorCode] = frozenset()
+) -> None:
+    """Store the items in their order; those merely not worth storing are passed over.
+
+    Raises the error of the first that cannot be stored, unless its code is among `pass_over`.
+    """
+    for start in range(0, len(items), MAX_BATCH_ITEMS):
+        batch = StoreBatchParams(items=list(items[start:start + MAX_BATCH_ITEMS]))
+        for result in (await memory.store_batch(batch)).results:
+            if result.code is not None and result.code not in pass_over:
+                raise from_wire(result.code, result.reason or "")

@@ -1,0 +1,69 @@
+"""A google-adk agent that remembers from one session to the next. It needs no key: its model is a few lines.
+
+Usage: google_adk_agent.py "I love African Grey parrots"  and, in another process: ... "What bird did I like?"
+With AGENTCORE_TOKEN set it asks the service at AGENTCORE_URL, else it opens a memory in this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import AsyncGenerator
+
+from google.adk.agents import LlmAgent
+from google.adk.agents.callback_context import CallbackContext
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.adk.runners import Runner
+from google.adk.sessions import InMemorySessionService
+from google.adk.tools.preload_memory_tool import PreloadMemoryTool
+from google.genai import types
+
+from agentcore.agents.open_memory import open_memory
+from agentcore.integrations.google_adk import AgentCoreMemoryService
+
+APP, USER = "example", "ada"
+QUOTED = re.compile(r"^user: (.*[^?])$", re.MULTILINE)
+
+
+class ScriptedModel(BaseLlm):
+    """Stands where yours is: a question is answered with the first that ADK quotes from memory, the best."""
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        texts = [part.text or "" for content in llm_request.contents for part in content.parts or []]
+        said = next(text for text in reversed(texts) if "<PAST_CONVERSATIONS>" not in text)
+        quoted = QUOTED.search("\n".join(text for text in texts if "<PAST_CONVERSATIONS>" in text))
+        asked = f"You told me: {quoted[1]}" if quoted else "I do not know."
+        reply = asked if said.endswith("?") else "Noted."
+        usage = types.GenerateContentResponseUsageMetadata(prompt_token_count=1, candidates_token_count=1)
+        yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=reply)]),
+                          usage_metadata=usage)
+
+
+async def keep(callback_context: CallbackContext) -> None:
+    """After each turn; what was kept before is not kept again."""
+    await callback_context.add_session_to_memory()
+
+
+async def main() -> None:
+    agent = LlmAgent(name="assistant", model=ScriptedModel(model="scripted"), tools=[PreloadMemoryTool()],
+                     after_agent_callback=keep)
+    agent_id = None if "AGENTCORE_TOKEN" in os.environ else "adk-example"
+    async with open_memory(agent_id=agent_id) as memory:
+        runner = Runner(app_name=APP, agent=agent, session_service=InMemorySessionService(),
+                        memory_service=AgentCoreMemoryService(memory))
+        session = await runner.session_service.create_session(app_name=APP, user_id=USER)
+        for query in sys.argv[1:] or ["I love African Grey parrots"]:
+            said = types.Content(role="user", parts=[types.Part(text=query)])
+            async for event in runner.run_async(user_id=USER, session_id=session.id, new_message=said):
+                if event.is_final_response() and event.content and event.content.parts:
+                    print(f"> {query}\n{event.content.parts[0].text}", flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

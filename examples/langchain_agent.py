@@ -1,0 +1,54 @@
+"""A LangChain chain that remembers from one run to the next. It needs no key: its model is a few lines.
+
+Usage: langchain_agent.py "I love African Grey parrots"   and, in another process: ... "What bird did I like?"
+With AGENTCORE_TOKEN set it asks the service at AGENTCORE_URL, else it opens a memory in this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import Any
+
+from langchain_core.messages import AIMessage
+from langchain_core.prompt_values import PromptValue
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+
+from agentcore.agents.open_memory import open_memory
+from agentcore.integrations.langchain import MemoryRetriever, memory_tools
+
+PROMPT = ChatPromptTemplate([("system", "What you know from before:\n{known}"), ("user", "{said}")])
+
+
+def scripted_model(prompt: PromptValue) -> AIMessage:
+    """Stands where yours is: a question is answered with what fits best; what it is told, a tool saves."""
+    system, user = (str(message.content) for message in prompt.to_messages())
+    if not user.endswith("?"):
+        call = {"name": "save_memory", "args": {"content": user}, "id": "call-1", "type": "tool_call"}
+        return AIMessage("Noted.", tool_calls=[call])
+    _, *known = system.splitlines()
+    return AIMessage(f"You told me: {known[0]}" if known and known[0] else "I do not know.")
+
+
+def lines(documents: list[Any]) -> str:
+    return "\n".join(document.page_content for document in documents)
+
+
+async def main() -> None:
+    agent_id = None if "AGENTCORE_TOKEN" in os.environ else "langchain-example"
+    async with open_memory(agent_id=agent_id) as memory:
+        tools = {tool.name: tool for tool in memory_tools(memory)}
+        retriever = MemoryRetriever(memory=memory)
+        chain = {"known": retriever | lines, "said": RunnablePassthrough()} | PROMPT | RunnableLambda(
+            scripted_model)
+        for query in sys.argv[1:] or ["I love African Grey parrots"]:
+            message = await chain.ainvoke(query)
+            for call in message.tool_calls:
+                await tools[call["name"]].ainvoke(call)
+            print(f"> {query}\n{message.content}", flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

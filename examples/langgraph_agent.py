@@ -1,0 +1,54 @@
+"""A LangGraph graph that remembers from one thread to the next. It needs no key: its model is a few lines.
+
+Usage: langgraph_agent.py "I love African Grey parrots"   and, in another process: ... "What bird did I like?"
+With AGENTCORE_TOKEN set it asks the service at AGENTCORE_URL, else it opens a memory in this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.config import get_store
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.runtime import Runtime
+
+from agentcore.agents.open_memory import open_memory
+from agentcore.integrations.langgraph import AgentCoreStore
+
+
+@dataclass
+class Asker:
+    """Who asks: from your own sign-in, never from the model."""
+
+    user_id: str
+
+
+async def answer(state: MessagesState, runtime: Runtime[Asker]) -> dict[str, Any]:
+    """Stands where yours asks a model: what it is told it keeps, a question it answers from that."""
+    store, said = get_store(), str(state["messages"][-1].content)
+    mine = ("memories", runtime.context.user_id)
+    if not said.endswith("?"):
+        await store.aput(mine, str(uuid.uuid4()), {"data": said})
+        return {"messages": [("ai", "Noted.")]}
+    found = await store.asearch(mine, query=said, limit=1)
+    return {"messages": [("ai", f"You told me: {found[0].value['data']}" if found else "I do not know.")]}
+
+
+async def main() -> None:
+    graph = StateGraph(MessagesState, context_schema=Asker)
+    graph.add_node(answer).add_edge(START, "answer").add_edge("answer", END)
+    agent_id = None if "AGENTCORE_TOKEN" in os.environ else "langgraph-example"
+    async with open_memory(agent_id=agent_id) as memory:
+        compiled = graph.compile(store=AgentCoreStore(memory))
+        for query in sys.argv[1:] or ["I love African Grey parrots"]:
+            state = await compiled.ainvoke({"messages": [("user", query)]}, context=Asker("ada"))
+            print(f"> {query}\n{state['messages'][-1].content}", flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

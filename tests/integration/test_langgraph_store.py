@@ -1,0 +1,220 @@
+"""LangGraph's store over a running memory: what is ours alone, and a graph that uses it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+from langgraph.graph import START, StateGraph
+from langgraph.runtime import Runtime as GraphRuntime
+from langgraph.store.base import BaseStore
+from typing_extensions import TypedDict
+
+from agentcore.agents.scope import MemoryScope
+from agentcore.agents.tools import MemoryTools
+from agentcore.integrations.langgraph import DEEPEST, AgentCoreStore
+from agentcore.memory.change_params import HistoryParams
+from agentcore.memory.models import MemoryRecord
+from agentcore.memory.params import ListParams, StoreParams
+from tests.fixtures.memory import Agent
+
+USER = ("users", "ada")
+
+
+@pytest.fixture
+async def store(agent: Agent) -> AgentCoreStore:
+    """A store that stands on the loop of the test."""
+    return AgentCoreStore(agent.memory)
+
+
+async def record_of(agent: Agent) -> MemoryRecord:
+    """The only memory of an agent."""
+    [record] = (await agent.memory.list(ListParams())).memories
+    return record
+
+
+async def expires_at(agent: Agent) -> datetime:
+    record = await record_of(agent)
+    assert record.expires_at is not None
+    return record.expires_at
+
+
+class Talk(TypedDict):
+    said: str
+    answer: str
+
+
+async def test_nodes_with_and_without_await_use_the_store_of_their_graph(agent: Agent) -> None:
+    async def keep(state: Talk, runtime: GraphRuntime[None]) -> dict[str, str]:
+        assert runtime.store is not None
+        await runtime.store.aput(USER, "bird", {"data": state["said"]})
+        return {}
+
+    def answer(state: Talk, runtime: GraphRuntime[None]) -> dict[str, str]:
+        assert runtime.store is not None
+        [found] = runtime.store.search(USER, query="parrots")
+        return {"answer": found.value["data"]}
+
+    graph: Any = StateGraph(Talk)
+    graph.add_node(keep).add_node(answer).add_edge(START, "keep").add_edge("keep", "answer")
+    compiled = graph.compile(store=AgentCoreStore(agent.memory))
+    state = await compiled.ainvoke({"said": "I love African Grey parrots"})
+    assert state["answer"] == "I love African Grey parrots"
+
+
+async def test_an_item_is_a_memory_that_the_agents_own_searches_find(
+    agent: Agent, store: AgentCoreStore
+) -> None:
+    await store.aput(USER, "bird", {"data": "I love African Grey parrots"})
+    assert await agent.found("African Grey parrots") == ["data: I love African Grey parrots"]
+    record = await record_of(agent)
+    assert (record.pinned, record.expires_at, record.memory_type.value) == (True, None, "semantic")
+
+
+async def test_earlier_values_stay_in_the_history(agent: Agent, store: AgentCoreStore) -> None:
+    await store.aput(USER, "prefs", {"theme": "dark"})
+    await store.aput(USER, "prefs", {"theme": "light"})
+    record = await record_of(agent)
+    [change] = (await agent.memory.history(HistoryParams(memory_id=record.memory_id))).changes
+    assert (change.operation, change.version) == ("update", 2)
+    assert change.before is not None
+    assert change.before["content"] == "theme: dark"
+
+
+async def test_a_time_to_live_is_in_minutes_and_a_read_renews_it(agent: Agent, store: AgentCoreStore) -> None:
+    await store.aput(USER, "code", {"code": 4711}, ttl=10)
+    record = await record_of(agent)
+    assert record.expires_at is not None
+    assert 600 <= (record.expires_at - record.created_at).total_seconds() < 640
+    assert not record.pinned
+    await store.aget(USER, "code")
+    assert await expires_at(agent) == record.expires_at, "too early to be worth a write"
+    await store.aput(USER, "code", {"code": 4712}, ttl=0.001)
+    for read in (store.aget(USER, "code"), store.asearch(USER, query="code"), store.asearch(USER)):
+        before = await expires_at(agent)
+        await read
+        assert await expires_at(agent) > before
+    before = await expires_at(agent)
+    await store.aget(USER, "code", refresh_ttl=False)
+    await store.asearch(USER, refresh_ttl=False)
+    assert await expires_at(agent) == before
+
+
+async def test_a_read_that_renews_leaves_the_items_own_times_alone(store: AgentCoreStore) -> None:
+    await store.aput(USER, "code", {"code": 4711}, ttl=0.001)
+    first, second = await store.aget(USER, "code"), await store.aget(USER, "code")
+    assert first == second
+
+
+async def test_what_has_expired_is_not_there_and_a_put_without_a_time_to_live_ends_it(
+    agent: Agent, store: AgentCoreStore
+) -> None:
+    await store.aput(USER, "gone", {"n": 1}, ttl=10)
+    async with agent.runtime.database.transaction(agent.agent_id) as connection:
+        await connection.execute(
+            "UPDATE memories SET expires_at = now() - interval '1 second' WHERE agent_id = %s",
+            (agent.agent_id,))
+    assert await store.aget(USER, "gone") is None
+    assert await store.asearch(()) == []
+    assert await store.alist_namespaces() == []
+    await store.aput(USER, "stays", {"n": 1}, ttl=10)
+    await store.aput(USER, "stays", {"n": 2})
+    record = await record_of(agent)
+    assert (record.expires_at, record.pinned) == (None, True)
+
+
+async def test_the_stores_own_configuration_of_ttl_holds(agent: Agent) -> None:
+    store = AgentCoreStore(agent.memory, ttl={"default_ttl": 0.001, "refresh_on_read": False})
+    await store.aput(USER, "code", {"code": 4711})
+    before = await expires_at(agent)
+    await store.aget(USER, "code")
+    assert await expires_at(agent) == before
+    await store.aput(USER, "code", {"code": 4711}, ttl=None)
+    assert (await record_of(agent)).expires_at is None
+
+
+async def test_fields_say_what_is_searched_where_a_put_does_not(agent: Agent) -> None:
+    store = AgentCoreStore(agent.memory, fields=["title"])
+    await store.aput(USER, "talk", {"title": "African Grey parrots", "secret": "bicycle"})
+    assert (await record_of(agent)).content == "African Grey parrots"
+    await store.aput(USER, "talk", {"secret": "bicycle"})
+    assert (await record_of(agent)).content == "(not searched)"
+    assert [found.score for found in await store.asearch(USER, query="bicycle")] == [None]
+
+
+async def test_what_a_filter_cannot_compare_is_neither_more_nor_less(store: AgentCoreStore) -> None:
+    await store.aput(USER, "a", {"n": "many"})
+    await store.aput(USER, "b", {"n": 3})
+    for operator in ("$gt", "$gte", "$lt", "$lte"):
+        assert await store.asearch(USER, filter={"missing": {operator: 1}}) == []
+    assert [item.key for item in await store.asearch(USER, filter={"n": {"$gt": 1}})] == ["b"]
+
+
+async def test_agents_and_users_of_a_scope_do_not_meet(
+    agent: Agent, new_agent: Callable[..., Agent]
+) -> None:
+    stores: list[BaseStore] = [
+        AgentCoreStore(agent.memory, MemoryScope(user_id="ada", namespace="app")),
+        AgentCoreStore(agent.memory, MemoryScope(user_id="bo", namespace="app")),
+        AgentCoreStore(agent.memory, MemoryScope(user_id="ada", namespace="other")),
+        AgentCoreStore(new_agent().memory),
+    ]
+    for number, store in enumerate(stores):
+        await store.aput(USER, "k", {"n": number})
+    for number, store in enumerate(stores):
+        item = await store.aget(USER, "k")
+        assert item is not None
+        assert item.value == {"n": number}
+        assert [found.value for found in await store.asearch((), query="n")] == [{"n": number}]
+        assert len(await store.alist_namespaces()) == 1
+    await stores[0].adelete(USER, "k")
+    assert [await store.aget(USER, "k") is None for store in stores] == [True, False, False, False]
+
+
+async def test_memories_that_are_no_items_are_none(agent: Agent, store: AgentCoreStore) -> None:
+    await agent.store("African Grey parrots")
+    await agent.memory.store(StoreParams(content="Tea.", tags=["langgraph:/"], metadata={"langgraph": 1}))
+    assert await store.asearch((), query="African Grey parrots") == []
+    assert await store.alist_namespaces() == []
+
+
+async def test_an_item_that_a_model_forgets_is_gone_and_may_come_again(
+    agent: Agent, store: AgentCoreStore
+) -> None:
+    await store.aput(USER, "bird", {"data": "African Grey parrots"})
+    tools, ids = MemoryTools(agent.memory), [str((await record_of(agent)).memory_id)]
+    proposed = await tools.answer("forget_memory", {"memory_ids": ids})
+    confirmation = proposed.text.partition('"confirmation":"')[2].partition('"')[0]
+    await tools.answer("forget_memory", {"memory_ids": ids, "confirmation": confirmation})
+    assert await store.aget(USER, "bird") is None
+    await store.aput(USER, "bird", {"data": "Parrots"})
+    assert await store.aget(USER, "bird") is not None
+
+
+async def test_too_much_is_refused_by_name(store: AgentCoreStore) -> None:
+    with pytest.raises(ValueError, match="31 is the most"):
+        await store.aput(tuple("x" * (DEEPEST + 1)), "k", {"n": 1})
+    await store.aput(tuple("x" * DEEPEST), "k", {"n": 1})
+    with pytest.raises(TypeError):
+        await store.aput(USER, "k", {"n": object()})
+
+
+async def test_waiting_on_the_loop_it_stands_on_is_refused_with_what_to_do(store: AgentCoreStore) -> None:
+    with pytest.raises(RuntimeError, match="async form"):
+        store.get(USER, "k")
+
+
+async def test_without_a_loop_waiting_is_refused_with_what_to_do(agent: Agent) -> None:
+    store = await asyncio.to_thread(AgentCoreStore, agent.memory)
+    with pytest.raises(RuntimeError, match="memory_in_thread"):
+        store.get(USER, "k")
+
+
+async def test_a_store_answers_in_another_loop_than_its_memorys(store: AgentCoreStore) -> None:
+    await store.aput(USER, "k", {"n": 1})
+    item = await asyncio.to_thread(lambda: asyncio.run(store.aget(USER, "k")))
+    assert item is not None
+    assert item.value == {"n": 1}
