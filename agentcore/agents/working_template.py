@@ -63,14 +63,10 @@ class WorkingTemplate:
 
         Raises InvalidParams for a field that the template does not have, and for a value that is too long.
         """
-        for name, value in values.items():
-            if name not in self.fields:
-                raise InvalidParams(f"there is no field {name!r}; there are {', '.join(self.fields)}")
-            if value is not None and len(value) > MAX_FIELD_CHARS:
-                raise InvalidParams(f"{name}: is longer than {MAX_FIELD_CHARS} characters")
+        told = self._checked(values)
         for _ in range(ATTEMPTS):
             kept = await self._kept()
-            filled = {**self._values(kept), **{name: (value or "").strip() for name, value in values.items()}}
+            filled = {**self._values(kept), **told}
             ordered = {name: filled[name] for name in self.fields if filled.get(name)}
             try:
                 if await self._keep(kept, ordered):
@@ -78,6 +74,15 @@ class WorkingTemplate:
             except (Conflict, NotFound):
                 continue  # another process filled something in meanwhile: its fields are kept as well
         raise Conflict("The template changes faster than it can be filled in: try again.")
+
+    def _checked(self, values: Mapping[str, str | None]) -> dict[str, str]:
+        """The values by field, blank where one is emptied. Raises InvalidParams."""
+        for name, value in values.items():
+            if name not in self.fields:
+                raise InvalidParams(f"there is no field {name!r}; there are {', '.join(self.fields)}")
+            if value is not None and len(value) > MAX_FIELD_CHARS:
+                raise InvalidParams(f"{name}: is longer than {MAX_FIELD_CHARS} characters")
+        return {name: (value or "").strip() for name, value in values.items()}
 
     async def clear(self) -> None:
         """Forget what is filled in."""

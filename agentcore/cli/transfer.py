@@ -78,7 +78,7 @@ def import_lines(
     After a break, run the same command again: it goes on where it stopped, and
     nothing is stored twice.
     """
-    more = {name: told for name, told in (("user", user), ("namespace", namespace)) if told is not None}
+    more = _told(user=user, namespace=namespace)
     _check(context, file, form, state, beside=bool(report or state or more))
     tally = Tally()
 
@@ -102,15 +102,24 @@ def import_lines(
         if tally.outcomes.total() == 0:
             raise
         tally.report()
-        again = "Mend it, and run" if strict and isinstance(error, InvalidParams) else "Run"
-        fail(f"stopped after {'line' if form is None else 'record'} {tally.last_line}: "
-             f"{error.message.rstrip('.')}. {again} the same command again to go on: nothing is stored "
-             "twice.")
+        mend = strict and isinstance(error, InvalidParams)
+        fail(_stopped(error, f"{'line' if form is None else 'record'} {tally.last_line}", mend=mend))
     finally:
         _write_report(report, tally)
     tally.report()
     if tally.outcomes["failed"]:
         raise typer.Exit(FAILED)
+
+
+def _told(**values: str | None) -> dict[str, str]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _stopped(error: AgentCoreError, place: str, *, mend: bool) -> str:
+    """What to say of an import that ended before its end."""
+    again = "Mend it, and run" if mend else "Run"
+    return (f"stopped after {place}: {error.message.rstrip('.')}. {again} the same command again to go on: "
+            "nothing is stored twice.")
 
 
 def _check(context: typer.Context, file: Path, form: str | None, state: Path | None, *, beside: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from io import BufferedIOBase
@@ -58,6 +58,13 @@ def _inside(archive: ZipFile, file: Path, form: Form, stack: ExitStack) -> Opene
     wanted = re.compile(rf"(?:.*/)?{form.members}", re.IGNORECASE)
     infos = sorted((each for each in archive.infolist() if not each.is_dir()), key=lambda each: each.filename)
     members = [info for info in infos if wanted.fullmatch(info.filename)]
+    size = _checked_size(file, members)
+    others = [info.filename for info in infos if info not in members]
+    return Opened([_member(archive, info, stack) for info in members], size, others)
+
+
+def _checked_size(file: Path, members: Sequence[ZipInfo]) -> int:
+    """How many bytes these unpack to. Raises AgentCoreError where they are not to be read."""
     if not members:
         raise AgentCoreError(f"{file} holds no conversations.json: is it the whole export?")
     size = sum(info.file_size for info in members)
@@ -65,8 +72,7 @@ def _inside(archive: ZipFile, file: Path, form: Form, stack: ExitStack) -> Opene
         raise AgentCoreError(f"{file} would unpack to {size} bytes; {MAX_UNPACKED_BYTES} is the most.")
     if any(info.flag_bits & _ENCRYPTED for info in members):
         raise AgentCoreError(f"{file} is encrypted: unpack it, and import the JSON file in it.")
-    others = [info.filename for info in infos if info not in members]
-    return Opened([_member(archive, info, stack) for info in members], size, others)
+    return size
 
 
 def _member(archive: ZipFile, info: ZipInfo, stack: ExitStack) -> BufferedIOBase:

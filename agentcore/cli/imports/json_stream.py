@@ -84,16 +84,10 @@ class _Text:
         """The next value, whole."""
         self.peek()
         while True:
-            try:
-                value, end = self._json.raw_decode(self._held, self._at)
-            except RecursionError as cause:
-                raise BadJson("is nested too deeply") from cause
-            except json.JSONDecodeError as cause:
-                unfinished = cause.msg.startswith("Unterminated string") or (
-                    cause.pos >= len(self._held) - _NEAR_THE_END)
-                if unfinished and self._more():
-                    continue
-                raise BadJson("ends in the middle" if unfinished else f"is not JSON: {cause.msg}") from cause
+            found = self._decoded()
+            if found is None:
+                continue
+            value, end = found
             # A number may go on: of "4.5" what is read so far may be "4.".
             near = _NEAR_THE_END if isinstance(value, int | float) else 1
             chars = end - self._at
@@ -101,6 +95,19 @@ class _Text:
                 continue
             self._at += chars
             return value
+
+    def _decoded(self) -> tuple[Any, int] | None:
+        """The value that begins here, and its end; None where more had to be read first."""
+        try:
+            return self._json.raw_decode(self._held, self._at)
+        except RecursionError as cause:
+            raise BadJson("is nested too deeply") from cause
+        except json.JSONDecodeError as cause:
+            unfinished = cause.msg.startswith("Unterminated string") or (
+                cause.pos >= len(self._held) - _NEAR_THE_END)
+            if unfinished and self._more():
+                return None
+            raise BadJson("ends in the middle" if unfinished else f"is not JSON: {cause.msg}") from cause
 
     def line(self) -> str | None:
         """What is left of the line, which stays to be read; None where that is too much."""
