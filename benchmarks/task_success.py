@@ -249,6 +249,7 @@ def told(options: argparse.Namespace, outcomes: Mapping[str, Sequence[Went]]) ->
         "arms": {name: figures(each) for name, each in outcomes.items()},
         "kinds": kinds,
         "with memory beside without": beside(went[MEMORY], went[NONE]),
+        "request stored first beside without": beside(went[FIRST], went[NONE]),
         "failures": failures,
         "reasons": dict(Counter(each["why"] for each in failures)),
     }
@@ -268,13 +269,14 @@ def rows(found: Mapping[str, Any]) -> Iterator[str]:
             f"| {name} | {each['tasks']} | {each['success']:.1%} | {low} to {high} % | {each['turns']} | "
             f"{each['questions']} | {each['tokens a step']} |"
         )
-    yield from compared_rows(found["with memory beside without"])
+    yield from compared_rows(found["with memory beside without"], "With memory")
+    yield from compared_rows(found["request stored first beside without"], "With the request stored first")
     yield from failure_rows(found["failures"])
 
 
-def compared_rows(shares: Mapping[str, Any]) -> Iterator[str]:
+def compared_rows(shares: Mapping[str, Any], what: str) -> Iterator[str]:
     """How memory stands beside none."""
-    yield "\n| With memory, as a share of without | | 95 % interval | Target | Met | By the whole interval |"
+    yield f"\n| {what}, as a share of without | | 95 % interval | Target | Met | By the whole interval |"
     yield "|---|---|---|---|---|---|"
     for name, target in (("success", f"at least {LEAST_SUCCESS}"), ("turns", f"at most {MOST_TURNS}")):
         each = shares[name]

@@ -89,7 +89,8 @@ class Question:
     query speaks of, `anchors` the memories that tell them; `seeks_time`: it asks when something was.
     `min_score` bounds the similarity alone: a fused score is not a cosine. Without vectors the other terms
     share its weight. `distinct`: of memories that say the same one is enough. `memory_count`: how many
-    memories the agent has, 0 where that is not known.
+    memories the agent has, 0 where that is not known. `own` are memories that are the query itself, stored
+    before it was asked; `own_text` is the digest of its words: a turn said just now that has it is that, too.
     """
 
     now: datetime
@@ -102,3 +103,5 @@ class Question:
     with_vectors: bool = True
     distinct: bool = True
     memory_count: int = 0
+    own: Collection[UUID] = ()
+    own_text: bytes | None = None

@@ -36,7 +36,7 @@ LONG_EXPONENT = 0.2
 # Numbers below a thousand are one token, and all times are alike.
 ANY_NUMBER = 100
 ANY_TIME = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
-Loss = Literal["beyond_max_tokens", "same_text"]
+Loss = Literal["beyond_max_tokens", "same_text", "told_by_parent"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,8 @@ class ContextEntry:
     """A memory that may stand in a context.
 
     `content_tokens` as it was stored with; 0 means unknown. `rank` is its place among what the search found,
-    from 0, None if it was not found; `worth` is the score of that place.
+    from 0, None if it was not found; `worth` is the score of that place. `parent_id` is the
+    memory that a fact was read from.
     """
 
     memory_id: UUID
@@ -57,6 +58,7 @@ class ContextEntry:
     rank: int | None = None
     worth: float = 0.0
     session_id: str | None = None
+    parent_id: UUID | None = None
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def build_context(
     budget; then what else was found; then the rest of the task; last, shortened, what was found and too long.
     """
     unlike = _unlike(entries) if manner.distinct else entries
-    filling = _Filling(max_tokens, cache(count), manner)
+    filling = _Filling(max_tokens, cache(count), manner, unlike)
     _fill(filling, unlike, manner.found_share)
     lines = filling.lines
     text, tokens = _counted(lines, manner.form, count)
@@ -121,19 +123,26 @@ def build_context(
         text, tokens = _counted(lines, manner.form, count)
     there = {line.entry.memory_id for line in lines}
     new = {entry.memory_id for entry in unlike}
-    left_out: list[tuple[UUID, Loss]] = [
-        (entry.memory_id, "beyond_max_tokens" if entry.memory_id in new else "same_text")
+    telling = {line.entry.memory_id for line in lines if not line.shortened}
+    left_out = [
+        (entry.memory_id, _loss(entry, new, telling))
         for entry in entries
         if entry.memory_id not in there
     ]
     return Context(text, tokens, _in_order(lines), left_out)
 
 
+def _loss(entry: ContextEntry, new: Set[UUID], telling: Set[UUID]) -> Loss:
+    if entry.memory_id not in new:
+        return "same_text"
+    return "told_by_parent" if entry.parent_id in telling else "beyond_max_tokens"
+
+
 def compress_memory_sequence(
     entries: Sequence[ContextEntry], max_tokens: int, count: CountTokens, manner: Manner = PLAIN
 ) -> list[ContextLine]:
     """The lines that fit, in the order given: each memory in full, else shortened, else not at all."""
-    filling = _Filling(max_tokens, count, manner)
+    filling = _Filling(max_tokens, count, manner, entries)
     filling.add(entries, filling.room)
     return filling.lines
 
@@ -141,38 +150,73 @@ def compress_memory_sequence(
 class _Filling:
     """The lines chosen so far, the most important first, and the room that is left."""
 
-    def __init__(self, max_tokens: int, count: CountTokens, manner: Manner) -> None:
+    def __init__(
+        self, max_tokens: int, count: CountTokens, manner: Manner, entries: Sequence[ContextEntry]
+    ) -> None:
         self.lines: list[ContextLine] = []
         self.room = max_tokens - count(manner.form.frame)
         self._count = count
         self._form = manner.form
         self._terms = manner.query_terms
         self._headed: set[Any] = set()
+        self._facts: dict[UUID, list[ContextEntry]] = {}
+        for entry in entries:
+            if entry.parent_id is not None:
+                self._facts.setdefault(entry.parent_id, []).append(entry)
 
     def add(self, entries: Iterable[ContextEntry], room: int) -> None:
-        """Each in full, else shortened, in no more than `room` tokens together."""
+        """Each in full, else by facts read from it, else shortened, in at most `room` tokens together."""
         kept = self.room - room
         for entry in self.waiting(entries):
+            if self._stands(entry):
+                continue
             free = self.room - kept
-            if not self._add_in_full(entry, free):
+            if not self._add_in_full(entry, free) and not self._add_facts(entry, free):
                 self._add_shortened(entry, min(free, int(SHORTENED_SHARE * room)))
 
     def add_in_full(self, entries: Iterable[ContextEntry], room: int) -> None:
         """Those that fit in full in no more than `room` tokens together."""
         kept = self.room - room
         for entry in self.waiting(entries):
-            self._add_in_full(entry, self.room - kept)
+            if not self._stands(entry):
+                self._add_in_full(entry, self.room - kept)
 
     def waiting(self, entries: Iterable[ContextEntry]) -> list[ContextEntry]:
         """Those that are not there yet."""
         taken = {line.entry.memory_id for line in self.lines}
         return [entry for entry in entries if entry.memory_id not in taken]
 
+    def _stands(self, entry: ContextEntry) -> bool:
+        """Whether a fact is there, or what it was read from is there in full."""
+        return entry.parent_id is not None and any(
+            line.entry.memory_id == entry.memory_id
+            or (line.entry.memory_id == entry.parent_id and not line.shortened)
+            for line in self.lines
+        )
+
     def _add_in_full(self, entry: ContextEntry, room: int) -> bool:
+        """Whether it fits; it takes the place of the facts read from it."""
+        told = []
+        if entry.memory_id in self._facts:
+            told = [line for line in self.lines if line.entry.parent_id == entry.memory_id]
+        freed = sum(self._count(self._form.memory(_said(line.entry, line.text))) for line in told)
+        room += freed
         # Counting takes time: what is surely too long is not counted.
         if entry.content_tokens > room or len(entry.content) > max(0, room) * MOST_CHARACTERS_PER_TOKEN:
             return False
-        return self._add_text(entry, entry.content, room, shortened=False)
+        added = self._add_text(entry, entry.content, room, shortened=False)
+        if added and told:
+            self.lines = [line for line in self.lines if line not in told]
+            self.room += freed
+        return added
+
+    def _add_facts(self, entry: ContextEntry, room: int) -> bool:
+        """Whether a fact read from it is there, now or already."""
+        kept = self.room - room
+        facts = self._facts.get(entry.memory_id, [])
+        for fact in self.waiting(facts):
+            self._add_in_full(fact, self.room - kept)
+        return len(self.waiting(facts)) < len(facts)
 
     def _add_shortened(self, entry: ContextEntry, room: int) -> bool:
         head = self._count(self._form.memory(_said(entry, ""))) + self._heading_tokens(entry)

@@ -140,6 +140,11 @@ def action_outcomes(actions: Sequence[object], outcome: object) -> list[dict[str
     ]
 
 
+def digest(normalised: str) -> bytes:
+    """By which texts of one normal form are known."""
+    return hashlib.sha256(normalised.encode("utf-8", "surrogatepass")).digest()
+
+
 def encode(
     content: str, *, speaker: str | None = None, actions: Sequence[object] = (), outcome: object = None
 ) -> Encoded:
@@ -152,7 +157,7 @@ def encode(
         content=content,
         summary=_summary(content, analysed),
         normalised=normalised,
-        content_hash=hashlib.sha256(normalised.encode("utf-8", "surrogatepass")).hexdigest(),
+        content_hash=digest(normalised).hex(),
         entities=_entities(analysed, spoken_by),
         facts=_facts(analysed),
         keywords=_keywords(analysed),

@@ -24,7 +24,7 @@ from agentcore.memory.llm_text import (
     without_thoughts,
 )
 from agentcore.memory.llm_work import gives_up
-from agentcore.memory.models import MemoryType
+from agentcore.memory.models import FACT_TAG, MemoryType
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import StoreParams
 from agentcore.memory.parts import MemoryParts
@@ -33,7 +33,6 @@ from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.storing import Storing
 from agentcore.memory.text import collapse, normal_form, words
 
-FACT_TAG = "fact"
 BATCH_MEMORIES = 8
 MOST_FACTS, MOST_ENTITIES = 8, 16
 FACT_CHARS, ENTITY_CHARS = 400, 255

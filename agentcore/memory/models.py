@@ -21,6 +21,8 @@ FIRST_YEAR, LAST_YEAR = 2, 9998
 # IEEE 754 half precision, in which vectors are stored: the smallest normal and the largest number.
 HALF_SMALLEST, HALF_LARGEST = 6.1e-5, 65_504.0
 SINGLE_SMALLEST = 1.2e-38
+# The tag of a fact that a model read out of the memory that is its parent.
+FACT_TAG = "fact"
 
 
 class MemoryType(StrEnum):
@@ -266,6 +268,7 @@ class MemorySummary(Strict):
     user_id: str | None = None
     namespace: str | None = None
     external_id: str | None = None
+    parent_memory_id: UUID | None = None
     entities: list[str] = Field(default_factory=list)
     keywords: list[str] = Field(default_factory=list)
     tags: list[str] = Field(default_factory=list)

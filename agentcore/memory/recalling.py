@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from agentcore.errors import InvalidParams
 from agentcore.memory.api import Caller
@@ -19,15 +19,20 @@ from agentcore.memory.compression import (
     Manner,
     build_context,
 )
+from agentcore.memory.encoding import digest
+from agentcore.memory.fitness import CutOffs
 from agentcore.memory.gate import gate
+from agentcore.memory.gist import gist
 from agentcore.memory.lexical import terms
-from agentcore.memory.models import Dropped, MemorySummary, MemoryType, Receipt
+from agentcore.memory.models import FACT_TAG, Dropped, MemorySummary, MemoryType, Receipt
 from agentcore.memory.owned_rows import Row
-from agentcore.memory.params import MAX_LEFT_OUT, ContextParams, ContextResult, LeftOut
+from agentcore.memory.params import MAX_LEFT_OUT, ContextParams, ContextResult, LeftOut, Turn
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rendering import FORMS
+from agentcore.memory.scoring import is_assistant
 from agentcore.memory.search_limits import breadth_for
-from agentcore.memory.searching import Search, SearchResult
+from agentcore.memory.searching import Search, SearchResult, Talk
+from agentcore.memory.text import normal_form
 from agentcore.memory.tokens import ENCODINGS, encoding_for_model
 from agentcore.memory.working import MAX_ENTRIES, WorkingEntry
 from agentcore.telemetry import Steps
@@ -38,6 +43,8 @@ MIN_MEMORIES, MAX_MEMORIES = 12, 400
 THREAD_ABOVE_CHARS = 50_000
 # So much of a query is read for its terms.
 QUERY_CHARS = 4_000
+# A vague query of a task is completed from so many requests before it.
+ASKED_BEFORE = 2
 NO_REDIS = "working memory: Redis does not answer; read from the rows"
 _PAST_TYPES = (MemoryType.EPISODIC, MemoryType.WORKING)
 
@@ -123,7 +130,7 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
         with steps("working"):
             working = await working_memory(parts, caller, params.task_id, matching, degraded)
     k = min(MAX_MEMORIES, max(MIN_MEMORIES, params.max_tokens // TOKENS_A_MEMORY))
-    found = await _search(parts, caller, params, conditions, steps, k)
+    found = await _search(parts, caller, params, conditions, steps, k, _talk(params, working))
     manner = _manner(parts, params, found.receipt)
     with steps("format"):
         built = await _built(_entries(working, found.memories), params.max_tokens, count, manner)
@@ -163,7 +170,7 @@ async def _counter(parts: MemoryParts, params: ContextParams) -> tuple[str, Coun
 
 def _manner(parts: MemoryParts, params: ContextParams, receipt: Receipt) -> Manner:
     """How the context is made; where little speaks for an answer, what was found takes less of the room."""
-    cut_offs = parts.policy.context_cut_offs
+    cut_offs = _cut_offs(parts, params)
     asks_for_all = params.min_fit is not None or receipt.searched.get("vectors") == "words"
     return Manner(
         FORMS[params.format],
@@ -202,14 +209,39 @@ async def _search(
     conditions: Mapping[str, Any],
     steps: Steps,
     k: int,
+    talk: Talk,
 ) -> SearchResult:
     """The `k` best memories; none, with the reason, where the query needs no memory."""
     if params.gate != "off" and params.query_vector is None:
         judged = gate(params.query, general_knowledge=params.gate == "general_knowledge")
         if not judged.needed:
             return SearchResult([], Receipt(searched={"passed_over": judged.reason}))
-    search = Search(parts, caller, params, conditions, steps)
-    return await search.run(k, parts.policy.context_cut_offs, breadth_for(k))
+    search = Search(parts, caller, params, conditions, steps, talk)
+    return await search.run(k, _cut_offs(parts, params), breadth_for(k))
+
+
+def _cut_offs(parts: MemoryParts, params: ContextParams) -> CutOffs:
+    """The service's own; in a task silence alone: what a step says follows on, and by itself fits little."""
+    own = parts.policy.context_cut_offs
+    return own if params.task_id is None else CutOffs(min_fit=own.min_fit)
+
+
+def _talk(params: ContextParams, working: Sequence[WorkingEntry]) -> Talk:
+    """Which of the task's memories say what is asked, and its turns before, with `ASKED_BEFORE` requests."""
+    said, meant = normal_form(params.query), gist(params.query)
+    own = {
+        each.memory_id
+        for each in working
+        if normal_form(each.content) == said or gist(each.content) == meant
+    }
+    turns: list[Turn] = []
+    for each in working:
+        if each.memory_id not in own:
+            role: Literal["user", "assistant"] = "assistant" if is_assistant(each.speaker) else "user"
+            turns.append(Turn(role=role, content=each.content[:QUERY_CHARS]))
+        if sum(turn.role == "user" for turn in turns) == ASKED_BEFORE:
+            break
+    return Talk(own, digest(said), turns[::-1])
 
 
 def _entries(working: Sequence[WorkingEntry], found: Sequence[MemorySummary]) -> list[ContextEntry]:
@@ -258,6 +290,7 @@ def _found_entry(memory: MemorySummary, rank: int, worth: float) -> ContextEntry
         rank=rank,
         worth=worth,
         session_id=memory.session_id,
+        parent_id=memory.parent_memory_id if FACT_TAG in memory.tags else None,
     )
 
 

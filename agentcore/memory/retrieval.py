@@ -39,6 +39,8 @@ TERMS = (
 TENTH = 9
 # How many of the best are looked at for repetition.
 COMPARED = 60
+# A turn stored so shortly before that says what is asked is what is asked.
+JUST_NOW_SECONDS = 300
 KEEP_ALL = CutOffs()
 _COLUMN = {name: number for number, name in enumerate(TERMS)}
 
@@ -84,7 +86,8 @@ def rank(
 ) -> Ranking:
     """The `k` best candidates, best first; equal scores stand newest first, then by id."""
     dropped: Counter[str] = Counter()
-    similar = _similar_enough(candidates, question, dropped)
+    others = _without_the_query(candidates, question, dropped)
+    similar = _similar_enough(others, question, dropped)
     similar = _without_summaries(similar, ties, dropped)
     told = distinct(similar, question.windows, dropped) if question.distinct else Distinct(similar, {})
     unique = told.kept
@@ -122,6 +125,25 @@ def rank(
 
 def _told(dropped: Counter[str]) -> list[Dropped]:
     return [Dropped(reason=reason, count=count) for reason, count in sorted(dropped.items())]
+
+
+def _without_the_query(
+    candidates: Sequence[Candidate], question: Question, dropped: Counter[str]
+) -> Sequence[Candidate]:
+    """Without what is the query itself: it would be the best match of all, and tell nothing."""
+    kept = [each for each in candidates if not _is_the_query(each, question)]
+    if len(kept) < len(candidates):
+        dropped["the_query_itself"] = len(candidates) - len(kept)
+    return kept
+
+
+def _is_the_query(candidate: Candidate, question: Question) -> bool:
+    """Whether it is named as that, or a turn of a talk that says the same just now."""
+    if candidate.memory_id in question.own:
+        return True
+    said = candidate.speaker is not None and not is_assistant(candidate.speaker)
+    just_now = abs((question.now - candidate.timestamp).total_seconds()) <= JUST_NOW_SECONDS
+    return said and just_now and candidate.text[0] == question.own_text
 
 
 def _similar_enough(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from agentcore.memory.models import MemorySummary, Receipt
 from agentcore.memory.moments import Anchor
 from agentcore.memory.notes import Notes
 from agentcore.memory.opposition import asks_of_the_past
-from agentcore.memory.params import ContextParams, RetrieveParams
+from agentcore.memory.params import ContextParams, RetrieveParams, Turn
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query import QUERY_CHARS, complete, split, wants, weighed
 from agentcore.memory.reranking import depth, reranked
@@ -51,6 +52,21 @@ class SearchResult:
     receipt: Receipt
 
 
+@dataclass(frozen=True)
+class Talk:
+    """What is known of the talk that a query belongs to: its turns before, and which memories are the query.
+
+    `own` and `own_text` as in `Question`; `turns` complete a vague query, as the caller's `history` would.
+    """
+
+    own: Collection[UUID] = ()
+    own_text: bytes | None = None
+    turns: Sequence[Turn] = ()
+
+
+NO_TALK = Talk()
+
+
 class Search:
     """One query of one agent."""
 
@@ -61,10 +77,13 @@ class Search:
         params: RetrieveParams | ContextParams,
         conditions: Mapping[str, Any],
         steps: Steps,
+        talk: Talk = NO_TALK,
     ) -> None:
         self._parts = parts
         self._agent_id = caller.agent_id
         self._params = params
+        self._talk = talk
+        self._history = params.history or talk.turns
         self._steps = steps
         self._notes = Notes(steps)
         self._conditions = dict(conditions)
@@ -143,6 +162,8 @@ class Search:
             with_vectors=found.mode != "words",
             distinct=self._params.distinct,
             memory_count=wording.bm25.statistics.memory_count,
+            own=self._talk.own,
+            own_text=self._talk.own_text,
         )
 
     async def _vectors(self, text: str, anchors: Sequence[Anchor]) -> tuple[Vectors, Vectors]:
@@ -155,7 +176,7 @@ class Search:
                 self._notes.degraded.append(NO_MIN_SCORE)
             return None, None
         wordings = await rewritten(
-            self._parts, self._agent_id, self._params.query, text, self._params.history, self._notes
+            self._parts, self._agent_id, self._params.query, text, self._history, self._notes
         )
         queries = await read_text(lambda: split(wordings[0]), len(wordings[0]))
         if len(queries) > 1:
@@ -190,7 +211,7 @@ class Search:
         """The query, completed where it is vague, the times it names and the events that tell one."""
 
         def read() -> tuple[str, list[Span], Sequence[Anchor]]:
-            text = complete(self._params.query, self._params.history)
+            text = complete(self._params.query, self._history)
             windows = [(each.start, each.end) for each in moments.windows(text[:READ_CHARS], now)]
             return text, windows, moments.anchors(self._params.query)
 

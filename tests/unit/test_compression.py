@@ -229,3 +229,34 @@ def test_plain_text_has_headings_without_marks() -> None:
     built = build_context([entry(1)], 500, words, Manner(FORMS["text"]))
     assert "\nRelevant Past Interactions:\n2026-05-01 09:01\n1. anna: memory 1\n" in built.text
     assert "#" not in built.text
+
+
+def fact(number: int, parent: int, content: str) -> ContextEntry:
+    return replace(entry(number, KNOWLEDGE, content), parent_id=UUID(int=parent))
+
+
+def test_a_fact_stands_back_where_the_memory_it_was_read_from_stands() -> None:
+    parent = entry(1, content="I moved to Ghent, and my sister helped me.")
+    read = fact(2, 1, "The user moved to Ghent.")
+    for entries in ([parent, read], [read, parent], [read, entry(3), parent]):
+        built = build_context(entries, 500, words)
+        assert UUID(int=1) in {line.entry.memory_id for line in built.lines}
+        assert list(built.left_out) == [(UUID(int=2), "told_by_parent")]
+        assert "The user moved" not in built.text
+
+
+def test_where_a_memory_does_not_fit_the_facts_read_from_it_stand_for_it() -> None:
+    parent = entry(1, content=f"{LONG} {ANSWER}")
+    read = fact(2, 1, "The captain of the lemon ferry is Benedita.")
+    for entries in ([parent, read], [read, parent]):
+        built = build_context(entries, 120, words)
+        assert [line.entry.memory_id.int for line in built.lines] == [2]
+        assert list(built.left_out) == [(UUID(int=1), "beyond_max_tokens")]
+        assert built.token_count <= 120
+
+
+def test_a_memory_that_neither_fits_nor_has_a_fact_that_does_is_shortened() -> None:
+    parent = entry(1, content=f"{LONG} {ANSWER}")
+    read = fact(2, 1, LONG)
+    built = build_context([parent, read], 200, words, Manner(query_terms=frozenset({"captain"})))
+    assert UUID(int=1) in built.shortened

@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from agentcore.memory.candidates import Candidate, MatchScale, Question, Span, Tie
+from agentcore.memory.fitness import CutOffs
 from agentcore.memory.retrieval import TERMS, Ranking, rank
 from agentcore.memory.scoring import RetrievalWeights
 
@@ -232,3 +233,36 @@ def test_what_is_beyond_k_is_counted() -> None:
     ranking = ranking_of([candidate(n) for n in range(1, 6)], k=2)
     assert len(ranking.ranked) == 2
     assert [(each.reason, each.count) for each in ranking.dropped] == [("beyond_k", 3)]
+
+
+def test_what_is_the_query_itself_is_not_found_and_sets_no_bar() -> None:
+    asked, answer = candidate(1, similarity=1.0, words=10.0), candidate(2, similarity=0.6, words=2.0)
+    cut_offs = CutOffs(least_share=0.6)
+
+    def found(**known: Any) -> Ranking:
+        question = Question(now=NOW, scale=FULL, **known)
+        return rank([asked, answer], [], [], RetrievalWeights(), question, 10, cut_offs)
+
+    assert [each.memory_id.int for each in found().ranked] == [1]
+    apart = found(own={UUID(int=1)})
+    assert [each.memory_id.int for each in apart.ranked] == [2]
+    assert [(each.reason, each.count) for each in apart.dropped] == [("the_query_itself", 1)]
+    assert apart.fit == rank([answer], [], [], RetrievalWeights(), Question(now=NOW, scale=FULL), 10).fit
+
+
+@pytest.mark.parametrize(
+    ("speaker", "minutes", "text", "stays"),
+    [
+        ("Ada", 1, "asked", False),
+        ("user", -1, "asked", False),
+        ("Ada", 10, "asked", True),
+        ("assistant", 1, "asked", True),
+        (None, 1, "asked", True),
+        ("Ada", 1, "other", True),
+    ],
+)
+def test_only_a_turn_said_just_now_in_its_words_is_taken_for_the_query(
+    speaker: str | None, minutes: float, text: str, stays: bool
+) -> None:
+    turn = candidate(1, speaker=speaker, age_days=minutes / 1_440, text=text)
+    assert ranked_numbers([turn, candidate(2)], own_text=b"asked").count(1) == stays

@@ -499,7 +499,7 @@ export interface LayerStats {
 /** A memory that is not in the context, and why. */
 export interface LeftOut {
   memory_id: string;
-  reason: "beyond_max_tokens" | "same_text";
+  reason: "beyond_max_tokens" | "same_text" | "told_by_parent";
 }
 
 /** A typed, weighted tie from one memory to another of the same agent. */
@@ -644,6 +644,7 @@ export interface MemorySummary {
   user_id?: string | null;
   namespace?: string | null;
   external_id?: string | null;
+  parent_memory_id?: string | null;
   entities?: string[];
   keywords?: string[];
   tags?: string[];
