@@ -53,11 +53,12 @@ def without_fences(text: str) -> str:
 @pytest.mark.parametrize("name", WRITTEN)
 def test_a_page_that_is_derived_is_what_the_code_says(name: str) -> None:
     committed = (ROOT / name).read_text(encoding="utf-8")
-    assert committed == WRITTEN[name], "what it is derived from changed: look at it, run scripts/write_reference.py"
+    assert committed == WRITTEN[name], "its source changed: look at it, then run scripts/write_reference.py"
 
 
 def test_every_command_stands_in_the_reference_with_an_example() -> None:
-    sections = re.findall(r"^### agentcore ([^\n]+)\n(.*?)(?=^### |\Z)", TEXTS["docs/reference/cli.md"], re.M | re.S)
+    page = TEXTS["docs/reference/cli.md"]
+    sections = re.findall(r"^### agentcore ([^\n]+)\n(.*?)(?=^### |\Z)", page, re.MULTILINE | re.DOTALL)
     assert {name.split()[0] for name, _ in sections} == COMMANDS
     groups = {name.split()[0] for name, _ in sections if " " in name}
     assert [name for name, text in sections if name not in groups and "Examples:" not in text] == []

@@ -3,6 +3,7 @@
 from tests.acceptance.requirements.agents import AGENTS
 from tests.acceptance.requirements.connections import CONNECTED
 from tests.acceptance.requirements.context import COMPOSED
+from tests.acceptance.requirements.documents import DOCUMENTED
 from tests.acceptance.requirements.form import Requirement
 from tests.acceptance.requirements.language import WRITTEN
 from tests.acceptance.requirements.lifecycle import LIVED
@@ -14,4 +15,5 @@ __all__ = ["REQUIREMENTS", "Requirement"]
 
 REQUIREMENTS: tuple[Requirement, ...] = (
     *FUNCTIONAL, *QUALITIES, *BUILT, *SHOWN, *UNDERSTOOD, *LIVED, *WRITTEN, *COMPOSED, *AGENTS, *CONNECTED,
+    *DOCUMENTED,
 )
