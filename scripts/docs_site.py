@@ -78,8 +78,8 @@ def _written_out(menu: Any, left: list[str]) -> list[Any]:
         if isinstance(entry, dict):
             entries += [{title: _written_out(part, left) if isinstance(part, list) else part}
                         for title, part in entry.items()]
-        elif entry.endswith("/*"):
-            entries += [page for page in left if posixpath.dirname(page) == entry.removesuffix("/*")]
+        elif entry.endswith("*"):
+            entries += [page for page in left if posixpath.dirname(page) == posixpath.dirname(entry)]
         else:
             entries.append(FRONT.get(entry, entry))
     return entries

@@ -91,7 +91,7 @@ def test_the_python_example_runs(serving: Serving, agent_id: str, tmp_path: Path
     done = subprocess.run([sys.executable, "example.py"], cwd=tmp_path, env=environment, text=True,
                           capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    found, _, context = done.stdout.partition("Quoted memories follow")
+    found, _, context = done.stdout.partition("Quoted records of the past")
     assert "In the blue tin." in found
     assert "In the blue tin." in context
     assert "## Current Task Context" in done.stdout

@@ -1,4 +1,4 @@
-"""The documentation builds as a site without a warning, shows every page, and fetches nothing from elsewhere."""
+"""The documentation builds as a site without a warning, shows every page, loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_links_between_the_repository_and_the_site_lead_to_pages(site: Path) -> 
 @pytest.mark.parametrize(("page", "text", "said"), [
     ("concepts.md", "\n[there](nowhere.md)\n", "nowhere.md"),
     ("concepts.md", "\n[there](agents.md#nowhere)\n", "nowhere"),
-    ("unlisted.md", "# Unlisted\n", "unlisted.md"),
+    ("reference/unlisted.md", "# Unlisted\n", "reference/unlisted.md"),
 ])
 def test_what_leads_nowhere_or_is_in_no_menu_ends_the_build(
     tmp_path: Path, page: str, text: str, said: str
