@@ -10,12 +10,13 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.fixtures.services import Services
 from tests.fixtures.serving import ROOT, Serving
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -53,13 +54,17 @@ RUN = {name: [block for block in BLOCKS if block.page == name and block.reason i
        for name in dict.fromkeys(block.page for block in BLOCKS)}
 
 
-def script(of: list[Block], directory: Path) -> str:
-    """The blocks as one script, since what one exports or defines the next may use."""
+def script(of: list[Block], directory: Path, home: Path) -> str:
+    """The blocks as one script, since what one exports or defines the next may use.
+
+    `home` is for memories in the example's own process: that of the service is taken.
+    """
     lines = []
     for number, block in enumerate(of):
         if block.language == "python":
             (directory / f"block_{number}.py").write_text(block.code)
-            lines.append(f".venv/bin/python block_{number}.py\n")
+            own = f"AGENTCORE_HOME={shlex.quote(str(home))} " if "agent_id=" in block.code else ""
+            lines.append(f"{own}.venv/bin/python block_{number}.py\n")
         else:
             lines.append(block.code)
         lines.append(f"echo; echo '{END_OF_BLOCK}'\n")
@@ -87,7 +92,8 @@ def printed_as_told(output: str, printed: str) -> bool:
 
 @pytest.mark.parametrize("page", [name for name, of in RUN.items() if of])
 def test_the_examples_of_a_page_run_as_printed(
-    page: str, serving: Serving, agent_id: str, tmp_path: Path
+    page: str, serving: Serving, new_serving: Callable[..., Serving], services: Services, agent_id: str,
+    tmp_path: Path,
 ) -> None:
     if shutil.which("curl") is None or shutil.which("bash") is None:
         pytest.skip("the examples are for bash and curl")
@@ -96,9 +102,11 @@ def test_the_examples_of_a_page_run_as_printed(
         "my-agent", agent_id).replace("another-agent", f"another-{agent_id}")}) for block in RUN[page]]
     environment = {
         **serving.environment, "AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(agent_id),
-        "PATH": f"{tmp_path / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "200"}
+        "PATH": f"{tmp_path / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "200",
+        "REDIS_URL": services.redis_url}
+    lines = script(own, tmp_path, new_serving().home)
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script(own, tmp_path)], cwd=tmp_path, env=environment, text=True,
+        ["bash", "-euo", "pipefail", "-c", lines], cwd=tmp_path, env=environment, text=True,
         capture_output=True, timeout=PAGE_SECONDS, check=False)
     parts = done.stdout.split(END_OF_BLOCK)
     assert done.returncode == 0, f"{page}:{own[len(parts) - 1].line}\n{done.stdout}\n{done.stderr}"
