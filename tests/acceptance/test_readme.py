@@ -67,20 +67,6 @@ def test_each_call_by_curl_is_answered_with_a_result(
     assert (pruned["dry_run"], pruned["pruned_count"], len(pruned["memory_ids"])) == (True, 0, 1)
 
 
-def test_the_calls_for_sessions_and_for_the_past_are_answered(
-    shell: None, serving: Serving, agent_id: str, tmp_path: Path
-) -> None:
-    calls = [*blocks(README, "sh", "curl"), *blocks(README, "sh", "memory.add_session")]
-    assert len(calls) == 3
-    done = run_as_printed("".join(calls), serving, agent_id, tmp_path)
-    assert done.returncode == 0, done.stderr
-    added, ended, past, reverted = (json.loads(line)["result"] for line in done.stdout.splitlines()[-4:])
-    assert (added["stored_count"], ended["session_id"]) == (2, "call-7")
-    assert "HX-2210" in ended["summary"]
-    [change] = past["changes"]
-    assert (change["before"]["content"], reverted["version"]) == ("Ada lives in Porto", 3)
-
-
 def test_every_method_is_in_the_table_of_methods() -> None:
     table = README.split("## All methods", 1)[1].split("\n\n", 2)[1]
     assert {f"memory.{name}" for name in re.findall(r"`(\w+)`", table)} == {method.name for method in METHODS}
@@ -105,7 +91,7 @@ def test_the_python_example_runs(serving: Serving, agent_id: str, tmp_path: Path
     done = subprocess.run([sys.executable, "example.py"], cwd=tmp_path, env=environment, text=True,
                           capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    found, _, context = done.stdout.partition("Quoted memories follow")
+    found, _, context = done.stdout.partition("Quoted records of the past")
     assert "In the blue tin." in found
     assert "In the blue tin." in context
     assert "## Current Task Context" in done.stdout

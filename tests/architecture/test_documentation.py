@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,12 @@ from agentcore.memory.methods import METHODS, Method
 from agentcore.memory.models import MemoryType
 from agentcore.memory.pruning import STRATEGIES
 from agentcore.memory.scoring import RetrievalWeights
+from benchmarks.__main__ import names
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"
-DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+LEDGER = ROOT / "benchmarks" / "results" / "ledger.jsonl"
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in DOCUMENTS}
 METHODS_PAGE = (REFERENCE / "methods.md").read_text(encoding="utf-8")
@@ -30,8 +34,9 @@ SECTIONS = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", METHODS_PAGE, re.MULT
 OTHER_NAMES = {
     "ARGS", "PYTHON", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "EMBEDDERS",
     "METHODS", "QUERY_REWRITERS", "RERANKERS", "VECTOR_STORES", "SIGTERM", "BYPASSRLS", "MAIN", "BLAKE2B",
-    "AGENTCORE_FAILPOINT", "STANDARD_IA", "INTELLIGENT_TIERING", "GLACIER_IR", "AES256",
+    "AGENTCORE_FAILPOINT", "HS256", "INFO", "STANDARD_IA", "INTELLIGENT_TIERING", "GLACIER_IR", "AES256",
 }
+WRITTEN: dict[str, str] = runpy.run_path(str(ROOT / "scripts" / "write_reference.py"))["reference_files"]()
 COMMANDS = {command for commands in MODULES.values() for command in commands}
 
 
@@ -45,9 +50,18 @@ def without_fences(text: str) -> str:
     return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
-def test_the_method_reference_is_what_the_code_says() -> None:
-    written = runpy.run_path(str(ROOT / "scripts" / "write_reference.py"))["methods_page"]()
-    assert written == METHODS_PAGE, "the contract changed: look at it, then run scripts/write_reference.py"
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_page_that_is_derived_is_what_the_code_says(name: str) -> None:
+    committed = (ROOT / name).read_text(encoding="utf-8")
+    assert committed == WRITTEN[name], "its source changed: look at it, then run scripts/write_reference.py"
+
+
+def test_every_command_stands_in_the_reference_with_an_example() -> None:
+    page = TEXTS["docs/reference/cli.md"]
+    sections = re.findall(r"^### agentcore ([^\n]+)\n(.*?)(?=^### |\Z)", page, re.MULTILINE | re.DOTALL)
+    assert {name.split()[0] for name, _ in sections} == COMMANDS
+    groups = {name.split()[0] for name, _ in sections if " " in name}
+    assert [name for name, text in sections if name not in groups and "Examples:" not in text] == []
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
@@ -135,3 +149,48 @@ def test_the_changelog_has_its_form() -> None:
 
 def test_the_readme_stays_short() -> None:
     assert len(TEXTS["README.md"].splitlines()) <= 200
+
+
+# --- docs/benchmarks.md ------------------------------------------------------------------------------------
+
+
+def numbers(value: Any) -> Iterator[float]:
+    """Every number of a line of the ledger."""
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from numbers(each)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield value
+
+
+def is_seen(figure: str, values: Sequence[float]) -> bool:
+    """Whether a printed figure is one of the values, or of them in per cent; a fraction may be rounded."""
+    digits = len(figure.partition(".")[2])
+    told = [value * factor for value in values for factor in (1, 100)]
+    return any(float(figure) == (round(value, digits) if digits else value) for value in told)
+
+
+ROWS = re.findall(r"^\| `(\w+)` \| .+ \| (.+) \| (\S+), (\S+) \|$", TEXTS["docs/benchmarks.md"], re.MULTILINE)
+
+
+@pytest.mark.parametrize(("benchmark", "seen", "day", "commit"), ROWS)
+def test_every_figure_that_is_told_was_seen(benchmark: str, seen: str, day: str, commit: str) -> None:
+    runs = [run for run in map(json.loads, LEDGER.read_text(encoding="utf-8").splitlines())
+            if (run["benchmark"], run["at"][:10], run["commit"]) == (benchmark, day, commit)]
+    assert runs, "no run of that day and commit stands in the ledger"
+    values = [*numbers(runs[-1]["figures"]), *numbers(runs[-1]["options"])]
+    figures = [each.replace(",", "") for each in re.findall(r"(?<![\w@.])\d[\d,]*(?:\.\d+)?(?![\w.])", seen)]
+    assert figures
+    assert [each for each in figures if not is_seen(each, values)] == []
+
+
+def test_a_figure_that_was_not_seen_would_be_found() -> None:
+    assert is_seen("61.5", [0.6154])
+    assert is_seen("0.899", [0.8986])
+    assert not is_seen("33.05", [33.04])
+    assert not is_seen("0", [0.4, 12])
+
+
+def test_every_benchmark_is_told_of() -> None:
+    told = set(re.findall(r"`(\w+)`", TEXTS["docs/benchmarks.md"]))
+    assert set(names()) - told == set()

@@ -3,6 +3,7 @@
 from tests.acceptance.requirements.agents import AGENTS
 from tests.acceptance.requirements.connections import CONNECTED
 from tests.acceptance.requirements.context import COMPOSED
+from tests.acceptance.requirements.documents import DOCUMENTED
 from tests.acceptance.requirements.form import Requirement
 from tests.acceptance.requirements.frameworks import FRAMED
 from tests.acceptance.requirements.language import WRITTEN
@@ -16,5 +17,5 @@ __all__ = ["REQUIREMENTS", "Requirement"]
 
 REQUIREMENTS: tuple[Requirement, ...] = (
     *FUNCTIONAL, *QUALITIES, *BUILT, *SHOWN, *UNDERSTOOD, *LIVED, *WRITTEN, *COMPOSED, *AGENTS, *CONNECTED,
-    *HELD, *FRAMED,
+    *HELD, *FRAMED, *DOCUMENTED,
 )

@@ -9,7 +9,7 @@ _asked = of("issue 6")
 CONNECTED = (
     _asked("5 MCP", "The running service answers MCP at /mcp with the same JWT, and agentcore mcp on stdio.",
            "acceptance/test_mcp.py::test_a_memory_lives_its_life_by_tools_alone",
-           "acceptance/test_mcp.py::test_the_lines_of_the_guide_save_and_recall",
+           "acceptance/test_documentation_examples.py::test_the_examples_of_a_page_run_as_printed",
            "acceptance/test_mcp.py::test_the_configuration_of_the_guide_starts_a_server_that_answers",
            "acceptance/test_mcp.py::test_stdio_prints_nothing_but_messages_and_ends_when_asked",
            "acceptance/test_mcp.py::test_open_clients_neither_hold_up_a_stop_nor_mind_a_restart"),

@@ -1,0 +1,85 @@
+"""MkDocs' hook for this repository: pages that lie outside docs/, and directories in the menu.
+
+A page is written for who reads it in the repository: its links are those between files there. The site has
+the pages of docs/ and some from outside; here the links of both become those of the site.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = "docs/"
+# What the site shows beside docs/, by patterns of places in the repository; the README is its first page.
+OUTSIDE = (
+    "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "clients/*/README.md", "benchmarks/results/*",
+)
+FRONT = {"README.md": "index.md"}
+LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s#]+)")
+FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+
+
+def outside() -> dict[str, str]:
+    """The places in the repository of pages outside docs/, each with its place in the site."""
+    found = (str(path.relative_to(ROOT)) for pattern in OUTSIDE for path in sorted(ROOT.glob(pattern)))
+    return {place: FRONT.get(place, place) for place in found}
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """The menu with its directories written out."""
+    pages = [*(path.relative_to(config.docs_dir).as_posix() for path in Path(config.docs_dir).rglob("*.md")),
+             *(uri for uri in outside().values() if uri.endswith(".md"))]
+    named = set(_pages_of(config.nav))
+    config.nav = _written_out(config.nav, sorted(set(pages) - named))
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """The files of the site, those from outside docs/ among them."""
+    for place, page in outside().items():
+        files.append(File.generated(config, page, abs_src_path=str(ROOT / place)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """A page whose links lead to pages of the site."""
+    places = outside()
+    here = page.file.src_uri
+    source = next((place for place, uri in places.items() if uri == here), DOCS + here)
+
+    def link(found: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(source), found[1]))
+        uri = places.get(target) or (target.removeprefix(DOCS) if target.startswith(DOCS) else None)
+        return found[1] if uri is None else posixpath.relpath(uri, posixpath.dirname(here) or ".")
+
+    parts = FENCED.split(markdown)
+    return "".join(part if part.startswith("```") else LINK.sub(link, part) for part in parts)
+
+
+def _pages_of(menu: Any) -> Iterator[str]:
+    """Every page that a menu names by itself."""
+    for entry in menu:
+        for part in entry.values() if isinstance(entry, dict) else [entry]:
+            yield from [FRONT.get(part, part)] if isinstance(part, str) else _pages_of(part)
+
+
+def _written_out(menu: Any, left: list[str]) -> list[Any]:
+    """The menu with each `directory/*` replaced by the pages there, in the order of their names."""
+    entries: list[Any] = []
+    for entry in menu:
+        if isinstance(entry, dict):
+            entries += [{title: _written_out(part, left) if isinstance(part, list) else part}
+                        for title, part in entry.items()]
+        elif entry.endswith("*"):
+            entries += [page for page in left if posixpath.dirname(page) == posixpath.dirname(entry)]
+        else:
+            entries.append(FRONT.get(entry, entry))
+    return entries
