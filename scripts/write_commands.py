@@ -34,7 +34,9 @@ def commands_page() -> str:
         import_module(module)
     group: Any = typer.main.get_command(app)
     panels: dict[str, list[str]] = {}
-    for name, command in group.commands.items():
+    # In the order of MODULES, whatever this process has imported before.
+    for name in (name for names in MODULES.values() for name in names):
+        command = group.commands[name]
         panels.setdefault(command.rich_help_panel, []).append(_section(f"agentcore {name}", command))
     return HEAD + "".join(
         f"\n## {panel}\n\n" + "\n".join(sections) for panel, sections in panels.items())
