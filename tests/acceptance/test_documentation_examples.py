@@ -103,7 +103,7 @@ def test_the_examples_of_a_page_run_as_printed(
     environment = {
         **serving.environment, "AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(agent_id),
         "PATH": f"{tmp_path / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "200",
-        "REDIS_URL": services.redis_url}
+        "REDIS_URL": services.agents_redis_url()}
     lines = script(own, tmp_path, new_serving().home)
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", lines], cwd=tmp_path, env=environment, text=True,

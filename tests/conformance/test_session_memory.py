@@ -25,6 +25,7 @@ from agentcore.agents.session_memory import (
 from agentcore.errors import InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.runtime import Runtime
+from tests.fixtures.services import Services
 
 MORNING = datetime(2026, 3, 2, 9, tzinfo=UTC)
 TALK = (
@@ -39,18 +40,21 @@ HOSTILE = ["a:b", "a", "b:a", "..", ".", "/", "a/b", "a%3Ab", "\x00", "a\x00b", 
 
 
 @asynccontextmanager
-async def opened(name: str, runtime: Runtime, agent_id: str) -> AsyncIterator[SessionMemory]:
+async def opened(
+    name: str, runtime: Runtime, services: Services, agent_id: str
+) -> AsyncIterator[SessionMemory]:
     """The memory of that name for this agent."""
-    assert runtime.settings.redis_url is not None
-    async with Redis.from_url(runtime.settings.redis_url.get_secret_value()) as redis:
+    async with Redis.from_url(services.agents_redis_url()) as redis:
         yield open_session_memory(name, SessionParts(
             memory=runtime.manager_for(Caller(agent_id)), redis=redis, agent_id=agent_id))
 
 
 @pytest.fixture(params=list(SESSION_MEMORIES))
-async def memory(request: pytest.FixtureRequest, runtime: Runtime) -> AsyncIterator[SessionMemory]:
+async def memory(
+    request: pytest.FixtureRequest, runtime: Runtime, services: Services
+) -> AsyncIterator[SessionMemory]:
     """Each of the table, of an agent nobody else is."""
-    async with opened(request.param, runtime, f"agent-{uuid.uuid4()}") as memory:
+    async with opened(request.param, runtime, services, f"agent-{uuid.uuid4()}") as memory:
         yield memory
 
 
@@ -238,9 +242,14 @@ async def test_what_cannot_be_meant_is_refused(memory: SessionMemory) -> None:
 
 
 @pytest.mark.parametrize("name", list(SESSION_MEMORIES))
-async def test_two_agents_with_the_same_sessions_never_meet(name: str, runtime: Runtime) -> None:
+async def test_two_agents_with_the_same_sessions_never_meet(
+    name: str, runtime: Runtime, services: Services
+) -> None:
     agents = f"a:{uuid.uuid4()}"
-    async with opened(name, runtime, agents) as ours, opened(name, runtime, f"{agents}:b") as theirs:
+    async with (
+        opened(name, runtime, services, agents) as ours,
+        opened(name, runtime, services, f"{agents}:b") as theirs,
+    ):
         await talk(ours, "b:monday")
         await theirs.store("monday", SessionMessage(content="Only ours."))
         assert await contents(theirs, "monday") == ["Only ours."]
@@ -250,10 +259,12 @@ async def test_two_agents_with_the_same_sessions_never_meet(name: str, runtime: 
 
 
 @pytest.mark.parametrize("name", list(SESSION_MEMORIES))
-async def test_what_is_persistent_outlives_its_opener(name: str, runtime: Runtime) -> None:
+async def test_what_is_persistent_outlives_its_opener(
+    name: str, runtime: Runtime, services: Services
+) -> None:
     agent_id = f"agent-{uuid.uuid4()}"
-    async with opened(name, runtime, agent_id) as first:
+    async with opened(name, runtime, services, agent_id) as first:
         await first.store("monday", SessionMessage(content="The bridge opens in May."), {"importance": 0.9})
         persistent = "persistence" in first.capabilities()
-    async with opened(name, runtime, agent_id) as second:
+    async with opened(name, runtime, services, agent_id) as second:
         assert await contents(second) == (["The bridge opens in May."] if persistent else [])

@@ -28,8 +28,8 @@ from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import ConfigurationError, DependencyUnavailable, InvalidParams
 from agentcore.memory.params import CountParams, ListParams
 from agentcore.memory.session_params import ClearParams
-from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
+from tests.fixtures.services import Services
 
 FIELDS = {"name": "what the user is called", "goal": "what they work towards", "open": "what is not decided"}
 
@@ -48,9 +48,8 @@ class Clock:
 
 
 @pytest.fixture
-async def redis(runtime: Runtime) -> AsyncIterator[Redis]:
-    assert runtime.settings.redis_url is not None
-    async with Redis.from_url(runtime.settings.redis_url.get_secret_value(), decode_responses=True) as client:
+async def redis(services: Services) -> AsyncIterator[Redis]:
+    async with Redis.from_url(services.agents_redis_url(), decode_responses=True) as client:
         yield client
 
 
@@ -131,11 +130,10 @@ async def test_in_redis_a_long_session_is_read_in_pages_none_twice(redis: Redis)
     assert found.message_id == "n-0"
 
 
-async def test_in_redis_another_process_hears_what_happens(redis: Redis, runtime: Runtime) -> None:
-    assert runtime.settings.redis_url is not None
+async def test_in_redis_another_process_hears_what_happens(redis: Redis, services: Services) -> None:
     agent_id = str(uuid.uuid4())
     memory = RedisSessionMemory(redis, agent_id)
-    async with Redis.from_url(runtime.settings.redis_url.get_secret_value()) as other:
+    async with Redis.from_url(services.agents_redis_url()) as other:
         listener = RedisSessionMemory(other, agent_id)
         async with listener.listening("s") as events, aclosing(events), asyncio.timeout(30):
             await memory.store("another", note(1))
