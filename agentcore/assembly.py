@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 from pydantic import SecretStr
@@ -155,20 +157,22 @@ def make_fact_judge(settings: Settings, meter: Meter) -> LimitedFactJudge | None
 
 def make_extractor(settings: Settings, meter: Meter) -> FactExtractor | None:
     """What reads memories for facts, not yet open; None without a language model."""
-    if not has_language_model(settings):
-        return None
-    options = _llm_options(settings, meter, BACKGROUND_SECONDS, attempts=BACKGROUND_ATTEMPTS)
-    extractor: FactExtractor = resolve("openai", FACT_EXTRACTORS, kind="fact extractor")(options)
+    extractor: FactExtractor | None = _in_background(settings, meter, FACT_EXTRACTORS, "fact extractor")
     return extractor
 
 
 def make_summariser(settings: Settings, meter: Meter) -> Summariser | None:
     """What tells conversations in few words, not yet open; None without a language model."""
+    summariser: Summariser | None = _in_background(settings, meter, SUMMARISERS, "summariser")
+    return summariser
+
+
+def _in_background(settings: Settings, meter: Meter, table: Mapping[str, str], kind: str) -> Any:
+    """What of the table asks a model where nobody waits; None without a language model."""
     if not has_language_model(settings):
         return None
     options = _llm_options(settings, meter, BACKGROUND_SECONDS, attempts=BACKGROUND_ATTEMPTS)
-    summariser: Summariser = resolve("openai", SUMMARISERS, kind="summariser")(options)
-    return summariser
+    return resolve("openai", table, kind=kind)(options)
 
 
 def has_language_model(settings: Settings) -> bool:

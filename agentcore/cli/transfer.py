@@ -95,17 +95,9 @@ def import_lines(
         await import_export(
             memory, file, form or "", tally, strict=strict, forced=force, state=state, more=more)
 
-    try:
+    with _told_of(tally, report, unit="line" if form is None else "record", strict=strict):
         ask(context, lines if form is None else exported, max_attempts=PATIENT_ATTEMPTS,
             timeout_seconds=BATCH_TIMEOUT_SECONDS)
-    except AgentCoreError as error:
-        if tally.outcomes.total() == 0:
-            raise
-        tally.report()
-        mend = strict and isinstance(error, InvalidParams)
-        fail(_stopped(error, f"{'line' if form is None else 'record'} {tally.last_line}", mend=mend))
-    finally:
-        _write_report(report, tally)
     tally.report()
     if tally.outcomes["failed"]:
         raise typer.Exit(FAILED)
@@ -115,11 +107,20 @@ def _told(**values: str | None) -> dict[str, str]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _stopped(error: AgentCoreError, place: str, *, mend: bool) -> str:
-    """What to say of an import that ended before its end."""
-    again = "Mend it, and run" if mend else "Run"
-    return (f"stopped after {place}: {error.message.rstrip('.')}. {again} the same command again to go on: "
-            "nothing is stored twice.")
+@contextmanager
+def _told_of(tally: Tally, report: Path | None, *, unit: str, strict: bool) -> Iterator[None]:
+    """Say how far an import came that failed on its way; in any case write its report."""
+    try:
+        yield
+    except AgentCoreError as error:
+        if tally.outcomes.total() == 0:
+            raise
+        tally.report()
+        again = "Mend it, and run" if strict and isinstance(error, InvalidParams) else "Run"
+        fail(f"stopped after {unit} {tally.last_line}: {error.message.rstrip('.')}. {again} the same command "
+             "again to go on: nothing is stored twice.")
+    finally:
+        _write_report(report, tally)
 
 
 def _check(context: typer.Context, file: Path, form: str | None, state: Path | None, *, beside: bool) -> None:

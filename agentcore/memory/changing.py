@@ -10,15 +10,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from agentcore.errors import Conflict, DependencyUnavailable, NotFound
+from agentcore.errors import Conflict, NotFound
 from agentcore.memory.api import Caller
-from agentcore.memory.embeddings import refused_by
+from agentcore.memory.document_vectors import vector_columns
 from agentcore.memory.history_rows import Change
 from agentcore.memory.intake import is_long_work, subjects_of, text_columns
 from agentcore.memory.models import Link
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.refusals import NOT_EMBEDDED, REFUSED, embed_each
 from agentcore.memory.storage import MemoryTransaction
 
 ATTEMPTS = 5
@@ -134,18 +133,9 @@ class Changing(ABC):
 
     async def _vector_of(self, text: str) -> dict[str, Any]:
         """The vector's columns; without one, what the maintenance needs to know to embed it later."""
-        columns: dict[str, Any] = {"embedding": None, "embedding_model": None}
-        if self._parts.embedder is None:
-            return columns
-        try:
-            [vector] = await embed_each(self._parts.embedder, [text], "document")
-        except DependencyUnavailable:
-            self.degraded.append(NOT_EMBEDDED)
-            return columns
-        if vector is None:
-            self.degraded.append(REFUSED)
-            return {**columns, "embedding_model": refused_by(self._parts.vector_model)}
-        return {"embedding": vector, "embedding_model": self._parts.vector_model}
+        [columns], degraded = await vector_columns(self._parts, [text])
+        self.degraded += degraded
+        return columns
 
     async def _write(self, found: Row, wanted: Wanted, text: Mapping[str, Any]) -> int | None:
         """The new version; None if the memory changed since it was read."""

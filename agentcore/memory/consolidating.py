@@ -7,7 +7,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -21,7 +20,7 @@ from agentcore.memory.cluster_rows import FORM
 from agentcore.memory.clustering import Cluster, Episode, Standing, clusters, facts_of
 from agentcore.memory.condensing import condense
 from agentcore.memory.consolidation_params import ConsolidatedCluster, ConsolidateParams
-from agentcore.memory.embeddings import refused_by
+from agentcore.memory.document_vectors import vector_columns
 from agentcore.memory.history_rows import Change
 from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft, Source, draft
@@ -30,11 +29,10 @@ from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import PruneParams, StoreParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import Prunable
-from agentcore.memory.refusals import NOT_EMBEDDED, embed_each
 from agentcore.memory.rejection import rejection
 from agentcore.memory.removing import PRUNE_CHUNK, Pruning, Removed
 from agentcore.memory.storage import MemoryTransaction, NewMemory
-from agentcore.memory.summarizing import SUMMARY_RELATION, Summary
+from agentcore.memory.summarizing import SUMMARY_RELATION, Summary, shared
 from agentcore.memory.summarizing import Source as Said
 from agentcore.memory.vector_store import index_settings
 
@@ -248,7 +246,7 @@ class Consolidating:
                 idempotency_key=f"{FORM}:{cluster.digest}",
                 force=True,
                 supersede=False,
-                **{name: _common(members, name) for name in SHARED},
+                **{name: shared(row[name] for row in members) for name in SHARED},
             ),
             Source(caller.agent_id, caller.token_id, caller.trace_id, caller.a2a_context),
             now=self._now,
@@ -260,17 +258,9 @@ class Consolidating:
         return each
 
     async def _embed(self, each: Draft) -> None:
-        parts, vector = self._parts, None
-        each.columns["embedding_model"] = None
-        if parts.embedder is not None:
-            try:
-                [vector] = await embed_each(parts.embedder, [each.embedding_text], "document")
-            except DependencyUnavailable:
-                self.degraded.append(NOT_EMBEDDED)
-            else:
-                each.columns["embedding_model"] = parts.vector_model if vector is not None else refused_by(
-                    parts.vector_model)
-        each.columns["embedding"] = vector
+        [columns], degraded = await vector_columns(self._parts, [each.embedding_text])
+        each.columns.update(columns)
+        self.degraded += degraded
 
     async def _write(self, cluster: Cluster, each: Draft) -> UUID | None:
         """The new summary's id; None if what it is of changed, or somebody wrote it meanwhile."""
@@ -391,9 +381,3 @@ def _episode(row: Row) -> Episode:
 def _unit(row: Row) -> NDArray[np.float32]:
     vector = np.asarray(row["embedding"].to_numpy(), dtype=np.float32)
     return vector / max(float(np.linalg.norm(vector)), 1e-9)
-
-
-def _common(members: Sequence[Row], name: str) -> Any:
-    """The value all of them have."""
-    values = {row[name] for row in members}
-    return values.pop() if len(values) == 1 else None

@@ -66,8 +66,8 @@ SUMMARISERS: Mapping[str, str] = {
 }
 
 
-class Reranker(Protocol):
-    """Reads a query and a text together and says how well the text answers."""
+class Model(Protocol):
+    """What stands beside the embedder: opened before it is asked, closed in the end."""
 
     @property
     def model(self) -> str:
@@ -78,6 +78,18 @@ class Reranker(Protocol):
 
     async def close(self) -> None:
         """Let go of what `open` took. Does nothing where it was not open."""
+
+
+class PromptedModel(Model, Protocol):
+    """A model whose answers tell which words it was asked with."""
+
+    @property
+    def prompt(self) -> str:
+        """Which version of which prompt it is asked with: "fact_extraction@1"."""
+
+
+class Reranker(Model, Protocol):
+    """Reads a query and a text together and says how well the text answers."""
 
     async def score(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """A number for each text, in their order; the larger, the better it answers.
@@ -94,18 +106,8 @@ class Rewriting:
     answer: str | None = None
 
 
-class QueryRewriter(Protocol):
+class QueryRewriter(Model, Protocol):
     """Puts a query into other words."""
-
-    @property
-    def model(self) -> str:
-        """What it is called where it is told of."""
-
-    async def open(self) -> None:
-        """Make it ready. Raises ConfigurationError or StartupError where it never can be."""
-
-    async def close(self) -> None:
-        """Let go of what `open` took. Does nothing where it was not open."""
 
     async def rewrite(self, query: str, history: Sequence[Turn], *, agent_id: str) -> Rewriting:
         """The query in other words, read with the turns before it. Raises DependencyUnavailable."""
@@ -114,18 +116,8 @@ class QueryRewriter(Protocol):
 FactVerdict = Literal["ADD", "UPDATE", "SUPERSEDE", "NOOP"]
 
 
-class FactJudge(Protocol):
+class FactJudge(Model, Protocol):
     """Says what a new statement means for an old one, of pairs that the rules let through."""
-
-    @property
-    def model(self) -> str:
-        """What it is called where it is told of."""
-
-    async def open(self) -> None:
-        """Make it ready. Raises ConfigurationError or StartupError where it never can be."""
-
-    async def close(self) -> None:
-        """Let go of what `open` took. Does nothing where it was not open."""
 
     async def judge(self, old: Told, new: Told, *, agent_id: str) -> FactVerdict:
         """SUPERSEDE: the new one holds in the old one's place; else both stand.
@@ -151,22 +143,8 @@ class Extraction:
     entities: Sequence[str] = ()
 
 
-class FactExtractor(Protocol):
+class FactExtractor(PromptedModel, Protocol):
     """Reads memories for facts and entities."""
-
-    @property
-    def model(self) -> str:
-        """What it is called where it is told of."""
-
-    @property
-    def prompt(self) -> str:
-        """Which version of which prompt it is asked with: "fact_extraction@1"."""
-
-    async def open(self) -> None:
-        """Make it ready. Raises ConfigurationError or StartupError where it never can be."""
-
-    async def close(self) -> None:
-        """Let go of what `open` took. Does nothing where it was not open."""
 
     async def extract(self, said: Sequence[Said], *, agent_id: str) -> Sequence[Extraction]:
         """One for each memory, in their order; unchecked. Raises DependencyUnavailable."""
@@ -189,22 +167,8 @@ class WrittenSummary:
     key_facts: Sequence[str] = ()
 
 
-class Summariser(Protocol):
+class Summariser(PromptedModel, Protocol):
     """Tells in few words what was said."""
-
-    @property
-    def model(self) -> str:
-        """What it is called where it is told of."""
-
-    @property
-    def prompt(self) -> str:
-        """Which version of which prompt it is asked with."""
-
-    async def open(self) -> None:
-        """Make it ready. Raises ConfigurationError or StartupError where it never can be."""
-
-    async def close(self) -> None:
-        """Let go of what `open` took. Does nothing where it was not open."""
 
     async def summarise(self, said: Sequence[Said], wish: SummaryWish, *, agent_id: str) -> WrittenSummary:
         """What was said, in order, as a summary. Raises DependencyUnavailable."""

@@ -15,7 +15,7 @@ from uuid import UUID
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
 from agentcore.memory.api import Caller
 from agentcore.memory.capacity import watch_capacity
-from agentcore.memory.embeddings import refused_by
+from agentcore.memory.document_vectors import vector_columns
 from agentcore.memory.history_rows import Change
 from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft, Source, draft
@@ -25,9 +25,8 @@ from agentcore.memory.models import Link, MemoryType
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import StoreParams
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.refusals import embed_each
 from agentcore.memory.storage import MemoryTransaction, NewMemory
-from agentcore.memory.summarizing import SUMMARY_RELATION
+from agentcore.memory.summarizing import SUMMARY_RELATION, shared
 from agentcore.memory.summary_providers import (
     SUMMARY_PROVIDERS,
     Compaction,
@@ -127,7 +126,8 @@ class SessionSummarizing:
         each = None
         if summary.text and summary.memory_id is None:
             each = self._draft(summary, found)
-            await self._embed(each)
+            [columns], _ = await vector_columns(self._parts, [each.embedding_text])
+            each.columns.update(columns)
         versions = {message.memory_id: message.version for message in summary.covers}
         memory_id = summary.memory_id
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
@@ -160,8 +160,8 @@ class SessionSummarizing:
                 content="\n".join([summary.text, *(f"- {fact}" for fact in summary.key_facts)]),
                 memory_type=MemoryType.SEMANTIC,
                 session_id=self._session_id,
-                user_id=_common(rows, "user_id"),
-                namespace=_common(rows, "namespace"),
+                user_id=shared(row["user_id"] for row in rows),
+                namespace=shared(row["namespace"] for row in rows),
                 timestamp=covers[-1].said_at,
                 tags=[SUMMARY_TAG],
                 metadata={
@@ -183,17 +183,6 @@ class SessionSummarizing:
         users = sorted({row["user_id"] for row in rows if row["user_id"] is not None})
         each.columns["provenance"] |= {"form": SESSION_FORM, "sources": sources, "users": users}
         return each
-
-    async def _embed(self, each: Draft) -> None:
-        """What stays without a vector the maintenance embeds, unless it was refused."""
-        parts, vector, model = self._parts, None, None
-        if parts.embedder is not None:
-            try:
-                [vector] = await embed_each(parts.embedder, [each.embedding_text], "document")
-                model = parts.vector_model if vector is not None else refused_by(parts.vector_model)
-            except DependencyUnavailable:
-                model = None
-        each.columns.update(embedding=vector, embedding_model=model)
 
     async def _note(
         self, transaction: MemoryTransaction, memory_id: UUID, summary: SessionSummary
@@ -253,11 +242,3 @@ def _compaction(row: Row) -> Compaction | None:
         return None
     aware = found.ended.tzinfo is not None and (began is None or began.tzinfo is not None)
     return found if aware else None
-
-
-def _common(rows: Sequence[Row], name: str) -> Any:
-    """The value all of them have."""
-    values = {row[name] for row in rows}
-    return values.pop() if len(values) == 1 else None
-
-

@@ -26,7 +26,7 @@ from agentcore.memory.session_params import (
 )
 from agentcore.memory.session_summaries import at_the_end
 from agentcore.memory.storing import Storing
-from agentcore.memory.summarizing import SUMMARY_RELATION, Source, Summary, summarize
+from agentcore.memory.summarizing import SUMMARY_RELATION, Source, Summary, shared, summarize
 
 MOST_SUMMARISED = 1_000
 # Working memories that are so important, or were given out so often, outlive their session.
@@ -138,8 +138,8 @@ async def _keep(
         content=summary.text,
         memory_type=MemoryType.SEMANTIC,
         session_id=session_id,
-        user_id=_common([record.user_id for record in said]),
-        namespace=_common([record.namespace for record in said]),
+        user_id=shared(record.user_id for record in said),
+        namespace=shared(record.namespace for record in said),
         timestamp=said[-1].timestamp,
         tags=[SUMMARY_TAG],
         metadata={"summarised_count": len(said)},
@@ -199,11 +199,6 @@ async def clear(parts: MemoryParts, caller: Caller, params: ClearParams) -> remo
 
 def _tasks(rows: Sequence[Row]) -> list[str]:
     return sorted({row["task_id"] for row in rows if row["task_id"] is not None})
-
-
-def _common(values: Sequence[str | None]) -> str | None:
-    """The value all of them have."""
-    return values[0] if len(set(values)) == 1 else None
 
 
 def _digest(*parts: str) -> str:

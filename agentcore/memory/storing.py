@@ -7,17 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from agentcore.errors import AgentCoreError, Conflict, DependencyUnavailable, InvalidParams, NotFound
+from agentcore.errors import AgentCoreError, Conflict, InvalidParams, NotFound
 from agentcore.memory.api import Caller
 from agentcore.memory.capacity import watch_capacity
-from agentcore.memory.embeddings import refused_by
+from agentcore.memory.document_vectors import vector_columns
 from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft, Source, draft, is_long_work, is_same
 from agentcore.memory.llm_work import queue_llm_work
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import StoreParams, StoreResult
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.refusals import NOT_EMBEDDED, REFUSED, embed_each
 from agentcore.memory.storage import MemoryTransaction, NewMemory
 from agentcore.memory.superseding import Superseding
 from agentcore.memory.working import WorkingEntry
@@ -147,21 +146,13 @@ class Storing:
 
     async def _embed(self, drafts: Sequence[Draft]) -> None:
         """Fill in the vectors. What stays without one the maintenance embeds, unless it was refused."""
-        embedder, model = self._parts.embedder, self._parts.vector_model
         waiting = [each for each in drafts if each.columns["embedding"] is None]
         for each in drafts:
-            _give_vector(each, each.columns["embedding"], model, without=None)
-        if embedder is None or not waiting:
-            return
-        try:
-            vectors = await embed_each(embedder, [each.embedding_text for each in waiting], "document")
-        except DependencyUnavailable:
-            self.degraded.append(NOT_EMBEDDED)
-            return
-        if any(vector is None for vector in vectors):
-            self.degraded.append(REFUSED)
-        for each, vector in zip(waiting, vectors, strict=True):
-            _give_vector(each, vector, model, without=refused_by(model))
+            each.columns["embedding_model"] = self._parts.vector_model
+        found, degraded = await vector_columns(self._parts, [each.embedding_text for each in waiting])
+        for each, columns in zip(waiting, found, strict=True):
+            each.columns.update(columns)
+        self.degraded += degraded
 
     async def _write(self, drafts: Mapping[int, Draft]) -> None:
         if not drafts:
@@ -273,11 +264,6 @@ def _earlier(
         first, memory_id = claimed[key]
         return {"request_digest": first.request_digest, "memory_id": memory_id}
     return taken.get(key)
-
-
-def _give_vector(each: Draft, vector: Any, model: str, *, without: str | None) -> None:
-    each.columns["embedding"] = vector
-    each.columns["embedding_model"] = without if vector is None else model
 
 
 def _new_memory(each: Draft) -> NewMemory:

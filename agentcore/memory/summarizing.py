@@ -8,9 +8,10 @@ sentence says something else. Here a sentence also weighs by its memory's import
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 from uuid import UUID
 
 from agentcore.memory.lexical import terms
@@ -21,6 +22,8 @@ LEAST_TERMS = 3
 MOST_SENTENCES = 4_000
 # The tie from a summary to each memory whose sentences stand in it.
 SUMMARY_RELATION = "summarises"
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
@@ -97,3 +100,9 @@ def _worth_saying(sources: Sequence[Source]) -> list[_Sentence]:
     places = {source.memory_id: place for place, source in enumerate(ordered)}
     latest.sort(key=lambda each: (places[each.source.memory_id], each.source.content.find(each.text)))
     return [_Sentence(each.source, place, each.text, each.terms) for place, each in enumerate(latest)]
+
+
+def shared(values: Iterable[_Value]) -> _Value | None:
+    """The one value that all sources of a summary have, and so the summary; None where they differ."""
+    found = set(values)
+    return found.pop() if len(found) == 1 else None

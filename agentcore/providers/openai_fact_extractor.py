@@ -27,27 +27,19 @@ class _Answer(BaseModel):
     memories: list[_Read]
 
 
-class OpenAiFactExtractor:
+class OpenAiFactExtractor(OpenAiChat[_Answer]):
     """One request a batch of memories, in the background."""
 
     def __init__(self, options: LlmOptions) -> None:
         prompt = load_prompt("fact_extraction")
         task = Task("extract facts", "list of facts", prompt, _Answer, OUTPUT_TOKENS)
-        self._chat = OpenAiChat(options, task)
-        self.model = self._chat.model
-        self.prompt = self._chat.prompt
-
-    async def open(self) -> None:
-        await self._chat.open()
-
-    async def close(self) -> None:
-        await self._chat.close()
+        super().__init__(options, task)
 
     async def extract(self, said: Sequence[Said], *, agent_id: str) -> Sequence[Extraction]:
         memories = [
             {"number": number, "speaker": each.speaker, "said_at": each.said_at.isoformat(),
              "text": each.text}
             for number, each in enumerate(said)]
-        answer = await self._chat.ask({"memories": memories}, agent_id=agent_id)
+        answer = await self.ask({"memories": memories}, agent_id=agent_id)
         read = {each.number: Extraction(each.facts, each.entities) for each in answer.memories}
         return [read.get(number, Extraction()) for number in range(len(said))]

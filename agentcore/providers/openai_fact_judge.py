@@ -18,22 +18,15 @@ class _Answer(BaseModel):
     verdict: FactVerdict
 
 
-class OpenAiFactJudge:
+class OpenAiFactJudge(OpenAiChat[_Answer]):
     """One request a pair, never tried again: whoever stores waits for it."""
 
     def __init__(self, options: LlmOptions) -> None:
-        self._chat = OpenAiChat(options, Task("judge", "verdict", load_prompt("fact_judge"), _Answer))
-        self.model = self._chat.model
-
-    async def open(self) -> None:
-        await self._chat.open()
-
-    async def close(self) -> None:
-        await self._chat.close()
+        super().__init__(options, Task("judge", "verdict", load_prompt("fact_judge"), _Answer))
 
     async def judge(self, old: Told, new: Told, *, agent_id: str) -> FactVerdict:
         document = {name: _document(each) for name, each in (("old", old), ("new", new))}
-        return (await self._chat.ask(document, agent_id=agent_id)).verdict
+        return (await self.ask(document, agent_id=agent_id)).verdict
 
 
 def _document(told: Told) -> dict[str, str | None]:

@@ -23,22 +23,15 @@ class _Answer(BaseModel):
     answer: str | None = None
 
 
-class OpenAiRewriter:
+class OpenAiRewriter(OpenAiChat[_Answer]):
     """One request a query, never tried again: whoever searches waits for it."""
 
     def __init__(self, options: LlmOptions) -> None:
         prompt = load_prompt("query_rewriting")
-        self._chat = OpenAiChat(options, Task("rewrite", "list of queries", prompt, _Answer))
-        self.model = self._chat.model
-
-    async def open(self) -> None:
-        await self._chat.open()
-
-    async def close(self) -> None:
-        await self._chat.close()
+        super().__init__(options, Task("rewrite", "list of queries", prompt, _Answer))
 
     async def rewrite(self, query: str, history: Sequence[Turn], *, agent_id: str) -> Rewriting:
         turns = [{"role": turn.role, "text": turn.content[:TURN_CHARS]} for turn in history[-LAST_TURNS:]]
         document = {"conversation": turns, "question": query[:QUERY_CHARS]}
-        answer = await self._chat.ask(document, agent_id=agent_id)
+        answer = await self.ask(document, agent_id=agent_id)
         return Rewriting(answer.queries, answer.answer)

@@ -23,20 +23,12 @@ class _Answer(BaseModel):
     key_facts: list[str] = []
 
 
-class OpenAiSummariser:
+class OpenAiSummariser(OpenAiChat[_Answer]):
     """One request a stretch of conversation, in the background."""
 
     def __init__(self, options: LlmOptions) -> None:
         prompt = load_prompt("session_summary")
-        self._chat = OpenAiChat(options, Task("summarise", "summary", prompt, _Answer))
-        self.model = self._chat.model
-        self.prompt = self._chat.prompt
-
-    async def open(self) -> None:
-        await self._chat.open()
-
-    async def close(self) -> None:
-        await self._chat.close()
+        super().__init__(options, Task("summarise", "summary", prompt, _Answer))
 
     async def summarise(self, said: Sequence[Said], wish: SummaryWish, *, agent_id: str) -> WrittenSummary:
         document = {
@@ -46,5 +38,5 @@ class OpenAiSummariser:
             "most_words": max(10, int(wish.max_tokens * WORDS_A_TOKEN)),
         }
         wished = f"{WISHED}\n{wish.instructions}" if wish.instructions else ""
-        answer = await self._chat.ask(document, agent_id=agent_id, instructions=wished)
+        answer = await self.ask(document, agent_id=agent_id, instructions=wished)
         return WrittenSummary(answer.summary, answer.topics, answer.key_facts)
