@@ -24,6 +24,13 @@ BLOCK = re.compile(
     r"^(?:<!-- not run: (?P<reason>[^\n]+) -->\n)?^```(?P<language>python|sh)\n(?P<code>.*?)^```$"
     r"(?:\n\n^```output\n(?P<output>.*?)^```$)?", re.MULTILINE | re.DOTALL)
 MOST_NOT_RUN = 16
+# Pages whose every example another test runs, and says more of what must come out.
+OF_OTHER_TESTS = {
+    "README.md": "test_readme.py",
+    "docs/session-memory.md": "test_session_memory_page.py",
+    **{f"docs/integrations/{framework}.md": "test_framework_examples.py"
+       for framework in ("google_adk", "langchain", "langgraph", "openai_agents")},
+}
 PRINTED_URL = "http://127.0.0.1:8080"
 END_OF_BLOCK = "--- end of block ---"
 PAGE_SECONDS = 400
@@ -90,7 +97,7 @@ def printed_as_told(output: str, printed: str) -> bool:
         for told in output.splitlines()))
 
 
-@pytest.mark.parametrize("page", [name for name, of in RUN.items() if of])
+@pytest.mark.parametrize("page", [name for name, of in RUN.items() if of and name not in OF_OTHER_TESTS])
 def test_the_examples_of_a_page_run_as_printed(
     page: str, serving: Serving, new_serving: Callable[..., Serving], services: Services, agent_id: str,
     tmp_path: Path,
@@ -127,6 +134,14 @@ def test_an_example_that_is_not_run_says_why_and_is_at_least_written_rightly(blo
         compile(block.code, block.page, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     else:
         subprocess.run(["bash", "-n", "-c", block.code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("page", OF_OTHER_TESTS)
+def test_a_page_left_to_another_test_has_examples_that_it_names(page: str) -> None:
+    other = (Path(__file__).parent / OF_OTHER_TESTS[page]).read_text(encoding="utf-8")
+    assert RUN[page]
+    assert Path(page).name in other or f'"{Path(page).stem}"' in other
+    assert all(block.output is None for block in RUN[page])
 
 
 def test_few_examples_are_not_run() -> None:
