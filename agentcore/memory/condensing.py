@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.llm import Said, SummaryWish
@@ -12,14 +13,15 @@ from agentcore.memory.llm_text import (
     capped,
     grounded_sentences,
     size_bytes,
-    within,
     without_thoughts,
 )
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.summarizing import Source, Summary, summarize
+from agentcore.memory.survival import checked, told_tokens
 
 TOO_LONG = "it is more than one request to a model holds"
 UNGROUNDED = "the model told of numbers that nobody said"
+LOST = "the model lost most of the names, numbers and dates that were said"
 
 
 async def condense(
@@ -42,14 +44,19 @@ async def _written(
         return None, None
     if sum(size_bytes(each.content) for each in sources) > REQUEST_BYTES:
         return None, TOO_LONG
-    said = [Said(capped(without_thoughts(each.content)), each.speaker, each.timestamp) for each in sources]
+    read = [replace(each, content=capped(without_thoughts(each.content))) for each in sources]
+    said = [Said(each.content, each.speaker, each.timestamp) for each in read]
+    wish = SummaryWish(told_tokens(max_tokens))
     try:
-        written = await parts.summariser.summarise(said, SummaryWish(max_tokens), agent_id=agent_id)
+        written = await parts.summariser.summarise(said, wish, agent_id=agent_id)
     except DependencyUnavailable as failure:
         return None, failure.message
     heard = "\n".join(f"{each.said_at.isoformat()} {each.text}" for each in said)
     kept, _ = grounded_sentences(without_thoughts(written.text), heard)
-    text = within(kept, max_tokens, parts.count_tokens)
-    if not text:
+    if not kept:
         return None, UNGROUNDED
-    return Summary(text, parts.count_tokens(text), [each.memory_id for each in sources]), None
+    found = await asyncio.to_thread(checked, kept, (), read, max_tokens, parts.count_tokens)
+    if not found.told:
+        return None, LOST
+    tokens = parts.count_tokens(found.content)
+    return Summary(found.content, tokens, [each.memory_id for each in sources]), None

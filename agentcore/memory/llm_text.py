@@ -35,7 +35,7 @@ def size_bytes(text: str) -> int:
 
 def grounded(claim: str, said: str) -> bool:
     """Whether every number of the claim stands in what was said: models make up none so often as those."""
-    return _numbers(claim) <= _numbers(said)
+    return numbers_of(claim) <= numbers_of(said)
 
 
 def grounded_sentences(text: str, said: str) -> tuple[str, int]:
@@ -57,7 +57,7 @@ def within(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
     return kept or text[: 2 * max_tokens]
 
 
-def _numbers(text: str) -> set[str]:
+def numbers_of(text: str) -> set[str]:
     """The numbers of a text, 40,000 and 40000 the same; with the parts of each: 2026-06-01 tells of 2026."""
     found: Iterable[str] = _NUMBER.findall(text)
     return {_SEPARATORS.sub("", each).lstrip("0") or "0" for each in found}

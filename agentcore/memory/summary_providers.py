@@ -23,10 +23,10 @@ from agentcore.memory.llm_text import (
     grounded,
     grounded_sentences,
     size_bytes,
-    within,
     without_thoughts,
 )
 from agentcore.memory.summarizing import Source, summarize
+from agentcore.memory.survival import checked, told_tokens
 from agentcore.memory.text import collapse
 
 MOST_TOPICS, MOST_FACTS = 5, 12
@@ -34,6 +34,7 @@ TOPIC_CHARS, FACT_CHARS = 80, 400
 EXTRACTED, AS_SAID, CALLER = "extractive", "passthrough", "caller"
 NO_MODEL = "this service has no language model"
 UNGROUNDED = "it told of numbers that nobody said"
+LOST = "it lost most of the names, numbers and dates that were said"
 
 
 @dataclass(frozen=True)
@@ -118,16 +119,13 @@ class ExtractiveSummaryProvider:
 
     async def extracted(self, segment: Sequence[Message], degraded: str | None = None) -> SessionSummary:
         """The summary of one segment."""
-        sources = [
-            Source(each.memory_id, each.said_at, each.speaker, each.text, each.importance)
-            for each in segment if each.told]
-        rules = self._parts.rules
+        rules, sources = self._parts.rules, _sources(segment)
         made = await asyncio.to_thread(summarize, sources, rules.max_tokens, self._parts.count_tokens)
         return SessionSummary(made.text, segment, EXTRACTED, degraded=degraded)
 
 
 class LlmSummaryProvider:
-    """A language model's words, checked: what has numbers that were not said is left out."""
+    """A language model's words, checked: no number that was not said, and nothing lost that matters."""
 
     def __init__(self, parts: ProviderParts) -> None:
         self._parts = parts
@@ -141,37 +139,41 @@ class LlmSummaryProvider:
         model, parts = self._parts.summariser, self._parts
         if model is None:
             return await self._extractive.extracted(segment, NO_MODEL)
-        said = [
-            Said(capped(without_thoughts(each.text)), each.speaker, each.said_at)
-            for each in segment if each.told]
-        if not any(each.text for each in said):
+        read = [
+            replace(each, content=capped(without_thoughts(each.content))) for each in _sources(segment)]
+        if not any(each.content for each in read):
             return SessionSummary("", segment, model.model)
-        wish = SummaryWish(parts.rules.max_tokens, parts.rules.prompt)
+        said = [Said(each.content, each.speaker, each.timestamp) for each in read]
+        wish = SummaryWish(told_tokens(parts.rules.max_tokens), parts.rules.prompt)
         try:
             written = await model.summarise(said, wish, agent_id=parts.agent_id)
         except DependencyUnavailable as failure:
             if not parts.gives_up(failure):
                 raise
             return await self._extractive.extracted(segment, failure.message)
-        summary = self._checked(written, segment, said)
-        return summary or await self._extractive.extracted(segment, UNGROUNDED)
+        summary = await asyncio.to_thread(self._checked, model, written, segment, read)
+        return summary if summary.text else await self._extractive.extracted(segment, summary.degraded)
 
     def _checked(
-        self, written: WrittenSummary, segment: Sequence[Message], said: Sequence[Said]
-    ) -> SessionSummary | None:
-        model, parts = self._parts.summariser, self._parts
-        heard = "\n".join(f"{each.said_at.isoformat()} {each.text}" for each in said)
+        self, model: Summariser, written: WrittenSummary, segment: Sequence[Message], read: Sequence[Source]
+    ) -> SessionSummary:
+        """No text where nothing of it is of use; `degraded` says why."""
+        parts = self._parts
+        heard = "\n".join(f"{each.timestamp.isoformat()} {each.content}" for each in read)
         kept, left_out = grounded_sentences(without_thoughts(written.text), heard)
-        text = within(kept, parts.rules.max_tokens, parts.count_tokens)
-        if not text or model is None:
-            return None
-        facts = (collapse(each)[:FACT_CHARS] for each in written.key_facts)
+        if not kept:
+            return SessionSummary("", segment, model.model, degraded=UNGROUNDED)
+        told = (collapse(each)[:FACT_CHARS] for each in written.key_facts)
+        facts = _distinct(each for each in told if grounded(each, heard))[:MOST_FACTS]
+        found = checked(kept, facts, read, parts.rules.max_tokens, parts.count_tokens)
+        if not found.told:
+            return SessionSummary("", segment, model.model, degraded=LOST)
         return SessionSummary(
-            text,
+            found.text,
             segment,
             model.model,
             topics=_distinct(collapse(each)[:TOPIC_CHARS] for each in written.topics)[:MOST_TOPICS],
-            key_facts=_distinct(each for each in facts if grounded(each, heard))[:MOST_FACTS],
+            key_facts=found.facts,
             prompt=model.prompt,
             degraded=UNGROUNDED if left_out else None,
         )
@@ -235,6 +237,12 @@ def _cut(messages: Sequence[Message], sizes: Sequence[int], most: int) -> Iterat
         size += own
     if piece:
         yield piece
+
+
+def _sources(segment: Sequence[Message]) -> list[Source]:
+    return [
+        Source(each.memory_id, each.said_at, each.speaker, each.text, each.importance)
+        for each in segment if each.told]
 
 
 def _distinct(texts: Iterator[str]) -> list[str]:
