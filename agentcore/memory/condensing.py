@@ -21,7 +21,7 @@ from agentcore.memory.survival import checked, told_tokens
 
 TOO_LONG = "it is more than one request to a model holds"
 UNGROUNDED = "the model told of numbers that nobody said"
-LOST = "the model lost most of the names, numbers and dates that were said"
+LOST = "the model told of no name and no number that was said"
 
 
 async def condense(

@@ -5,7 +5,7 @@ A memory is read once: what follows from it is stored in the transaction that ta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -126,14 +126,15 @@ class FactStoring(Storing):
     ) -> None:
         self._rows = rows
         self._told = told
-        self._entities: list[Sequence[str]] = [each.entities for each in read for _ in each.facts]
+        # In the order of the items, which are drafted in it.
+        self._entities: Iterator[Sequence[str]] = (each.entities for each in read for _ in each.facts)
         self.taken: set[UUID] | None = None
         super().__init__(parts, caller, [
             _fact(each.row, fact, told, parts) for each in read for fact in each.facts])
 
-    def _make_drafts(self) -> list[Draft | InvalidParams]:
-        made = super()._make_drafts()
-        for each, entities in zip(made, self._entities, strict=True):
+    def _make_drafts(self, items: Sequence[StoreParams]) -> list[Draft | InvalidParams]:
+        made = super()._make_drafts(items)
+        for each, entities in zip(made, self._entities, strict=False):
             if isinstance(each, Draft):
                 _name(each.columns, entities)
         return made

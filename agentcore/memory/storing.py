@@ -21,10 +21,12 @@ from agentcore.memory.storage import MemoryTransaction, NewMemory
 from agentcore.memory.superseding import Superseding
 from agentcore.memory.working import WorkingEntry
 
+# Of many items the first are embedded while the next are drafted.
+DRAFTED_TOGETHER = 64
+
 
 class Storing:
     """One call's stores: items in, results in the same order out, all in one transaction.
-
 
     `provenance` is what all of them tell of themselves beside what every memory does.
     """
@@ -56,14 +58,7 @@ class Storing:
 
         Raises DependencyUnavailable.
         """
-        drafts = await self._drafts()
-        for index, each in drafts.items():
-            if each.reason is not None:
-                self._results[index] = StoreResult(
-                    success=False, memory_id=None, status="rejected", reason=each.reason
-                )
-        await self._answer_known_keys(self._open(drafts))
-        await self._embed(list(self._open(drafts).values()))
+        drafts = await self._embedded_drafts()
         await self._superseding.look_up(self._open(drafts).values())
         self.degraded += self._superseding.degraded
         await self._write(self._open(drafts))
@@ -86,21 +81,36 @@ class Storing:
             success=False, memory_id=None, status="rejected", reason=reason, code=int(error.code)
         )
 
-    async def _drafts(self) -> dict[int, Draft]:
-        """The drafts of the items that can be stored at all."""
-        long = is_long_work(sum(map(_chars, self._items)), len(self._items))
-        made = await asyncio.to_thread(self._make_drafts) if long else self._make_drafts()
-        for index, each in enumerate(made):
+    async def _embedded_drafts(self) -> dict[int, Draft]:
+        """The drafts of the items that can be stored at all, with vectors where they are to be stored."""
+        known = await self._known_keys()
+        drafts: dict[int, Draft] = {}
+        async with asyncio.TaskGroup() as embedding:
+            for start in range(0, len(self._items), DRAFTED_TOGETHER):
+                made = await self._drafts(start, self._items[start : start + DRAFTED_TOGETHER])
+                for index, each in made.items():
+                    self._answer_early(index, each, known.get(each.params.idempotency_key or ""))
+                drafts |= made
+                embedding.create_task(self._embed(list(self._open(made).values())))
+        self.degraded = list(dict.fromkeys(self.degraded))
+        return drafts
+
+    async def _drafts(self, start: int, items: Sequence[StoreParams]) -> dict[int, Draft]:
+        """The drafts of the items from `start` on, of those that have nothing wrong with them."""
+        long = is_long_work(sum(map(_chars, items)), len(items))
+        drafted = await asyncio.to_thread(self._make_drafts, items) if long else self._make_drafts(items)
+        made = dict(enumerate(drafted, start))
+        for index, each in made.items():
             if isinstance(each, InvalidParams):
                 self._refuse(index, each)
-        return {index: each for index, each in enumerate(made) if isinstance(each, Draft)}
+        return {index: each for index, each in made.items() if isinstance(each, Draft)}
 
-    def _make_drafts(self) -> list[Draft | InvalidParams]:
+    def _make_drafts(self, items: Sequence[StoreParams]) -> list[Draft | InvalidParams]:
         source = Source(
             self._caller.agent_id, self._caller.token_id, self._caller.trace_id, self._caller.a2a_context
         )
         made: list[Draft | InvalidParams] = []
-        for item in self._items:
+        for item in items:
             try:
                 self._check_vector(item)
                 each = draft(
@@ -125,17 +135,22 @@ class Storing:
                 data={"field": "embedding"},
             )
 
-    async def _answer_known_keys(self, drafts: Mapping[int, Draft]) -> None:
+    async def _known_keys(self) -> Mapping[str, Row]:
         """Known keys need no embedding: a resumed import passes over what it has stored at full speed."""
-        keys = {each.params.idempotency_key for each in drafts.values()} - {None}
+        keys = {each.idempotency_key for each in self._items} - {None}
         if not keys:
-            return
+            return {}
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            known = await transaction.known_keys([key for key in keys if key is not None])
-        for index, each in drafts.items():
-            row = known.get(each.params.idempotency_key or "")
-            if row is not None:
-                self._answer_of_key(index, each, row)
+            return await transaction.known_keys([key for key in keys if key is not None])
+
+    def _answer_early(self, index: int, each: Draft, earlier: Row | None) -> None:
+        """What needs no vector: text that is not worth storing, and what was stored under its key."""
+        if each.reason is not None:
+            self._results[index] = StoreResult(
+                success=False, memory_id=None, status="rejected", reason=each.reason
+            )
+        elif earlier is not None:
+            self._answer_of_key(index, each, earlier)
 
     def _answer_of_key(self, index: int, each: Draft, row: Mapping[str, Any]) -> None:
         if bytes(row["request_digest"]) == each.digest:

@@ -34,7 +34,7 @@ TOPIC_CHARS, FACT_CHARS = 80, 400
 EXTRACTED, AS_SAID, CALLER = "extractive", "passthrough", "caller"
 NO_MODEL = "this service has no language model"
 UNGROUNDED = "it told of numbers that nobody said"
-LOST = "it lost most of the names, numbers and dates that were said"
+LOST = "it told of no name and no number that was said"
 
 
 @dataclass(frozen=True)

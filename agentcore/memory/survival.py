@@ -1,7 +1,7 @@
 """What a summary in a model's words keeps of what was said: names, numbers and dates must survive. Pure.
 
 The evidence are the sentences that extraction would choose for a third of the room. What of it the model's
-words lost stands below them, verbatim; a model that lost most of it spoke of something else.
+words lost stands below them, verbatim; a model that kept no name and no number of it spoke of something else.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from agentcore.memory.summarizing import Source, summarize
 from agentcore.memory.text import words
 
 TOLD_SHARE = 2 / 3
-MOST_LOST_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -44,13 +43,22 @@ def checked(
     room = told_tokens(max_tokens)
     text, kept = within(text, room, count), [*facts]
     evidence = _evidence(sources, max_tokens - room, count)
+    told = not evidence or any(each.has_part_in(_Told("\n".join([text, *facts]))) for each in evidence)
     while True:
-        lost = _lost(evidence, "\n".join([text, *kept]))
-        told = len(lost) <= MOST_LOST_SHARE * len(evidence)
-        found = Checked(text, [*kept, *(each.line for each in lost)], told)
+        said = _Told("\n".join([text, *kept]))
+        lost = [each.line for each in evidence if not each.stands_in(said)]
+        found = Checked(text, [*kept, *lost], told)
         if not kept or count(found.content) <= max_tokens:
             return found
         kept.pop()
+
+
+class _Told:
+    """The words and the numbers of what a model told."""
+
+    def __init__(self, text: str) -> None:
+        self.words = {*words(text)}
+        self.numbers = numbers_of(text)
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,16 @@ class _Evidence:
     names: Sequence[frozenset[str]]
     numbers: set[str]
 
+    def stands_in(self, told: _Told) -> bool:
+        """A name does where a word of it does, a number as it is: 5 May 2023 asks for May, 5 and 2023."""
+        named = all(not name.isdisjoint(told.words) for name in self.names)
+        return named and self.numbers <= told.numbers
+
+    def has_part_in(self, told: _Told) -> bool:
+        """Whether any of it stands there."""
+        named = any(not name.isdisjoint(told.words) for name in self.names)
+        return named or not self.numbers.isdisjoint(told.numbers)
+
 
 def _evidence(sources: Sequence[Source], max_tokens: int, count: Callable[[str], int]) -> list[_Evidence]:
     speakers = [each.speaker for each in sources if each.speaker is not None and each.speaker[:1].isupper()]
@@ -70,12 +88,3 @@ def _evidence(sources: Sequence[Source], max_tokens: int, count: Callable[[str],
         for line, names in zip(lines, find_entities(lines, (), speakers), strict=True)
     ]
     return [each for each in found if each.names or each.numbers]
-
-
-def _lost(evidence: Sequence[_Evidence], told: str) -> list[_Evidence]:
-    """A name stands where a word of it does, a number only as it is: 5 May 2023 asks for May, 5, 2023."""
-    there, numbers = {*words(told)}, numbers_of(told)
-    return [
-        each for each in evidence
-        if not each.numbers <= numbers or any(name.isdisjoint(there) for name in each.names)
-    ]

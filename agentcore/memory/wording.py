@@ -91,7 +91,8 @@ async def search_words(
 ) -> Wording:
     """What holds the words of the text, and of each of these parts of it, in the agent's memories that match.
 
-    Beside vectors words that stand nearly everywhere are not looked up.
+    Beside vectors words that stand nearly everywhere are not looked up; of a part none that does not tell it
+    apart.
     """
     with steps("statistics"):
         reading = await _reading(vectors, agent_id, text, conditions)
@@ -99,7 +100,8 @@ async def search_words(
     wordings = [reading.of(keys) for keys in (list(reading.keys), *keys_of_parts)]
     longest = LONGEST_LIST if with_vectors else math.inf
     with steps("words"):
-        weights = [_looked_up(bm25, longest) for _, bm25 in wordings]
+        limits = [longest, *(MAX_POSTINGS for _ in parts)]
+        weights = [_looked_up(bm25, limit) for (_, bm25), limit in zip(wordings, limits, strict=True)]
         hits = await vectors.search_words(agent_id, weights, conditions, breadth)
     whole, *of_parts = [Wording(*each, found) for each, found in zip(wordings, hits, strict=True)]
     return replace(whole, corrected=reading.told(), aliases=_told(reading.others), parts=of_parts)

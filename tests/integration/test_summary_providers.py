@@ -132,9 +132,42 @@ async def test_numbers_that_nobody_said_are_left_out_and_that_is_told(talk: Talk
     await add(agent, lines(0, 5))
     await talk.work()
     [summary] = await summaries(agent)
-    assert summary.content == "The damage is 40,000 euros.\n- The policy number is HX-2210."
-    assert summary.facts == ["The policy number is HX-2210."]
+    assert summary.content.startswith("The damage is 40,000 euros.\n- The policy number is HX-2210.\n")
+    assert summary.facts[0] == "The policy number is HX-2210."
+    assert "7,777,777" not in summary.content
+    assert "9001" not in summary.content
     assert summary.metadata["degraded"] == "it told of numbers that nobody said"
+
+
+async def test_names_numbers_and_dates_that_the_model_lost_stand_in_the_words_they_were_said_in(
+    talk: Talking,
+) -> None:
+    talk.model.answers["session_summary"] = lambda document: {
+        "summary": "A warehouse in Antwerp flooded and a claim will be filed.", "topics": [], "key_facts": []}
+    agent = talk.agent()
+    await rules(agent, provider="llm")
+    await add(agent, lines(0, 5))
+    await talk.work()
+    [summary] = await summaries(agent)
+    first, *kept = summary.content.splitlines()
+    assert first == "A warehouse in Antwerp flooded and a claim will be filed."
+    assert kept
+    assert {each.removeprefix("- user: ") for each in kept} <= {*LINES[:5]}
+    assert talk.runtime.parts.count_tokens(summary.content) <= 200
+    assert "degraded" not in summary.metadata
+
+
+async def test_a_model_that_speaks_of_something_else_is_not_kept(talk: Talking) -> None:
+    talk.model.answers["session_summary"] = lambda document: {
+        "summary": "They had a nice talk.", "topics": ["weather"], "key_facts": []}
+    agent = talk.agent()
+    await rules(agent, provider="llm")
+    await add(agent, lines(0, 5))
+    await talk.work()
+    [summary] = await summaries(agent)
+    assert {each.removeprefix("user: ") for each in summary.content.splitlines()} <= {*LINES[:5]}
+    assert summary.metadata["by"] == "extractive"
+    assert summary.metadata["degraded"] == "it told of no name and no number that was said"
 
 
 async def test_a_summary_is_found_by_its_meaning(talk: Talking) -> None:

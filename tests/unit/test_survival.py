@@ -57,7 +57,7 @@ def test_another_number_or_date_is_not_the_one_that_was_said(other: str) -> None
     assert len(checked(changed, (), told(*TRIP), 120, count).facts) == 1
 
 
-def test_words_that_lost_most_of_it_are_of_no_use() -> None:
+def test_words_that_kept_nothing_of_it_are_of_no_use() -> None:
     assert not checked("They spoke of this and that.", (), told(*TRIP), 120, count).told
 
 

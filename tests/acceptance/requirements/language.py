@@ -42,6 +42,10 @@ WRITTEN = (
            "integration/test_condensing.py::"
            "test_a_cluster_is_told_in_the_models_words_where_its_agent_wishes_them",
            "integration/test_condensing.py::test_what_the_model_does_not_tell_the_sentences_themselves_do"),
+    _asked("2 quality", "Entities, numbers and dates of the kept evidence survive a model's summary, or extraction.",
+           f"{_PROVIDERS}test_names_numbers_and_dates_that_the_model_lost_stand_in_the_words_they_were_said_in",
+           f"{_PROVIDERS}test_a_model_that_speaks_of_something_else_is_not_kept",
+           "unit/test_survival.py::test_what_the_words_lost_stands_below_them_as_it_was_said"),
     _asked("4 providers", "Summaries by a model, by the caller's compactions, as said; a custom prompt.",
            f"{_PROVIDERS}test_the_callers_compactions_are_used_and_the_model_is_asked_for_the_rest",
            f"{_PROVIDERS}test_passed_through_what_was_said_is_kept_as_it_was_said",
