@@ -98,27 +98,29 @@ SELECT NULL::uuid AS found_id, NULL::uuid AS memory_id WHERE false;
 -- name: temporal_arm
 -- Memories that speak of one of these times, or were said in one, those first that are nearest to what is asked; of
 -- a long time the latest are read, and of those that match again the latest compared.
-SELECT m.memory_id FROM memories m
- WHERE m.agent_id = %(agent_id)s
-   AND m.memory_id IN (
-       SELECT inside.memory_id
-         FROM unnest(%(window_starts)s::timestamptz[], %(window_ends)s::timestamptz[]) AS span (starts_at, ends_at)
-        CROSS JOIN LATERAL (
-              (SELECT (said.memory).memory_id
-                 FROM (SELECT m AS memory FROM memories m
-                        WHERE m.agent_id = %(agent_id)s
-                          AND m.timestamp >= span.starts_at AND m.timestamp < span.ends_at
-                        ORDER BY m.timestamp DESC LIMIT %(read_rows)s) AS said
-                WHERE memory_matches(said.memory, %(filter)s) LIMIT %(window_rows)s)
-               UNION ALL
-              (SELECT (told.memory).memory_id
-                 FROM (SELECT m AS memory FROM memories m
-                        WHERE m.agent_id = %(agent_id)s
-                          AND m.event_to > span.starts_at AND m.event_from < span.ends_at
-                        ORDER BY m.event_to DESC LIMIT %(read_rows)s) AS told
-                WHERE memory_matches(told.memory, %(filter)s) LIMIT %(window_rows)s)
-              ) AS inside)
- ORDER BY CASE WHEN {held} THEN {distance} END NULLS LAST, m.timestamp DESC
+SELECT inside.memory_id
+  FROM unnest(%(window_starts)s::timestamptz[], %(window_ends)s::timestamptz[]) AS span (starts_at, ends_at)
+ CROSS JOIN LATERAL (
+       (SELECT m.memory_id, m.timestamp, CASE WHEN {held} THEN {distance} END AS distance
+          FROM (SELECT m AS memory FROM memories m
+                 WHERE m.agent_id = %(agent_id)s
+                   AND m.timestamp >= span.starts_at AND m.timestamp < span.ends_at
+                 ORDER BY m.timestamp DESC LIMIT %(read_rows)s) AS said
+         CROSS JOIN LATERAL (SELECT (said.memory).memory_id, (said.memory).timestamp, (said.memory).embedding, (said.memory).embedding_model,
+                                    (said.memory).next_embedding, (said.memory).next_embedding_model) AS m
+         WHERE memory_matches(said.memory, %(filter)s) LIMIT %(window_rows)s)
+        UNION ALL
+       (SELECT m.memory_id, m.timestamp, CASE WHEN {held} THEN {distance} END AS distance
+          FROM (SELECT m AS memory FROM memories m
+                 WHERE m.agent_id = %(agent_id)s
+                   AND m.event_to > span.starts_at AND m.event_from < span.ends_at
+                 ORDER BY m.event_to DESC LIMIT %(read_rows)s) AS told
+         CROSS JOIN LATERAL (SELECT (told.memory).memory_id, (told.memory).timestamp, (told.memory).embedding, (told.memory).embedding_model,
+                                    (told.memory).next_embedding, (told.memory).next_embedding_model) AS m
+         WHERE memory_matches(told.memory, %(filter)s) LIMIT %(window_rows)s)
+       ) AS inside
+ GROUP BY inside.memory_id
+ ORDER BY min(inside.distance) NULLS LAST, max(inside.timestamp) DESC
  LIMIT %(temporal_limit)s;
 
 -- name: temporal_arm_none
