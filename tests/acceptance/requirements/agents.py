@@ -45,7 +45,11 @@ AGENTS = (
            f"{_tools}::test_a_found_memory_leads_to_its_session"),
     _asked("3 one definition", "One tool definition yields the same schema in all bindings.",
            "integration/test_openai_tools.py::test_one_definition_gives_the_same_schema_in_every_form",
-           missing="The bindings of the frameworks are shown with each of them."),
+           "integration/test_openai_agents.py::test_one_definition_gives_the_same_function_tools",
+           "integration/test_langchain.py::test_one_definition_gives_the_same_tools",
+           "integration/test_google_adk.py::"
+           "test_a_model_uses_the_tools_of_the_one_definition_for_its_own_user",
+           "acceptance/test_mcp.py::test_the_tools_are_those_of_the_one_definition_with_the_same_schemas"),
     _asked("3 prefetch", "The first user turn gets memory as fenced data, never as a turn.",
            f"{_tools}::test_the_first_user_turn_gets_memory_as_data_and_later_turns_do_not",
            f"{_tools}::test_a_memory_cannot_end_the_fence_it_is_quoted_in"),

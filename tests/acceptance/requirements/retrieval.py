@@ -20,7 +20,7 @@ UNDERSTOOD = (
             "integration/test_understanding.py::test_what_was_told_later_of_a_day_is_found_by_that_day",
             "unit/test_retrieval.py::"
             "test_what_speaks_of_the_time_asked_for_comes_before_what_was_only_said_then",
-            missing="times told by an event (\"before the trip\")"),
+            "integration/test_anchoring.py::test_what_was_before_or_after_an_event_comes_first"),
     _sought("4 gate",
             "Greetings, pure tool requests and general knowledge need no memory; personal words override.",
             "unit/test_gate.py::test_what_shows_that_it_needs_no_memory_is_not_searched",
