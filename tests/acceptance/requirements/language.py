@@ -42,7 +42,7 @@ WRITTEN = (
            "integration/test_condensing.py::"
            "test_a_cluster_is_told_in_the_models_words_where_its_agent_wishes_them",
            "integration/test_condensing.py::test_what_the_model_does_not_tell_the_sentences_themselves_do"),
-    _asked("2 quality", "Entities, numbers and dates of the kept evidence survive a model's summary, or extraction.",
+    _asked("2 quality", "Names, numbers and dates of the evidence survive a summary, or extraction does it.",
            f"{_PROVIDERS}test_names_numbers_and_dates_that_the_model_lost_stand_in_the_words_they_were_said_in",
            f"{_PROVIDERS}test_a_model_that_speaks_of_something_else_is_not_kept",
            "unit/test_survival.py::test_what_the_words_lost_stands_below_them_as_it_was_said"),
