@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.llm import Said, SummaryWish
-from agentcore.memory.llm_text import (
-    REQUEST_BYTES,
-    capped,
-    grounded_sentences,
-    size_bytes,
-    without_thoughts,
-)
+from agentcore.memory.llm_text import REQUEST_BYTES, size_bytes
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.summarizing import Source, Summary, summarize
-from agentcore.memory.survival import checked, told_tokens
+from agentcore.memory.survival import as_read, checked, told_tokens
 
 TOO_LONG = "it is more than one request to a model holds"
-UNGROUNDED = "the model told of numbers that nobody said"
-LOST = "the model told of no name and no number that was said"
 
 
 async def condense(
@@ -44,19 +35,15 @@ async def _written(
         return None, None
     if sum(size_bytes(each.content) for each in sources) > REQUEST_BYTES:
         return None, TOO_LONG
-    read = [replace(each, content=capped(without_thoughts(each.content))) for each in sources]
+    read = as_read(sources)
     said = [Said(each.content, each.speaker, each.timestamp) for each in read]
     wish = SummaryWish(told_tokens(max_tokens))
     try:
         written = await parts.summariser.summarise(said, wish, agent_id=agent_id)
     except DependencyUnavailable as failure:
         return None, failure.message
-    heard = "\n".join(f"{each.said_at.isoformat()} {each.text}" for each in said)
-    kept, _ = grounded_sentences(without_thoughts(written.text), heard)
-    if not kept:
-        return None, UNGROUNDED
-    found = await asyncio.to_thread(checked, kept, (), read, max_tokens, parts.count_tokens)
-    if not found.told:
-        return None, LOST
+    found = await asyncio.to_thread(checked, written.text, (), read, max_tokens, parts.count_tokens)
+    if not found.text:
+        return None, found.degraded
     tokens = parts.count_tokens(found.content)
     return Summary(found.content, tokens, [each.memory_id for each in sources]), None

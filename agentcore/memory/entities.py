@@ -66,7 +66,7 @@ thurs fri sat sun january february march april may june july august september oc
 jan feb mar apr jun jul aug sep sept oct nov dec ok okay am pm fyi asap lol btw imo tbh faq todo tldr pto
 eta mondays tuesdays wednesdays thursdays fridays saturdays sundays
 """
-_NEVER_NAMES = frozenset(_NEVER.split())
+NEVER_NAMES = frozenset(_NEVER.split())
 _OPENING = """
 yes yeah yep no nope hi hello hey dear thanks thank sorry great nice cool good sure well oh wow right today
 tomorrow yesterday tonight later soon recently currently finally lastly first second third next last always
@@ -196,7 +196,7 @@ def _groups(match: re.Match[str], ordinary_words: Collection[str]) -> Iterator[t
 def _is_no_name(word: str, ordinary_words: Collection[str]) -> bool:
     """Whether the word is never a name or, where a sentence opens, an ordinary one."""
     plain = word.casefold().replace("\u2019", "'")
-    if plain in _NEVER_NAMES:
+    if plain in NEVER_NAMES:
         return True
     return bool(ordinary_words) and (plain in OPENING_WORDS or plain.replace("'", "") in ordinary_words)
 

@@ -12,17 +12,11 @@ from uuid import UUID
 
 from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
+from agentcore.memory.grounding import Heard
 from agentcore.memory.history_rows import Change
 from agentcore.memory.intake import Draft
 from agentcore.memory.llm import Extraction, FactExtractor, Said
-from agentcore.memory.llm_text import (
-    MEMORY_BYTES,
-    REQUEST_BYTES,
-    capped,
-    grounded,
-    size_bytes,
-    without_thoughts,
-)
+from agentcore.memory.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes, without_thoughts
 from agentcore.memory.llm_work import gives_up
 from agentcore.memory.models import FACT_TAG, MemoryType
 from agentcore.memory.owned_rows import Row
@@ -31,6 +25,8 @@ from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rejection import rejection
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.storing import Storing
+from agentcore.memory.summarizing import Source
+from agentcore.memory.survival import as_read
 from agentcore.memory.text import collapse, normal_form, words
 
 BATCH_MEMORIES = 8
@@ -170,19 +166,26 @@ def _batch(rows: Sequence[Row]) -> list[Row]:
 
 
 def _said(row: Row) -> Said:
-    return Said(capped(without_thoughts(row["content"])), row["speaker"], row["timestamp"])
+    [read] = as_read([_source(row)])
+    return Said(read.content, read.speaker, read.timestamp)
+
+
+def _source(row: Row) -> Source:
+    return Source(
+        row["memory_id"], row["timestamp"], row["speaker"], row["content"], row["relevance_score"]
+    )
 
 
 def _checked(row: Row, said: Said, answer: Extraction) -> _Read:
-    """What of an answer holds: facts with the text's own numbers that are not the text, names it has."""
-    heard = f"{said.said_at.isoformat()} {said.speaker or ''} {said.text}"
+    """What of an answer holds: facts with its own names and numbers that are not the text, names it has."""
+    heard = Heard(as_read([_source(row)]))
     known = normal_form(said.text)
     facts: dict[str, str] = {}
     for given in answer.facts:
         fact = collapse(without_thoughts(given))
-        if _is_fact(fact) and grounded(fact, heard) and normal_form(fact) != known:
+        if _is_fact(fact) and heard.holds(fact) and normal_form(fact) != known:
             facts.setdefault(normal_form(fact), fact)
-    low = heard.casefold()
+    low = f"{said.speaker or ''} {said.text}".casefold()
     named = (name for each in answer.entities if 0 < len(name := collapse(each)) <= ENTITY_CHARS)
     entities = {each.casefold(): each for each in named if each.casefold() in low}
     return _Read(row, list(facts.values())[:MOST_FACTS], list(entities.values())[:MOST_ENTITIES])

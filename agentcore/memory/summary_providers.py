@@ -14,27 +14,17 @@ from typing import Protocol
 from uuid import UUID
 
 from agentcore.errors import AgentCoreError, DependencyUnavailable
+from agentcore.memory.grounding import Heard
 from agentcore.memory.llm import Said, Summariser, SummaryWish, WrittenSummary
 from agentcore.memory.llm_params import SummaryRules
-from agentcore.memory.llm_text import (
-    MEMORY_BYTES,
-    REQUEST_BYTES,
-    capped,
-    grounded,
-    grounded_sentences,
-    size_bytes,
-    without_thoughts,
-)
+from agentcore.memory.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes
 from agentcore.memory.summarizing import Source, summarize
-from agentcore.memory.survival import checked, told_tokens
+from agentcore.memory.survival import as_read, checked, told_tokens
 from agentcore.memory.text import collapse
 
-MOST_TOPICS, MOST_FACTS = 5, 12
-TOPIC_CHARS, FACT_CHARS = 80, 400
+MOST_TOPICS, TOPIC_CHARS = 5, 80
 EXTRACTED, AS_SAID, CALLER = "extractive", "passthrough", "caller"
 NO_MODEL = "this service has no language model"
-UNGROUNDED = "it told of numbers that nobody said"
-LOST = "it told of no name and no number that was said"
 
 
 @dataclass(frozen=True)
@@ -125,7 +115,7 @@ class ExtractiveSummaryProvider:
 
 
 class LlmSummaryProvider:
-    """A language model's words, checked: no number that was not said, and nothing lost that matters."""
+    """A language model's words, checked: nothing that was not said, and nothing lost that matters."""
 
     def __init__(self, parts: ProviderParts) -> None:
         self._parts = parts
@@ -139,8 +129,7 @@ class LlmSummaryProvider:
         model, parts = self._parts.summariser, self._parts
         if model is None:
             return await self._extractive.extracted(segment, NO_MODEL)
-        read = [
-            replace(each, content=capped(without_thoughts(each.content))) for each in _sources(segment)]
+        read = as_read(_sources(segment))
         if not any(each.content for each in read):
             return SessionSummary("", segment, model.model)
         said = [Said(each.content, each.speaker, each.timestamp) for each in read]
@@ -158,24 +147,17 @@ class LlmSummaryProvider:
         self, model: Summariser, written: WrittenSummary, segment: Sequence[Message], read: Sequence[Source]
     ) -> SessionSummary:
         """No text where nothing of it is of use; `degraded` says why."""
-        parts = self._parts
-        heard = "\n".join(f"{each.timestamp.isoformat()} {each.content}" for each in read)
-        kept, left_out = grounded_sentences(without_thoughts(written.text), heard)
-        if not kept:
-            return SessionSummary("", segment, model.model, degraded=UNGROUNDED)
-        told = (collapse(each)[:FACT_CHARS] for each in written.key_facts)
-        facts = _distinct(each for each in told if grounded(each, heard))[:MOST_FACTS]
-        found = checked(kept, facts, read, parts.rules.max_tokens, parts.count_tokens)
-        if not found.told:
-            return SessionSummary("", segment, model.model, degraded=LOST)
+        most, count, heard = self._parts.rules.max_tokens, self._parts.count_tokens, Heard(read)
+        found = checked(written.text, written.key_facts, read, most, count, heard)
+        topics = _distinct(collapse(each)[:TOPIC_CHARS] for each in written.topics if heard.holds(each))
         return SessionSummary(
             found.text,
             segment,
             model.model,
-            topics=_distinct(collapse(each)[:TOPIC_CHARS] for each in written.topics)[:MOST_TOPICS],
+            topics=topics[:MOST_TOPICS],
             key_facts=found.facts,
             prompt=model.prompt,
-            degraded=UNGROUNDED if left_out else None,
+            degraded=found.degraded,
         )
 
 

@@ -1,34 +1,57 @@
-"""What a summary in a model's words keeps of what was said: names, numbers and dates must survive. Pure.
+"""What of a model's summary is kept, and what of what was said survives in it. Pure.
 
-The evidence are the sentences that extraction would choose for a third of the room. What of it the model's
-words lost stands below them, verbatim; a model that kept no name and no number of it spoke of something else.
+The evidence are the sentences that extraction would choose for a third of the room: what of its names,
+numbers and dates the model's words lost stands below them, verbatim. A model that kept none of them, or told
+of others alone, spoke of something else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentcore.memory.entities import find_entities
-from agentcore.memory.llm_text import numbers_of, within
+from agentcore.memory.grounding import Heard, numbers_of, numbers_told
+from agentcore.memory.llm_text import capped, within, without_thought_lines, without_thoughts
+from agentcore.memory.scoring import is_assistant
 from agentcore.memory.summarizing import Source, summarize
-from agentcore.memory.text import words
+from agentcore.memory.text import collapse, words
 
 TOLD_SHARE = 2 / 3
+MOST_FACTS, FACT_CHARS = 12, 400
+UNGROUNDED = "it told of names or numbers that nobody said"
+LOST = "it told of no name and no number that was said"
+
+Count = Callable[[str], int]
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A summary and its facts, all in the room they were given. `told`: the model's words are of use."""
+    """A summary and its facts, all in the room they were given; no text where nothing of it is of use.
+
+    `degraded` says why there is none, or that something was left out.
+    """
 
     text: str
-    facts: Sequence[str]
-    told: bool
+    facts: Sequence[str] = ()
+    degraded: str | None = None
 
     @property
     def content(self) -> str:
         """As it is kept."""
         return "\n".join([self.text, *(f"- {fact}" for fact in self.facts)])
+
+
+def as_read(sources: Sequence[Source]) -> list[Source]:
+    """What a model is given of them: each capped, and without what an assistant thought aloud."""
+    return [replace(each, content=capped(_said(each))) for each in sources]
+
+
+def _said(source: Source) -> str:
+    if is_assistant(source.speaker):
+        return without_thoughts(source.content)
+    # An interaction has both sides, and names no speaker.
+    return source.content if source.speaker is not None else without_thought_lines(source.content)
 
 
 def told_tokens(max_tokens: int) -> int:
@@ -37,20 +60,40 @@ def told_tokens(max_tokens: int) -> int:
 
 
 def checked(
-    text: str, facts: Sequence[str], sources: Sequence[Source], max_tokens: int, count: Callable[[str], int]
+    text: str,
+    facts: Sequence[str],
+    sources: Sequence[Source],
+    max_tokens: int,
+    count: Count,
+    heard: Heard | None = None,
 ) -> Checked:
-    """The model's words and facts with the evidence they lost; where room is short its last facts go."""
+    """The model's words and facts as far as they hold, with the evidence they lost.
+
+    Where room is short the last of its facts go. `heard` is that of the sources, where there is one already.
+    """
+    heard = heard or Heard(sources)
+    told, left_out = heard.sentences(without_thoughts(text))
+    if not told:
+        return Checked("", degraded=UNGROUNDED)
     room = told_tokens(max_tokens)
-    text, kept = within(text, room, count), [*facts]
+    kept = _facts(facts, heard)
     evidence = _evidence(sources, max_tokens - room, count)
-    told = not evidence or any(each.has_part_in(_Told("\n".join([text, *facts]))) for each in evidence)
+    words_told = within(told, room, count)
+    if evidence and not any(each.has_part_in(_Told("\n".join([words_told, *kept]))) for each in evidence):
+        return Checked("", degraded=LOST)
     while True:
-        said = _Told("\n".join([text, *kept]))
+        said = _Told("\n".join([words_told, *kept]))
         lost = [each.line for each in evidence if not each.stands_in(said)]
-        found = Checked(text, [*kept, *lost], told)
+        found = Checked(words_told, [*kept, *lost], UNGROUNDED if left_out else None)
         if not kept or count(found.content) <= max_tokens:
             return found
         kept.pop()
+
+
+def _facts(facts: Sequence[str], heard: Heard) -> list[str]:
+    told = (collapse(without_thoughts(each))[:FACT_CHARS] for each in facts)
+    held = {each.casefold(): each for each in told if each and heard.holds(each)}
+    return list(held.values())[:MOST_FACTS]
 
 
 class _Told:
@@ -58,7 +101,7 @@ class _Told:
 
     def __init__(self, text: str) -> None:
         self.words = {*words(text)}
-        self.numbers = numbers_of(text)
+        self.numbers = numbers_told(text)
 
 
 @dataclass(frozen=True)
@@ -80,7 +123,7 @@ class _Evidence:
         return named or not self.numbers.isdisjoint(told.numbers)
 
 
-def _evidence(sources: Sequence[Source], max_tokens: int, count: Callable[[str], int]) -> list[_Evidence]:
+def _evidence(sources: Sequence[Source], max_tokens: int, count: Count) -> list[_Evidence]:
     speakers = [each.speaker for each in sources if each.speaker is not None and each.speaker[:1].isupper()]
     lines = summarize(sources, max_tokens, lambda line: count(f"- {line}")).text.splitlines()
     found = [

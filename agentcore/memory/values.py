@@ -32,7 +32,7 @@ _COUNTED = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
 seventeen eighteen nineteen twenty
 """
-_NUMBER_WORDS = {word: value for value, word in enumerate(_COUNTED.split())} | {
+NUMBER_WORDS = {word: value for value, word in enumerate(_COUNTED.split())} | {
     "thirty": 30,
     "forty": 40,
     "fifty": 50,
@@ -143,8 +143,8 @@ def _word(text: str) -> list[Token]:
     lowered = text.lower()
     if text in _ARTICLES:
         return []
-    if lowered in _NUMBER_WORDS:
-        return [Token("number", str(_NUMBER_WORDS[lowered]))]
+    if lowered in NUMBER_WORDS:
+        return [Token("number", str(NUMBER_WORDS[lowered]))]
     kind = "name" if text[:1].isupper() and lowered != "i" else "word"
     canon = canonical(text)
     return [Token(kind, {"my": "i", "our": "we", "me": "i", "us": "we"}.get(lowered, canon))]

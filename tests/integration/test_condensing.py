@@ -60,7 +60,7 @@ async def test_a_cluster_is_told_in_the_models_words_where_its_agent_wishes_them
 
 @pytest.mark.parametrize(("answer", "why"), [
     (Reply(status=500), "The language model failed to summarise (500)."),
-    ({"summary": "It cost 4,711 euros."}, "the model told of numbers that nobody said"),
+    ({"summary": "It cost 4,711 euros."}, "it told of names or numbers that nobody said"),
 ])
 async def test_what_the_model_does_not_tell_the_sentences_themselves_do(
     services: Services, answer: Any, why: str
