@@ -20,8 +20,9 @@ from agentcore.memory.values import NUMBER_WORDS
 
 # A word of another form is the same: "German" stands in "Germany".
 _SAME_LETTERS = 4
-# Where so many long words inside sentences are capitalised, as in German, capitals tell no names.
-_MOST_CAPITALS = 0.22
+# Where so many long words inside sentences are capitalised, and so few words are the small ones of English, as
+# in German, capitals tell no names.
+_MOST_CAPITALS, _LEAST_ENGLISH = 0.22, 0.2
 _LONG_WORD = 4
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
@@ -123,11 +124,9 @@ def _dates(source: Source) -> set[str]:
 def _capitals_tell(texts: Sequence[str]) -> bool:
     """Whether a capital inside a sentence is a name's, as far as these texts show."""
     inside = [
-        word
-        for text in texts
-        for sentence in sentences(text)
-        for word in _WORD.findall(sentence)[1:]
-        if len(word) >= _LONG_WORD
+        word for text in texts for sentence in sentences(text) for word in _WORD.findall(sentence)[1:]
     ]
-    capitals = sum(1 for word in inside if word[0].isupper())
-    return capitals <= _MOST_CAPITALS * max(10, len(inside))
+    long_words = [word for word in inside if len(word) >= _LONG_WORD]
+    capitals = sum(1 for word in long_words if word[0].isupper())
+    english = sum(1 for word in inside if word.casefold() in STOP_WORDS)
+    return capitals <= _MOST_CAPITALS * len(long_words) or english >= _LEAST_ENGLISH * len(inside)

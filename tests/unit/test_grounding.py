@@ -74,6 +74,12 @@ def test_where_capitals_tell_no_names_only_numbers_must_have_been_said() -> None
     assert not talk.holds("Der Schaden betrug 7000 Euro.")
 
 
+def test_a_short_text_full_of_names_still_tells_which_are_made_up() -> None:
+    talk = heard("I moved from Bristol to Ghent in 2021, and my sister Maren Holt helped me.")
+    assert talk.holds("Maren Holt is the sister of the user.")
+    assert not talk.holds("The owner of the boat is Mallory now.")
+
+
 def test_only_sentences_with_what_nobody_said_are_left_out() -> None:
     text = "They met in Ghent. It cost 900 euros. It cost 901 euros. Mallory was there."
     kept = "They met in Ghent. It cost 900 euros.", 2
