@@ -46,10 +46,10 @@ def within(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
         if count(longer) > max_tokens:
             break
         kept = longer
-    return kept or _beginning(text, max_tokens, count)
+    return kept or beginning(text, max_tokens, count)
 
 
-def _beginning(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
+def beginning(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
     """As much of a text's beginning as fits, found by halving."""
     fits, too_long = 0, len(text) + 1
     while too_long - fits > 1:

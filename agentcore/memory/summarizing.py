@@ -8,16 +8,19 @@ sentence says something else. Here a sentence also weighs by its memory's import
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
+from heapq import heapify, heappop, heappush
 from typing import TypeVar
 from uuid import UUID
 
 from agentcore.memory.lexical import terms
+from agentcore.memory.llm_text import beginning
+from agentcore.memory.rejection import rejection
 from agentcore.memory.text import sentences
 
-# A sentence of fewer terms says too little to stand by itself: "Thanks!", "See you then."
+# A sentence of fewer terms says little by itself, "Paco is ill.": it stands where room is left.
 LEAST_TERMS = 3
 MOST_SENTENCES = 4_000
 # The tie from a summary to each memory whose sentences stand in it.
@@ -54,32 +57,61 @@ class _Sentence:
     terms: frozenset[str]
 
     @property
+    def telling(self) -> bool:
+        return len(self.terms) >= LEAST_TERMS
+
+    @property
     def line(self) -> str:
         return f"{self.source.speaker}: {self.text}" if self.source.speaker else self.text
 
 
 def summarize(sources: Sequence[Source], max_tokens: int, count: Callable[[str], int]) -> Summary:
-    """At most `max_tokens` tokens of the sentences that say most, in the order of their times."""
-    waiting = _worth_saying(sources)
+    """At most `max_tokens` tokens of the sentences that say most, in the order of their times.
+
+    All of them where they fit; where not even one does, the beginning of the one that says most.
+    """
+    chosen: list[_Sentence] = []
+    first: _Sentence | None = None
+    room = max_tokens
+    for best in _best_first(_worth_saying(sources)):
+        first = first or best
+        tokens = count(best.line + "\n")
+        if tokens <= room:
+            room -= tokens
+            chosen.append(best)
+        if not room:
+            break
+    chosen.sort(key=lambda each: each.place)
+    text = "\n".join(each.line for each in chosen)
+    if first is not None and not chosen:
+        text, chosen = beginning(first.line, max_tokens, count), [first]
+    memory_ids = list(dict.fromkeys(each.source.memory_id for each in chosen)) if text else []
+    return Summary(text, count(text) if text else 0, memory_ids)
+
+
+def _best_first(waiting: list[_Sentence]) -> Iterator[_Sentence]:
+    """Each time the one that says most beside those before it.
+
+    What a sentence is worth only falls, so one that still is worth most when it is weighed again is the best.
+    """
     frequencies = Counter(term for each in waiting for term in each.terms)
     total = sum(frequencies.values())
     probability = {term: times / total for term, times in frequencies.items()}
-    chosen: list[_Sentence] = []
-    room = max_tokens
-    while waiting:
-        best = max(waiting, key=lambda each: (_worth(each, probability), -each.place))
-        waiting.remove(best)
-        tokens = count(best.line + "\n")
-        if tokens > room:
+
+    def weighed(each: _Sentence) -> tuple[bool, float, int]:
+        return not each.telling, -_worth(each, probability), each.place
+
+    heap = [(weighed(each), each) for each in waiting]
+    heapify(heap)
+    while heap:
+        before, best = heappop(heap)
+        now = weighed(best)
+        if now != before:
+            heappush(heap, (now, best))
             continue
-        room -= tokens
-        chosen.append(best)
+        yield best
         for term in best.terms:
             probability[term] **= 2
-    chosen.sort(key=lambda each: each.place)
-    text = "\n".join(each.line for each in chosen)
-    memory_ids = list(dict.fromkeys(each.source.memory_id for each in chosen))
-    return Summary(text, count(text) if text else 0, memory_ids)
 
 
 def _worth(sentence: _Sentence, probability: dict[str, float]) -> float:
@@ -88,18 +120,25 @@ def _worth(sentence: _Sentence, probability: dict[str, float]) -> float:
 
 
 def _worth_saying(sources: Sequence[Source]) -> list[_Sentence]:
-    """The sentences that can stand by themselves, in the order of their times; of equal ones the last."""
+    """The sentences that state something, in the order of their times; of equal ones the last."""
     ordered = sorted(sources, key=lambda source: (source.timestamp, source.memory_id))
     found: dict[frozenset[str], _Sentence] = {}
     for source in ordered:
         for text in sentences(source.content):
             said = frozenset(terms(text))
-            if len(said) >= LEAST_TERMS and not text.endswith("?"):
+            if _states(text, said):
                 found[said] = _Sentence(source, len(found), text, said)
     latest = list(found.values())[-MOST_SENTENCES:]
     places = {source.memory_id: place for place, source in enumerate(ordered)}
     latest.sort(key=lambda each: (places[each.source.memory_id], each.source.content.find(each.text)))
     return [_Sentence(each.source, place, each.text, each.terms) for place, each in enumerate(latest)]
+
+
+def _states(text: str, said: Set[str]) -> bool:
+    """Whether it is more than a question, a word, a greeting or thanks."""
+    if len(said) < 2 or text.endswith("?"):
+        return False
+    return len(said) >= LEAST_TERMS or rejection(text) is None
 
 
 def shared(values: Iterable[_Value]) -> _Value | None:
