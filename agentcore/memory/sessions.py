@@ -123,27 +123,31 @@ async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> E
         made = await _summary(parts, said, params.max_tokens)
         summary = made.text
         if made.text:
-            summary_id = await _keep(parts, caller, params.session_id, said, made)
+            summary_id = await _keep(parts, caller, params, said, made)
     return Ended(promoted, len(rows) - promoted, summary_id, summary)
 
 
 async def _keep(
-    parts: MemoryParts, caller: Caller, session_id: str, said: Sequence[MemoryRecord], summary: Summary
+    parts: MemoryParts,
+    caller: Caller,
+    params: EndSessionParams,
+    said: Sequence[MemoryRecord],
+    summary: Summary,
 ) -> UUID | None:
     """Store the summary, tied to what it is of; the one there is where nothing more was said."""
     told = {*summary.memory_ids}
     users = {each.user_id for each in said if each.memory_id in told and each.user_id is not None}
     versions = sorted(f"{record.memory_id}:{record.version}" for record in said)
-    params = StoreParams(
+    stored = StoreParams(
         content=summary.text,
         memory_type=MemoryType.SEMANTIC,
-        session_id=session_id,
+        session_id=params.session_id,
         user_id=shared(record.user_id for record in said),
         namespace=shared(record.namespace for record in said),
         timestamp=said[-1].timestamp,
         tags=[SUMMARY_TAG],
         metadata={"summarised_count": len(said)},
-        idempotency_key=_digest("session summary", session_id, str(summary.token_count), *versions),
+        idempotency_key=_digest("session summary", params.session_id, str(summary.token_count), *versions),
         force=True,
         # Its sentences are the sources': it holds beside them, and takes no place.
         supersede=False,
@@ -151,8 +155,13 @@ async def _keep(
     # More than a caller may give: a source that is deleted takes the summary with it.
     links = [Link(target_id=each, relation=SUMMARY_RELATION) for each in summary.memory_ids]
     # Sources may go to the archive, and their ties with them: these names stay.
-    made_of = {"form": SESSION_FORM, "sources": [*map(str, summary.memory_ids)], "users": sorted(users)}
-    storing = Storing(parts, caller, [params.model_copy(update={"links": links})], provenance=made_of)
+    made_of = {
+        "form": SESSION_FORM,
+        "sources": [*map(str, summary.memory_ids)],
+        "users": sorted(users),
+        "max_tokens": params.max_tokens,
+    }
+    storing = Storing(parts, caller, [stored.model_copy(update={"links": links})], provenance=made_of)
     [result] = await storing.run()
     failed: AgentCoreError | None = storing.errors.get(0)
     if failed is not None:
