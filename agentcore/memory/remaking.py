@@ -152,7 +152,7 @@ async def leave(parts: MemoryParts, caller: Caller, standing: Standing) -> None:
 
 async def write(parts: MemoryParts, caller: Caller, standing: Standing, row: Row, anew: Anew) -> None:
     """Write a summary anew; where it says the same, only of what. Raises Conflict, NotFound."""
-    if anew.links or anew.summary.content != row["content"]:
+    if anew.links or (anew.summary.content, anew.metadata) != (row["content"], row["metadata"]):
         await Remaking(parts, caller, standing, row, anew).run()
         return
     async with parts.storage.transaction(caller.agent_id) as transaction:

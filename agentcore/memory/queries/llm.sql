@@ -55,8 +55,9 @@ queued AS (
 SELECT DISTINCT queued.work, queued.session_id, wish.models -> 'summaries' AS summaries FROM queued CROSS JOIN wish;
 
 -- name: waiting_of_sessions
--- How much of these sessions waits for its summary.
-SELECT q.session_id, count(*) AS messages, count(*) FILTER (WHERE q.user_turn) AS user_turns,
+-- How much of these sessions waits for its summary; what waits again is due by itself.
+SELECT q.session_id, count(*) FILTER (WHERE NOT q.again) AS messages,
+       count(*) FILTER (WHERE q.user_turn AND NOT q.again) AS user_turns,
        max(q.queued_at) AS latest_at
   FROM llm_queue q
  WHERE q.agent_id = %(agent_id)s AND q.work = 'summary' AND q.session_id = ANY(%(session_ids)s)
@@ -104,7 +105,8 @@ RETURNING q.memory_id;
 -- name: llm_work_of_agents
 -- Whose memories wait for a model, all agents together: a session's, or for facts no session's.
 SELECT q.agent_id, q.work, CASE q.work WHEN 'summary' THEN q.session_id END AS session_id,
-       count(*) AS messages, count(*) FILTER (WHERE q.user_turn) AS user_turns, max(q.queued_at) AS latest_at,
+       count(*) FILTER (WHERE NOT q.again) AS messages,
+       count(*) FILTER (WHERE q.user_turn AND NOT q.again) AS user_turns, max(q.queued_at) AS latest_at,
        bool_or(q.again) AS again,
        (SELECT s.models -> 'summaries' FROM agent_settings s WHERE s.agent_id = q.agent_id) AS summaries
   FROM llm_queue q
