@@ -12,7 +12,7 @@ from uuid import UUID
 from agentcore.errors import AgentCoreError
 from agentcore.memory import removing
 from agentcore.memory.api import Caller
-from agentcore.memory.llm_work import COMPACTION, SESSION_FORM, SUMMARY_TAG
+from agentcore.memory.llm_work import COMPACTION, PERIOD_TAG, SESSION_FORM, SUMMARY_TAG
 from agentcore.memory.models import Link, MemoryRecord, MemoryType
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import DeleteParams, StoreParams, StoreResult
@@ -187,9 +187,32 @@ async def read(parts: MemoryParts, caller: Caller, conditions: Mapping[str, Any]
 async def summary_of(
     parts: MemoryParts, caller: Caller, conditions: Mapping[str, Any], max_tokens: int
 ) -> tuple[Summary, int]:
-    """A summary of what matches, and how many memories were read for it."""
+    """A summary of what matches, and how many memories were read for it.
+
+    Of more than are read, the older ones are told by the summaries that there are of them.
+    """
     records = await read(parts, caller, conditions)
-    return await _summary(parts, records, max_tokens), len(records)
+    if len(records) == MOST_SUMMARISED and _tells_of_episodes(conditions):
+        older = {**conditions, "memory_types": [MemoryType.SEMANTIC.value], "tags": [PERIOD_TAG, SUMMARY_TAG]}
+        older["before"] = records[0].timestamp.isoformat()
+        records = [*await read(parts, caller, older), *records]
+    return await _summary(parts, _told_once(records), max_tokens), len(records)
+
+
+def _tells_of_episodes(conditions: Mapping[str, Any]) -> bool:
+    """Whether summaries of sessions may stand for what matches."""
+    return "tags" not in conditions and "episodic" in conditions.get("memory_types", ["episodic"])
+
+
+def _told_once(records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+    """Without the summaries of which every source is among them."""
+    there = {each.memory_id for each in records}
+    return [each for each in records if not _sources(each) or not _sources(each) <= there]
+
+
+def _sources(record: MemoryRecord) -> set[UUID]:
+    """What a summary is of; nothing of other memories."""
+    return {UUID(each) for each in record.provenance.get("sources", ())}
 
 
 async def _summary(parts: MemoryParts, records: Sequence[MemoryRecord], max_tokens: int) -> Summary:

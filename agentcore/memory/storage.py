@@ -274,7 +274,7 @@ class MemoryStorage:
         return {
             row["memory_id"]: MemorySummary.model_construct(
                 **{**row, "memory_type": MemoryType(row["memory_type"])}
-            )
+            ).summing_up(row["sources"] or ())
             for row in rows
         }
 

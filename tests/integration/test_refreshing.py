@@ -369,16 +369,15 @@ async def test_words_of_a_message_that_was_superseded_go_from_the_history_when_i
     await talk.work()
     await agent.memory.delete(DeleteParams(memory_ids=[old]))
     await talk.work()
+    statement = "SELECT FROM memory_history WHERE agent_id = %s AND before ->> 'content' LIKE '%%223344%%'"
     async with talk.runtime.database.owner_transaction() as connection:
-        rows = await (await connection.execute(
-            "SELECT before FROM memory_history WHERE agent_id = %s AND before ->> 'content' LIKE '%%223344%%'",
-            [agent.agent_id])).fetchall()
-    assert rows == []
+        assert await (await connection.execute(statement, [agent.agent_id])).fetchall() == []
     assert len(await summaries(agent)) == 1
 
 
 async def archive(agent: Agent, target: int) -> None:
-    await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, strategy="oldest_first", target=target))
+    prune = PruneParams(memory_layer=MemoryType.EPISODIC, strategy="oldest_first", target=target)
+    await agent.memory.prune(prune)
 
 
 async def test_what_a_summary_says_of_archived_messages_stays_when_another_is_changed(talk: Talking) -> None:
@@ -415,8 +414,9 @@ async def test_a_summary_outlives_expired_messages_and_keeps_what_it_says_of_the
     agent = talk.agent()
     await summarised(agent, talk)
     first, policy, _ = await messages(agent)
-    await talk.run("UPDATE memories SET expires_at = now() - interval '1 hour' "
-                   f"WHERE memory_id = '{first.memory_id}'")
+    over = "UPDATE memories SET expires_at = now() - interval '1 hour' WHERE memory_id = %s"
+    async with talk.runtime.database.owner_transaction() as connection:
+        await connection.execute(over, [first.memory_id])
     await change(agent, policy.memory_id, content=NEW)
     await talk.work()
     await talk.runtime.maintenance.round()
@@ -490,4 +490,5 @@ async def test_a_fact_in_its_callers_words_stays_when_its_source_is_changed(talk
     [fact] = (await agent.memory.list(params)).memories
     await change(agent, fact.memory_id, content="Ghent is home since 2021.")
     await change(agent, memory_id, content="I moved from Leeds to Ghent in 2021 with my brother.")
-    assert [each.content for each in (await agent.memory.list(params)).memories] == ["Ghent is home since 2021."]
+    [kept] = (await agent.memory.list(params)).memories
+    assert kept.content == "Ghent is home since 2021."
