@@ -19,7 +19,7 @@ from agentcore.memory.llm_work import after_deletion, read_again
 from agentcore.memory.models import Link
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.staleness import let_summaries_wait
+from agentcore.memory.staleness import let_follow
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.succession import hand_on
 
@@ -195,16 +195,13 @@ class Changing(ABC):
 
     async def _follow(self, transaction: MemoryTransaction, row: Row, *, reworded: bool) -> None:
         """What was made of the memory follows it: facts read from it go, and it is read and told anew."""
-        facts = []
-        if reworded:
-            facts = await transaction.summaries.facts_of(self.memory_id, row["timestamp"])
+        facts = await let_follow(transaction, self.memory_id, row["timestamp"])
+        if not reworded:
+            return
         if facts:
             changed = await hand_on(transaction, self._caller, await transaction.delete(facts))
-            await after_deletion(transaction, [row, *changed])
-        else:
-            await let_summaries_wait(transaction, [self.memory_id])
-        if reworded:
-            await read_again(transaction, self._parts, self.memory_id, row)
+            await after_deletion(transaction, changed)
+        await read_again(transaction, self._parts, self.memory_id, row)
 
     async def _restate(
         self, transaction: MemoryTransaction, row: Row, columns: Mapping[str, Any], wanted: Wanted

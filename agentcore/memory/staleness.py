@@ -6,6 +6,7 @@ The rows that wait are written with the change, and the job that sees to them is
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from uuid import UUID
 
 from agentcore.memory.storage import MemoryTransaction
@@ -22,6 +23,15 @@ async def let_summaries_wait(transaction: MemoryTransaction, memory_ids: Iterabl
     changed = sorted({*memory_ids})
     if changed:
         await _enqueue(transaction, await transaction.summaries.let_wait(changed))
+
+
+async def let_follow(
+    transaction: MemoryTransaction, memory_id: UUID, timestamp: datetime
+) -> list[UUID]:
+    """The same of one memory, said at that time; the facts read from it. One of the last acts."""
+    works, facts = await transaction.summaries.follow(memory_id, timestamp)
+    await _enqueue(transaction, works)
+    return facts
 
 
 async def let_restored_wait(transaction: MemoryTransaction, memory_ids: Sequence[UUID]) -> None:

@@ -112,10 +112,16 @@ class SummaryRows(OwnedRows):
         values = {"provenance": Jsonb(provenance), "timestamp": timestamp}
         await self._run("retell_summary", memory_id=memory_id, **values)
 
-    async def facts_of(self, memory_id: UUID, timestamp: datetime) -> list[UUID]:
-        """Facts that a model read from a memory of that time, in the words that it gave them."""
-        rows = await self._rows("facts_of_memory", memory_id=memory_id, timestamp=timestamp)
-        return [row["memory_id"] for row in rows]
+    async def follow(self, memory_id: UUID, timestamp: datetime) -> tuple[set[SummaryWork], list[UUID]]:
+        """A memory of that time changed: let its summaries wait, as `let_wait`; and the facts a model read from it.
+
+        Those that have other words by now are not among them. Both in one round trip.
+        """
+        own = {"agent_id": self._agent_id, "memory_id": memory_id, "memory_ids": [memory_id]}
+        waiting = await self._connection.execute(query("let_summaries_wait"), own)
+        facts = await self._connection.execute(query("facts_of_memory"), {**own, "timestamp": timestamp})
+        works = _works(await waiting.fetchall())
+        return works, [row["memory_id"] for row in await facts.fetchall()]
 
 
 def _works(rows: Sequence[Row]) -> set[SummaryWork]:

@@ -6,18 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 import pytest
 
 from agentcore.maintenance.llm_work import enqueue_llm_work
 from agentcore.memory.api import Caller
-from agentcore.memory.archive_params import RestoreParams
-from agentcore.memory.change_params import HistoryParams, UpdateParams
-from agentcore.memory.erase_params import EraseParams
+from agentcore.memory.change_params import HistoryParams
 from agentcore.memory.layer_params import SettingsParams
-from agentcore.memory.models import MemoryRecord, MemoryType
-from agentcore.memory.params import DeleteParams, ListParams, PruneParams
+from agentcore.memory.models import MemoryType
 from agentcore.memory.period_summaries import PeriodSummarizing
 from agentcore.memory.session_params import AddSessionParams
 from agentcore.runtime import open_runtime
@@ -25,46 +21,26 @@ from tests.fixtures.chat_model import ChatModel, Talking, answered, talking
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.scripted_http import Reply
 from tests.fixtures.services import Services
-from tests.fixtures.stretches import LINES, NOON, compaction, end, rules, summaries, told_in
-
-SALT = "The salt of the barge is sold to Verhoeven."
+from tests.fixtures.stretches import (
+    LINES,
+    NOON,
+    SALT,
+    change,
+    compaction,
+    message,
+    periods,
+    rules,
+    say,
+    summaries,
+    told_in,
+    weekly,
+)
 
 
 @pytest.fixture
 async def talk(services: Services) -> AsyncIterator[Talking]:
     async with talking(services) as running:
         yield running
-
-
-async def periods(agent: Agent) -> list[MemoryRecord]:
-    params = ListParams.model_validate({"tags": ["period_summary"], "descending": False})
-    return (await agent.memory.list(params)).memories
-
-
-async def say(agent: Agent, session_id: str, day: int, *texts: str, **scope: Any) -> None:
-    """A session of these messages, so many days after the first of June 2026, which was a Monday."""
-    moment = NOON + timedelta(days=day)
-    messages = [
-        {"role": "user", "content": text, "timestamp": (moment + timedelta(minutes=place)).isoformat()}
-        for place, text in enumerate(texts)]
-    params = {"session_id": session_id, "messages": messages, **scope}
-    assert (await agent.memory.add_session(AddSessionParams.model_validate(params))).success
-    await end(agent, session_id)
-
-
-async def weekly(talk: Talking, **wishes: Any) -> Agent:
-    agent = talk.agent()
-    await rules(agent, **{"provider": "extractive", "trigger": "session_end", "period": "week", **wishes})
-    return agent
-
-
-async def change(agent: Agent, memory_id: UUID, **updates: Any) -> None:
-    await agent.memory.update(UpdateParams.model_validate({"memory_id": memory_id, "updates": updates}))
-
-
-async def messages(agent: Agent, text: str) -> UUID:
-    listed = (await agent.memory.list(ListParams(memory_types=[MemoryType.EPISODIC], limit=100))).memories
-    return next(each.memory_id for each in listed if each.content == text)
 
 
 async def test_two_sessions_of_a_week_have_a_summary_together(talk: Talking) -> None:
@@ -144,7 +120,7 @@ async def test_what_changes_in_a_message_reaches_the_period(talk: Talking) -> No
     await say(agent, "a", 0, LINES[0])
     await say(agent, "b", 1, LINES[1])
     await talk.work()
-    await change(agent, await messages(agent, LINES[1]), content=SALT)
+    await change(agent, await message(agent, LINES[1]), content=SALT)
     await talk.work()
     [period] = await periods(agent)
     assert period.content == f"user: {LINES[0]}\nuser: {SALT}"
@@ -276,13 +252,13 @@ async def test_of_another_kind_of_period_the_summaries_stay_and_follow_too(talk:
     await talk.work()
     await rules(agent, provider="extractive", trigger="session_end", period="month")
     await talk.work()
-    await change(agent, await messages(agent, LINES[1]), content=SALT)
+    await change(agent, await message(agent, LINES[1]), content=SALT)
     await talk.work()
     found = await periods(agent)
     assert sorted(each.metadata["period"] for each in found) == ["2026-06", "2026-W23"]
     assert all(SALT in each.content and LINES[1] not in each.content for each in found)
     await rules(agent, provider="none")
-    await change(agent, await messages(agent, SALT), content=LINES[1])
+    await change(agent, await message(agent, SALT), content=LINES[1])
     await talk.work()
     assert all(LINES[1] in each.content for each in await periods(agent))
 
@@ -339,109 +315,3 @@ async def test_a_period_whose_job_was_lost_is_found_by_the_round(talk: Talking) 
     assert await enqueue_llm_work(talk.runtime.database, talk.runtime.parts) >= 1
     await talk.work()
     assert len(await periods(agent)) == 1
-
-
-# --- what goes ---------------------------------------------------------------------------------------------
-
-
-async def test_a_deleted_message_takes_the_summaries_above_it_at_once_and_the_rest_is_told_again(
-    talk: Talking
-) -> None:
-    agent = await weekly(talk)
-    await say(agent, "a", 0, LINES[0], LINES[1])
-    await say(agent, "b", 1, LINES[2])
-    await talk.work()
-    await agent.memory.delete(DeleteParams(memory_ids=[await messages(agent, LINES[1])]))
-    assert await periods(agent) == []
-    assert [each.session_id for each in await summaries(agent)] == ["b"]
-    await talk.work()
-    [period] = await periods(agent)
-    assert period.content == f"user: {LINES[0]}\nuser: {LINES[2]}"
-
-
-async def test_with_one_session_left_there_is_no_summary_of_the_period(talk: Talking) -> None:
-    agent = await weekly(talk)
-    await say(agent, "a", 0, LINES[0])
-    await say(agent, "b", 1, LINES[1])
-    await talk.work()
-    [summary] = [each for each in await summaries(agent) if each.session_id == "a"]
-    await agent.memory.delete(DeleteParams(memory_ids=[summary.memory_id]))
-    await talk.work()
-    assert await periods(agent) == []
-    assert [each.session_id for each in await summaries(agent)] == ["b"]
-
-
-async def test_a_period_deleted_by_its_id_stays_away_until_another_session(talk: Talking) -> None:
-    agent = await weekly(talk)
-    await say(agent, "a", 0, LINES[0])
-    await say(agent, "b", 1, LINES[1])
-    await talk.work()
-    await agent.memory.delete(DeleteParams(memory_ids=[each.memory_id for each in await periods(agent)]))
-    await talk.work()
-    assert await periods(agent) == []
-    await say(agent, "c", 2, SALT)
-    await talk.work()
-    assert [each.metadata["summarised_count"] for each in await periods(agent)] == [3]
-
-
-async def test_what_a_period_says_of_archived_sessions_stays(talk: Talking) -> None:
-    agent = await weekly(talk)
-    for place in range(3):
-        await say(agent, f"s{place}", place, LINES[place])
-    await talk.work()
-    going = next(each for each in await summaries(agent) if each.session_id == "s0")
-    [period] = await periods(agent)
-    await change(agent, period.memory_id, pinned=True)
-    prune = PruneParams(memory_layer=MemoryType.SEMANTIC, strategy="oldest_first", target=1)
-    assert (await agent.memory.prune(prune)).memory_ids == [going.memory_id]
-    await say(agent, "s3", 3, SALT)
-    await talk.work()
-    [period] = await periods(agent)
-    assert period.content == f"user: {LINES[0]}\nuser: {LINES[1]}\nuser: {LINES[2]}\nuser: {SALT}"
-    assert period.metadata["summarised_count"] == 4
-    assert period.metadata["from"] == NOON.isoformat()
-    await agent.memory.restore(RestoreParams(memory_ids=[going.memory_id]))
-    await talk.work()
-    [period] = await periods(agent)
-    assert "degraded" not in period.metadata
-    assert len(period.links) == 4
-
-
-async def test_a_restored_period_learns_what_was_changed_while_it_was_archived(talk: Talking) -> None:
-    agent = await weekly(talk)
-    await say(agent, "a", 0, LINES[0])
-    await say(agent, "b", 1, LINES[1])
-    await talk.work()
-    [period] = await periods(agent)
-    for each in await summaries(agent):
-        await change(agent, each.memory_id, pinned=True)
-    prune = PruneParams(memory_layer=MemoryType.SEMANTIC, target=1)
-    assert (await agent.memory.prune(prune)).memory_ids == [period.memory_id]
-    await change(agent, await messages(agent, LINES[1]), content=SALT)
-    await talk.work()
-    await agent.memory.restore(RestoreParams(memory_ids=[period.memory_id]))
-    await talk.work()
-    [again] = await periods(agent)
-    assert (again.memory_id, again.content) == (period.memory_id, f"user: {LINES[0]}\nuser: {SALT}")
-
-
-async def test_a_users_erasure_reaches_the_periods_that_tell_of_it(talk: Talking) -> None:
-    """Though neither the session's summary nor the period's names the user."""
-    agent = await weekly(talk)
-    moment = (NOON + timedelta(hours=1)).isoformat()
-    for user_id, text in (("u-1", LINES[0]), ("u-2", LINES[1])):
-        params = {"session_id": "a", "user_id": user_id,
-                  "messages": [{"role": "user", "content": text, "timestamp": moment}]}
-        await agent.memory.add_session(AddSessionParams.model_validate(params))
-    await end(agent, "a")
-    await say(agent, "b", 1, LINES[2])
-    await talk.work()
-    [period] = await periods(agent)
-    assert (period.user_id, period.provenance["users"]) == (None, ["u-1", "u-2"])
-    erased = await agent.memory.erase(EraseParams(user_id="u-1", confirm=True))
-    assert erased.verified
-    await talk.work()
-    assert await periods(agent) == []
-    left = (await agent.memory.list(ListParams(limit=100))).memories
-    assert not any(LINES[0] in each.content for each in left)
-

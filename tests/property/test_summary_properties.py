@@ -1,4 +1,4 @@
-"""Whatever is stored, changed, superseded and deleted, alone or side by side: summaries tell what holds, all of it."""
+"""Whatever is stored, changed, superseded, deleted, also side by side: summaries tell all that holds."""
 
 from __future__ import annotations
 
