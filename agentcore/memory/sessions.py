@@ -17,6 +17,7 @@ from agentcore.memory.models import Link, MemoryRecord, MemoryType
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import DeleteParams, StoreParams, StoreResult
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.remnants import Spoken, remnants
 from agentcore.memory.session_params import (
     ROLE_IMPORTANCE,
     AddSessionParams,
@@ -193,9 +194,9 @@ async def summary_of(
     """
     records = await read(parts, caller, conditions)
     if len(records) == MOST_SUMMARISED and _tells_of_episodes(conditions):
-        older = {**conditions, "memory_types": [MemoryType.SEMANTIC.value], "tags": [PERIOD_TAG, SUMMARY_TAG]}
-        older["before"] = records[0].timestamp.isoformat()
-        records = [*await read(parts, caller, older), *records]
+        tags = {"memory_types": [MemoryType.SEMANTIC.value], "tags": [PERIOD_TAG, SUMMARY_TAG]}
+        stored = await read(parts, caller, {**conditions, **tags})
+        records = [*{each.memory_id: each for each in (*stored, *records)}.values()]
     return await _summary(parts, _told_once(records), max_tokens), len(records)
 
 
@@ -205,9 +206,15 @@ def _tells_of_episodes(conditions: Mapping[str, Any]) -> bool:
 
 
 def _told_once(records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-    """Without the summaries of which every source is among them."""
-    there = {each.memory_id for each in records}
-    return [each for each in records if not _sources(each) or not _sources(each) <= there]
+    """Without the summaries of which every source is among them, and without what others say of those."""
+    there, told = {each.memory_id: each for each in records}, []
+    for each in records:
+        sources = _sources(each)
+        spoken = [Spoken(there[one].speaker, there[one].content, ()) for one in sources & there.keys()]
+        content = remnants(each.content, spoken) if spoken else each.content
+        if not sources or (content and not sources <= there.keys()):
+            told.append(each.model_copy(update={"content": content}))
+    return told
 
 
 def _sources(record: MemoryRecord) -> set[UUID]:

@@ -113,7 +113,7 @@ class SummaryRows(OwnedRows):
         await self._run("retell_summary", memory_id=memory_id, **values)
 
     async def follow(self, memory_id: UUID, timestamp: datetime) -> tuple[set[SummaryWork], list[UUID]]:
-        """A memory of that time changed: let its summaries wait, as `let_wait`; and the facts a model read from it.
+        """A memory of that time changed: let its summaries wait; and the facts that a model read from it.
 
         Those that have other words by now are not among them. Both in one round trip.
         """

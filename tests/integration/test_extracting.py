@@ -288,3 +288,5 @@ async def test_a_fact_in_its_callers_words_stays_when_its_source_is_changed(talk
     await change(agent, memory_id, content="I moved from Leeds to Ghent in 2021 with my brother.")
     [kept] = (await agent.memory.list(params)).memories
     assert kept.content == "Ghent is home since 2021."
+    await talk.work()
+    assert len((await agent.memory.list(params)).memories) == 2
