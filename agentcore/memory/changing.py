@@ -19,7 +19,7 @@ from agentcore.memory.llm_work import after_deletion, read_again
 from agentcore.memory.models import Link
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.staleness import let_follow
+from agentcore.memory.staleness import enqueue_summaries
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.succession import hand_on
 
@@ -195,13 +195,15 @@ class Changing(ABC):
 
     async def _follow(self, transaction: MemoryTransaction, row: Row, *, reworded: bool) -> None:
         """What was made of the memory follows it: facts read from it go, and it is read and told anew."""
-        facts = await let_follow(transaction, self.memory_id, row["timestamp"])
-        if not reworded:
-            return
-        if facts:
+        works, facts = await transaction.summaries.follow(self.memory_id, row["timestamp"])
+        changed: Sequence[Row] = ()
+        if reworded and facts:
             changed = await hand_on(transaction, self._caller, await transaction.delete(facts))
+        await enqueue_summaries(transaction, works)
+        if changed or facts:
             await after_deletion(transaction, changed)
-        await read_again(transaction, self._parts, self.memory_id, row)
+        if reworded:
+            await read_again(transaction, self._parts, self.memory_id, row)
 
     async def _restate(
         self, transaction: MemoryTransaction, row: Row, columns: Mapping[str, Any], wanted: Wanted

@@ -170,19 +170,18 @@ class _Filling:
             if entry.parent_id is not None:
                 self._facts.setdefault(entry.parent_id, []).append(entry)
         self._summaries = [each for each in entries if each.sources]
+        self._summarised = {source for each in self._summaries for source in each.sources}
 
     def told_by(self, telling: Set[UUID]) -> set[UUID]:
         """The summaries all of whose sources are among these, or are such summaries."""
         told: set[UUID] = set()
         for _ in range(SUMMARY_LEVELS if self._summaries else 0):
-            told |= {each.memory_id for each in self._summaries if each.sources <= telling | told}
+            known = telling | told
+            told |= {each.memory_id for each in self._summaries if each.sources <= known}
         return told
 
     def add(self, entries: Iterable[ContextEntry], room: int) -> None:
-        """Each in full, else by facts read from it, or a summary of it, else shortened.
-
-        They take at most `room` tokens together.
-        """
+        """Each in full, else by facts read from it or a summary of it, else shortened, in `room` tokens."""
         kept = self.room - room
         for entry in self.waiting(entries):
             if self._stands(entry):
@@ -228,7 +227,7 @@ class _Filling:
         if added and told:
             self.lines = [line for line in self.lines if line not in told]
             self.room += freed
-        if added and self._summaries:
+        if added and entry.memory_id in self._summarised:
             self._drop_told()
         return added
 
@@ -242,11 +241,12 @@ class _Filling:
 
     def _add_summary(self, entry: ContextEntry, room: int) -> bool:
         """Whether a summary of it is there, now or already; of the best, sentences say more."""
-        if entry.rank is not None and entry.rank < BEST_FOUND:
+        best = entry.rank is not None and entry.rank < BEST_FOUND
+        if best or entry.memory_id not in self._summarised:
             return False
         summaries = [each for each in self._summaries if entry.memory_id in each.sources]
-        fitting = (each for each in self.waiting(summaries) if self._add_in_full(each, room))
-        return len(self.waiting(summaries)) < len(summaries) or next(fitting, None) is not None
+        waiting = self.waiting(summaries)
+        return len(waiting) < len(summaries) or any(self._add_in_full(each, room) for each in waiting)
 
     def _telling(self) -> set[UUID]:
         return {line.entry.memory_id for line in self.lines if not line.shortened}

@@ -6,7 +6,6 @@ transaction: who comes second finds another version, or nothing waiting, and loo
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -24,7 +23,7 @@ from agentcore.memory.parts import MemoryParts
 from agentcore.memory.remnants import Spoken, remnants, without_stale
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.succession import hand_on
-from agentcore.memory.summarizing import SUMMARY_RELATION
+from agentcore.memory.summarizing import SUMMARY_RELATION, digest_of
 from agentcore.memory.summary_providers import (
     AS_SAID,
     EXTRACTED,
@@ -76,10 +75,8 @@ class Standing:
     @property
     def digest(self) -> str:
         """Equal for sources that say the same, and hold, as before."""
-        told = sorted(
-            f"{row['memory_id']}:{bytes(row['content_hash']).hex()}:{row['superseded_by'] is None}"
-            for row in self.sources)
-        return hashlib.sha256("\n".join(told).encode()).hexdigest()
+        return digest_of(
+            (row["memory_id"], row["content_hash"], row["superseded_by"] is None) for row in self.sources)
 
     @property
     def is_fresh(self) -> bool:

@@ -27,7 +27,7 @@ from agentcore.memory.params import StoreParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.staleness import let_wait_for_period
 from agentcore.memory.storage import MemoryTransaction, NewMemory
-from agentcore.memory.summarizing import SUMMARY_RELATION, shared
+from agentcore.memory.summarizing import SUMMARY_RELATION, digest_of, shared
 from agentcore.memory.summary_providers import (
     SUMMARY_PROVIDERS,
     Compaction,
@@ -194,7 +194,10 @@ class SessionSummarizing:
         each.columns["facts"] = [*summary.key_facts] or each.columns["facts"]
         sources = [str(message.memory_id) for message in covers]
         users = sorted({row["user_id"] for row in rows if row["user_id"] is not None})
-        each.columns["provenance"] |= {"form": SESSION_FORM, "sources": sources, "users": users}
+        of_these = digest_of(
+            (row["memory_id"], row["content_hash"], row["superseded_by"] is None) for row in rows)
+        told = {"form": SESSION_FORM, "sources": sources, "users": users, "of": of_these}
+        each.columns["provenance"] |= told
         return each
 
     async def _note(

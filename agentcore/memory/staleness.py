@@ -6,7 +6,6 @@ The rows that wait are written with the change, and the job that sees to them is
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from uuid import UUID
 
 from agentcore.memory.storage import MemoryTransaction
@@ -22,16 +21,7 @@ async def let_summaries_wait(transaction: MemoryTransaction, memory_ids: Iterabl
     """These memories say something else, or hold no longer, or again. One of a transaction's last acts."""
     changed = sorted({*memory_ids})
     if changed:
-        await _enqueue(transaction, await transaction.summaries.let_wait(changed))
-
-
-async def let_follow(
-    transaction: MemoryTransaction, memory_id: UUID, timestamp: datetime
-) -> list[UUID]:
-    """The same of one memory, said at that time; the facts read from it. One of the last acts."""
-    works, facts = await transaction.summaries.follow(memory_id, timestamp)
-    await _enqueue(transaction, works)
-    return facts
+        await enqueue_summaries(transaction, await transaction.summaries.let_wait(changed))
 
 
 async def let_restored_wait(transaction: MemoryTransaction, memory_ids: Sequence[UUID]) -> None:
@@ -39,15 +29,16 @@ async def let_restored_wait(transaction: MemoryTransaction, memory_ids: Sequence
     if memory_ids:
         summaries = transaction.summaries
         works = await summaries.let_wait(memory_ids) | await summaries.let_restored_wait(memory_ids)
-        await _enqueue(transaction, works | await summaries.let_wait_for_period(memory_ids))
+        await enqueue_summaries(transaction, works | await summaries.let_wait_for_period(memory_ids))
 
 
 async def let_wait_for_period(transaction: MemoryTransaction, memory_ids: Iterable[UUID]) -> None:
     """These are new summaries of sessions, which that of their period is to tell of. One of the last acts."""
-    await _enqueue(transaction, await transaction.summaries.let_wait_for_period(memory_ids))
+    await enqueue_summaries(transaction, await transaction.summaries.let_wait_for_period(memory_ids))
 
 
-async def _enqueue(transaction: MemoryTransaction, works: Iterable[str]) -> None:
+async def enqueue_summaries(transaction: MemoryTransaction, works: Iterable[str]) -> None:
+    """Have what has come to wait done. One of the last acts."""
     come = {*works}
     for work, name in _JOBS:
         if work in come:

@@ -7,6 +7,7 @@ sentence says something else. Here a sentence also weighs by its memory's import
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -100,6 +101,12 @@ def _worth_saying(sources: Sequence[Source]) -> list[_Sentence]:
     places = {source.memory_id: place for place, source in enumerate(ordered)}
     latest.sort(key=lambda each: (places[each.source.memory_id], each.source.content.find(each.text)))
     return [_Sentence(each.source, place, each.text, each.terms) for place, each in enumerate(latest)]
+
+
+def digest_of(said: Iterable[tuple[UUID, bytes, bool]]) -> str:
+    """Equal for the same words of which the same hold: a source's id, its words' digest, whether it holds."""
+    told = sorted(f"{memory_id}:{bytes(words).hex()}:{holds}" for memory_id, words, holds in said)
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()
 
 
 def shared(values: Iterable[_Value]) -> _Value | None:

@@ -186,6 +186,18 @@ async def test_restored_messages_are_told_anew_with_what_was_changed_meanwhile(t
     assert "degraded" not in summary.metadata
 
 
+async def test_for_a_summary_restored_as_it_was_no_model_is_asked(talk: Talking) -> None:
+    agent = talk.agent()
+    before = await summarised(agent, talk, provider="llm")
+    await agent.memory.prune(PruneParams(memory_layer=MemoryType.SEMANTIC, target=1))
+    await agent.memory.restore(RestoreParams(memory_ids=[before.memory_id]))
+    await talk.work()
+    [summary] = await summaries(agent)
+    assert (summary.content, summary.version) == (before.content, 1)
+    assert len(told_in(talk)) == 1
+    assert await waiting(agent) == []
+
+
 async def test_a_restored_summary_learns_what_was_changed_while_it_was_archived(talk: Talking) -> None:
     agent = talk.agent()
     before = await summarised(agent, talk)

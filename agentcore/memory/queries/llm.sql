@@ -66,7 +66,7 @@ SELECT q.session_id, count(*) FILTER (WHERE NOT q.again) AS messages,
 -- name: waiting_stretch
 -- What of a session waits for its summary, in the order of its times; of all of it, or of what waits again.
 SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_score, m.user_id, m.namespace,
-       m.superseded_by, q.queued_at
+       m.superseded_by, m.content_hash, q.queued_at
   FROM llm_queue q
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
  WHERE q.agent_id = %(agent_id)s AND q.work = 'summary' AND q.session_id = %(session_id)s
