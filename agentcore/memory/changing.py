@@ -189,18 +189,22 @@ class Changing(ABC):
         await transaction.history.append(
             Change(self.memory_id, self.operation, version, *source, before, {**wanted.told, **after})
         )
-        if text or (wanted.current and row["superseded_by"] is not None):
-            await self._follow(transaction, {**row, **columns}, reworded=bool(text))
+        holds_again = wanted.current and row["superseded_by"] is not None
+        await self._follow(transaction, {**row, **columns}, reworded=bool(text), holds_again=holds_again)
         return version
 
-    async def _follow(self, transaction: MemoryTransaction, row: Row, *, reworded: bool) -> None:
+    async def _follow(
+        self, transaction: MemoryTransaction, row: Row, *, reworded: bool, holds_again: bool
+    ) -> None:
         """What was made of the memory follows it: facts read from it go, and it is read and told anew."""
+        if not reworded and not holds_again:
+            return
         works, facts = await transaction.summaries.follow(self.memory_id, row["timestamp"])
         changed: Sequence[Row] = ()
         if reworded and facts:
             changed = await hand_on(transaction, self._caller, await transaction.delete(facts))
         await enqueue_summaries(transaction, works)
-        if changed or facts:
+        if facts:
             await after_deletion(transaction, changed)
         if reworded:
             await read_again(transaction, self._parts, self.memory_id, row)

@@ -223,13 +223,14 @@ class _Filling:
         # Counting takes time: what is surely too long is not counted.
         if entry.content_tokens > room or len(entry.content) > max(0, room) * MOST_CHARACTERS_PER_TOKEN:
             return False
-        added = self._add_text(entry, entry.content, room, shortened=False)
-        if added and told:
+        if not self._add_text(entry, entry.content, room, shortened=False):
+            return False
+        if told:
             self.lines = [line for line in self.lines if line not in told]
             self.room += freed
-        if added and entry.memory_id in self._summarised:
+        if entry.memory_id in self._summarised:
             self._drop_told()
-        return added
+        return True
 
     def _add_facts(self, entry: ContextEntry, room: int) -> bool:
         """Whether a fact read from it is there, now or already."""

@@ -45,20 +45,24 @@ async def queue_llm_work(
     transaction: MemoryTransaction, parts: MemoryParts, memories: Sequence[NewMemory]
 ) -> None:
     """Let these new memories wait for what their agent wishes of models. One of a transaction's last acts."""
-    waiting = [each for memory in memories for each in _waiting(memory, reads=parts.extractor is not None)]
-    compacting = [memory for memory in memories if is_compaction(memory.columns)]
-    compacted = {memory.columns["session_id"] for memory in compacting}
-    if compacting:
-        await let_wait_for_period(transaction, [memory.memory_id for memory in compacting])
-    if waiting:
-        extract_facts = parts.meter is not None and parts.meter.options.extract_facts
-        queued = await transaction.llm.queue(waiting, extract_facts=extract_facts)
-        if any(row["work"] == "facts" for row in queued):
-            await transaction.jobs.enqueue(EXTRACT_FACTS)
-        sessions = {row["session_id"]: row["summaries"] for row in queued if row["work"] == "summary"}
-        await _enqueue_due(transaction, parts, sessions)
+    compacted = {memory.memory_id: memory.columns["session_id"] for memory in memories
+                 if is_compaction(memory.columns)}
     if compacted:
-        await _enqueue_compacted(transaction, compacted)
+        await let_wait_for_period(transaction, compacted)
+    waiting = [each for memory in memories for each in _waiting(memory, reads=parts.extractor is not None)]
+    if waiting:
+        await _queue(transaction, parts, waiting)
+    if compacted:
+        await _enqueue_compacted(transaction, {*compacted.values()})
+
+
+async def _queue(transaction: MemoryTransaction, parts: MemoryParts, waiting: Sequence[Waiting]) -> None:
+    extract_facts = parts.meter is not None and parts.meter.options.extract_facts
+    queued = await transaction.llm.queue(waiting, extract_facts=extract_facts)
+    if any(row["work"] == "facts" for row in queued):
+        await transaction.jobs.enqueue(EXTRACT_FACTS)
+    sessions = {row["session_id"]: row["summaries"] for row in queued if row["work"] == "summary"}
+    await _enqueue_due(transaction, parts, sessions)
 
 
 async def read_again(

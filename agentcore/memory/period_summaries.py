@@ -69,9 +69,8 @@ class PeriodSummarizing:
     async def _tell(self, place: _Place | None, waiting: Sequence[Row], rules: SummaryRules | None) -> None:
         """Have a period told, and these out of what waits; without one they are of no period."""
         standing = await self._standing(place, waiting, rules)
-        row, told = standing.row, standing.told
-        begins = place is not None and place.begins and len(told) >= FEWEST_SESSIONS
-        if place is None or standing.reworded or standing.is_fresh or (row is None and not begins):
+        row = standing.row
+        if place is None or standing.stays or (row is None and not _begins(place, standing)):
             await leave(self._parts, self._caller, standing)
             return
         messages = [_message(each) for each in standing.sources]
@@ -154,6 +153,11 @@ class PeriodSummarizing:
         each.columns["facts"] = [*summary.key_facts] or each.columns["facts"]
         each.columns["provenance"] |= _made_of(place, standing)
         return each
+
+
+def _begins(place: _Place, standing: Standing) -> bool:
+    """Whether a period without a summary gets one."""
+    return place.begins and len(standing.told) >= FEWEST_SESSIONS
 
 
 def _by_id(rows: Sequence[Row]) -> dict[UUID, Row]:

@@ -55,7 +55,7 @@ class Refreshing:
         return Standing(row, sources, rules, "refresh", [memory_id], since)
 
     async def _make(self, standing: Standing, row: Row) -> None:
-        if standing.reworded or standing.is_fresh:
+        if standing.stays:
             await leave(self._parts, self._caller, standing)
             return
         messages = [message_of(each) for each in standing.sources]

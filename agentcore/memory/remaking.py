@@ -84,6 +84,11 @@ class Standing:
         return self.row is not None and self.row["provenance"].get("of") == self.digest
 
     @property
+    def stays(self) -> bool:
+        """Whether there is nothing to make anew, or it is its caller's."""
+        return self.reworded or self.is_fresh
+
+    @property
     def versions(self) -> dict[UUID, int]:
         """What must still stand so when it is written."""
         rows = [*self.sources, *([] if self.row is None else [self.row])]
