@@ -88,9 +88,13 @@ class Changing(ABC):
     async def _wanted(self, row: Row) -> Wanted:
         """What the memory is to become, given how it stands."""
 
-    async def _prepare(self, transaction: MemoryTransaction, wanted: Wanted) -> None:
+    async def _prepare(self, transaction: MemoryTransaction, found: Row, wanted: Wanted) -> None:
         """Hold what the change touches beside the memory, in one order, before it. May raise Conflict."""
-        if tied := wanted.tied(self.memory_id):
+        tied = wanted.tied(self.memory_id)
+        if wanted.current and found["superseded_by"] is not None:
+            # The tie from what took its place goes: who deletes that one meanwhile takes the tie, too.
+            tied.append(found["superseded_by"])
+        if tied:
             await transaction.existing([self.memory_id, *tied])
 
     async def _missing(self, transaction: MemoryTransaction, wanted: Wanted) -> set[UUID]:
@@ -148,7 +152,7 @@ class Changing(ABC):
     async def _write(self, found: Row, wanted: Wanted, text: Mapping[str, Any]) -> int | None:
         """The new version; None if the memory changed since it was read."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            await self._prepare(transaction, wanted)
+            await self._prepare(transaction, found, wanted)
             row = await transaction.lock(self.memory_id)
             if row is None:
                 raise NotFound(data={"memory_id": str(self.memory_id)})

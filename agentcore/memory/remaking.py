@@ -132,9 +132,9 @@ class Remaking(Changing):
             columns["facts"] = [*self._anew.summary.key_facts]
         return columns
 
-    async def _prepare(self, transaction: MemoryTransaction, wanted: Wanted) -> None:
+    async def _prepare(self, transaction: MemoryTransaction, found: Row, wanted: Wanted) -> None:
         await claim(transaction, self._standing)
-        await super()._prepare(transaction, wanted)
+        await super()._prepare(transaction, found, wanted)
         await transaction.summaries.retell(self.memory_id, self._anew.provenance, self._anew.timestamp)
 
 

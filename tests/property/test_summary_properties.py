@@ -120,7 +120,8 @@ class Play:
             return bool(await cursor.fetchall())
 
 
-@pytest.mark.parametrize("seed", range(8))
+# The last two found two calls that waited for each other.
+@pytest.mark.parametrize("seed", [*range(6), 117, 133])
 async def test_summaries_tell_all_that_holds_and_nothing_else(runtime: Runtime, seed: int) -> None:
     play = Play(runtime, seed)
     await play.begin()
