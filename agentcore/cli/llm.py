@@ -41,6 +41,7 @@ def show(
 @models.command("set", epilog=examples(
     "agentcore llm set --facts on --token $ADMIN_TOKEN",
     "agentcore llm set --summaries llm --trigger user_turns --user-turns 10 --token $ADMIN_TOKEN",
+    "agentcore llm set --summaries extractive --period week --token $ADMIN_TOKEN",
     "agentcore llm set --summaries none --token $ADMIN_TOKEN",
 ))
 def set_wishes(
@@ -57,6 +58,8 @@ def set_wishes(
     inactivity_seconds: Annotated[int | None, typer.Option(
         "--inactivity", parser=options.seconds_or_none, metavar="TIME",
         help="Without a message, for that trigger: 30m.")] = None,
+    period: Annotated[str | None, typer.Option(
+        help="day, week or month: what was summarised of sessions gets a summary for each, too.")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Of one summary.")] = None,
     prompt: Annotated[str | None, typer.Option(help="What a model's summaries are to be like.")] = None,
     url: options.Url = None,
@@ -84,7 +87,8 @@ def _tell(result: SettingsResult) -> None:
     if rules is None:
         typer.echo("summaries: at a session's end, by extraction")
     else:
-        typer.echo(f"summaries: {rules.provider}, {rules.trigger}")
+        by_period = "" if rules.period is None else f", by {rules.period}"
+        typer.echo(f"summaries: {rules.provider}, {rules.trigger}{by_period}")
     budget = f" of {used.tokens_a_day:,}" if used.tokens_a_day else ""
     typer.echo(f"today: {used.requests:,} requests, {used.tokens:,}{budget} tokens, {used.cost:.4f}, "
                f"{used.refused:,} refused")

@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import UUID
 
 from agentcore.database import Database, Row, query
 from agentcore.maintenance.jobs import Work, job
 from agentcore.memory.extracting import Extracting
 from agentcore.memory.llm_params import SummaryRules
-from agentcore.memory.llm_work import AFTER_COMPACTION, AFTER_INACTIVITY, EXTRACT_FACTS, SUMMARISE_SESSION
+from agentcore.memory.llm_work import (
+    AFTER_COMPACTION,
+    AFTER_INACTIVITY,
+    EXTRACT_FACTS,
+    SUMMARISE_AGAIN,
+    SUMMARISE_SESSION,
+)
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.period_summaries import PeriodSummarizing
+from agentcore.memory.refreshing import Refreshing
 from agentcore.memory.session_summaries import SessionSummarizing, rules_of
+from agentcore.memory.staleness import QUEUE_PERIODS, REFRESH_SUMMARIES, SUMMARISE_PERIODS
+from agentcore.memory.storage import MemoryTransaction
 
 # Accounts of days so long gone are of no use to anybody.
 KEPT_DAYS = 90
+# So much is done in one job before others have their turn.
+SESSIONS_A_JOB, MEMORIES_A_PAGE = 20, 2_000
+_JOBS = {
+    "facts": EXTRACT_FACTS,
+    "summary": SUMMARISE_AGAIN,
+    "refresh": REFRESH_SUMMARIES,
+    "period": SUMMARISE_PERIODS,
+}
 
 
 @job
@@ -31,6 +50,48 @@ async def summarise_session(work: Work, session_id: str, after: str = "") -> Non
         return
     only_compacted = after == AFTER_COMPACTION
     await SessionSummarizing(work.parts, work.caller, session_id, only_compacted=only_compacted).run()
+
+
+@job
+async def summarise_again(work: Work) -> None:
+    """Summarise what of sessions has lost its summary; the rest is left to another job."""
+    async with work.transaction() as transaction:
+        has_rules = rules_of(await transaction.llm.wishes()) is not None
+        waiting = await transaction.summaries.waiting_again() if has_rules else []
+    session_ids = [row["session_id"] for row in waiting if row["work"] == "summary"]
+    for session_id in session_ids[:SESSIONS_A_JOB]:
+        await SessionSummarizing(work.parts, work.caller, session_id, only_again=True).run()
+    if len(session_ids) > SESSIONS_A_JOB:
+        async with work.transaction() as transaction:
+            await transaction.jobs.enqueue(SUMMARISE_AGAIN)
+
+
+@job
+async def refresh_summaries(work: Work) -> None:
+    """Make a batch of the agent's summaries anew whose sources changed; the rest is left to another job."""
+    if await Refreshing(work.parts, work.caller).run():
+        async with work.transaction() as transaction:
+            await transaction.jobs.enqueue(REFRESH_SUMMARIES)
+
+
+@job
+async def summarise_periods(work: Work) -> None:
+    """Summarise the periods of a batch of sessions' summaries; the rest is left to another job."""
+    if await PeriodSummarizing(work.parts, work.caller).run():
+        async with work.transaction() as transaction:
+            await transaction.jobs.enqueue(SUMMARISE_PERIODS)
+
+
+@job
+async def queue_periods(work: Work, after: str = "") -> None:
+    """Let a page of the sessions' summaries wait for their periods; the rest is left to another job."""
+    async with work.transaction() as transaction:
+        behind = UUID(after) if after else None
+        queued, last_id = await transaction.summaries.let_page_wait_for_period(behind, MEMORIES_A_PAGE)
+        if queued:
+            await transaction.jobs.enqueue(SUMMARISE_PERIODS)
+        if last_id is not None:
+            await transaction.jobs.enqueue(QUEUE_PERIODS, after=last_id)
 
 
 async def _is_quiet(work: Work, session_id: str) -> bool:
@@ -60,19 +121,27 @@ async def enqueue_llm_work(database: Database, parts: MemoryParts) -> int:
     due = [row for row in rows if _is_due(row, parts)]
     for row in due:
         async with parts.storage.transaction(row["agent_id"]) as transaction:
-            if row["work"] == "facts":
-                await transaction.jobs.enqueue(EXTRACT_FACTS)
-            else:
-                await transaction.jobs.enqueue(SUMMARISE_SESSION, session_id=row["session_id"])
+            await _enqueue(transaction, row)
     return len(due)
+
+
+async def _enqueue(transaction: MemoryTransaction, row: Row) -> None:
+    if row["work"] == "summary" and not row["again"]:
+        await transaction.jobs.enqueue(SUMMARISE_SESSION, session_id=row["session_id"])
+    else:
+        await transaction.jobs.enqueue(_JOBS[row["work"]])
 
 
 def _is_due(row: Row, parts: MemoryParts) -> bool:
     if row["work"] == "facts":
         return parts.extractor is not None
+    if row["work"] in ("refresh", "period"):
+        return True
     if row["summaries"] is None:
         return False
     rules = SummaryRules(**row["summaries"])
+    if row["again"]:
+        return True
     if rules.trigger == "inactivity":
         return bool(row["latest_at"] + timedelta(seconds=rules.inactivity_seconds) <= parts.clock())
     return rules.is_due(messages=row["messages"], user_turns=row["user_turns"])

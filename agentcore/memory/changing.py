@@ -15,10 +15,13 @@ from agentcore.memory.api import Caller
 from agentcore.memory.document_vectors import vector_columns
 from agentcore.memory.history_rows import Change
 from agentcore.memory.intake import is_long_work, subjects_of, text_columns
+from agentcore.memory.llm_work import after_deletion, read_again
 from agentcore.memory.models import Link
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.staleness import enqueue_summaries
 from agentcore.memory.storage import MemoryTransaction
+from agentcore.memory.succession import hand_on
 
 ATTEMPTS = 5
 TRACKED = ("content", "relevance_score", "tags", "metadata", "pinned")
@@ -85,6 +88,15 @@ class Changing(ABC):
     async def _wanted(self, row: Row) -> Wanted:
         """What the memory is to become, given how it stands."""
 
+    async def _prepare(self, transaction: MemoryTransaction, found: Row, wanted: Wanted) -> None:
+        """Hold what the change touches beside the memory, in one order, before it. May raise Conflict."""
+        tied = wanted.tied(self.memory_id)
+        if wanted.current and found["superseded_by"] is not None:
+            # The tie from what took its place goes: who deletes that one meanwhile takes the tie, too.
+            tied.append(found["superseded_by"])
+        if tied:
+            await transaction.existing([self.memory_id, *tied])
+
     async def _missing(self, transaction: MemoryTransaction, wanted: Wanted) -> set[UUID]:
         """Which ends of the wanted ties are no memories."""
         ends = {tie[end] for tie in wanted.put for end in ("source_id", "target_id")}
@@ -140,8 +152,7 @@ class Changing(ABC):
     async def _write(self, found: Row, wanted: Wanted, text: Mapping[str, Any]) -> int | None:
         """The new version; None if the memory changed since it was read."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            if tied := wanted.tied(self.memory_id):
-                await transaction.existing([self.memory_id, *tied])
+            await self._prepare(transaction, found, wanted)
             row = await transaction.lock(self.memory_id)
             if row is None:
                 raise NotFound(data={"memory_id": str(self.memory_id)})
@@ -182,7 +193,25 @@ class Changing(ABC):
         await transaction.history.append(
             Change(self.memory_id, self.operation, version, *source, before, {**wanted.told, **after})
         )
+        holds_again = wanted.current and row["superseded_by"] is not None
+        await self._follow(transaction, {**row, **columns}, reworded=bool(text), holds_again=holds_again)
         return version
+
+    async def _follow(
+        self, transaction: MemoryTransaction, row: Row, *, reworded: bool, holds_again: bool
+    ) -> None:
+        """What was made of the memory follows it: facts read from it go, and it is read and told anew."""
+        if not reworded and not holds_again:
+            return
+        works, facts = await transaction.summaries.follow(self.memory_id, row["timestamp"])
+        changed: Sequence[Row] = ()
+        if reworded and facts:
+            changed = await hand_on(transaction, self._caller, await transaction.delete(facts))
+        await enqueue_summaries(transaction, works)
+        if facts:
+            await after_deletion(transaction, changed)
+        if reworded:
+            await read_again(transaction, self._parts, self.memory_id, row)
 
     async def _restate(
         self, transaction: MemoryTransaction, row: Row, columns: Mapping[str, Any], wanted: Wanted

@@ -28,6 +28,8 @@ BEST_FOUND = 3
 # A memory shortened takes no more than this of the room, and is not worth less than so many tokens.
 SHORTENED_SHARE = 0.4
 LEAST_SHORTENED_TOKENS = 24
+# A period's summary is of sessions', those of messages.
+SUMMARY_LEVELS = 2
 # Shortening takes time: of what did not fit so many are tried for the room that is left.
 TRIED_SHORTENED = 8
 # Behind the best, a text longer than this must be better to stand before a shorter one; decision 0031.
@@ -36,7 +38,7 @@ LONG_EXPONENT = 0.2
 # Numbers below a thousand are one token, and all times are alike.
 ANY_NUMBER = 100
 ANY_TIME = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
-Loss = Literal["beyond_max_tokens", "same_text", "told_by_parent"]
+Loss = Literal["beyond_max_tokens", "same_text", "told_by_parent", "told_by_sources"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class ContextEntry:
 
     `content_tokens` as it was stored with; 0 means unknown. `rank` is its place among what the search found,
     from 0, None if it was not found; `worth` is the score of that place. `parent_id` is the
-    memory that a fact was read from.
+    memory that a fact was read from, `sources` what a summary is of.
     """
 
     memory_id: UUID
@@ -59,6 +61,7 @@ class ContextEntry:
     worth: float = 0.0
     session_id: str | None = None
     parent_id: UUID | None = None
+    sources: Set[UUID] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,7 @@ def build_context(
     there = {line.entry.memory_id for line in lines}
     new = {entry.memory_id for entry in unlike}
     telling = {line.entry.memory_id for line in lines if not line.shortened}
+    telling |= filling.told_by(telling)
     left_out = [
         (entry.memory_id, _loss(entry, new, telling))
         for entry in entries
@@ -135,6 +139,8 @@ def build_context(
 def _loss(entry: ContextEntry, new: Set[UUID], telling: Set[UUID]) -> Loss:
     if entry.memory_id not in new:
         return "same_text"
+    if entry.memory_id in telling:
+        return "told_by_sources"
     return "told_by_parent" if entry.parent_id in telling else "beyond_max_tokens"
 
 
@@ -163,15 +169,26 @@ class _Filling:
         for entry in entries:
             if entry.parent_id is not None:
                 self._facts.setdefault(entry.parent_id, []).append(entry)
+        self._summaries = [each for each in entries if each.sources]
+        self._summarised = {source for each in self._summaries for source in each.sources}
+
+    def told_by(self, telling: Set[UUID]) -> set[UUID]:
+        """The summaries all of whose sources are among these, or are such summaries."""
+        told: set[UUID] = set()
+        for _ in range(SUMMARY_LEVELS if self._summaries else 0):
+            known = telling | told
+            told |= {each.memory_id for each in self._summaries if each.sources <= known}
+        return told
 
     def add(self, entries: Iterable[ContextEntry], room: int) -> None:
-        """Each in full, else by facts read from it, else shortened, in at most `room` tokens together."""
+        """Each in full, else by facts read from it or a summary of it, else shortened, in `room` tokens."""
         kept = self.room - room
         for entry in self.waiting(entries):
             if self._stands(entry):
                 continue
             free = self.room - kept
-            if not self._add_in_full(entry, free) and not self._add_facts(entry, free):
+            ways = self._add_in_full, self._add_facts, self._add_summary
+            if not any(add(entry, free) for add in ways):
                 self._add_shortened(entry, min(free, int(SHORTENED_SHARE * room)))
 
     def add_in_full(self, entries: Iterable[ContextEntry], room: int) -> None:
@@ -187,7 +204,9 @@ class _Filling:
         return [entry for entry in entries if entry.memory_id not in taken]
 
     def _stands(self, entry: ContextEntry) -> bool:
-        """Whether a fact is there, or what it was read from is there in full."""
+        """Whether a fact is there, or what it was read from is there in full; or all that a summary is of."""
+        if entry.sources:
+            return entry.memory_id in self.told_by(self._telling())
         return entry.parent_id is not None and any(
             line.entry.memory_id == entry.memory_id
             or (line.entry.memory_id == entry.parent_id and not line.shortened)
@@ -204,11 +223,14 @@ class _Filling:
         # Counting takes time: what is surely too long is not counted.
         if entry.content_tokens > room or len(entry.content) > max(0, room) * MOST_CHARACTERS_PER_TOKEN:
             return False
-        added = self._add_text(entry, entry.content, room, shortened=False)
-        if added and told:
+        if not self._add_text(entry, entry.content, room, shortened=False):
+            return False
+        if told:
             self.lines = [line for line in self.lines if line not in told]
             self.room += freed
-        return added
+        if entry.memory_id in self._summarised:
+            self._drop_told()
+        return True
 
     def _add_facts(self, entry: ContextEntry, room: int) -> bool:
         """Whether a fact read from it is there, now or already."""
@@ -217,6 +239,25 @@ class _Filling:
         for fact in self.waiting(facts):
             self._add_in_full(fact, self.room - kept)
         return len(self.waiting(facts)) < len(facts)
+
+    def _add_summary(self, entry: ContextEntry, room: int) -> bool:
+        """Whether a summary of it is there, now or already; of the best, sentences say more."""
+        best = entry.rank is not None and entry.rank < BEST_FOUND
+        if best or entry.memory_id not in self._summarised:
+            return False
+        summaries = [each for each in self._summaries if entry.memory_id in each.sources]
+        waiting = self.waiting(summaries)
+        return len(waiting) < len(summaries) or any(self._add_in_full(each, room) for each in waiting)
+
+    def _telling(self) -> set[UUID]:
+        return {line.entry.memory_id for line in self.lines if not line.shortened}
+
+    def _drop_told(self) -> None:
+        """Take away the summaries that add nothing any more to what stands there."""
+        told = self.told_by(self._telling())
+        for line in [each for each in self.lines if each.entry.memory_id in told]:
+            self.lines.remove(line)
+            self.room += self._count(self._form.memory(_said(line.entry, line.text)))
 
     def _add_shortened(self, entry: ContextEntry, room: int) -> bool:
         head = self._count(self._form.memory(_said(entry, ""))) + self._heading_tokens(entry)

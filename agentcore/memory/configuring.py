@@ -12,6 +12,7 @@ from agentcore.memory.layer_params import ConfigureParams, LayerRules, OwnRules,
 from agentcore.memory.llm_params import LlmUse, SummaryRules, warnings_of
 from agentcore.memory.models import MemoryType
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.staleness import QUEUE_PERIODS
 from agentcore.memory.storage import MemoryTransaction
 
 CONSOLIDATION = {"consolidate", "archive_sources_after_days"}
@@ -34,7 +35,10 @@ async def configure(parts: MemoryParts, caller: Caller, params: ConfigureParams)
         wish, _ = await transaction.clusters.settings()
         wish = {**wish, **params.model_dump(include=CONSOLIDATION, exclude_none=True)}
         await transaction.clusters.wish(wish)
-        await transaction.llm.wish(_changed_wishes(await transaction.llm.wishes(), params))
+        before = await transaction.llm.wishes()
+        await transaction.llm.wish(_changed_wishes(before, params))
+        if params.summaries is not None and params.summaries.period not in (None, _period(before)):
+            await transaction.jobs.enqueue(QUEUE_PERIODS)
         models = await _models(parts, transaction)
         changed = [layer.value for layer in params.layers or {}]
         await watch_capacity(transaction, parts.capacities, changed, parts.clock())
@@ -47,6 +51,11 @@ def _changed_wishes(wishes: Mapping[str, Any], params: ConfigureParams) -> dict[
     if params.summaries is not None and params.summaries.provider == "none":
         del changed["summaries"]
     return changed
+
+
+def _period(wishes: Mapping[str, Any]) -> str | None:
+    period: str | None = (wishes.get("summaries") or {}).get("period")
+    return period
 
 
 async def _models(parts: MemoryParts, transaction: MemoryTransaction) -> dict[str, Any]:

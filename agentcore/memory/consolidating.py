@@ -31,6 +31,7 @@ from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import Prunable
 from agentcore.memory.rejection import rejection
 from agentcore.memory.removing import PRUNE_CHUNK, Pruning, Removed
+from agentcore.memory.staleness import let_summaries_wait
 from agentcore.memory.storage import MemoryTransaction, NewMemory
 from agentcore.memory.summarizing import SUMMARY_RELATION, Summary, shared
 from agentcore.memory.summarizing import Source as Said
@@ -282,6 +283,8 @@ class Consolidating:
                 return None
             await transaction.insert([memory])
             await self._note(transaction, cluster, memory.memory_id)
+            if cluster.replaces is not None:
+                await let_summaries_wait(transaction, [cluster.replaces])
             layers = [MemoryType.SEMANTIC.value]
             await watch_capacity(transaction, self._parts.capacities, layers, self._now)
         return memory.memory_id

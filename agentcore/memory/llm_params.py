@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from agentcore.memory.models import Strict
+from agentcore.memory.periods import PeriodUnit
 
 SummaryProviderName = Literal["none", "extractive", "llm", "compaction_aware", "passthrough"]
 SummaryTrigger = Literal["user_turns", "message_count", "inactivity", "compaction", "session_end"]
@@ -30,6 +31,11 @@ class SummaryRules(Strict):
     message_count: Amount = Field(20, description="Messages of a session, for `message_count`.")
     inactivity_seconds: Annotated[int, Field(strict=True, ge=10, le=30 * 86_400)] = Field(
         1_800, description="Without a message in the session, for `inactivity`."
+    )
+    period: PeriodUnit | None = Field(
+        None,
+        description="Sessions' summaries of one user and namespace in one such time (UTC; ISO weeks) get a "
+        "summary together, from two on; null: none.",
     )
     max_tokens: Annotated[int, Field(strict=True, ge=10, le=4_000)] = Field(
         200, description="Of one summary; a long stretch gives several."

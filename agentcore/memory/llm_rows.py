@@ -78,17 +78,14 @@ class LlmRows(OwnedRows):
             extract_facts=extract_facts,
         )
 
-    async def wait_again(self, memory_ids: Sequence[UUID]) -> None:
-        """Before these memories are deleted: what else their sessions' summaries tell of waits once more."""
-        await self._run("wait_again", memory_ids=list(memory_ids))
-
     async def waiting_of(self, session_ids: Sequence[str]) -> list[Row]:
         """How many messages and user turns of these sessions wait, and when the latest came."""
         return await self._rows("waiting_of_sessions", session_ids=list(session_ids))
 
-    async def stretch(self, session_id: str, limit: int) -> list[Row]:
-        """What of a session waits for its summary, in order."""
-        return await self._rows("waiting_stretch", session_id=session_id, limit=limit)
+    async def stretch(self, session_id: str, limit: int, *, only_again: bool = False) -> list[Row]:
+        """What of a session waits for its summary, in order; `only_again`: once more, as another went."""
+        values = {"session_id": session_id, "only_again": only_again}
+        return await self._rows("waiting_stretch", limit=limit, **values)
 
     async def compactions(self, session_id: str) -> list[Row]:
         """The caller's own summaries of parts of a session, in order."""

@@ -8,21 +8,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from agentcore.errors import AgentCoreError
 from agentcore.memory.llm_limits import is_budget_spent
 from agentcore.memory.llm_params import SummaryRules
 from agentcore.memory.llm_rows import Waiting
 from agentcore.memory.models import MemoryType
+from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rejection import rejection
+from agentcore.memory.staleness import SUMMARISE_PERIODS, let_summaries_wait, let_wait_for_period
 from agentcore.memory.storage import MemoryTransaction, NewMemory
 
 EXTRACT_FACTS, SUMMARISE_SESSION = "extract_facts", "summarise_session"
+SUMMARISE_AGAIN = "summarise_again"
 # What the summary of a session is tagged with, and where in its metadata a caller's own says what it is of.
 SUMMARY_TAG, COMPACTION = "session_summary", "compaction"
-# What a summary of a session says of itself in its provenance.
-SESSION_FORM = "session"
+# What a summary of a session, or of a period, says of itself in its provenance; and the latter's tag.
+SESSION_FORM, PERIOD_FORM = "session", "period"
+PERIOD_TAG = "period_summary"
 AFTER_INACTIVITY, AFTER_COMPACTION = "inactivity", "compaction"
 # So long a model that fails is asked again; then plain code does what it can.
 PATIENCE = timedelta(minutes=30)
@@ -40,19 +45,45 @@ async def queue_llm_work(
     transaction: MemoryTransaction, parts: MemoryParts, memories: Sequence[NewMemory]
 ) -> None:
     """Let these new memories wait for what their agent wishes of models. One of a transaction's last acts."""
-    waiting = [each for memory in memories for each in _waiting(memory, reads=parts.extractor is not None)]
-    compacted = {
-        memory.columns["session_id"] for memory in memories if is_compaction(memory.columns)
-    }
-    if waiting:
-        extract_facts = parts.meter is not None and parts.meter.options.extract_facts
-        queued = await transaction.llm.queue(waiting, extract_facts=extract_facts)
-        if any(row["work"] == "facts" for row in queued):
-            await transaction.jobs.enqueue(EXTRACT_FACTS)
-        sessions = {row["session_id"]: row["summaries"] for row in queued if row["work"] == "summary"}
-        await _enqueue_due(transaction, parts, sessions)
+    compacted = {memory.memory_id: memory.columns["session_id"] for memory in memories
+                 if is_compaction(memory.columns)}
     if compacted:
-        await _enqueue_compacted(transaction, compacted)
+        await let_wait_for_period(transaction, compacted)
+    waiting = [each for memory in memories for each in _waiting(memory, reads=parts.extractor is not None)]
+    if waiting:
+        await _queue(transaction, parts, waiting)
+    if compacted:
+        await _enqueue_compacted(transaction, {*compacted.values()})
+
+
+async def _queue(transaction: MemoryTransaction, parts: MemoryParts, waiting: Sequence[Waiting]) -> None:
+    extract_facts = parts.meter is not None and parts.meter.options.extract_facts
+    queued = await transaction.llm.queue(waiting, extract_facts=extract_facts)
+    if any(row["work"] == "facts" for row in queued):
+        await transaction.jobs.enqueue(EXTRACT_FACTS)
+    sessions = {row["session_id"]: row["summaries"] for row in queued if row["work"] == "summary"}
+    await _enqueue_due(transaction, parts, sessions)
+
+
+async def read_again(
+    transaction: MemoryTransaction, parts: MemoryParts, memory_id: UUID, columns: Mapping[str, Any]
+) -> None:
+    """Let a memory with other words wait to be read for facts, where its agent wishes it."""
+    if parts.extractor is None or parts.meter is None or not _may_hold_facts(columns):
+        return
+    extract_facts = parts.meter.options.extract_facts
+    if await transaction.llm.queue([Waiting(memory_id, "facts")], extract_facts=extract_facts):
+        await transaction.jobs.enqueue(EXTRACT_FACTS)
+
+
+async def after_deletion(transaction: MemoryTransaction, changed: Sequence[Row]) -> None:
+    """See to the summaries of what changed with a deletion, and of what has none any more. Its last acts."""
+    await let_summaries_wait(transaction, [row["memory_id"] for row in changed])
+    works = {row["work"] for row in await transaction.summaries.waiting_again()}
+    if "period" in works:
+        await transaction.jobs.enqueue(SUMMARISE_PERIODS)
+    if "summary" in works:
+        await transaction.jobs.enqueue(SUMMARISE_AGAIN)
 
 
 async def _enqueue_due(
@@ -86,11 +117,16 @@ def _waiting(memory: NewMemory, *, reads: bool) -> list[Waiting]:
     columns, found = memory.columns, []
     if columns["memory_type"] != MemoryType.EPISODIC.value or is_compaction(columns):
         return []
-    if reads and columns["parent_memory_id"] is None and is_worth_reading(columns["content"]):
+    if reads and _may_hold_facts(columns):
         found.append(Waiting(memory.memory_id, "facts"))
     if columns["session_id"] is not None:
         found.append(Waiting(memory.memory_id, "summary", columns["session_id"], _is_user_turn(columns)))
     return found
+
+
+def _may_hold_facts(columns: Mapping[str, Any]) -> bool:
+    episode = columns["memory_type"] == MemoryType.EPISODIC.value and not is_compaction(columns)
+    return episode and columns["parent_memory_id"] is None and is_worth_reading(columns["content"])
 
 
 def is_worth_reading(content: str) -> bool:

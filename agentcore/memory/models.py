@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    model_validator,
+)
 
 MAX_TEXT_CHARS = 262_144
 MAX_ID_CHARS = 255
@@ -282,6 +290,18 @@ class MemorySummary(Strict):
         description="Of a search: what was left out because this one, which is newer, contradicts it.",
     )
     terms: dict[str, ScoreTerm] | None = None
+    # Many, and of use to whoever builds a context alone.
+    _sources: frozenset[UUID] = PrivateAttr(frozenset())
+
+    @property
+    def sources(self) -> frozenset[UUID]:
+        """The memories that a summary is of; none of others, and none beyond the service."""
+        return self._sources
+
+    def summing_up(self, sources: Iterable[str]) -> Self:
+        """The same, known to be a summary of these."""
+        self._sources = frozenset(map(UUID, sources))
+        return self
 
 
 class Dropped(Strict):

@@ -228,7 +228,7 @@ class LeftOut(Strict):
     """A memory that is not in the context, and why."""
 
     memory_id: UUID
-    reason: Literal["beyond_max_tokens", "same_text", "told_by_parent"]
+    reason: Literal["beyond_max_tokens", "same_text", "told_by_parent", "told_by_sources"]
 
 
 class ContextResult(Strict):

@@ -291,6 +291,7 @@ def _found_entry(memory: MemorySummary, rank: int, worth: float) -> ContextEntry
         worth=worth,
         session_id=memory.session_id,
         parent_id=memory.parent_memory_id if FACT_TAG in memory.tags else None,
+        sources=memory.sources,
     )
 
 

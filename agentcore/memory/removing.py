@@ -15,6 +15,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.archival import archive_memories
 from agentcore.memory.archive_rows import Tombstone
 from agentcore.memory.layer_params import rules_of
+from agentcore.memory.llm_work import after_deletion
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import DeleteParams, PruneParams
 from agentcore.memory.parts import MemoryParts
@@ -194,6 +195,7 @@ async def _delete_chunk(
         else:
             rows = await transaction.delete_matching(conditions, DELETE_CHUNK)
         changed = await hand_on(transaction, caller, rows)
+        await after_deletion(transaction, changed)
     deleted.count += len(rows)
     # What a chunk lets hold again the next one may delete.
     deleted.reinstated |= {row["memory_id"] for row in changed if row["superseded_by"] is None}

@@ -20,6 +20,7 @@ from agentcore.memory.intake import subjects_of
 from agentcore.memory.overtaken import supersede_overtaken
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.staleness import let_restored_wait
 from agentcore.memory.storage import MemoryTransaction
 
 LEAST_TIME_LEFT = timedelta(days=1)
@@ -74,6 +75,7 @@ class Restoring:
             restored.superseded_ids = await self._overtaken(transaction, tombstones, copies)
             failpoint("restore.inserted")
             await transaction.archived.unbury(restored.memory_ids)
+            await let_restored_wait(transaction, restored.memory_ids)
             failpoint("restore.unburied")
         failpoint("restore.committed")
         tasks = {copy["task_id"] for copy in copies.values() if copy["task_id"] is not None}

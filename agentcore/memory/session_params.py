@@ -132,7 +132,9 @@ class SummarizeResult(Strict):
     summary: str = Field(description="Sentences of the memories themselves, in the order of their times.")
     token_count: int
     memory_ids: list[UUID] = Field(description="The memories whose sentences stand in it.")
-    memory_count: int = Field(description="How many were read: of more than 1,000 the newest.")
+    memory_count: int = Field(
+        description="How many were read: of more than 1,000 the newest, and of older ones their summaries."
+    )
     receipt: Receipt
 
 

@@ -25,8 +25,9 @@ from agentcore.memory.models import Link, MemoryType
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import StoreParams
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.staleness import let_wait_for_period
 from agentcore.memory.storage import MemoryTransaction, NewMemory
-from agentcore.memory.summarizing import SUMMARY_RELATION, shared
+from agentcore.memory.summarizing import SUMMARY_RELATION, digest_of, shared
 from agentcore.memory.summary_providers import (
     SUMMARY_PROVIDERS,
     Compaction,
@@ -69,15 +70,25 @@ class _Found:
 
 
 class SessionSummarizing:
-    """The summaries of what waits of one session. `only_compacted`: of what its caller summarised itself."""
+    """The summaries of what waits of one session.
+
+    `only_compacted`: of what its caller summarised itself; `only_again`: of what has lost its summary.
+    """
 
     def __init__(
-        self, parts: MemoryParts, caller: Caller, session_id: str, *, only_compacted: bool = False
+        self,
+        parts: MemoryParts,
+        caller: Caller,
+        session_id: str,
+        *,
+        only_compacted: bool = False,
+        only_again: bool = False,
     ) -> None:
         self._parts = parts
         self._caller = caller
         self._session_id = session_id
         self._only_compacted = only_compacted
+        self._only_again = only_again
         self.kept: list[Kept] = []
 
     async def run(self) -> list[Kept]:
@@ -99,12 +110,14 @@ class SessionSummarizing:
         """What waits now, with the rules that hold; None where there is nothing to do."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             rules = rules_of(await transaction.llm.wishes())
-            rows = await transaction.llm.stretch(self._session_id, MOST_MESSAGES)
+            rows = await transaction.llm.stretch(
+                self._session_id, MOST_MESSAGES, only_again=self._only_again
+            )
             compactions = await transaction.llm.compactions(self._session_id)
         if rules is None or not rows:
             return None
         held = [each for row in compactions if (each := _compaction(row)) is not None]
-        return _Found(rules, rows, Conversation([_message(row) for row in rows], held))
+        return _Found(rules, rows, Conversation([message_of(row) for row in rows], held))
 
     def _provider(self, found: _Found) -> SummaryProvider:
         parts, rules = self._parts, found.rules
@@ -133,9 +146,9 @@ class SessionSummarizing:
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             if await transaction.llm.claim("summary", versions) != set(versions):
                 raise Conflict("Some of these messages were taken, or changed, meanwhile.")
+            # What does not hold may hold again, or have been told: then its words stand in the history.
             links = [
-                Link(target_id=message.memory_id, relation=SUMMARY_RELATION)
-                for message in summary.covers if message.told]
+                Link(target_id=message.memory_id, relation=SUMMARY_RELATION) for message in summary.covers]
             if each is not None:
                 memory = NewMemory(mint_memory_id(), each.columns, links)
                 memory_id = memory.memory_id
@@ -144,6 +157,7 @@ class SessionSummarizing:
                 await transaction.links.add(memory_id, links)
             if memory_id is not None:
                 await self._note(transaction, memory_id, summary)
+                await let_wait_for_period(transaction, [memory_id])
                 layers = [MemoryType.SEMANTIC.value]
                 await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
         if memory_id is not None:
@@ -153,11 +167,9 @@ class SessionSummarizing:
         covers, caller = summary.covers, self._caller
         of = {message.memory_id for message in covers}
         rows = [row for row in found.rows if row["memory_id"] in of]
-        told = {"provider": found.rules.provider, "by": summary.by, "prompt": summary.prompt,
-                "degraded": summary.degraded, "topics": [*summary.topics]}
         each = draft(
             StoreParams(
-                content="\n".join([summary.text, *(f"- {fact}" for fact in summary.key_facts)]),
+                content=summary.content,
                 memory_type=MemoryType.SEMANTIC,
                 session_id=self._session_id,
                 user_id=shared(row["user_id"] for row in rows),
@@ -168,7 +180,8 @@ class SessionSummarizing:
                     "summarised_count": len(covers),
                     "from": covers[0].said_at.isoformat(),
                     "until": covers[-1].said_at.isoformat(),
-                    **{name: value for name, value in told.items() if value},
+                    "provider": found.rules.provider,
+                    **summary.origin,
                 },
                 force=True,
                 supersede=False,
@@ -181,7 +194,10 @@ class SessionSummarizing:
         each.columns["facts"] = [*summary.key_facts] or each.columns["facts"]
         sources = [str(message.memory_id) for message in covers]
         users = sorted({row["user_id"] for row in rows if row["user_id"] is not None})
-        each.columns["provenance"] |= {"form": SESSION_FORM, "sources": sources, "users": users}
+        of_these = digest_of(
+            (row["memory_id"], row["content_hash"], row["superseded_by"] is None) for row in rows)
+        told = {"form": SESSION_FORM, "sources": sources, "users": users, "of": of_these}
+        each.columns["provenance"] |= told
         return each
 
     async def _note(
@@ -210,7 +226,7 @@ async def at_the_end(parts: MemoryParts, caller: Caller, session_id: str) -> End
         return EndOfSession(kept, "\n".join(each.text for each in kept), pending=False)
     extractive = ExtractiveSummaryProvider(
         ProviderParts(caller.agent_id, rules, parts.count_tokens, None, lambda failure: True))
-    meanwhile = await extractive.extracted([_message(row) for row in rows])
+    meanwhile = await extractive.extracted([message_of(row) for row in rows])
     return EndOfSession([], meanwhile.text, pending=True)
 
 
@@ -220,7 +236,8 @@ def rules_of(wishes: Mapping[str, Any]) -> SummaryRules | None:
     return None if summaries is None else SummaryRules(**summaries)
 
 
-def _message(row: Row) -> Message:
+def message_of(row: Row) -> Message:
+    """A memory of a session as its summary is made of it."""
     return Message(
         row["memory_id"],
         row["version"],

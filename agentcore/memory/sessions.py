@@ -12,11 +12,12 @@ from uuid import UUID
 from agentcore.errors import AgentCoreError
 from agentcore.memory import removing
 from agentcore.memory.api import Caller
-from agentcore.memory.llm_work import COMPACTION, SESSION_FORM, SUMMARY_TAG
+from agentcore.memory.llm_work import COMPACTION, PERIOD_TAG, SESSION_FORM, SUMMARY_TAG
 from agentcore.memory.models import Link, MemoryRecord, MemoryType
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import DeleteParams, StoreParams, StoreResult
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.remnants import Spoken, remnants
 from agentcore.memory.session_params import (
     ROLE_IMPORTANCE,
     AddSessionParams,
@@ -123,27 +124,31 @@ async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> E
         made = await _summary(parts, said, params.max_tokens)
         summary = made.text
         if made.text:
-            summary_id = await _keep(parts, caller, params.session_id, said, made)
+            summary_id = await _keep(parts, caller, params, said, made)
     return Ended(promoted, len(rows) - promoted, summary_id, summary)
 
 
 async def _keep(
-    parts: MemoryParts, caller: Caller, session_id: str, said: Sequence[MemoryRecord], summary: Summary
+    parts: MemoryParts,
+    caller: Caller,
+    params: EndSessionParams,
+    said: Sequence[MemoryRecord],
+    summary: Summary,
 ) -> UUID | None:
     """Store the summary, tied to what it is of; the one there is where nothing more was said."""
     told = {*summary.memory_ids}
     users = {each.user_id for each in said if each.memory_id in told and each.user_id is not None}
     versions = sorted(f"{record.memory_id}:{record.version}" for record in said)
-    params = StoreParams(
+    stored = StoreParams(
         content=summary.text,
         memory_type=MemoryType.SEMANTIC,
-        session_id=session_id,
+        session_id=params.session_id,
         user_id=shared(record.user_id for record in said),
         namespace=shared(record.namespace for record in said),
         timestamp=said[-1].timestamp,
         tags=[SUMMARY_TAG],
         metadata={"summarised_count": len(said)},
-        idempotency_key=_digest("session summary", session_id, str(summary.token_count), *versions),
+        idempotency_key=_digest("session summary", params.session_id, str(summary.token_count), *versions),
         force=True,
         # Its sentences are the sources': it holds beside them, and takes no place.
         supersede=False,
@@ -151,8 +156,13 @@ async def _keep(
     # More than a caller may give: a source that is deleted takes the summary with it.
     links = [Link(target_id=each, relation=SUMMARY_RELATION) for each in summary.memory_ids]
     # Sources may go to the archive, and their ties with them: these names stay.
-    made_of = {"form": SESSION_FORM, "sources": [*map(str, summary.memory_ids)], "users": sorted(users)}
-    storing = Storing(parts, caller, [params.model_copy(update={"links": links})], provenance=made_of)
+    made_of = {
+        "form": SESSION_FORM,
+        "sources": [*map(str, summary.memory_ids)],
+        "users": sorted(users),
+        "max_tokens": params.max_tokens,
+    }
+    storing = Storing(parts, caller, [stored.model_copy(update={"links": links})], provenance=made_of)
     [result] = await storing.run()
     failed: AgentCoreError | None = storing.errors.get(0)
     if failed is not None:
@@ -178,9 +188,38 @@ async def read(parts: MemoryParts, caller: Caller, conditions: Mapping[str, Any]
 async def summary_of(
     parts: MemoryParts, caller: Caller, conditions: Mapping[str, Any], max_tokens: int
 ) -> tuple[Summary, int]:
-    """A summary of what matches, and how many memories were read for it."""
+    """A summary of what matches, and how many memories were read for it.
+
+    Of more than are read, the older ones are told by the summaries that there are of them.
+    """
     records = await read(parts, caller, conditions)
-    return await _summary(parts, records, max_tokens), len(records)
+    if len(records) == MOST_SUMMARISED and _tells_of_episodes(conditions):
+        tags = {"memory_types": [MemoryType.SEMANTIC.value], "tags": [PERIOD_TAG, SUMMARY_TAG]}
+        stored = await read(parts, caller, {**conditions, **tags})
+        records = [*{each.memory_id: each for each in (*stored, *records)}.values()]
+    return await _summary(parts, _told_once(records), max_tokens), len(records)
+
+
+def _tells_of_episodes(conditions: Mapping[str, Any]) -> bool:
+    """Whether summaries of sessions may stand for what matches."""
+    return "tags" not in conditions and "episodic" in conditions.get("memory_types", ["episodic"])
+
+
+def _told_once(records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+    """Without the summaries of which every source is among them, and without what others say of those."""
+    there, told = {each.memory_id: each for each in records}, []
+    for each in records:
+        sources = _sources(each)
+        spoken = [Spoken(there[one].speaker, there[one].content, ()) for one in sources & there.keys()]
+        content = remnants(each.content, spoken) if spoken else each.content
+        if not sources or (content and not sources <= there.keys()):
+            told.append(each.model_copy(update={"content": content}))
+    return told
+
+
+def _sources(record: MemoryRecord) -> set[UUID]:
+    """What a summary is of; nothing of other memories."""
+    return {UUID(each) for each in record.provenance.get("sources", ())}
 
 
 async def _summary(parts: MemoryParts, records: Sequence[MemoryRecord], max_tokens: int) -> Summary:

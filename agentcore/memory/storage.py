@@ -33,6 +33,7 @@ from agentcore.memory.owned_rows import OwnedRows, Row
 from agentcore.memory.rule_rows import RuleRows
 from agentcore.memory.serving_indexes import ServingIndexes
 from agentcore.memory.subject_rows import SubjectRows
+from agentcore.memory.summary_rows import SummaryRows
 
 _RECORD_FIELDS = set(MemoryRecord.model_fields) - {"embedding"}
 _DIRECTIONS = {True: (sql.SQL("DESC"), sql.SQL("<")), False: (sql.SQL("ASC"), sql.SQL(">"))}
@@ -75,6 +76,7 @@ class MemoryTransaction(OwnedRows):
         self.subjects = SubjectRows(connection, agent_id)
         self.erasing = EraseRows(connection, agent_id)
         self.llm = LlmRows(connection, agent_id)
+        self.summaries = SummaryRows(connection, agent_id)
 
     async def claim_keys(self, memories: Sequence[NewMemory], ttl_seconds: int) -> dict[str, Row]:
         """Claim these memories' idempotency keys; the ones others hold come back with what they point to."""
@@ -166,10 +168,9 @@ class MemoryTransaction(OwnedRows):
 
     async def delete(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Remove memories with everything that hangs on them or is their summary; a row for each."""
-        named = list(memory_ids)
-        await self._run("hold_with_summaries", memory_ids=named)
-        await self.llm.wait_again(named)
-        return await self._forget(await self._rows("delete_memories", memory_ids=named))
+        await self.summaries.hold_going(memory_ids)
+        await self.summaries.wait_again(memory_ids)
+        return await self._forget(await self.summaries.delete(memory_ids))
 
     async def delete_expired(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Remove those of these memories that have expired, with everything that hangs on them."""
@@ -273,7 +274,7 @@ class MemoryStorage:
         return {
             row["memory_id"]: MemorySummary.model_construct(
                 **{**row, "memory_type": MemoryType(row["memory_type"])}
-            )
+            ).summing_up(row["sources"] or ())
             for row in rows
         }
 

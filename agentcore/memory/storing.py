@@ -17,6 +17,7 @@ from agentcore.memory.llm_work import queue_llm_work
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import StoreParams, StoreResult
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.staleness import let_summaries_wait
 from agentcore.memory.storage import MemoryTransaction, NewMemory
 from agentcore.memory.superseding import Superseding
 from agentcore.memory.working import WorkingEntry
@@ -203,6 +204,7 @@ class Storing:
             if outcome is not None and result is not None:
                 told = vars(outcome.without(missed, memory.memory_id))
                 self._results[index] = result.model_copy(update=told)
+        await let_summaries_wait(transaction, self._superseding.taken)
         if self.follows:
             await queue_llm_work(transaction, self._parts, self._stored)
         layers = {memory.columns["memory_type"] for memory in self._stored}

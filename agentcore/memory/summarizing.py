@@ -7,6 +7,7 @@ sentence says something else. Here a sentence also weighs by its memory's import
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -70,23 +71,29 @@ def summarize(sources: Sequence[Source], max_tokens: int, count: Callable[[str],
 
     All of them where they fit; where not even one does, the beginning of the one that says most.
     """
-    chosen: list[_Sentence] = []
-    first: _Sentence | None = None
-    room = max_tokens
-    for best in _best_first(_worth_saying(sources)):
-        first = first or best
-        tokens = count(best.line + "\n")
-        if tokens <= room:
-            room -= tokens
-            chosen.append(best)
-        if not room:
-            break
+    chosen = _fitting(_best_first(_worth_saying(sources)), max_tokens, count)
     chosen.sort(key=lambda each: each.place)
-    text = "\n".join(each.line for each in chosen)
-    if first is not None and not chosen:
-        text, chosen = beginning(first.line, max_tokens, count), [first]
+    # Only one that does not fit stands alone.
+    text = beginning("\n".join(each.line for each in chosen), max_tokens, count)
     memory_ids = list(dict.fromkeys(each.source.memory_id for each in chosen)) if text else []
     return Summary(text, count(text) if text else 0, memory_ids)
+
+
+def _fitting(found: Iterator[_Sentence], max_tokens: int, count: Callable[[str], int]) -> list[_Sentence]:
+    """Those that fit, or the first where none does."""
+    passed: list[_Sentence] = []
+    chosen: list[_Sentence] = []
+    room = max_tokens
+    for each in found:
+        tokens = count(each.line + "\n")
+        if tokens > room:
+            passed = passed or [each]
+            continue
+        room -= tokens
+        chosen.append(each)
+        if not room:
+            break
+    return chosen or passed
 
 
 def _best_first(waiting: list[_Sentence]) -> Iterator[_Sentence]:
@@ -139,6 +146,12 @@ def _states(text: str, said: Set[str]) -> bool:
     if len(said) < 2 or text.endswith("?"):
         return False
     return len(said) >= LEAST_TERMS or rejection(text) is None
+
+
+def digest_of(said: Iterable[tuple[UUID, bytes, bool]]) -> str:
+    """Equal for the same words of which the same hold: a source's id, its words' digest, whether it holds."""
+    told = sorted(f"{memory_id}:{bytes(words).hex()}:{holds}" for memory_id, words, holds in said)
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()
 
 
 def shared(values: Iterable[_Value]) -> _Value | None:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from agentcore.errors import AgentCoreError, DependencyUnavailable
@@ -77,6 +77,17 @@ class SessionSummary:
     prompt: str | None = None
     degraded: str | None = None
     memory_id: UUID | None = None
+
+    @property
+    def content(self) -> str:
+        """What it says as a memory: the text, then its key facts."""
+        return "\n".join([self.text, *(f"- {fact}" for fact in self.key_facts)])
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """By whom it was made, as a memory's metadata say it: what of this there is to say."""
+        told = {"by": self.by, "prompt": self.prompt, "degraded": self.degraded, "topics": [*self.topics]}
+        return {name: value for name, value in told.items() if value}
 
 
 class SummaryProvider(Protocol):

@@ -68,6 +68,8 @@ class Superseding:
         self._decided: dict[UUID, Supersession] = {}
         self._near: dict[UUID, UUID] = {}
         self._tasks: set[str] = set()
+        self.taken: list[UUID] = []
+        """What holds no longer, once it is written."""
         self.degraded: list[str] = []
 
     async def look_up(self, drafts: Iterable[Draft]) -> None:
@@ -218,6 +220,7 @@ class Superseding:
         """Write what was decided; the memories whose place was not taken after all."""
         rows = await take_places(transaction, self._caller, [*self._decided.values()])
         self._tasks |= {row["task_id"] for row in rows if row["task_id"] is not None}
+        self.taken = [row["memory_id"] for row in rows]
         await self._link_near(transaction)
         return self._decided.keys() - {row["memory_id"] for row in rows}
 

@@ -76,18 +76,24 @@ def checked(
     if not told:
         return Checked("", degraded=UNGROUNDED)
     room = told_tokens(max_tokens)
-    kept = _facts(facts, heard)
+    said, kept = within(told, room, count), _facts(facts, heard)
     evidence = _evidence(sources, max_tokens - room, count)
-    words_told = within(told, room, count)
-    if evidence and not any(each.has_part_in(_Told("\n".join([words_told, *kept]))) for each in evidence):
+    if not _speak_of_it(evidence, _Told("\n".join([said, *kept]))):
         return Checked("", degraded=LOST)
     while True:
-        said = _Told("\n".join([words_told, *kept]))
-        lost = [each.line for each in evidence if not each.stands_in(said)]
-        found = Checked(words_told, [*kept, *lost], UNGROUNDED if left_out else None)
+        lost = _lost(evidence, _Told("\n".join([said, *kept])))
+        found = Checked(said, [*kept, *lost], UNGROUNDED if left_out else None)
         if not kept or count(found.content) <= max_tokens:
             return found
         kept.pop()
+
+
+def _speak_of_it(evidence: Sequence[_Evidence], told: _Told) -> bool:
+    return not evidence or any(each.has_part_in(told) for each in evidence)
+
+
+def _lost(evidence: Sequence[_Evidence], told: _Told) -> list[str]:
+    return [each.line for each in evidence if not each.stands_in(told)]
 
 
 def _facts(facts: Sequence[str], heard: Heard) -> list[str]:

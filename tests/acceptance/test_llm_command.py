@@ -29,12 +29,15 @@ def test_what_models_are_used_for_is_shown_and_set(run: Callable[..., Done]) -> 
     told = json.loads(run("llm", "show", "--json").stdout)
     assert told["summaries"]["user_turns"] == 7
     assert told["llm_use"]["tokens_a_day"] == 1_000_000
+    done = run("llm", "set", "--summaries", "extractive", "--period", "week")
+    assert done.stdout.splitlines()[1] == "summaries: extractive, user_turns, by week"
     run("llm", "set", "--summaries", "none", "--facts", "off")
     assert json.loads(run("llm", "show", "--json").stdout)["summaries"] is None
 
 
 @pytest.mark.parametrize("arguments", [
     (), ("--facts", "perhaps"), ("--user-turns", "5"), ("--summaries", "poetry"),
+    ("--summaries", "llm", "--period", "year"),
 ])
 def test_what_cannot_be_set_is_said(run: Callable[..., Done], arguments: tuple[str, ...]) -> None:
     done = run("llm", "set", *arguments)

@@ -20,6 +20,7 @@ from tests.fixtures.chat_model import ChatModel, Document, Talking, answered, ta
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.scripted_http import Reply
 from tests.fixtures.services import Services
+from tests.fixtures.stretches import change
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 SAID = "I moved from Bristol to Ghent in 2021, and my sister Maren Holt helped me."
@@ -258,3 +259,34 @@ async def test_a_text_that_the_model_refuses_does_not_keep_the_others_from_being
         history = await agent.memory.history(HistoryParams(memory_id=bad))
         assert "refused" in history.changes[0].after["degraded"]
         assert "Maren Holt keeps goats." in [each.content for each in await facts(agent)]
+
+
+async def test_facts_read_from_words_that_are_no_more_go_and_the_new_words_are_read(talk: Talking) -> None:
+    agent = await reader(talk)
+    memory_id = await agent.stored_id("I moved from Bristol to Ghent in 2021 with my sister.")
+    await talk.work()
+    params = ListParams.model_validate({"tags": ["fact"]})
+    [fact] = (await agent.memory.list(params)).memories
+    assert "Bristol" in fact.content
+    await change(agent, memory_id, content="I moved from Leeds to Ghent in 2021 with my brother.")
+    assert (await agent.memory.list(params)).memories == []
+    await talk.work()
+    [fact] = (await agent.memory.list(params)).memories
+    assert "Leeds" in fact.content
+    await change(agent, memory_id, importance=0.9)
+    await talk.work()
+    assert len(talk.model.documents("fact_extraction")) == 2
+
+
+async def test_a_fact_in_its_callers_words_stays_when_its_source_is_changed(talk: Talking) -> None:
+    agent = await reader(talk)
+    memory_id = await agent.stored_id("I moved from Bristol to Ghent in 2021 with my sister.")
+    await talk.work()
+    params = ListParams.model_validate({"tags": ["fact"]})
+    [fact] = (await agent.memory.list(params)).memories
+    await change(agent, fact.memory_id, content="Ghent is home since 2021.")
+    await change(agent, memory_id, content="I moved from Leeds to Ghent in 2021 with my brother.")
+    [kept] = (await agent.memory.list(params)).memories
+    assert kept.content == "Ghent is home since 2021."
+    await talk.work()
+    assert len((await agent.memory.list(params)).memories) == 2

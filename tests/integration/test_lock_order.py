@@ -136,3 +136,19 @@ async def test_flushes_side_by_side_count_each_access_once(new_agent: Callable[.
     flushed = await asyncio.gather(accesses.flush(storage), accesses.flush(storage))
     assert sum(flushed) == len(agents)
     assert [(await agent.get(each)).access_count for agent, each in noted.items()] == [1, 1]
+
+
+async def test_what_holds_again_and_the_deletion_of_what_had_its_place_are_both_made(agent: Agent) -> None:
+    old = await agent.stored_id("The port of the gateway is 8080.")
+    new = await agent.store("The port of the gateway is 9090.")
+    assert new.superseded == [old]
+    assert new.memory_id is not None
+    again = UpdateParams.model_validate({"memory_id": old, "updates": {"current": True}})
+    async with gate(agent) as opened:
+        await opened.hold(TIES)
+        updated, deleted = await opened.through(
+            agent.memory.update(again),
+            _after_the_first(opened, agent.memory.delete(DeleteParams(memory_ids=[new.memory_id]))))
+    assert getattr(updated, "version", updated) == 3
+    assert getattr(deleted, "deleted_count", deleted) == 1
+    assert (await agent.get(old)).superseded_by is None

@@ -16,6 +16,7 @@ from agentcore.database import query, shaped_query
 from agentcore.memory.lexical import term_keys
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params import PruneParams, StoreBatchParams, StoreParams
+from agentcore.memory.periods import period_of
 from agentcore.memory.vector_place import SETTLED
 from tests.fixtures.memory import Agent
 
@@ -75,7 +76,8 @@ async def test_a_page_by_time_is_read_in_the_indexs_order(filled: Agent) -> None
     assert "timestamp" in text
 
 
-async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent) -> None:
+async def tie(filled: Agent) -> None:
+    """Each memory to another."""
     async with filled.runtime.database.owner_transaction() as connection:
         await connection.execute(
             "WITH numbered AS (SELECT memory_id, row_number() OVER (ORDER BY memory_id) AS number "
@@ -86,6 +88,11 @@ async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent) -
             (filled.agent_id, filled.agent_id),
         )
         await connection.execute("ANALYZE memory_links")
+
+
+async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent) -> None:
+    await tie(filled)
+    async with filled.runtime.database.owner_transaction() as connection:
         cursor = await connection.execute(
             "SELECT memory_id FROM memories WHERE agent_id = %s LIMIT 60", (filled.agent_id,)
         )
@@ -149,3 +156,33 @@ async def test_archived_memories_are_read_in_the_order_of_their_index(filled: Ag
     text = await plan(filled, query("list_tombstones"), filter=Jsonb({}), **where)
     assert "archived_memories_by_time" in text
     assert "Sort" not in text
+
+
+async def test_what_is_made_of_a_memory_is_looked_up_by_keys(filled: Agent) -> None:
+    """So that a change of a memory without summaries and facts costs no more than a look."""
+    await tie(filled)
+    async with filled.runtime.database.owner_transaction() as connection:
+        cursor = await connection.execute(
+            "SELECT memory_id, timestamp FROM memories WHERE agent_id = %s LIMIT 1", (filled.agent_id,))
+        row = await cursor.fetchone()
+    assert row is not None
+    text = await plan(filled, query("let_summaries_wait"), memory_ids=[row["memory_id"]])
+    assert "memory_links_by_target" in text
+    assert "Seq Scan" not in text
+    text = await plan(filled, query("facts_of_memory"), **row)
+    assert "timestamp" in text.split("Index Cond")[1].splitlines()[0]
+    assert "Seq Scan on memories" not in text
+    for name in ("waiting_again", "waiting_refreshes"):
+        limit = {"limit": 20} if name == "waiting_refreshes" else {}
+        assert "Seq Scan on memories" not in await plan(filled, query(name), **limit)
+
+
+async def test_the_sessions_of_a_period_are_looked_up_by_their_time(filled: Agent) -> None:
+    period = period_of("week", datetime(2026, 6, 1, tzinfo=UTC))
+    where = {"starts": period.starts, "ends": period.ends, "user_id": None, "namespace": None}
+    statement = shaped_query("sessions_of_period", columns=query("source_columns"))
+    text = await plan(filled, statement, **where)
+    assert "timestamp" in text.split("Index Cond")[1].splitlines()[0]
+    assert "Append" not in text
+    text = await plan(filled, query("summary_of_period"), label=period.label, **where)
+    assert "timestamp" in text.split("Index Cond")[1].splitlines()[0]

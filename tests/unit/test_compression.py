@@ -7,10 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+import pytest
+
 from agentcore.memory.compression import (
     KNOWLEDGE,
     PAST,
     TASK,
+    Context,
     ContextEntry,
     Manner,
     build_context,
@@ -260,3 +263,70 @@ def test_a_memory_that_neither_fits_nor_has_a_fact_that_does_is_shortened() -> N
     read = fact(2, 1, LONG)
     built = build_context([parent, read], 200, words, Manner(query_terms=frozenset({"captain"})))
     assert UUID(int=1) in built.shortened
+
+
+def summary(number: int, *sources: int, content: str = "") -> ContextEntry:
+    of = frozenset(UUID(int=each) for each in sources)
+    return replace(entry(number, KNOWLEDGE, content or f"summary {number}"), sources=of)
+
+
+def stands(built: Context) -> list[int]:
+    return sorted(line.entry.memory_id.int for line in built.lines)
+
+
+def ranked(*entries: ContextEntry) -> list[ContextEntry]:
+    return [replace(each, rank=rank) for rank, each in enumerate(entries)]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (1, 0, 2)])
+def test_a_summary_adds_nothing_to_its_sources(order: tuple[int, ...]) -> None:
+    found = (summary(9, 1, 2), entry(1), entry(2))
+    built = build_context(ranked(*(found[place] for place in order)), 500, words)
+    assert stands(built) == [1, 2]
+    assert list(built.left_out) == [(UUID(int=9), "told_by_sources")]
+    assert built.token_count == words(built.text)
+
+
+def test_a_summary_of_more_than_stands_there_is_told() -> None:
+    built = build_context(ranked(summary(9, 1, 2, 3), entry(1), entry(2)), 500, words)
+    assert stands(built) == [1, 2, 9]
+    assert list(built.left_out) == []
+
+
+def test_a_periods_summary_adds_nothing_to_those_of_its_sessions_or_to_what_they_are_of() -> None:
+    period, one, other = summary(9, 7, 8), summary(7, 1, 2), summary(8, 3)
+    built = build_context(ranked(period, one, other, entry(1), entry(2)), 500, words)
+    assert stands(built) == [1, 2, 8]
+    assert dict(built.left_out) == {UUID(int=9): "told_by_sources", UUID(int=7): "told_by_sources"}
+    built = build_context(ranked(period, one), 500, words)
+    assert stands(built) == [7, 9]
+
+
+def test_the_room_of_a_summary_that_is_told_is_used_again() -> None:
+    said = [entry(number, content=f"so many words as {number} fit in here") for number in (1, 2, 3)]
+    told = summary(9, 1, 2, content="these are the words of a summary of both of them")
+    unlike = replace(told, sources=frozenset())
+    room = build_context(ranked(unlike, *said[:2]), 500, words).token_count
+    assert stands(build_context(ranked(unlike, *said), room, words)) == [1, 2, 9]
+    built = build_context(ranked(told, *said), room, words)
+    assert stands(built) == [1, 2, 3]
+
+
+def test_of_what_does_not_fit_its_summary_stands_there_before_any_shortening() -> None:
+    best = [entry(number) for number in (1, 2, 3)]
+    long = entry(4, content=f"{LONG} {ANSWER}")
+    told = summary(9, 4, 5, content="They told of lemons and of Benedita.")
+    manner = Manner(query_terms=frozenset({"captain", "benedita"}))
+    built = build_context(ranked(*best, long), 110, words, manner)
+    assert built.shortened == [UUID(int=4)]
+    built = build_context(ranked(*best, long, told), 110, words, manner)
+    assert stands(built) == [1, 2, 3, 9]
+    assert list(built.left_out) == [(UUID(int=4), "beyond_max_tokens")]
+
+
+def test_of_the_best_that_does_not_fit_its_own_sentences_are_told() -> None:
+    long = entry(4, content=f"{LONG} {ANSWER}")
+    manner = Manner(query_terms=frozenset({"captain", "benedita"}))
+    built = build_context(ranked(long, summary(9, 4, 5)), 110, words, manner)
+    assert built.shortened == [UUID(int=4)]
+    assert ANSWER in built.text

@@ -50,41 +50,27 @@ queued AS (
      CROSS JOIN wish
      WHERE CASE new.work WHEN 'facts' THEN coalesce((wish.models ->> 'extract_facts')::boolean, %(extract_facts)s)
                          ELSE wish.models ? 'summaries' END
+        ON CONFLICT DO NOTHING
     RETURNING work, session_id)
 SELECT DISTINCT queued.work, queued.session_id, wish.models -> 'summaries' AS summaries FROM queued CROSS JOIN wish;
 
--- name: wait_again
--- Let what else the session summaries of these memories tell of wait once more, where the agent has its sessions
--- summarised by its own rules: these memories go, and those summaries with them.
-INSERT INTO llm_queue (agent_id, memory_id, work, session_id, user_turn)
-SELECT DISTINCT m.agent_id, m.memory_id, 'summary', m.session_id,
-       m.provenance ->> 'form' = 'interaction'
-       OR lower(coalesce(m.metadata ->> 'role', m.speaker, 'user')) IN ('user', 'human')
-  FROM memory_links going
-  JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = going.source_id AND s.provenance ->> 'form' = 'session'
-  JOIN memory_links told ON told.agent_id = %(agent_id)s AND told.source_id = s.memory_id AND told.relation = going.relation
-  JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = told.target_id AND m.memory_type = 'episodic'
- WHERE going.agent_id = %(agent_id)s AND going.relation = 'summarises'
-   AND going.target_id = ANY (%(memory_ids)s::uuid[]) AND m.memory_id <> ALL (%(memory_ids)s::uuid[])
-   AND m.session_id IS NOT NULL
-   AND EXISTS (SELECT FROM agent_settings a WHERE a.agent_id = %(agent_id)s AND a.models ? 'summaries')
-    ON CONFLICT DO NOTHING;
-
 -- name: waiting_of_sessions
--- How much of these sessions waits for its summary.
-SELECT q.session_id, count(*) AS messages, count(*) FILTER (WHERE q.user_turn) AS user_turns,
+-- How much of these sessions waits for its summary; what waits again is due by itself.
+SELECT q.session_id, count(*) FILTER (WHERE NOT q.again) AS messages,
+       count(*) FILTER (WHERE q.user_turn AND NOT q.again) AS user_turns,
        max(q.queued_at) AS latest_at
   FROM llm_queue q
  WHERE q.agent_id = %(agent_id)s AND q.work = 'summary' AND q.session_id = ANY(%(session_ids)s)
  GROUP BY q.session_id;
 
 -- name: waiting_stretch
--- What of a session waits for its summary, in the order of its times.
+-- What of a session waits for its summary, in the order of its times; of all of it, or of what waits again.
 SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_score, m.user_id, m.namespace,
-       m.superseded_by, q.queued_at
+       m.superseded_by, m.content_hash, q.queued_at
   FROM llm_queue q
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
  WHERE q.agent_id = %(agent_id)s AND q.work = 'summary' AND q.session_id = %(session_id)s
+   AND (q.again OR NOT %(only_again)s)
    AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
  ORDER BY m.timestamp, m.memory_id LIMIT %(limit)s;
 
@@ -119,7 +105,9 @@ RETURNING q.memory_id;
 -- name: llm_work_of_agents
 -- Whose memories wait for a model, all agents together: a session's, or for facts no session's.
 SELECT q.agent_id, q.work, CASE q.work WHEN 'summary' THEN q.session_id END AS session_id,
-       count(*) AS messages, count(*) FILTER (WHERE q.user_turn) AS user_turns, max(q.queued_at) AS latest_at,
+       count(*) FILTER (WHERE NOT q.again) AS messages,
+       count(*) FILTER (WHERE q.user_turn AND NOT q.again) AS user_turns, max(q.queued_at) AS latest_at,
+       bool_or(q.again) AS again,
        (SELECT s.models -> 'summaries' FROM agent_settings s WHERE s.agent_id = q.agent_id) AS summaries
   FROM llm_queue q
  GROUP BY q.agent_id, q.work, CASE q.work WHEN 'summary' THEN q.session_id END

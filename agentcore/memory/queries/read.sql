@@ -16,7 +16,8 @@ SELECT m.*, coalesce(u.access_count, 0) AS access_count, u.last_accessed,
 -- name: get_summaries
 -- What a search gives back of each memory.
 SELECT m.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.relevance_score, m.speaker, m.task_id,
-       m.session_id, m.user_id, m.namespace, m.external_id, m.parent_memory_id, m.entities, m.keywords, m.tags, m.metadata
+       m.session_id, m.user_id, m.namespace, m.external_id, m.parent_memory_id, m.entities, m.keywords, m.tags, m.metadata,
+       CASE WHEN m.provenance ->> 'form' IN ('consolidation', 'session', 'period') THEN m.provenance -> 'sources' END AS sources
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
    AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());

@@ -81,7 +81,7 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.superseded_by = ANY (%(memory_ids)s::uuid[])
    AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
- ORDER BY m.memory_id FOR UPDATE;
+ ORDER BY m.memory_id FOR NO KEY UPDATE;
 
 -- name: succeed_memory
 -- Another memory has taken the place of this one, or none has.

@@ -137,26 +137,16 @@ SELECT %(agent_id)s, access.memory_id, access.times, access.times, access.last_a
 -- name: hold_with_summaries
 -- Memories that are to be deleted, and the summaries that hold their words: held in id order. Whoever makes a summary of
 -- one has ended by then, or finds it gone.
+WITH RECURSIVE going AS ({going})
 SELECT m.memory_id FROM memories m
- WHERE m.agent_id = %(agent_id)s
-   AND m.memory_id IN (SELECT unnest(%(memory_ids)s::uuid[])
-                        UNION
-                       SELECT l.source_id FROM memory_links l
-                        WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[])
-                          AND l.relation = 'summarises')
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id IN (SELECT memory_id FROM going)
  ORDER BY m.memory_id
    FOR UPDATE;
 
 -- name: delete_memories
--- Remove memories for good, and the summaries of clusters and sessions that hold their words; say what the indexes beside
--- them must forget. What has expired is not there any more: the sweep takes it.
-WITH going AS (
-    SELECT unnest(%(memory_ids)s::uuid[]) AS memory_id
-     UNION
-    SELECT s.memory_id FROM memory_links l
-      JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id
-     WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[])
-       AND l.relation = 'summarises' AND s.provenance ->> 'form' IN ('consolidation', 'session')),
+-- Remove memories for good, and the summaries that hold their words, of clusters, sessions and periods; say what the
+-- indexes beside them must forget. What has expired is not there any more: the sweep takes it.
+WITH RECURSIVE going AS ({going}),
 held AS (
     SELECT m.memory_id FROM memories m
      WHERE m.agent_id = %(agent_id)s AND m.memory_id IN (SELECT memory_id FROM going)

@@ -499,7 +499,7 @@ export interface LayerStats {
 /** A memory that is not in the context, and why. */
 export interface LeftOut {
   memory_id: string;
-  reason: "beyond_max_tokens" | "same_text" | "told_by_parent";
+  reason: "beyond_max_tokens" | "same_text" | "told_by_parent" | "told_by_sources";
 }
 
 /** A typed, weighted tie from one memory to another of the same agent. */
@@ -973,7 +973,7 @@ export interface SummarizeResult {
   token_count: number;
   /** The memories whose sentences stand in it. */
   memory_ids: string[];
-  /** How many were read: of more than 1,000 the newest. */
+  /** How many were read: of more than 1,000 the newest, and of older ones their summaries. */
   memory_count: number;
   receipt: Receipt;
 }
@@ -989,6 +989,8 @@ export interface SummaryRules {
   message_count?: number;
   /** Without a message in the session, for `inactivity`. */
   inactivity_seconds?: number;
+  /** Sessions' summaries of one user and namespace in one such time (UTC; ISO weeks) get a summary together, from two on; null: none. */
+  period?: "day" | "week" | "month" | null;
   /** Of one summary; a long stretch gives several. */
   max_tokens?: number;
   /** What a model's summaries are to be like, in the agent's own words. */

@@ -9,6 +9,9 @@ _BUDGET = "integration/test_llm_budget.py::"
 _FAILURES = "integration/test_llm_failures.py::"
 _FACTS = "integration/test_extracting.py::"
 _SUMMARIES = "integration/test_session_summaries.py::"
+_REFRESHED, _GONE = "integration/test_refreshing.py::", "integration/test_sources_gone.py::"
+_PERIODS, _PERIODS_GONE = "integration/test_period_summaries.py::", "integration/test_periods_gone.py::"
+_CONTEXT = "unit/test_compression.py::"
 _PROVIDERS = "integration/test_summary_providers.py::"
 
 WRITTEN = (
@@ -69,6 +72,48 @@ WRITTEN = (
            f"{_SUMMARIES}test_two_processes_at_once_make_one_summary",
            f"{_SUMMARIES}test_two_workers_share_the_sessions_and_summarise_each_once",
            f"{_SUMMARIES}test_the_same_session_saved_again_adds_only_what_is_new"),
+    _asked("2 refreshed", "Summaries are made anew when their sources change, in their place, once.",
+           f"{_REFRESHED}test_a_summary_follows_a_message_that_is_changed_in_its_place",
+           f"{_REFRESHED}test_without_rules_the_summary_of_a_sessions_end_follows_within_its_own_budget",
+           f"{_REFRESHED}test_what_no_longer_holds_leaves_a_summary_and_comes_back_with_it",
+           f"{_REFRESHED}test_a_summary_is_made_anew_by_the_agents_rules",
+           f"{_REFRESHED}test_a_summary_in_its_callers_words_is_not_written_over",
+           f"{_REFRESHED}test_a_callers_compaction_is_never_touched",
+           f"{_REFRESHED}test_two_workers_at_once_write_a_summary_once",
+           f"{_REFRESHED}test_a_message_changed_while_the_model_reads_is_read_again",
+           "property/test_summary_properties.py::test_summaries_tell_all_that_holds_and_nothing_else",
+           "integration/test_plans.py::test_what_is_made_of_a_memory_is_looked_up_by_keys"),
+    _asked("2 gone", "What is deleted is told no more, what is archived or expired still is.",
+           f"{_GONE}test_what_lost_its_summary_has_another_at_once_whatever_the_trigger",
+           f"{_GONE}test_two_deletions_from_one_session_at_once_leave_a_summary_of_the_rest",
+           f"{_GONE}test_what_a_summary_says_of_archived_messages_stays_when_another_is_changed",
+           f"{_GONE}test_a_models_words_of_archived_messages_stay_and_what_changed_stands_behind_them",
+           f"{_GONE}test_a_summary_outlives_expired_messages_and_keeps_what_it_says_of_them",
+           f"{_GONE}test_restored_messages_are_told_anew_with_what_was_changed_meanwhile"),
+    _asked("2 facts", "Facts read from words that are no more go with them.",
+           f"{_FACTS}test_facts_read_from_words_that_are_no_more_go_and_the_new_words_are_read"),
+    _asked("2 periods", "Hierarchical summaries: memory, session, period; stored, refreshed, deleted.",
+           f"{_PERIODS}test_two_sessions_of_a_week_have_a_summary_together",
+           f"{_PERIODS}test_the_agents_rules_say_of_what_time_there_are_summaries",
+           f"{_PERIODS}test_users_and_namespaces_have_periods_of_their_own",
+           f"{_PERIODS}test_another_session_of_the_week_is_told_in_the_same_summary",
+           f"{_PERIODS}test_what_changes_in_a_message_reaches_the_period",
+           f"{_PERIODS}test_the_model_tells_of_periods_where_it_tells_of_sessions",
+           f"{_PERIODS}test_a_model_that_fails_for_long_is_done_without_and_that_is_told",
+           f"{_PERIODS}test_sessions_summarised_before_the_rule_are_told_too",
+           f"{_PERIODS}test_two_workers_at_once_tell_a_period_once",
+           f"{_PERIODS_GONE}"
+           "test_a_deleted_message_takes_the_summaries_above_it_at_once_and_the_rest_is_told_again",
+           f"{_PERIODS_GONE}test_what_a_period_says_of_archived_sessions_stays",
+           f"{_PERIODS_GONE}test_a_users_erasure_reaches_the_periods_that_tell_of_it"),
+    _asked("2 reused", "Stored summaries are reused, and nothing is told twice.",
+           f"{_CONTEXT}test_a_summary_adds_nothing_to_its_sources",
+           f"{_CONTEXT}test_a_periods_summary_adds_nothing_to_those_of_its_sessions_or_to_what_they_are_of",
+           f"{_CONTEXT}test_of_what_does_not_fit_its_summary_stands_there_before_any_shortening",
+           "integration/test_reused_summaries.py::"
+           "test_a_context_leaves_a_summary_out_whose_messages_stand_there",
+           "integration/test_reused_summaries.py::"
+           "test_what_is_older_than_a_summary_on_call_reads_is_told_by_its_summaries"),
     _asked("show failures",
            "A model that is slow, fails, lies or is silent: every fallback, no call blocked, nothing lost.",
            f"{_FAILURES}test_a_model_that_fails_is_asked_again_and_then_does_all_it_would_have_done",

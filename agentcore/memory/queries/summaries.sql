@@ -1,0 +1,213 @@
+-- name: going
+-- These memories and every summary that holds their words, be it through another summary, but for callers' own.
+SELECT unnest(%(memory_ids)s::uuid[]) AS memory_id
+ UNION
+SELECT s.memory_id
+  FROM going
+  JOIN memory_links l ON l.agent_id = %(agent_id)s AND l.target_id = going.memory_id AND l.relation = 'summarises'
+  JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id
+                 AND s.provenance ->> 'form' IN ('consolidation', 'session', 'period');
+
+-- name: let_summaries_wait
+-- These memories say something else, or hold no longer, or again: the summaries of sessions that tell of them wait to be
+-- made anew; where they are sessions' summaries themselves, they wait for their period. Who has none costs one look.
+WITH telling AS (
+    SELECT s.memory_id AS summary_id, s.provenance ->> 'form' AS form, l.target_id
+      FROM memory_links l
+      JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id
+     WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[]) AND l.relation = 'summarises'
+       AND s.provenance ->> 'form' IN ('session', 'period')
+     ORDER BY s.memory_id
+       FOR KEY SHARE OF s)
+INSERT INTO llm_queue (agent_id, memory_id, work)
+SELECT DISTINCT %(agent_id)s, CASE form WHEN 'session' THEN summary_id ELSE target_id END,
+       CASE form WHEN 'session' THEN 'refresh' ELSE 'period' END
+  FROM telling
+    ON CONFLICT DO NOTHING
+RETURNING work;
+
+-- name: let_restored_wait
+-- Summaries that come back from the archive may tell what was changed meanwhile.
+INSERT INTO llm_queue (agent_id, memory_id, work)
+SELECT m.agent_id, m.memory_id, 'refresh' FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.provenance ->> 'form' = 'session'
+ UNION
+SELECT l.agent_id, l.target_id, 'period'
+  FROM memories m
+  JOIN memory_links l ON l.agent_id = %(agent_id)s AND l.source_id = m.memory_id AND l.relation = 'summarises'
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.provenance ->> 'form' = 'period'
+    ON CONFLICT DO NOTHING
+RETURNING work;
+
+-- name: let_wait_for_period
+-- These summaries of sessions wait for their period, where the agent wishes summaries of periods.
+INSERT INTO llm_queue (agent_id, memory_id, work)
+SELECT m.agent_id, m.memory_id, 'period' FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
+   AND (m.provenance ->> 'form' = 'session' OR m.metadata ? 'compaction' AND m.session_id IS NOT NULL)
+   AND EXISTS (SELECT FROM agent_settings a WHERE a.agent_id = %(agent_id)s
+                  AND a.models -> 'summaries' ->> 'period' IS NOT NULL)
+    ON CONFLICT DO NOTHING
+RETURNING work;
+
+-- name: let_page_wait_for_period
+-- The same of those among the memories behind an id, a page of them; the page's last id, null where it was the last.
+WITH page AS (
+    SELECT m.memory_id FROM memories m
+     WHERE m.agent_id = %(agent_id)s AND m.memory_id > %(after)s
+     ORDER BY m.memory_id LIMIT %(limit)s),
+queued AS (
+    INSERT INTO llm_queue (agent_id, memory_id, work)
+    SELECT m.agent_id, m.memory_id, 'period'
+      FROM page JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = page.memory_id
+     WHERE (m.provenance ->> 'form' = 'session' OR m.metadata ? 'compaction' AND m.session_id IS NOT NULL)
+       AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+        ON CONFLICT DO NOTHING
+    RETURNING memory_id)
+SELECT (SELECT count(*) FROM queued) AS queued,
+       (SELECT memory_id FROM page ORDER BY memory_id OFFSET %(limit)s - 1) AS last_id;
+
+-- name: wait_again
+-- Let what else the summaries of these memories tell of wait once more and be due at once, where the agent has such
+-- summaries made by its own rules: these memories go, and those summaries with them. What goes at the same time is
+-- passed over. Who deletes a summary by its id wants none.
+WITH RECURSIVE going AS ({going}),
+remaining AS (
+    SELECT m.memory_id, s.provenance ->> 'form' AS form, m.session_id,
+           m.provenance ->> 'form' = 'interaction'
+           OR lower(coalesce(m.metadata ->> 'role', m.speaker, 'user')) IN ('user', 'human') AS user_turn
+      FROM going
+      JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = going.memory_id
+                     AND s.provenance ->> 'form' IN ('session', 'period')
+      JOIN memory_links told ON told.agent_id = %(agent_id)s AND told.source_id = s.memory_id
+                            AND told.relation = 'summarises'
+      JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = told.target_id
+      JOIN agent_settings a ON a.agent_id = %(agent_id)s
+     WHERE s.memory_id <> ALL (%(memory_ids)s::uuid[]) AND m.memory_id NOT IN (SELECT memory_id FROM going)
+       AND CASE s.provenance ->> 'form'
+           WHEN 'period' THEN a.models -> 'summaries' ->> 'period' IS NOT NULL
+           ELSE a.models ? 'summaries' AND m.memory_type = 'episodic' AND m.session_id IS NOT NULL END
+     ORDER BY m.memory_id
+       FOR KEY SHARE OF m SKIP LOCKED)
+INSERT INTO llm_queue (agent_id, memory_id, work, session_id, user_turn, again)
+SELECT DISTINCT %(agent_id)s, memory_id, CASE form WHEN 'session' THEN 'summary' ELSE 'period' END,
+       CASE form WHEN 'session' THEN session_id END, form = 'session' AND user_turn, true
+  FROM remaining
+    ON CONFLICT (agent_id, work, memory_id) DO UPDATE SET again = true;
+
+-- name: waiting_again
+-- What of the agent waits again, by session where it is messages.
+SELECT DISTINCT q.work, q.session_id
+  FROM llm_queue q
+  JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
+ WHERE q.agent_id = %(agent_id)s AND q.again AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+ ORDER BY q.work, q.session_id;
+
+-- name: waiting_refreshes
+-- Summaries of sessions that wait to be made anew, those that wait longest first.
+SELECT q.memory_id
+  FROM llm_queue q
+  JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
+ WHERE q.agent_id = %(agent_id)s AND q.work = 'refresh'
+   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+ ORDER BY q.queued_at, q.memory_id LIMIT %(limit)s;
+
+-- name: waiting_for_periods
+-- Summaries of sessions that wait for their period, and of which periods there is one that tells of them.
+SELECT m.memory_id, m.timestamp, m.user_id, m.namespace, q.queued_at,
+       ARRAY(SELECT p.provenance ->> 'period' FROM memory_links l
+               JOIN memories p ON p.agent_id = %(agent_id)s AND p.memory_id = l.source_id
+                              AND p.provenance ->> 'form' = 'period'
+              WHERE l.agent_id = %(agent_id)s AND l.target_id = m.memory_id AND l.relation = 'summarises') AS labels
+  FROM llm_queue q
+  JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
+ WHERE q.agent_id = %(agent_id)s AND q.work = 'period'
+   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+ ORDER BY q.queued_at, q.memory_id LIMIT %(limit)s;
+
+-- name: waiting_since
+-- Since when a memory waits for this work.
+SELECT queued_at FROM llm_queue WHERE agent_id = %(agent_id)s AND work = %(work)s AND memory_id = %(memory_id)s;
+
+-- name: summary_row
+-- A summary as it stands, and which operation gave it other words last.
+SELECT m.*, (SELECT h.operation FROM memory_history h
+              WHERE h.agent_id = %(agent_id)s AND h.memory_id = m.memory_id AND h.after ? 'content'
+              ORDER BY h.change_id DESC LIMIT 1) AS reworded_by
+  FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = %(memory_id)s
+   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());
+
+-- name: source_columns
+-- What a summary needs to know of what it is of, and what that said before.
+m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.content_hash, m.relevance_score, m.user_id, m.namespace,
+m.superseded_by, m.updated_at, m.metadata, m.provenance,
+ARRAY(SELECT h.before ->> 'content' FROM memory_history h
+       WHERE h.agent_id = %(agent_id)s AND h.memory_id = m.memory_id AND h.before ? 'content') AS said_before;
+
+-- name: sources_of_summary
+-- What a summary is of, as far as it is there, in the order of its times.
+SELECT {columns}
+  FROM memories m
+ WHERE m.agent_id = %(agent_id)s
+   AND m.memory_id IN (SELECT l.target_id FROM memory_links l
+                        WHERE l.agent_id = %(agent_id)s AND l.source_id = %(memory_id)s AND l.relation = 'summarises'
+                        UNION
+                       SELECT jsonb_array_elements_text(s.provenance -> 'sources')::uuid FROM memories s
+                        WHERE s.agent_id = %(agent_id)s AND s.memory_id = %(memory_id)s)
+   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+ ORDER BY m.timestamp, m.memory_id;
+
+-- name: sessions_of_period
+-- The summaries of one user's sessions in a namespace and a time that hold, callers' own among them.
+SELECT {columns}
+  FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.memory_type = 'semantic'
+   AND m.timestamp >= %(starts)s AND m.timestamp < %(ends)s
+   AND m.user_id IS NOT DISTINCT FROM %(user_id)s::text AND m.namespace IS NOT DISTINCT FROM %(namespace)s::text
+   AND (m.provenance ->> 'form' = 'session' OR m.metadata ? 'compaction' AND m.session_id IS NOT NULL)
+   AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+ ORDER BY m.timestamp, m.memory_id;
+
+-- name: summary_of_period
+-- The summary of one user's period in a namespace, where there is one.
+SELECT m.memory_id
+  FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.memory_type = 'semantic'
+   AND m.timestamp >= %(starts)s AND m.timestamp < %(ends)s
+   AND m.user_id IS NOT DISTINCT FROM %(user_id)s::text AND m.namespace IS NOT DISTINCT FROM %(namespace)s::text
+   AND m.provenance ->> 'form' = 'period' AND m.provenance ->> 'period' = %(label)s
+   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+ ORDER BY m.memory_id LIMIT 1;
+
+-- name: claim_periods
+-- One at a time writes the summaries of periods of an agent.
+SELECT pg_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'agentcore periods', %(agent_id)s::text), 0));
+
+-- name: hold_versions
+-- Those of these memories that stand in their version, held until the transaction ends, in id order.
+SELECT m.memory_id
+  FROM unnest(%(memory_ids)s::uuid[], %(versions)s::integer[]) AS named (memory_id, version)
+  JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = named.memory_id AND m.version = named.version
+ ORDER BY m.memory_id
+   FOR NO KEY UPDATE OF m;
+
+-- name: take_waiting
+-- Take these out of what waits; those that waited.
+DELETE FROM llm_queue
+ WHERE agent_id = %(agent_id)s AND work = %(work)s AND memory_id = ANY (%(memory_ids)s::uuid[])
+RETURNING memory_id;
+
+-- name: retell_summary
+-- What a held summary says of its making, and until when it tells.
+UPDATE memories SET provenance = %(provenance)s, timestamp = %(timestamp)s
+ WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s;
+
+-- name: facts_of_memory
+-- Facts that a model read from a memory, and nobody has put in other words.
+SELECT m.memory_id FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.memory_type = 'semantic' AND m.timestamp = %(timestamp)s
+   AND m.parent_memory_id = %(memory_id)s AND m.metadata ? 'extracted'
+   AND NOT EXISTS (SELECT FROM memory_history h WHERE h.agent_id = %(agent_id)s AND h.memory_id = m.memory_id
+                      AND h.before ? 'content')
+ ORDER BY m.memory_id;
