@@ -13,6 +13,7 @@ from uuid import UUID
 from agentcore.errors import Conflict, NotFound
 from agentcore.memory.api import Caller
 from agentcore.memory.document_vectors import vector_columns
+from agentcore.memory.fact_following import after_reinstatement, after_rewording
 from agentcore.memory.history_rows import Change
 from agentcore.memory.intake import is_long_work, subjects_of, text_columns
 from agentcore.memory.models import Link
@@ -182,7 +183,17 @@ class Changing(ABC):
         await transaction.history.append(
             Change(self.memory_id, self.operation, version, *source, before, {**wanted.told, **after})
         )
+        await self._follow(transaction, row, wanted, text)
         return version
+
+    async def _follow(
+        self, transaction: MemoryTransaction, row: Row, wanted: Wanted, text: Mapping[str, Any]
+    ) -> None:
+        """Let what a model read from the memory follow it."""
+        if text:
+            await after_rewording(transaction, self._parts, self._caller, {**row, **text})
+        elif wanted.current and row["superseded_by"] is not None:
+            await after_reinstatement(transaction, self._parts, self._caller, self.operation, row)
 
     async def _restate(
         self, transaction: MemoryTransaction, row: Row, columns: Mapping[str, Any], wanted: Wanted

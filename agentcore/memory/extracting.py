@@ -24,7 +24,7 @@ from agentcore.memory.llm_text import (
     without_thoughts,
 )
 from agentcore.memory.llm_work import gives_up
-from agentcore.memory.models import FACT_TAG, MemoryType
+from agentcore.memory.models import FACT_FORM, FACT_TAG, MemoryType
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import StoreParams
 from agentcore.memory.parts import MemoryParts
@@ -129,8 +129,8 @@ class FactStoring(Storing):
         # In the order of the items, which are drafted in it.
         self._entities: Iterator[Sequence[str]] = (each.entities for each in read for _ in each.facts)
         self.taken: set[UUID] | None = None
-        super().__init__(parts, caller, [
-            _fact(each.row, fact, told, parts) for each in read for fact in each.facts])
+        facts = [_fact(each.row, fact, told, parts) for each in read for fact in each.facts]
+        super().__init__(parts, caller, facts, provenance={"form": FACT_FORM})
 
     def _make_drafts(self, items: Sequence[StoreParams]) -> list[Draft | InvalidParams]:
         made = super()._make_drafts(items)

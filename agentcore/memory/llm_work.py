@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from agentcore.errors import AgentCoreError
 from agentcore.memory.llm_limits import is_budget_spent
@@ -55,6 +56,35 @@ async def queue_llm_work(
         await _enqueue_compacted(transaction, compacted)
 
 
+async def read_again(
+    transaction: MemoryTransaction, parts: MemoryParts, memory_id: UUID, columns: Mapping[str, Any]
+) -> None:
+    """Let a memory with other words wait to be read for facts, where its agent wishes it."""
+    if parts.extractor is not None and _may_hold_facts(columns):
+        await _queue_for_facts(transaction, parts, [memory_id])
+
+
+async def read_at_last(
+    transaction: MemoryTransaction, parts: MemoryParts, memory_ids: Sequence[UUID]
+) -> None:
+    """Let those of these memories, which hold again, wait to be read that never were. One of the last acts."""
+    if parts.extractor is None or not memory_ids:
+        return
+    unread = await transaction.facts.unread(memory_ids)
+    waiting = [row["memory_id"] for row in unread if _may_hold_facts(row)]
+    if waiting:
+        await _queue_for_facts(transaction, parts, waiting)
+
+
+async def _queue_for_facts(
+    transaction: MemoryTransaction, parts: MemoryParts, memory_ids: Sequence[UUID]
+) -> None:
+    extract_facts = parts.meter is not None and parts.meter.options.extract_facts
+    waiting = [Waiting(memory_id, "facts") for memory_id in memory_ids]
+    if await transaction.llm.queue(waiting, extract_facts=extract_facts):
+        await transaction.jobs.enqueue(EXTRACT_FACTS)
+
+
 async def _enqueue_due(
     transaction: MemoryTransaction, parts: MemoryParts, sessions: Mapping[str, Mapping[str, Any]]
 ) -> None:
@@ -86,11 +116,16 @@ def _waiting(memory: NewMemory, *, reads: bool) -> list[Waiting]:
     columns, found = memory.columns, []
     if columns["memory_type"] != MemoryType.EPISODIC.value or is_compaction(columns):
         return []
-    if reads and columns["parent_memory_id"] is None and is_worth_reading(columns["content"]):
+    if reads and _may_hold_facts(columns):
         found.append(Waiting(memory.memory_id, "facts"))
     if columns["session_id"] is not None:
         found.append(Waiting(memory.memory_id, "summary", columns["session_id"], _is_user_turn(columns)))
     return found
+
+
+def _may_hold_facts(columns: Mapping[str, Any]) -> bool:
+    episode = columns["memory_type"] == MemoryType.EPISODIC.value and not is_compaction(columns)
+    return episode and columns["parent_memory_id"] is None and is_worth_reading(columns["content"])
 
 
 def is_worth_reading(content: str) -> bool:

@@ -15,6 +15,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.archival import archive_memories
 from agentcore.memory.archive_rows import Tombstone
 from agentcore.memory.layer_params import rules_of
+from agentcore.memory.llm_work import read_at_last
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import DeleteParams, PruneParams
 from agentcore.memory.parts import MemoryParts
@@ -194,9 +195,11 @@ async def _delete_chunk(
         else:
             rows = await transaction.delete_matching(conditions, DELETE_CHUNK)
         changed = await hand_on(transaction, caller, rows)
+        again = [row["memory_id"] for row in changed if row["superseded_by"] is None]
+        await read_at_last(transaction, parts, again)
     deleted.count += len(rows)
     # What a chunk lets hold again the next one may delete.
-    deleted.reinstated |= {row["memory_id"] for row in changed if row["superseded_by"] is None}
+    deleted.reinstated.update(again)
     deleted.reinstated -= {row["memory_id"] for row in rows}
     await _forget_tasks(parts, caller, [*rows, *changed])
     return len(rows)

@@ -39,7 +39,8 @@ SELECT models FROM agent_settings WHERE agent_id = %(agent_id)s;
 UPDATE agent_settings SET models = %(models)s, updated_at = now() WHERE agent_id = %(agent_id)s;
 
 -- name: queue_llm_work
--- Let new memories wait for what the agent wishes of them; one row for each kind of work and session that there is.
+-- Let new memories wait for what the agent wishes of them; one row for each kind of work and session that there is. From what
+-- holds no longer no facts are read.
 WITH wish AS (
     SELECT coalesce((SELECT s.models FROM agent_settings s WHERE s.agent_id = %(agent_id)s), '{}') AS models),
 queued AS (
@@ -48,8 +49,12 @@ queued AS (
       FROM unnest(%(memory_ids)s::uuid[], %(works)s::text[], %(session_ids)s::text[], %(user_turns)s::boolean[])
            AS new (memory_id, work, session_id, user_turn)
      CROSS JOIN wish
-     WHERE CASE new.work WHEN 'facts' THEN coalesce((wish.models ->> 'extract_facts')::boolean, %(extract_facts)s)
-                         ELSE wish.models ? 'summaries' END
+     WHERE CASE new.work
+           WHEN 'facts' THEN coalesce((wish.models ->> 'extract_facts')::boolean, %(extract_facts)s)
+                         AND EXISTS (SELECT FROM memories m WHERE m.agent_id = %(agent_id)s
+                                        AND m.memory_id = new.memory_id AND m.superseded_by IS NULL)
+           ELSE wish.models ? 'summaries' END
+        ON CONFLICT (agent_id, work, memory_id) DO UPDATE SET failing_since = NULL, tries = 0
     RETURNING work, session_id)
 SELECT DISTINCT queued.work, queued.session_id, wish.models -> 'summaries' AS summaries FROM queued CROSS JOIN wish;
 

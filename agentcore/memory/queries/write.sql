@@ -135,28 +135,36 @@ SELECT %(agent_id)s, access.memory_id, access.times, access.times, access.last_a
            last_accessed = greatest(memory_usage.last_accessed, EXCLUDED.last_accessed);
 
 -- name: hold_with_summaries
--- Memories that are to be deleted, and the summaries that hold their words: held in id order. Whoever makes a summary of
--- one has ended by then, or finds it gone.
+-- Memories that are to be deleted, the summaries that hold their words, and the facts that a model read from them: held in
+-- id order. Whoever makes a summary of one, or reads one, has ended by then, or finds it gone.
 SELECT m.memory_id FROM memories m
  WHERE m.agent_id = %(agent_id)s
    AND m.memory_id IN (SELECT unnest(%(memory_ids)s::uuid[])
                         UNION
                        SELECT l.source_id FROM memory_links l
                         WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[])
-                          AND l.relation = 'summarises')
+                          AND l.relation = 'summarises'
+                        UNION
+                       SELECT f.memory_id FROM memories f
+                        WHERE f.agent_id = %(agent_id)s AND f.parent_memory_id = ANY (%(memory_ids)s::uuid[])
+                          AND f.provenance ->> 'form' = 'fact')
  ORDER BY m.memory_id
    FOR UPDATE;
 
 -- name: delete_memories
--- Remove memories for good, and the summaries of clusters and sessions that hold their words; say what the indexes beside
--- them must forget. What has expired is not there any more: the sweep takes it.
+-- Remove memories for good, the summaries of clusters and sessions that hold their words, and the facts that a model read
+-- from them; say what the indexes beside them must forget. What has expired is not there any more: the sweep takes it.
 WITH going AS (
     SELECT unnest(%(memory_ids)s::uuid[]) AS memory_id
      UNION
     SELECT s.memory_id FROM memory_links l
       JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id
      WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[])
-       AND l.relation = 'summarises' AND s.provenance ->> 'form' IN ('consolidation', 'session')),
+       AND l.relation = 'summarises' AND s.provenance ->> 'form' IN ('consolidation', 'session')
+     UNION
+    SELECT f.memory_id FROM memories f
+     WHERE f.agent_id = %(agent_id)s AND f.parent_memory_id = ANY (%(memory_ids)s::uuid[])
+       AND f.provenance ->> 'form' = 'fact'),
 held AS (
     SELECT m.memory_id FROM memories m
      WHERE m.agent_id = %(agent_id)s AND m.memory_id IN (SELECT memory_id FROM going)
