@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from agentcore.database import Database, Row, query
+from agentcore.errors import DependencyUnavailable
 from agentcore.maintenance.jobs import Work, job
 from agentcore.memory.extracting import Extracting
 from agentcore.memory.llm_params import SummaryRules
@@ -30,7 +31,12 @@ async def summarise_session(work: Work, session_id: str, after: str = "") -> Non
     if after == AFTER_INACTIVITY and not await _is_quiet(work, session_id):
         return
     only_compacted = after == AFTER_COMPACTION
-    await SessionSummarizing(work.parts, work.caller, session_id, only_compacted=only_compacted).run()
+    try:
+        await SessionSummarizing(work.parts, work.caller, session_id, only_compacted=only_compacted).run()
+    except DependencyUnavailable:
+        async with work.transaction() as transaction:
+            await transaction.llm.note_failure("summary", session_id=session_id)
+        raise
 
 
 async def _is_quiet(work: Work, session_id: str) -> bool:

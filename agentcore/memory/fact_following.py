@@ -20,7 +20,7 @@ from agentcore.memory.succession import hand_on
 async def after_rewording(
     transaction: MemoryTransaction, parts: MemoryParts, caller: Caller, row: Row
 ) -> None:
-    """A memory has other words: the facts of the old ones go, and it waits to be read. One of the last acts."""
+    """A memory has other words: the old ones' facts go, and it waits to be read. One of the last acts."""
     facts = await transaction.facts.as_read(row["memory_id"])
     if facts:
         await hand_on(transaction, caller, await transaction.delete(facts))
@@ -30,7 +30,7 @@ async def after_rewording(
 async def after_reinstatement(
     transaction: MemoryTransaction, parts: MemoryParts, caller: Caller, operation: str, row: Row
 ) -> None:
-    """A memory holds again that this row tells of as superseded, and so do its facts. One of the last acts."""
+    """A memory holds again that `row` tells of as superseded, and so do its facts. One of the last acts."""
     for fact in await transaction.facts.superseded_with(row["memory_id"], row["superseded_by"]):
         await _hold_again(transaction, caller, operation, fact)
     await read_at_last(transaction, parts, [row["memory_id"]])

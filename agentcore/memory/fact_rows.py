@@ -13,7 +13,7 @@ class FactRows(OwnedRows):
     """What a model read from one agent's memories inside one transaction."""
 
     async def hold_with(self, successors: Mapping[UUID, UUID | None]) -> list[Row]:
-        """Facts of these memories whose place was held by the same as theirs; nobody changes them before the end."""
+        """Facts of these memories whose place the same held as theirs; nobody changes them before the end."""
         values = {"memory_ids": [*successors], "successors": [*successors.values()]}
         return await self._rows("hold_facts_with", **values)
 

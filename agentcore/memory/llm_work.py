@@ -15,6 +15,7 @@ from agentcore.memory.llm_limits import is_budget_spent
 from agentcore.memory.llm_params import SummaryRules
 from agentcore.memory.llm_rows import Waiting
 from agentcore.memory.models import MemoryType
+from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rejection import rejection
 from agentcore.memory.storage import MemoryTransaction, NewMemory
@@ -32,8 +33,16 @@ LEAST_CHARS = 30
 _USERS = frozenset({"user", "human"})
 
 
+def failing_since(rows: Sequence[Row], now: datetime) -> datetime:
+    """Since when a model is asked about one of these in vain; `now` where this is the first time."""
+    return min((since for row in rows if (since := row["failing_since"]) is not None), default=now)
+
+
 def gives_up(failure: AgentCoreError, waiting_since: datetime, now: datetime) -> bool:
-    """Whether plain code does a model's part: that refuses the text, may cost no more, or failed too long."""
+    """Whether plain code does a model's part: that refuses the text, may cost no more, or failed too long.
+
+    `waiting_since` is the first failure's time, not that of the store.
+    """
     return is_budget_spent(failure) or bool(failure.data.get("refused")) or now - waiting_since >= PATIENCE
 
 
@@ -67,7 +76,7 @@ async def read_again(
 async def read_at_last(
     transaction: MemoryTransaction, parts: MemoryParts, memory_ids: Sequence[UUID]
 ) -> None:
-    """Let those of these memories, which hold again, wait to be read that never were. One of the last acts."""
+    """Let those of these memories wait that hold again and were never read. One of the last acts."""
     if parts.extractor is None or not memory_ids:
         return
     unread = await transaction.facts.unread(memory_ids)

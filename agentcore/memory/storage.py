@@ -167,7 +167,7 @@ class MemoryTransaction(OwnedRows):
         return (await self._rows("update_memory", memory_id=memory_id, **values))[0]
 
     async def delete(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Remove memories with all that hangs on them, is their summary, or was read from them; a row for each."""
+        """Remove memories with all that hangs on them or was made of them; a row for each."""
         named = list(memory_ids)
         await self._run("hold_with_summaries", memory_ids=named)
         await self.llm.wait_again(named)

@@ -100,7 +100,7 @@ async def take_places(
 async def _facts_follow(
     transaction: MemoryTransaction, taken: Sequence[Supersession]
 ) -> list[tuple[Supersession, int]]:
-    """Let the facts that were read from superseded memories be superseded with them; each with its version."""
+    """Let facts that were read from superseded memories be superseded with them; each with its version."""
     of = {each.old.memory_id: each for each in taken}
     await transaction.facts.read_no_more([*of])
     facts = await transaction.facts.hold_with({key: each.old.superseded_by for key, each in of.items()})

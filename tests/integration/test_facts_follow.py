@@ -1,4 +1,4 @@
-"""Facts that a model read follow the memory they were read from: deleted, reworded, superseded, holding again."""
+"""Facts that a model read follow their memory: deleted, reworded, superseded, holding again."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_a_memory_that_is_deleted_takes_the_facts_read_from_it_along(
 ) -> None:
     agent = await reader(talk)
     said = await agent.stored_id(SAID, session_id="s")
-    kept = await agent.stored_id("What I noted of that myself.", memory_type="semantic", parent_memory_id=said)
+    kept = await agent.stored_id("What I noted of it.", memory_type="semantic", parent_memory_id=said)
     await talk.work()
     assert await holding(agent) == [FACT]
     named = {"memory_ids": [said]} if chosen is None else {**chosen, "confirm": True}
@@ -200,7 +200,7 @@ async def test_what_a_caller_made_of_a_fact_is_the_callers(talk: Talking) -> Non
     assert await facts(agent) == []
 
 
-async def test_what_a_fact_had_superseded_holds_again_where_its_memory_gets_other_words(talk: Talking) -> None:
+async def test_what_a_fact_had_superseded_holds_again_where_its_memory_is_reworded(talk: Talking) -> None:
     def owner(document: Document) -> dict[str, Any]:
         name = "Priya" if "Priya" in document["memories"][0]["text"] else "Tomas"
         return {"memories": [

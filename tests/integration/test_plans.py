@@ -57,6 +57,22 @@ async def test_words_go_through_the_gin_index_inside_the_owners_function(filled:
     assert text.count("memories_p") <= 3
 
 
+@pytest.mark.parametrize(("name", "values"), [
+    ("hold_facts_with", {"memory_ids": [UUID(int=1), UUID(int=2)], "successors": [None, UUID(int=3)]}),
+    ("facts_as_read", {"memory_id": UUID(int=1)}),
+    ("facts_superseded_with", {"memory_id": UUID(int=1), "successor": UUID(int=2)}),
+    ("hold_with_summaries", {"memory_ids": [UUID(int=1), UUID(int=2)]}),
+    ("delete_memories", {"memory_ids": [UUID(int=1), UUID(int=2)]}),
+])
+async def test_what_was_read_from_a_memory_is_found_by_it(
+    filled: Agent, name: str, values: dict[str, Any]
+) -> None:
+    """Each update, supersession and deletion asks for it, and most memories have none."""
+    text = await plan(filled, query(name), **values)
+    assert "parent_memory_id" in text.split("Index Cond", 1)[1]
+    assert "Seq Scan on memories" not in text
+
+
 async def test_a_filter_by_task_goes_through_its_index(filled: Agent) -> None:
     text = await plan(filled, query("count_memories"), filter=Jsonb({"task_id": "task-7"}))
     assert "task_id" in text.split("Index Cond")[1]

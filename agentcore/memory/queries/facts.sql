@@ -2,9 +2,11 @@
 -- Facts that a model read from these memories and that held as long as those did; held until the transaction ends. Pinned,
 -- or put into other words, a fact is its caller's.
 SELECT m.memory_id, m.parent_memory_id, m.version
-  FROM unnest(%(memory_ids)s::uuid[], %(successors)s::uuid[]) AS of (memory_id, successor)
-  JOIN memories m ON m.agent_id = %(agent_id)s AND m.parent_memory_id = of.memory_id
- WHERE m.provenance ->> 'form' = 'fact' AND m.superseded_by IS NOT DISTINCT FROM of.successor AND NOT m.pinned
+  FROM memories m
+  JOIN unnest(%(memory_ids)s::uuid[], %(successors)s::uuid[]) AS parent (memory_id, successor)
+    ON parent.memory_id = m.parent_memory_id AND parent.successor IS NOT DISTINCT FROM m.superseded_by
+ WHERE m.agent_id = %(agent_id)s AND m.parent_memory_id = ANY (%(memory_ids)s::uuid[])
+   AND m.provenance ->> 'form' = 'fact' AND NOT m.pinned
    AND NOT EXISTS (SELECT FROM memory_history h WHERE h.agent_id = %(agent_id)s AND h.memory_id = m.memory_id
                       AND h.before ? 'content')
  ORDER BY m.memory_id

@@ -86,7 +86,7 @@ SELECT q.session_id, count(*) AS messages, count(*) FILTER (WHERE q.user_turn) A
 -- name: waiting_stretch
 -- What of a session waits for its summary, in the order of its times.
 SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_score, m.user_id, m.namespace,
-       m.superseded_by, q.queued_at
+       m.superseded_by, q.queued_at, q.failing_since
   FROM llm_queue q
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
  WHERE q.agent_id = %(agent_id)s AND q.work = 'summary' AND q.session_id = %(session_id)s
@@ -102,14 +102,37 @@ SELECT m.memory_id, m.version, m.content, m.metadata -> 'compaction' AS compacti
  ORDER BY m.timestamp, m.memory_id;
 
 -- name: waiting_for_facts
--- Memories that wait to be read for facts, those that wait longest first.
+-- Memories that hold and wait to be read for facts, of the user and namespace of the one that waits longest: whose a fact
+-- is nobody but the request tells. What failed by itself comes last, and alone.
+WITH first AS (
+    SELECT q.memory_id, q.tries, m.user_id, m.namespace
+      FROM llm_queue q
+      JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
+     WHERE q.agent_id = %(agent_id)s AND q.work = 'facts' AND m.superseded_by IS NULL
+       AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+     ORDER BY q.tries > 0, q.queued_at, q.memory_id LIMIT 1)
 SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_score, m.user_id, m.namespace,
-       m.session_id, m.task_id, m.expires_at, q.queued_at
-  FROM llm_queue q
+       m.session_id, m.task_id, m.expires_at, q.queued_at, q.failing_since, q.tries,
+       (SELECT count(*) FROM (SELECT FROM llm_queue w WHERE w.agent_id = %(agent_id)s AND w.work = 'facts'
+                               LIMIT %(limit)s + 1) AS bounded) AS waiting
+  FROM first
+  JOIN llm_queue q ON q.agent_id = %(agent_id)s AND q.work = 'facts'
+                  AND CASE first.tries WHEN 0 THEN q.tries = 0 ELSE q.memory_id = first.memory_id END
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
- WHERE q.agent_id = %(agent_id)s AND q.work = 'facts'
-   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+                 AND m.user_id IS NOT DISTINCT FROM first.user_id AND m.namespace IS NOT DISTINCT FROM first.namespace
+ WHERE m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
  ORDER BY q.queued_at, q.memory_id LIMIT %(limit)s;
+
+-- name: note_llm_failure
+-- A model was asked about these, or what waits of a session, in vain: since when, and how often of each by itself.
+WITH held AS (
+    SELECT q.memory_id FROM llm_queue q
+     WHERE q.agent_id = %(agent_id)s AND q.work = %(work)s
+       AND (q.memory_id = ANY (%(memory_ids)s::uuid[]) OR q.session_id = %(session_id)s::text)
+     ORDER BY q.memory_id FOR UPDATE)
+UPDATE llm_queue q SET failing_since = coalesce(q.failing_since, now()), tries = q.tries + %(tries)s
+  FROM held
+ WHERE q.agent_id = %(agent_id)s AND q.work = %(work)s AND q.memory_id = held.memory_id;
 
 -- name: claim_llm_work
 -- Take memories out of what waits, those that still stand in this version; nobody changes them before the end.
