@@ -57,20 +57,20 @@ async def test_words_go_through_the_gin_index_inside_the_owners_function(filled:
     assert text.count("memories_p") <= 3
 
 
-@pytest.mark.parametrize(("name", "values"), [
-    ("hold_facts_with", {"memory_ids": [UUID(int=1), UUID(int=2)], "successors": [None, UUID(int=3)]}),
-    ("facts_as_read", {"memory_id": UUID(int=1)}),
-    ("facts_superseded_with", {"memory_id": UUID(int=1), "successor": UUID(int=2)}),
-    ("hold_with_summaries", {"memory_ids": [UUID(int=1), UUID(int=2)]}),
-    ("delete_memories", {"memory_ids": [UUID(int=1), UUID(int=2)]}),
-])
-async def test_what_was_read_from_a_memory_is_found_by_it(
-    filled: Agent, name: str, values: dict[str, Any]
-) -> None:
+async def test_what_was_read_from_a_memory_is_found_by_it(filled: Agent) -> None:
     """Each update, supersession and deletion asks for it, and most memories have none."""
-    text = await plan(filled, query(name), **values)
-    assert "parent_memory_id" in text.split("Index Cond", 1)[1]
-    assert "Seq Scan on memories" not in text
+    one, two, successor = UUID(int=1), UUID(int=2), UUID(int=3)
+    asked: dict[str, dict[str, Any]] = {
+        "hold_facts_with": {"memory_ids": [one, two], "successors": [None, successor]},
+        "facts_as_read": {"memory_id": one},
+        "facts_superseded_with": {"memory_id": one, "successor": successor},
+        "hold_with_summaries": {"memory_ids": [one, two]},
+        "delete_memories": {"memory_ids": [one, two]},
+    }
+    for name, values in asked.items():
+        text = await plan(filled, query(name), **values)
+        assert "parent_memory_id" in text.split("Index Cond", 1)[1], name
+        assert "Seq Scan on memories" not in text, name
 
 
 async def test_a_filter_by_task_goes_through_its_index(filled: Agent) -> None:
