@@ -2,8 +2,8 @@
 
 What: an index of memories by the one they are of, the form `fact` in the provenance of what a model read, and
 in `llm_queue` since when a memory is asked about in vain, and how often by itself. Why: a deletion, a
-supersession and a correction look for what was read from a memory. Safe while an old version runs: facts that it
-stores meanwhile have another form, and stay when their memory goes.
+supersession and a correction look for what was read from a memory. Safe while an old version runs: facts that
+it stores meanwhile have another form, and stay when their memory goes.
 """
 
 from agentcore.migration import run_sql
