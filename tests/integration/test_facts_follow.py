@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
@@ -241,3 +242,12 @@ async def test_what_is_said_takes_the_place_of_what_a_model_read(talk: Talking) 
     [fact] = await facts(agent)
     said = await agent.store("The owner of Atlas is Tomas now.")
     assert said.superseded == [fact.memory_id]
+
+
+async def test_a_deletion_beside_the_reading_leaves_no_fact(talk: Talking) -> None:
+    """Whoever comes first: the deletion finds the facts, or they find their memory gone."""
+    agent = await reader(talk)
+    for number in range(6):
+        said = await agent.stored_id(f"{SAID} That was note {number}.")
+        await asyncio.gather(talk.work(), agent.memory.delete(DeleteParams(memory_ids=[said])))
+        assert (await agent.memory.list(ListParams())).memories == []
