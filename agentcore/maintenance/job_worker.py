@@ -28,14 +28,19 @@ LONGEST_BACKOFF_SECONDS = 600
 
 
 class Backoff(BaseRetryStrategy):
-    """1, 2, 4 ... seconds, ten minutes at most, so many times; a worker that stops counts for nothing."""
+    """1, 2, 4 ... seconds, ten minutes at most, so many times; a worker that stops counts for nothing.
+
+    A failure may say that asking again soon is of no use (`data.retry_after_seconds`).
+    """
 
     def get_retry_decision(self, *, exception: BaseException, job: QueuedJob) -> RetryDecision | None:
         if isinstance(exception, asyncio.CancelledError):
             return RetryDecision(retry_in={"seconds": 0})
         if job.attempts + 1 >= MAX_ATTEMPTS:
             return None
-        return RetryDecision(retry_in={"seconds": min(LONGEST_BACKOFF_SECONDS, 2**job.attempts)})
+        named = exception.data.get("retry_after_seconds", 0) if isinstance(exception, AgentCoreError) else 0
+        seconds = min(LONGEST_BACKOFF_SECONDS, max(named, 2**job.attempts))
+        return RetryDecision(retry_in={"seconds": seconds})
 
 
 class JobWorker:

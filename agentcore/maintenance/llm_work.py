@@ -6,6 +6,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from agentcore.database import Database, Row, query
+from agentcore.errors import DependencyUnavailable
 from agentcore.maintenance.jobs import Work, job
 from agentcore.memory.extracting import Extracting
 from agentcore.memory.llm_params import SummaryRules
@@ -49,7 +50,21 @@ async def summarise_session(work: Work, session_id: str, after: str = "") -> Non
     if after == AFTER_INACTIVITY and not await _is_quiet(work, session_id):
         return
     only_compacted = after == AFTER_COMPACTION
-    await SessionSummarizing(work.parts, work.caller, session_id, only_compacted=only_compacted).run()
+    await _summarise(work, session_id, only_compacted=only_compacted)
+
+
+async def _summarise(
+    work: Work, session_id: str, *, only_compacted: bool = False, only_again: bool = False
+) -> None:
+    summarizing = SessionSummarizing(
+        work.parts, work.caller, session_id, only_compacted=only_compacted, only_again=only_again
+    )
+    try:
+        await summarizing.run()
+    except DependencyUnavailable:
+        async with work.transaction() as transaction:
+            await transaction.llm.note_failure("summary", session_id=session_id)
+        raise
 
 
 @job
@@ -60,7 +75,7 @@ async def summarise_again(work: Work) -> None:
         waiting = await transaction.summaries.waiting_again() if has_rules else []
     session_ids = [row["session_id"] for row in waiting if row["work"] == "summary"]
     for session_id in session_ids[:SESSIONS_A_JOB]:
-        await SessionSummarizing(work.parts, work.caller, session_id, only_again=True).run()
+        await _summarise(work, session_id, only_again=True)
     if len(session_ids) > SESSIONS_A_JOB:
         async with work.transaction() as transaction:
             await transaction.jobs.enqueue(SUMMARISE_AGAIN)

@@ -13,15 +13,13 @@ from uuid import UUID
 from agentcore.errors import Conflict, NotFound
 from agentcore.memory.api import Caller
 from agentcore.memory.document_vectors import vector_columns
+from agentcore.memory.fact_following import after_reinstatement, after_rewording
 from agentcore.memory.history_rows import Change
 from agentcore.memory.intake import is_long_work, subjects_of, text_columns
-from agentcore.memory.llm_work import after_deletion, read_again
 from agentcore.memory.models import Link
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.staleness import enqueue_summaries
 from agentcore.memory.storage import MemoryTransaction
-from agentcore.memory.succession import hand_on
 
 ATTEMPTS = 5
 TRACKED = ("content", "relevance_score", "tags", "metadata", "pinned")
@@ -193,25 +191,17 @@ class Changing(ABC):
         await transaction.history.append(
             Change(self.memory_id, self.operation, version, *source, before, {**wanted.told, **after})
         )
-        holds_again = wanted.current and row["superseded_by"] is not None
-        await self._follow(transaction, {**row, **columns}, reworded=bool(text), holds_again=holds_again)
+        await self._follow(transaction, {**row, **columns}, wanted, reworded=bool(text))
         return version
 
     async def _follow(
-        self, transaction: MemoryTransaction, row: Row, *, reworded: bool, holds_again: bool
+        self, transaction: MemoryTransaction, row: Row, wanted: Wanted, *, reworded: bool
     ) -> None:
-        """What was made of the memory follows it: facts read from it go, and it is read and told anew."""
-        if not reworded and not holds_again:
-            return
-        works, facts = await transaction.summaries.follow(self.memory_id, row["timestamp"])
-        changed: Sequence[Row] = ()
-        if reworded and facts:
-            changed = await hand_on(transaction, self._caller, await transaction.delete(facts))
-        await enqueue_summaries(transaction, works)
-        if facts:
-            await after_deletion(transaction, changed)
+        """What was made of the memory follows it: facts read from it, and what tells of it."""
         if reworded:
-            await read_again(transaction, self._parts, self.memory_id, row)
+            await after_rewording(transaction, self._parts, self._caller, row)
+        elif wanted.current and row["superseded_by"] is not None:
+            await after_reinstatement(transaction, self._parts, self._caller, self.operation, row)
 
     async def _restate(
         self, transaction: MemoryTransaction, row: Row, columns: Mapping[str, Any], wanted: Wanted

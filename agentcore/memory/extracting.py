@@ -6,19 +6,22 @@ A memory is read once: what follows from it is stored in the transaction that ta
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
+from pydantic import ValidationError
+
 from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
+from agentcore.memory.fact_asking import Asked, ask
 from agentcore.memory.grounding import Heard
 from agentcore.memory.history_rows import Change
 from agentcore.memory.intake import Draft
 from agentcore.memory.llm import Extraction, FactExtractor, Said
 from agentcore.memory.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes, without_thoughts
-from agentcore.memory.llm_work import gives_up
-from agentcore.memory.models import FACT_TAG, MemoryType
+from agentcore.memory.models import FACT_FORM, FACT_TAG, MemoryType
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import StoreParams
 from agentcore.memory.parts import MemoryParts
@@ -33,6 +36,7 @@ BATCH_MEMORIES = 8
 MOST_FACTS, MOST_ENTITIES = 8, 16
 FACT_CHARS, ENTITY_CHARS = 400, 255
 LEAST_WORDS = 3
+UNSTORABLE = "The language model answered with what no memory can hold."
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,8 @@ class _Read:
     row: Row
     facts: Sequence[str] = ()
     entities: Sequence[str] = ()
+    items: Sequence[StoreParams] = ()
+    """The facts as they are to be stored."""
 
 
 class Extracting:
@@ -57,54 +63,52 @@ class Extracting:
         if extractor is None:
             return False
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            rows = await transaction.llm.for_facts(BATCH_MEMORIES + 1)
-        batch = _batch(rows[:BATCH_MEMORIES])
+            rows = await transaction.llm.for_facts(BATCH_MEMORIES)
+        batch = _batch(rows)
         if not batch:
             return False
-        try:
-            read = await self._read(extractor, batch)
-        except DependencyUnavailable as failure:
-            if failure.data.get("refused") and len(batch) > 1:
-                # One text may be to blame for all: the first by itself, the others in the next run.
-                batch = batch[:1]
-                read = await self._read_alone(extractor, batch)
-            else:
-                read = self._without(failure, batch)
-        return not await self._store(extractor, batch, read) or len(rows) > len(batch)
+        asked = await ask(partial(self._read, extractor), batch, self._parts.clock())
+        settled = await self._store(extractor, batch, asked)
+        await self._note(asked)
+        if asked.failure is not None:
+            raise asked.failure
+        return not settled or rows[0]["waiting"] > len(asked.read) + len(asked.without)
 
-    async def _read(self, extractor: FactExtractor, batch: Sequence[Row]) -> list[_Read] | str:
+    async def _read(self, extractor: FactExtractor, batch: Sequence[Row]) -> list[_Read]:
+        """What the model reads, checked. Raises DependencyUnavailable."""
         said = [_said(row) for row in batch]
         answers = await extractor.extract(said, agent_id=self._caller.agent_id)
-        return [_checked(row, each, answer) for row, each, answer in zip(batch, said, answers, strict=True)]
-
-    async def _read_alone(self, extractor: FactExtractor, batch: Sequence[Row]) -> list[_Read] | str:
+        told = _told_by(extractor)
+        of = zip(batch, said, answers, strict=True)
+        checked = [_checked(row, each, answer) for row, each, answer in of]
         try:
-            return await self._read(extractor, batch)
-        except DependencyUnavailable as failure:
-            return self._without(failure, batch)
+            return [
+                replace(each, items=[_fact(each.row, fact, told, self._parts) for fact in each.facts])
+                for each in checked]
+        except ValidationError:
+            # Its text would quote the answer.
+            raise DependencyUnavailable(UNSTORABLE, data={"unreadable": True}) from None
 
-    def _without(self, failure: DependencyUnavailable, batch: Sequence[Row]) -> str:
-        """Why the model is done without. Raises the failure where it is asked again later."""
-        waiting_since = min(row["queued_at"] for row in batch)
-        if not gives_up(failure, waiting_since, self._parts.clock()):
-            raise failure
-        return failure.message
-
-    async def _store(
-        self, extractor: FactExtractor, batch: Sequence[Row], read: Sequence[_Read] | str
-    ) -> bool:
-        """Store what was read; whether all of the batch still waited as it was read."""
-        found = [] if isinstance(read, str) else read
-        told = {"by": extractor.model, "prompt": extractor.prompt}
-        if isinstance(read, str):
-            told = {"degraded": read}
-        rows = {row["memory_id"]: row for row in batch}
-        storing = FactStoring(self._parts, self._caller, found, rows, told)
+    async def _store(self, extractor: FactExtractor, batch: Sequence[Row], asked: Asked[_Read]) -> bool:
+        """Store what was read; whether all that is done with still waited as it was read."""
+        told = {each.row["memory_id"]: _told_by(extractor) for each in asked.read}
+        told |= {memory_id: {"degraded": reason} for memory_id, reason in asked.without.items()}
+        rows = {row["memory_id"]: row for row in batch if row["memory_id"] in told}
+        if not rows:
+            return True
+        storing = FactStoring(self._parts, self._caller, asked.read, rows, told)
         await storing.run()
         if storing.taken is None:
             async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
                 storing.taken = await storing.claim(transaction)
-        return len(storing.taken) == len(batch)
+        return len(storing.taken) == len(rows)
+
+    async def _note(self, asked: Asked[_Read]) -> None:
+        """What is asked about again has been in vain since now, or before."""
+        if asked.again or asked.tried:
+            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+                await transaction.llm.note_failure("facts", asked.again)
+                await transaction.llm.note_failure("facts", asked.tried, by_itself=True)
 
 
 class FactStoring(Storing):
@@ -118,15 +122,15 @@ class FactStoring(Storing):
         caller: Caller,
         read: Sequence[_Read],
         rows: Mapping[UUID, Row],
-        told: Mapping[str, str],
+        told: Mapping[UUID, Mapping[str, str]],
     ) -> None:
         self._rows = rows
         self._told = told
         # In the order of the items, which are drafted in it.
-        self._entities: Iterator[Sequence[str]] = (each.entities for each in read for _ in each.facts)
+        self._entities: Iterator[Sequence[str]] = (each.entities for each in read for _ in each.items)
         self.taken: set[UUID] | None = None
-        super().__init__(parts, caller, [
-            _fact(each.row, fact, told, parts) for each in read for fact in each.facts])
+        facts = [item for each in read for item in each.items]
+        super().__init__(parts, caller, facts, provenance={"form": FACT_FORM})
 
     def _make_drafts(self, items: Sequence[StoreParams]) -> list[Draft | InvalidParams]:
         made = super()._make_drafts(items)
@@ -141,7 +145,7 @@ class FactStoring(Storing):
         taken = await transaction.llm.claim("facts", versions)
         source = self._caller.token_id, self._caller.trace_id
         for memory_id in sorted(taken):
-            change = Change(memory_id, "extract_facts", None, *source, {}, dict(self._told))
+            change = Change(memory_id, "extract_facts", None, *source, {}, dict(self._told[memory_id]))
             await transaction.history.append(change)
         return taken
 
@@ -163,6 +167,10 @@ def _batch(rows: Sequence[Row]) -> list[Row]:
             break
         batch.append(row)
     return batch
+
+
+def _told_by(extractor: FactExtractor) -> dict[str, str]:
+    return {"by": extractor.model, "prompt": extractor.prompt}
 
 
 def _said(row: Row) -> Said:

@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from agentcore.memory.owned_rows import OwnedRows, Row
 
-LlmWork = Literal["facts", "summary"]
+LlmWork = Literal["facts", "summary", "refresh", "period"]
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,25 @@ class LlmRows(OwnedRows):
         return await self._rows("compactions", session_id=session_id)
 
     async def for_facts(self, limit: int) -> list[Row]:
-        """Memories to be read for facts, those that wait longest first."""
+        """Memories of one user and namespace to be read for facts, those that wait longest first.
+
+        What failed by itself comes behind all others, and alone. `waiting` says how many wait, or more than
+        `limit` do.
+        """
         return await self._rows("waiting_for_facts", limit=limit)
+
+    async def note_failure(
+        self,
+        work: LlmWork,
+        memory_ids: Sequence[UUID] = (),
+        *,
+        session_id: str | None = None,
+        by_itself: bool = False,
+    ) -> None:
+        """A model was asked about these, or what waits of a session, in vain; `by_itself`: of each alone."""
+        values = {"memory_ids": list(memory_ids), "session_id": session_id, "tries": int(by_itself)}
+        if memory_ids or session_id is not None:
+            await self._run("note_llm_failure", work=work, **values)
 
     async def claim(self, work: LlmWork, versions: Mapping[UUID, int]) -> set[UUID]:
         """Take memories out of what waits; those that somebody took or changed are not among them."""

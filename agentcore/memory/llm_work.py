@@ -36,8 +36,16 @@ LEAST_CHARS = 30
 _USERS = frozenset({"user", "human"})
 
 
+def failing_since(rows: Sequence[Row], now: datetime) -> datetime:
+    """Since when a model is asked about one of these in vain; `now` where this is the first time."""
+    return min((since for row in rows if (since := row["failing_since"]) is not None), default=now)
+
+
 def gives_up(failure: AgentCoreError, waiting_since: datetime, now: datetime) -> bool:
-    """Whether plain code does a model's part: that refuses the text, may cost no more, or failed too long."""
+    """Whether plain code does a model's part: that refuses the text, may cost no more, or failed too long.
+
+    `waiting_since` is the first failure's time, not that of the store.
+    """
     return is_budget_spent(failure) or bool(failure.data.get("refused")) or now - waiting_since >= PATIENCE
 
 
@@ -65,25 +73,50 @@ async def _queue(transaction: MemoryTransaction, parts: MemoryParts, waiting: Se
     await _enqueue_due(transaction, parts, sessions)
 
 
-async def read_again(
-    transaction: MemoryTransaction, parts: MemoryParts, memory_id: UUID, columns: Mapping[str, Any]
+async def after_deletion(
+    transaction: MemoryTransaction, parts: MemoryParts, changed: Sequence[Row], also: Sequence[UUID] = ()
 ) -> None:
-    """Let a memory with other words wait to be read for facts, where its agent wishes it."""
-    if parts.extractor is None or parts.meter is None or not _may_hold_facts(columns):
-        return
-    extract_facts = parts.meter.options.extract_facts
-    if await transaction.llm.queue([Waiting(memory_id, "facts")], extract_facts=extract_facts):
-        await transaction.jobs.enqueue(EXTRACT_FACTS)
+    """See to what was made of what a deletion changed, and to what has no summary any more. Its last acts.
 
-
-async def after_deletion(transaction: MemoryTransaction, changed: Sequence[Row]) -> None:
-    """See to the summaries of what changed with a deletion, and of what has none any more. Its last acts."""
-    await let_summaries_wait(transaction, [row["memory_id"] for row in changed])
+    `also`: what else changed.
+    """
+    await let_summaries_wait(transaction, [*also, *(row["memory_id"] for row in changed)])
     works = {row["work"] for row in await transaction.summaries.waiting_again()}
     if "period" in works:
         await transaction.jobs.enqueue(SUMMARISE_PERIODS)
     if "summary" in works:
         await transaction.jobs.enqueue(SUMMARISE_AGAIN)
+    holding = [row["memory_id"] for row in changed if row["superseded_by"] is None]
+    await read_at_last(transaction, parts, holding)
+
+
+async def read_again(
+    transaction: MemoryTransaction, parts: MemoryParts, memory_id: UUID, columns: Mapping[str, Any]
+) -> None:
+    """Let a memory with other words wait to be read for facts, where its agent wishes it."""
+    if parts.extractor is not None and _may_hold_facts(columns):
+        await _queue_for_facts(transaction, parts, [memory_id])
+
+
+async def read_at_last(
+    transaction: MemoryTransaction, parts: MemoryParts, memory_ids: Sequence[UUID]
+) -> None:
+    """Let those of these memories wait that hold again and were never read. One of the last acts."""
+    if parts.extractor is None or not memory_ids:
+        return
+    unread = await transaction.facts.unread(memory_ids)
+    waiting = [row["memory_id"] for row in unread if _may_hold_facts(row)]
+    if waiting:
+        await _queue_for_facts(transaction, parts, waiting)
+
+
+async def _queue_for_facts(
+    transaction: MemoryTransaction, parts: MemoryParts, memory_ids: Sequence[UUID]
+) -> None:
+    extract_facts = parts.meter is not None and parts.meter.options.extract_facts
+    waiting = [Waiting(memory_id, "facts") for memory_id in memory_ids]
+    if await transaction.llm.queue(waiting, extract_facts=extract_facts):
+        await transaction.jobs.enqueue(EXTRACT_FACTS)
 
 
 async def _enqueue_due(

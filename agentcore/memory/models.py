@@ -31,6 +31,8 @@ HALF_SMALLEST, HALF_LARGEST = 6.1e-5, 65_504.0
 SINGLE_SMALLEST = 1.2e-38
 # The tag of a fact that a model read out of the memory that is its parent.
 FACT_TAG = "fact"
+# What such a fact says of itself in its provenance.
+FACT_FORM = "fact"
 
 
 class MemoryType(StrEnum):

@@ -14,7 +14,7 @@ from uuid import UUID
 from agentcore.memory.consolidation import judge, subject_keys
 from agentcore.memory.consolidation import told as told_of
 from agentcore.memory.facts import Fact, fact, fact_keys, may_end, speaks_against
-from agentcore.memory.models import MemorySummary
+from agentcore.memory.models import FACT_TAG, MemorySummary
 from agentcore.memory.statements import Told, read
 
 CONTRADICTED = "contradicted_by_newer"
@@ -75,11 +75,17 @@ def _keys(said: _Said) -> list[str]:
 
 
 def _speaks_against(old: _Said, new: _Said) -> bool:
+    if _read_by_model(new.memory) and not _read_by_model(old.memory):
+        return False
     if old.fact is not None and new.fact is not None:
         found = speaks_against(old.fact, new.fact) and may_end(old.fact, new.fact)
         if found and not old.told.reply:
             return True
     return judge(old.told, new.told).relation == "superseding"
+
+
+def _read_by_model(memory: MemorySummary) -> bool:
+    return memory.parent_memory_id is not None and FACT_TAG in memory.tags
 
 
 def instead_of(against: Mapping[UUID, UUID], memory_id: UUID) -> list[UUID]:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from agentcore.memory.api import Caller
 from agentcore.memory.consolidation import judge, told
+from agentcore.memory.models import FACT_FORM
 from agentcore.memory.statements import READ_CHARS
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.subject_rows import Lookup
@@ -18,6 +19,7 @@ from agentcore.memory.supersession import (
     Supersession,
     admits,
     from_rows,
+    may_give_way,
     take_places,
 )
 
@@ -62,7 +64,7 @@ def _overtaken(old: Earlier, newer: Mapping[UUID, Earlier], archived_at: datetim
     """By the earliest that takes its place."""
     for each in sorted(newer.values(), key=lambda each: (each.told.timestamp, each.memory_id)):
         meanwhile = each.created_at is not None and each.created_at > archived_at
-        if not meanwhile or not each.takes_places or not admits(old, each):
+        if not meanwhile or not each.takes_places or not admits(old, each) or not may_give_way(old, each):
             continue
         verdict = judge(old.told, each.told)
         if each.memory_id != old.memory_id and verdict.relation == "superseding":
@@ -80,4 +82,5 @@ def _restored(memory_id: UUID, copy: Mapping[str, Any]) -> Earlier:
         copy["expires_at"] is not None,
         copy["pinned"],
         copy["version"],
+        by_model=copy["provenance"].get("form") == FACT_FORM,
     )

@@ -20,7 +20,7 @@ from agentcore.memory.history_rows import Change
 from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft, Source, draft
 from agentcore.memory.llm_params import BY_MODEL, SummaryRules
-from agentcore.memory.llm_work import PERIOD_FORM, PERIOD_TAG
+from agentcore.memory.llm_work import PERIOD_FORM, PERIOD_TAG, failing_since
 from agentcore.memory.models import MemoryType
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import StoreParams
@@ -98,7 +98,7 @@ class PeriodSummarizing:
                 if place.begins:
                     sources |= _by_id(await transaction.summaries.sessions_of(*where))
         ordered = sorted(sources.values(), key=lambda each: (each["timestamp"], each["memory_id"]))
-        since = min((each["queued_at"] for each in waiting), default=self._parts.clock())
+        since = failing_since(waiting, self._parts.clock())
         return Standing(row, ordered, rules, "period", [each["memory_id"] for each in waiting], since)
 
     def _provider(self, rules: SummaryRules | None) -> str:

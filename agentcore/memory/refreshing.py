@@ -6,6 +6,7 @@ from uuid import UUID
 
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
 from agentcore.memory.api import Caller
+from agentcore.memory.llm_work import failing_since
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.remaking import Anew, Standing, leave, metadata_of, remove, worded, write
@@ -46,12 +47,13 @@ class Refreshing:
     async def _look(self, memory_id: UUID) -> Standing | None:
         """The summary and its sources as they stand, if it waits still."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            since = await transaction.summaries.waiting_since("refresh", memory_id)
-            if since is None:
+            waiting = await transaction.summaries.waits("refresh", memory_id)
+            if not waiting:
                 return None
             row = await transaction.summaries.standing(memory_id)
             sources = await transaction.summaries.sources(memory_id)
             rules = rules_of(await transaction.llm.wishes())
+        since = failing_since(waiting, self._parts.clock())
         return Standing(row, sources, rules, "refresh", [memory_id], since)
 
     async def _make(self, standing: Standing, row: Row) -> None:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from agentcore.errors import Conflict
+from agentcore.errors import Conflict, DependencyUnavailable
 from agentcore.memory.api import Caller
 from agentcore.memory.changing import Changing, Wanted
 from agentcore.memory.llm_params import SummaryRules
@@ -46,7 +46,8 @@ _OF_ITS_MAKING = ("by", "prompt", "degraded", "topics")
 class Standing:
     """A summary, none where it is still to be written, and those of its sources that are there, in order.
 
-    `waiting` is the work that is taken out once it is done, by these memories, which wait `since`.
+    `waiting` is the work that is taken out once it is done, by these memories; a model is asked about them in
+    vain `since`.
     """
 
     row: Row | None
@@ -167,7 +168,7 @@ async def remove(parts: MemoryParts, caller: Caller, standing: Standing, row: Ro
     async with parts.storage.transaction(caller.agent_id) as transaction:
         await claim(transaction, standing)
         gone = await transaction.delete([row["memory_id"]])
-        await after_deletion(transaction, await hand_on(transaction, caller, gone))
+        await after_deletion(transaction, parts, await hand_on(transaction, caller, gone))
 
 
 async def worded(
@@ -188,7 +189,12 @@ async def worded(
         return SessionSummary("\n".join(each.line for each in messages if each.told), messages, AS_SAID)
     if provider == EXTRACTED:
         return await ExtractiveSummaryProvider(given).extracted(messages)
-    return await _in_one(given, messages)
+    try:
+        return await _in_one(given, messages)
+    except DependencyUnavailable:
+        async with parts.storage.transaction(caller.agent_id) as transaction:
+            await transaction.llm.note_failure(standing.work, standing.waiting)
+        raise
 
 
 def metadata_of(row: Row, summary: SessionSummary) -> dict[str, Any]:

@@ -195,7 +195,7 @@ async def _delete_chunk(
         else:
             rows = await transaction.delete_matching(conditions, DELETE_CHUNK)
         changed = await hand_on(transaction, caller, rows)
-        await after_deletion(transaction, changed)
+        await after_deletion(transaction, parts, changed)
     deleted.count += len(rows)
     # What a chunk lets hold again the next one may delete.
     deleted.reinstated |= {row["memory_id"] for row in changed if row["superseded_by"] is None}

@@ -20,7 +20,7 @@ from agentcore.memory.history_rows import Change
 from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft, Source, draft
 from agentcore.memory.llm_params import BY_MODEL, SummaryRules
-from agentcore.memory.llm_work import SESSION_FORM, SUMMARISE_SESSION, SUMMARY_TAG, gives_up
+from agentcore.memory.llm_work import SESSION_FORM, SUMMARISE_SESSION, SUMMARY_TAG, failing_since, gives_up
 from agentcore.memory.models import Link, MemoryType
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import StoreParams
@@ -121,7 +121,7 @@ class SessionSummarizing:
 
     def _provider(self, found: _Found) -> SummaryProvider:
         parts, rules = self._parts, found.rules
-        waiting_since: datetime = min(row["queued_at"] for row in found.rows)
+        waiting_since = failing_since(found.rows, parts.clock())
         if self._only_compacted and rules.provider in ("compaction_aware", "passthrough"):
             return CompactionAwareSummaryProvider(None)
         return SUMMARY_PROVIDERS[rules.provider](

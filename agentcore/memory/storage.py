@@ -23,6 +23,7 @@ from agentcore.memory.alias_rows import AliasRows
 from agentcore.memory.archive_rows import ArchiveRows
 from agentcore.memory.cluster_rows import ClusterRows
 from agentcore.memory.erase_rows import EraseRows
+from agentcore.memory.fact_rows import FactRows
 from agentcore.memory.history_rows import HistoryRows
 from agentcore.memory.jobs import JobRows
 from agentcore.memory.layer_params import OwnRules
@@ -77,6 +78,7 @@ class MemoryTransaction(OwnedRows):
         self.erasing = EraseRows(connection, agent_id)
         self.llm = LlmRows(connection, agent_id)
         self.summaries = SummaryRows(connection, agent_id)
+        self.facts = FactRows(connection, agent_id)
 
     async def claim_keys(self, memories: Sequence[NewMemory], ttl_seconds: int) -> dict[str, Row]:
         """Claim these memories' idempotency keys; the ones others hold come back with what they point to."""
@@ -167,7 +169,7 @@ class MemoryTransaction(OwnedRows):
         return (await self._rows("update_memory", memory_id=memory_id, **values))[0]
 
     async def delete(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Remove memories with everything that hangs on them or is their summary; a row for each."""
+        """Remove memories with all that hangs on them or was made of them; a row for each."""
         await self.summaries.hold_going(memory_ids)
         await self.summaries.wait_again(memory_ids)
         return await self._forget(await self.summaries.delete(memory_ids))
@@ -177,7 +179,7 @@ class MemoryTransaction(OwnedRows):
         return await self._forget(await self._rows("delete_expired_memories", memory_ids=list(memory_ids)))
 
     async def delete_matching(self, conditions: Mapping[str, Any], limit: int = DELETE_CHUNK) -> list[Row]:
-        """Remove at most `limit` memories that match, and the summaries of them; a row for each."""
+        """Remove at most `limit` memories that match, and what was made of them; a row for each."""
         rows = await self._rows("matching_ids", filter=Jsonb(conditions), limit=limit)
         return await self.delete([row["memory_id"] for row in rows])
 

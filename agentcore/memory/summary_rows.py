@@ -65,10 +65,9 @@ class SummaryRows(OwnedRows):
         """Summaries of sessions that wait for their period, those that wait longest first."""
         return await self._rows("waiting_for_periods", limit=limit)
 
-    async def waiting_since(self, work: SummaryWork, memory_id: UUID) -> datetime | None:
-        """Since when a memory waits; None where it does not."""
-        rows = await self._rows("waiting_since", work=work, memory_id=memory_id)
-        return rows[0]["queued_at"] if rows else None
+    async def waits(self, work: SummaryWork, memory_id: UUID) -> list[Row]:
+        """Since when a model is asked in vain about a memory that waits; no row where it does not wait."""
+        return await self._rows("waits_for", work=work, memory_id=memory_id)
 
     async def standing(self, memory_id: UUID) -> Row | None:
         """A summary as it stands, with the operation that gave it other words last (`reworded_by`)."""
@@ -111,17 +110,6 @@ class SummaryRows(OwnedRows):
         """Keep what a held summary says of its making, and until when it tells."""
         values = {"provenance": Jsonb(provenance), "timestamp": timestamp}
         await self._run("retell_summary", memory_id=memory_id, **values)
-
-    async def follow(self, memory_id: UUID, timestamp: datetime) -> tuple[set[SummaryWork], list[UUID]]:
-        """A memory of that time changed: let its summaries wait; and the facts that a model read from it.
-
-        Those that have other words by now are not among them. Both in one round trip.
-        """
-        own = {"agent_id": self._agent_id, "memory_id": memory_id, "memory_ids": [memory_id]}
-        waiting = await self._connection.execute(query("let_summaries_wait"), own)
-        facts = await self._connection.execute(query("facts_of_memory"), {**own, "timestamp": timestamp})
-        works = _works(await waiting.fetchall())
-        return works, [row["memory_id"] for row in await facts.fetchall()]
 
 
 def _works(rows: Sequence[Row]) -> set[SummaryWork]:

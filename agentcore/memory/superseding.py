@@ -28,6 +28,7 @@ from agentcore.memory.supersession import (
     admits,
     from_draft,
     from_rows,
+    may_give_way,
     take_places,
     tie,
 )
@@ -131,6 +132,7 @@ class Superseding:
             for key in new.columns["subjects"]
             for each in self._on_subject.get(key, ())
             if each.told.timestamp > stated.told.timestamp and each.takes_places and admits(stated, each)
+            and may_give_way(stated, each)
         }
         return sorted(found.values(), key=lambda each: (each.told.timestamp, each.memory_id))
 
@@ -141,8 +143,9 @@ class Superseding:
             return
         pairs: list[tuple[Earlier, Told, tuple[Told, Told]]] = []
         for each in asking:
-            new = told(each.columns)
-            pairs += [(other, new, (other.told, new)) for other in self._before(each)]
+            new, stated = told(each.columns), from_draft(each, _UNSTORED)
+            before = (other for other in self._before(each) if may_give_way(other, stated))
+            pairs += [(other, new, (other.told, new)) for other in before]
             pairs += [(other, new, (new, other.told)) for other in self._after(each)]
         judged = [pair for pair in pairs if judge(*pair[2]).relation in _JUDGED]
         for other, new, in_order in judged[:JUDGED_PAIRS]:
@@ -173,14 +176,14 @@ class Superseding:
         return [each.old.memory_id for each in supersessions]
 
     def _decide_one(self, each: Draft, memory: NewMemory) -> Outcome:
-        new = told(each.columns)
+        new, stated = told(each.columns), from_draft(each, memory.memory_id)
         superseded: list[UUID] = []
         near: UUID | None = None
         for old in self._before(each):
             if self._held_by(old) is not None:
                 continue
             verdict = judge(old.told, new)
-            if self._takes_place(old, new, verdict):
+            if may_give_way(old, stated) and self._takes_place(old, new, verdict):
                 at = each.columns["timestamp"]
                 superseded += self._decide(Supersession(old, memory.memory_id, None, at, verdict.rule))
             elif near is None and verdict.relation in ("near", "same"):
@@ -204,7 +207,7 @@ class Superseding:
         """What `later` took the place of, and the late one had taken already."""
         found = {each.memory_id: each for key in late.subjects for each in self._on_subject.get(key, ())}
         for old in found.values():
-            if self._held_by(old) == later.memory_id and admits(old, late):
+            if self._held_by(old) == later.memory_id and admits(old, late) and may_give_way(old, late):
                 verdict = judge(old.told, late.told)
                 if verdict.relation == "superseding":
                     yield Supersession(old, late.memory_id, None, late.told.timestamp, verdict.rule)

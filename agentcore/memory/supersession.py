@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -12,7 +12,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.consolidation import told
 from agentcore.memory.history_rows import Change
 from agentcore.memory.intake import Draft
-from agentcore.memory.models import Link
+from agentcore.memory.models import FACT_FORM, Link
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.statements import Told
 from agentcore.memory.storage import MemoryTransaction
@@ -21,6 +21,8 @@ from agentcore.memory.subject_rows import SUPERSEDES
 # How many of the newest memories on one subject are compared.
 ON_A_SUBJECT = 8
 _LASTING = frozenset({"episodic", "semantic"})
+# The rule by which a fact holds no longer than the memory that a model read it from.
+FOLLOWS = "read from a superseded memory"
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Earlier:
     """A memory whose place may be taken; `version` None: it is stored in the same call.
 
     `takes_places` False: it was stored to stand beside whatever there is. `superseded_by`: it holds no more.
+    `by_model`: a model read it from another memory.
     """
 
     memory_id: UUID
@@ -42,6 +45,7 @@ class Earlier:
     created_at: datetime | None = None
     superseded_by: UUID | None = None
     valid_to: datetime | None = None
+    by_model: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,10 @@ class Supersession:
 async def take_places(
     transaction: MemoryTransaction, caller: Caller, supersessions: Sequence[Supersession]
 ) -> list[Row]:
-    """Write supersessions with their ties and histories; a row for each that was still possible."""
+    """Write supersessions with their ties and histories; a row for each that was still possible.
+
+    What a model read from a superseded memory is superseded with it.
+    """
     decided = {each.old.memory_id: each for each in supersessions}
     if not decided:
         return []
@@ -77,16 +84,34 @@ async def take_places(
     )
     if not rows:
         return []
-    await transaction.subjects.forget([row["memory_id"] for row in rows])
+    written = [(decided[row["memory_id"]], row["version"]) for row in rows]
+    written += await _facts_follow(transaction, [each for each, _ in written])
+    await transaction.subjects.forget([each.old.memory_id for each, _ in written])
     ties: dict[UUID, list[Link]] = {}
     changes: list[Change] = []
-    for row in rows:
-        each = decided[row["memory_id"]]
+    for each, version in written:
         ties.setdefault(each.by, []).append(tie(each.old.memory_id, SUPERSEDES))
-        changes += _changes(caller, each, row["version"])
+        changes += _changes(caller, each, version)
     await transaction.links.add_all(ties)
     await transaction.history.append_all(changes)
     return rows
+
+
+async def _facts_follow(
+    transaction: MemoryTransaction, taken: Sequence[Supersession]
+) -> list[tuple[Supersession, int]]:
+    """Let facts that were read from superseded memories be superseded with them; each with its version."""
+    of = {each.old.memory_id: each for each in taken}
+    await transaction.facts.read_no_more([*of])
+    facts = await transaction.facts.hold_with({key: each.old.superseded_by for key, each in of.items()})
+    followed = []
+    for row in facts:
+        each = of[row["parent_memory_id"]]
+        old = replace(each.old, memory_id=row["memory_id"])
+        followed.append((replace(each, old=old, rule=FOLLOWS), row["version"] + 1))
+    if followed:
+        await transaction.facts.supersede([(each.old.memory_id, each.by, each.at) for each, _ in followed])
+    return followed
 
 
 def tie(target_id: UUID, relation: str) -> Link:
@@ -116,6 +141,11 @@ def admits(old: Earlier, new: Earlier) -> bool:
     return not old.pinned and old.namespace == new.namespace and (len(layers) == 1 or layers <= _LASTING)
 
 
+def may_give_way(old: Earlier, new: Earlier) -> bool:
+    """Whether the one may lose its place to the other: what was said never does to what a model read."""
+    return old.by_model or not new.by_model
+
+
 def from_rows(rows: Sequence[Mapping[str, Any]]) -> list[Earlier]:
     """One for each memory, with all the subjects that it was found by."""
     subjects: dict[UUID, set[int]] = {}
@@ -136,6 +166,7 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> list[Earlier]:
             row["created_at"],
             row["superseded_by"],
             row["valid_to"],
+            row["by_model"],
         )
         for memory_id, row in unique.items()
     ]
@@ -154,4 +185,5 @@ def from_draft(each: Draft, memory_id: UUID) -> Earlier:
         None,
         frozenset(columns["subjects"]),
         each.params.supersede,
+        by_model=columns["provenance"].get("form") == FACT_FORM,
     )

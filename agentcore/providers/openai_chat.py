@@ -11,12 +11,12 @@ from typing import Any, Generic, TypeVar, cast
 
 import openai
 from openai import AsyncOpenAI
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.llm import Bill, LlmOptions
 from agentcore.memory.llm_text import without_thoughts
-from agentcore.providers.answer_form import answer_form
+from agentcore.providers.answer_form import answer_form, read_answer
 from agentcore.providers.prompts import Prompt
 from agentcore.providers.remote_request import REFUSED, Failures, RequestFailed, persist
 
@@ -112,8 +112,8 @@ class OpenAiChat(Generic[Form]):
             # What was refused before is not asked again: from now on a refusal is the text's.
             self._forms = [form]
             try:
-                return self._task.form.model_validate_json(_unfenced(without_thoughts(said)))
-            except ValidationError:
+                return read_answer(_unfenced(without_thoughts(said)), self._task.form)
+            except ValueError:
                 # Its text would quote the answer.
                 raise self._failures.unreadable() from None
         raise AssertionError("there is no form to ask in")
@@ -128,7 +128,10 @@ class OpenAiChat(Generic[Form]):
                 async with asyncio.timeout(self._options.timeout_seconds):
                     answer = await cast(Any, self._client.chat.completions).create(
                         model=self._options.model_name, messages=messages, **form)
-                return _content(answer, bill)
+                content = _content(answer, bill)
+                if _is_declined(answer):
+                    raise self._failures.declined()
+                return content
             except openai.APIStatusError as cause:
                 if bill is not None:
                     bill.free()
@@ -160,6 +163,11 @@ def _content(answer: Any, bill: Bill | None) -> str:
     if bill is not None and all(isinstance(each, int) for each in taken):
         bill.spent(taken[0] or 0, taken[1] or 0)
     return str(answer.choices[0].message.content or "")
+
+
+def _is_declined(answer: Any) -> bool:
+    choice = answer.choices[0]
+    return bool(getattr(choice.message, "refusal", None)) or choice.finish_reason == "content_filter"
 
 
 def _unfenced(said: str) -> str:

@@ -22,16 +22,22 @@ class RequestFailed(Exception):
     """One request came to nothing: with a status, or for want of an answer. Holds no text and no key."""
 
     def __init__(self, message: str, *, status: int | None = None, retry_after: str | None = None,
-                 final: bool = False) -> None:
+                 final: bool = False, unreadable: bool = False) -> None:
         super().__init__(message)
         self.message = message
         self.status = status
+        self.unreadable = unreadable
         self.retry_after_seconds = _seconds(retry_after)
         self.transient = not final and (status is None or status in TRANSIENT or status >= 500)
 
     def unavailable(self) -> DependencyUnavailable:
-        """The same as an error of ours; `data.refused` says that the text itself was not taken."""
+        """The same as an error of ours.
+
+        `data.refused`: the text itself was not taken; `data.unreadable`: the answer was of no use.
+        """
         details = {"status": self.status, "refused": self.status in REFUSED}
+        if self.unreadable:
+            details["unreadable"] = True
         return DependencyUnavailable(self.message, data=details)
 
 
@@ -69,7 +75,10 @@ class Failures:
         return RequestFailed(f"{self.vendor} cannot be reached.")
 
     def unreadable(self) -> RequestFailed:
-        return RequestFailed(f"{self.vendor} answered with what is no {self.answer}.")
+        return RequestFailed(f"{self.vendor} answered with what is no {self.answer}.", unreadable=True)
+
+    def declined(self) -> RequestFailed:
+        return RequestFailed(f"{self.vendor} declined to {self.work}.", final=True, unreadable=True)
 
 
 async def persist(

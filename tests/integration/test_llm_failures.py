@@ -122,6 +122,35 @@ async def test_of_a_model_that_goes_on_failing_plain_code_does_the_work_and_says
     assert len(talk.model.asked) == asked
 
 
+async def test_a_session_that_was_quiet_for_long_is_not_given_up_at_the_first_failure(talk: Talking) -> None:
+    """Waiting for the session's end, or for silence, is not waiting for the model."""
+    well, agent = talk.model.answers["session_summary"], await reader(talk)
+    await say(agent)
+    await talk.run("UPDATE llm_queue SET queued_at = queued_at - interval '1 day'")
+    talk.model.answers["session_summary"] = lambda document: Reply({}, status=500)
+    await talk.work()
+    assert await tagged(agent, "session_summary") == []
+    await talk.run("UPDATE llm_queue SET failing_since = failing_since - interval '29 minutes'")
+    await talk.later()
+    assert await tagged(agent, "session_summary") == []
+    talk.model.answers["session_summary"] = well
+    await talk.later()
+    [summary] = await tagged(agent, "session_summary")
+    assert (summary.metadata["by"], "degraded" in summary.metadata) == ("openai/small", False)
+
+
+@pytest.mark.parametrize("dirt", ["\x00", "\x1b", "\udc00"])
+async def test_what_no_text_can_hold_is_taken_out_of_a_summary(talk: Talking, dirt: str) -> None:
+    talk.model.answers["session_summary"] = lambda document: {
+        "summary": f"They{dirt} moved to Ghent.", "topics": [f"mo{dirt}ving"], "key_facts": [f"{FACT}{dirt}"]}
+    agent = await reader(talk)
+    await say(agent)
+    await talk.work()
+    [summary] = await tagged(agent, "session_summary")
+    assert summary.content.splitlines()[0] == "They moved to Ghent."
+    assert summary.metadata["topics"] == ["moving"]
+
+
 @failing
 async def test_whoever_stores_gets_what_the_rules_decide_in_place_of_the_models_verdict(
     talk: Talking, reply: Reply

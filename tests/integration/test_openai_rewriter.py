@@ -97,10 +97,19 @@ async def test_json_is_found_where_models_put_it(server: ScriptedServer, said: s
         assert (await rewriter.rewrite(QUERY, [], agent_id="a")).queries == REWRITING["queries"]
 
 
+@pytest.mark.parametrize("said", [
+    '{"queries": ["other\\ud800 words"]}', '{"queries": ["other\n\\u0000words"]}'])
+async def test_what_no_text_can_hold_is_taken_out_of_an_answer(server: ScriptedServer, said: str) -> None:
+    server.script.append(chat_answer(said))
+    async with connected(server.url) as rewriter:
+        [wording] = (await rewriter.rewrite(QUERY, [], agent_id="a")).queries
+    assert wording.split() == ["other", "words"]
+
+
 @pytest.mark.parametrize("reply", [
     chat_answer("leaked words"), chat_answer(""), chat_answer({"queries": "leaked"}),
     chat_answer({"answer": "x"}),
-    chat_answer({"queries": [1]}), chat_answer('{"queries": ["\\ud800"]}'), Reply({}), Reply(b"[]"),
+    chat_answer({"queries": [1]}), chat_answer('{"queries": ' + "[" * 100_000), Reply({}), Reply(b"[]"),
     Reply({"choices": []}), Reply(b"{broken"),
 ], ids=lambda reply: reply.encoded()[-60:])
 async def test_an_answer_that_is_none_is_refused(server: ScriptedServer, reply: Reply) -> None:

@@ -125,7 +125,7 @@ async def test_a_summary_is_made_anew_by_the_agents_rules(talk: Talking) -> None
     await talk.work()
     [summary] = await summaries(agent)
     assert summary.memory_id == before.memory_id
-    assert summary.content == "They spoke of this: The warehouse in Bruges burned down."
+    assert summary.content.splitlines()[0] == "They spoke of this: The warehouse in Bruges burned down."
     assert summary.metadata["by"] == "openai/small"
     assert summary.metadata["summarised_count"] == 3
     assert [len(each) for each in told_in(talk)] == [3, 3]
@@ -232,7 +232,7 @@ async def test_two_workers_at_once_write_a_summary_once(services: Services) -> N
         await change(agent, (await messages(agent))[1].memory_id, content=NEW)
 
         def slow(document: dict[str, Any]) -> Reply:
-            words = {2: "They spoke to one.", 3: "They spoke to the other."}
+            words = {2: "They spoke to one of Antwerp.", 3: "They spoke to the other of Antwerp."}
             asked = len(model.documents("session_summary"))
             if asked == 3:
                 release.set()
@@ -277,5 +277,5 @@ async def test_a_message_changed_while_the_model_reads_is_read_again(services: S
         await talk.work()
         await tasks[0]
         [summary] = await summaries(agent)
-        assert summary.content == "They spoke of this: The warehouse in Bruges burned down."
+        assert summary.content.splitlines()[0] == "They spoke of this: The warehouse in Bruges burned down."
         assert summary.version == 2

@@ -141,11 +141,14 @@ async def test_a_models_words_of_archived_messages_stay_and_what_changed_stands_
     await change(agent, policy.memory_id, content=NEW)
     await talk.work()
     told = f"They spoke of this: {LINES[0]}"
-    assert (await summaries(agent))[0].content == f"{told}\nuser: {NEW}"
+    first = (await summaries(agent))[0].content.splitlines()
+    assert (first[0], first[-1]) == (told, f"user: {NEW}")
     await change(agent, policy.memory_id, content="The policy number of that warehouse is HX-1111.")
     await talk.work()
     [summary] = await summaries(agent)
-    assert summary.content == f"{told}\nuser: The policy number of that warehouse is HX-1111."
+    changed = summary.content.splitlines()
+    assert (changed[0], changed[-1]) == (told, "user: The policy number of that warehouse is HX-1111.")
+    assert NEW not in summary.content
     assert len(told_in(talk)) == 1
 
 

@@ -39,7 +39,8 @@ SELECT models FROM agent_settings WHERE agent_id = %(agent_id)s;
 UPDATE agent_settings SET models = %(models)s, updated_at = now() WHERE agent_id = %(agent_id)s;
 
 -- name: queue_llm_work
--- Let new memories wait for what the agent wishes of them; one row for each kind of work and session that there is.
+-- Let new memories wait for what the agent wishes of them; one row for each kind of work and session that there is. From what
+-- holds no longer no facts are read.
 WITH wish AS (
     SELECT coalesce((SELECT s.models FROM agent_settings s WHERE s.agent_id = %(agent_id)s), '{}') AS models),
 queued AS (
@@ -48,9 +49,12 @@ queued AS (
       FROM unnest(%(memory_ids)s::uuid[], %(works)s::text[], %(session_ids)s::text[], %(user_turns)s::boolean[])
            AS new (memory_id, work, session_id, user_turn)
      CROSS JOIN wish
-     WHERE CASE new.work WHEN 'facts' THEN coalesce((wish.models ->> 'extract_facts')::boolean, %(extract_facts)s)
-                         ELSE wish.models ? 'summaries' END
-        ON CONFLICT DO NOTHING
+     WHERE CASE new.work
+           WHEN 'facts' THEN coalesce((wish.models ->> 'extract_facts')::boolean, %(extract_facts)s)
+                         AND EXISTS (SELECT FROM memories m WHERE m.agent_id = %(agent_id)s
+                                        AND m.memory_id = new.memory_id AND m.superseded_by IS NULL)
+           ELSE wish.models ? 'summaries' END
+        ON CONFLICT (agent_id, work, memory_id) DO UPDATE SET failing_since = NULL, tries = 0
     RETURNING work, session_id)
 SELECT DISTINCT queued.work, queued.session_id, wish.models -> 'summaries' AS summaries FROM queued CROSS JOIN wish;
 
@@ -66,7 +70,7 @@ SELECT q.session_id, count(*) FILTER (WHERE NOT q.again) AS messages,
 -- name: waiting_stretch
 -- What of a session waits for its summary, in the order of its times; of all of it, or of what waits again.
 SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_score, m.user_id, m.namespace,
-       m.superseded_by, m.content_hash, q.queued_at
+       m.superseded_by, m.content_hash, q.queued_at, q.failing_since
   FROM llm_queue q
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
  WHERE q.agent_id = %(agent_id)s AND q.work = 'summary' AND q.session_id = %(session_id)s
@@ -83,14 +87,37 @@ SELECT m.memory_id, m.version, m.content, m.metadata -> 'compaction' AS compacti
  ORDER BY m.timestamp, m.memory_id;
 
 -- name: waiting_for_facts
--- Memories that wait to be read for facts, those that wait longest first.
+-- Memories that hold and wait to be read for facts, of the user and namespace of the one that waits longest: whose a fact
+-- is nobody but the request tells. What failed by itself comes last, and alone.
+WITH first AS (
+    SELECT q.memory_id, q.tries, m.user_id, m.namespace
+      FROM llm_queue q
+      JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
+     WHERE q.agent_id = %(agent_id)s AND q.work = 'facts' AND m.superseded_by IS NULL
+       AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+     ORDER BY q.tries > 0, q.queued_at, q.memory_id LIMIT 1)
 SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_score, m.user_id, m.namespace,
-       m.session_id, m.task_id, m.expires_at, q.queued_at
-  FROM llm_queue q
+       m.session_id, m.task_id, m.expires_at, q.queued_at, q.failing_since, q.tries,
+       (SELECT count(*) FROM (SELECT FROM llm_queue w WHERE w.agent_id = %(agent_id)s AND w.work = 'facts'
+                               LIMIT %(limit)s + 1) AS bounded) AS waiting
+  FROM first
+  JOIN llm_queue q ON q.agent_id = %(agent_id)s AND q.work = 'facts'
+                  AND CASE first.tries WHEN 0 THEN q.tries = 0 ELSE q.memory_id = first.memory_id END
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
- WHERE q.agent_id = %(agent_id)s AND q.work = 'facts'
-   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+                 AND m.user_id IS NOT DISTINCT FROM first.user_id AND m.namespace IS NOT DISTINCT FROM first.namespace
+ WHERE m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
  ORDER BY q.queued_at, q.memory_id LIMIT %(limit)s;
+
+-- name: note_llm_failure
+-- A model was asked about these, or what waits of a session, in vain: since when, and how often of each by itself.
+WITH held AS (
+    SELECT q.memory_id FROM llm_queue q
+     WHERE q.agent_id = %(agent_id)s AND q.work = %(work)s
+       AND (q.memory_id = ANY (%(memory_ids)s::uuid[]) OR q.session_id = %(session_id)s::text)
+     ORDER BY q.memory_id FOR UPDATE)
+UPDATE llm_queue q SET failing_since = coalesce(q.failing_since, now()), tries = q.tries + %(tries)s
+  FROM held
+ WHERE q.agent_id = %(agent_id)s AND q.work = %(work)s AND q.memory_id = held.memory_id;
 
 -- name: claim_llm_work
 -- Take memories out of what waits, those that still stand in this version; nobody changes them before the end.

@@ -1,6 +1,10 @@
 -- name: going
--- These memories and every summary that holds their words, be it through another summary, but for callers' own.
+-- These memories, the facts that a model read from them, and every summary that holds their words, be it through another
+-- summary, but for callers' own.
 SELECT unnest(%(memory_ids)s::uuid[]) AS memory_id
+ UNION
+SELECT f.memory_id FROM memories f
+ WHERE f.agent_id = %(agent_id)s AND f.parent_memory_id = ANY (%(memory_ids)s::uuid[]) AND f.provenance ->> 'form' = 'fact'
  UNION
 SELECT s.memory_id
   FROM going
@@ -114,7 +118,7 @@ SELECT q.memory_id
 
 -- name: waiting_for_periods
 -- Summaries of sessions that wait for their period, and of which periods there is one that tells of them.
-SELECT m.memory_id, m.timestamp, m.user_id, m.namespace, q.queued_at,
+SELECT m.memory_id, m.timestamp, m.user_id, m.namespace, q.failing_since,
        ARRAY(SELECT p.provenance ->> 'period' FROM memory_links l
                JOIN memories p ON p.agent_id = %(agent_id)s AND p.memory_id = l.source_id
                               AND p.provenance ->> 'form' = 'period'
@@ -125,9 +129,9 @@ SELECT m.memory_id, m.timestamp, m.user_id, m.namespace, q.queued_at,
    AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
  ORDER BY q.queued_at, q.memory_id LIMIT %(limit)s;
 
--- name: waiting_since
--- Since when a memory waits for this work.
-SELECT queued_at FROM llm_queue WHERE agent_id = %(agent_id)s AND work = %(work)s AND memory_id = %(memory_id)s;
+-- name: waits_for
+-- A memory that waits for this work, and since when a model is asked about it in vain.
+SELECT failing_since FROM llm_queue WHERE agent_id = %(agent_id)s AND work = %(work)s AND memory_id = %(memory_id)s;
 
 -- name: summary_row
 -- A summary as it stands, and which operation gave it other words last.
@@ -202,12 +206,3 @@ RETURNING memory_id;
 -- What a held summary says of its making, and until when it tells.
 UPDATE memories SET provenance = %(provenance)s, timestamp = %(timestamp)s
  WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s;
-
--- name: facts_of_memory
--- Facts that a model read from a memory, and nobody has put in other words.
-SELECT m.memory_id FROM memories m
- WHERE m.agent_id = %(agent_id)s AND m.memory_type = 'semantic' AND m.timestamp = %(timestamp)s
-   AND m.parent_memory_id = %(memory_id)s AND m.metadata ? 'extracted'
-   AND NOT EXISTS (SELECT FROM memory_history h WHERE h.agent_id = %(agent_id)s AND h.memory_id = m.memory_id
-                      AND h.before ? 'content')
- ORDER BY m.memory_id;

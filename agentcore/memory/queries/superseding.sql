@@ -14,7 +14,8 @@ DELETE FROM memory_subjects WHERE agent_id = %(agent_id)s AND memory_id = ANY (%
 -- times: the newest of each, without what is too long to be one statement.
 SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
        m.memory_type, m.pinned, m.expires_at, m.version, m.created_at, m.superseded_by, m.valid_to,
-       m.provenance -> 'supersede' IS DISTINCT FROM 'false' AS takes_places, near.subject_key
+       m.provenance -> 'supersede' IS DISTINCT FROM 'false' AS takes_places,
+       m.provenance ->> 'form' IS NOT DISTINCT FROM 'fact' AS by_model, near.subject_key
   FROM (SELECT asked.key AS subject_key, stated.memory_id
           FROM unnest(%(subject_keys)s::bigint[]) AS asked (key)
          CROSS JOIN LATERAL (SELECT s.memory_id FROM memory_subjects s
@@ -42,7 +43,8 @@ WITH RECURSIVE line AS (
      WHERE line.steps < %(most_steps)s)
 SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
        m.memory_type, m.pinned, m.expires_at, m.version, m.created_at, m.superseded_by, m.valid_to,
-       m.provenance -> 'supersede' IS DISTINCT FROM 'false' AS takes_places
+       m.provenance -> 'supersede' IS DISTINCT FROM 'false' AS takes_places,
+       m.provenance ->> 'form' IS NOT DISTINCT FROM 'fact' AS by_model
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id IN (SELECT memory_id FROM line WHERE steps > 0)
    AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now()) AND length(m.content) <= %(max_chars)s

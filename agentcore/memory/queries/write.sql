@@ -135,8 +135,8 @@ SELECT %(agent_id)s, access.memory_id, access.times, access.times, access.last_a
            last_accessed = greatest(memory_usage.last_accessed, EXCLUDED.last_accessed);
 
 -- name: hold_with_summaries
--- Memories that are to be deleted, and the summaries that hold their words: held in id order. Whoever makes a summary of
--- one has ended by then, or finds it gone.
+-- Memories that are to be deleted, the summaries that hold their words, and the facts that a model read from them: held in
+-- id order. Whoever makes a summary of one, or reads one, has ended by then, or finds it gone.
 WITH RECURSIVE going AS ({going})
 SELECT m.memory_id FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id IN (SELECT memory_id FROM going)
@@ -144,8 +144,9 @@ SELECT m.memory_id FROM memories m
    FOR UPDATE;
 
 -- name: delete_memories
--- Remove memories for good, and the summaries that hold their words, of clusters, sessions and periods; say what the
--- indexes beside them must forget. What has expired is not there any more: the sweep takes it.
+-- Remove memories for good, the summaries of clusters, sessions and periods that hold their words, and the facts that a
+-- model read from them; say what the indexes beside them must forget. What has expired is not there any more: the sweep
+-- takes it.
 WITH RECURSIVE going AS ({going}),
 held AS (
     SELECT m.memory_id FROM memories m

@@ -8,6 +8,8 @@ _asked = of("issue 5")
 _BUDGET = "integration/test_llm_budget.py::"
 _FAILURES = "integration/test_llm_failures.py::"
 _FACTS = "integration/test_extracting.py::"
+_FOLLOW = "integration/test_facts_follow.py::"
+_IN_VAIN = "integration/test_facts_in_vain.py::"
 _SUMMARIES = "integration/test_session_summaries.py::"
 _REFRESHED, _GONE = "integration/test_refreshing.py::", "integration/test_sources_gone.py::"
 _PERIODS, _PERIODS_GONE = "integration/test_period_summaries.py::", "integration/test_periods_gone.py::"
@@ -32,6 +34,23 @@ WRITTEN = (
            f"{_FACTS}test_a_request_holds_sixteen_kilobytes_at_most_and_no_thoughts",
            f"{_FACTS}test_what_is_of_little_worth_is_not_sent",
            f"{_FACTS}test_two_processes_at_once_store_each_fact_once"),
+    _asked("3 facts follow",
+           "Facts go with the memory they were read from, with its words, and hold as long as it does.",
+           f"{_FOLLOW}test_a_memory_that_is_deleted_takes_the_facts_read_from_it_along",
+           f"{_FOLLOW}test_other_words_take_the_old_ones_facts_away_and_are_read_anew",
+           f"{_FOLLOW}test_a_fact_is_superseded_with_the_memory_it_was_read_from",
+           f"{_FOLLOW}test_a_fact_holds_again_with_its_memory",
+           f"{_FOLLOW}test_of_a_superseded_memory_nothing_is_read_until_it_holds_again",
+           f"{_FOLLOW}test_what_was_said_does_not_give_way_to_what_only_a_model_read",
+           "integration/test_plans.py::test_what_was_read_from_a_memory_is_found_by_it"),
+    _asked("3 facts in vain",
+           "One text's failure is its own, a request's nobody's; a model has its time from the first one on.",
+           f"{_IN_VAIN}test_each_request_is_of_one_users_memories_in_one_namespace",
+           f"{_IN_VAIN}test_one_text_that_a_model_does_not_answer_blocks_no_other",
+           f"{_IN_VAIN}test_where_no_text_at_all_is_answered_it_is_the_request_and_nothing_is_lost",
+           f"{_IN_VAIN}test_a_memory_that_waited_long_is_not_given_up_at_the_first_failure",
+           f"{_IN_VAIN}test_what_no_text_can_hold_is_taken_out_of_an_answer",
+           f"{_FAILURES}test_a_session_that_was_quiet_for_long_is_not_given_up_at_the_first_failure"),
     _asked("3 form", "Structured outputs, and another form where the server refuses them.",
            f"{_FAILURES}test_a_server_that_knows_no_structured_outputs_is_asked_in_a_form_it_knows",
            f"{_FAILURES}test_what_a_model_thinks_aloud_is_passed_over"),

@@ -1,0 +1,43 @@
+"""Facts that a model read from memories, as rows: which follow their memory. Inside one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from agentcore.memory.owned_rows import OwnedRows, Row
+
+
+class FactRows(OwnedRows):
+    """What a model read from one agent's memories inside one transaction."""
+
+    async def hold_with(self, successors: Mapping[UUID, UUID | None]) -> list[Row]:
+        """Facts of these memories whose place the same held as theirs; nobody changes them before the end."""
+        values = {"memory_ids": [*successors], "successors": [*successors.values()]}
+        return await self._rows("hold_facts_with", **values)
+
+    async def supersede(self, facts: Sequence[tuple[UUID, UUID, datetime]]) -> None:
+        """Let these held facts be superseded: each by which memory, and since when."""
+        await self._rows(
+            "supersede_memories",
+            memory_ids=[memory_id for memory_id, _, _ in facts],
+            successors=[successor for _, successor, _ in facts],
+            moments=[moment for _, _, moment in facts],
+        )
+
+    async def as_read(self, memory_id: UUID) -> list[UUID]:
+        """Facts that were read from a memory and that nobody has made another of."""
+        return [row["memory_id"] for row in await self._rows("facts_as_read", memory_id=memory_id)]
+
+    async def superseded_with(self, memory_id: UUID, successor: UUID) -> list[Row]:
+        """Facts of a memory that were superseded by the same; nobody changes them before the end."""
+        return await self._rows("facts_superseded_with", memory_id=memory_id, successor=successor)
+
+    async def read_no_more(self, memory_ids: Sequence[UUID]) -> None:
+        """Take these out of what waits to be read for facts."""
+        await self._run("leave_queue_for_facts", memory_ids=list(memory_ids))
+
+    async def unread(self, memory_ids: Sequence[UUID]) -> list[Row]:
+        """Which of these hold and were not read for facts since they have their words."""
+        return await self._rows("unread_memories", memory_ids=list(memory_ids))
