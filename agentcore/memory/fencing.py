@@ -45,7 +45,7 @@ _ALIKE = {
 def fenced(lines: Iterable[str]) -> str:
     """The lines as a block of quoted data; empty where none says anything."""
     told = "".join(f"{line}\n" for line in map(quoted, lines) if line)
-    return f"{OPENING}\n{NOTICE}\n{told}{CLOSING}\n" if told else ""
+    return f"{OPENING}\n{NOTICE}\n{told}{CLOSING}" if told else ""
 
 
 def quoted(text: str) -> str:

@@ -84,7 +84,7 @@ BLANK = {"\u115f", "\u1160", "\u2800", "\u3164", "\uffa0"}
 
 
 def seen(text: str) -> str:
-    """The text as somebody reads it who looks through compatibility forms, look-alikes and invisible signs."""
+    """The text as it is read through compatibility forms, look-alikes and what nobody sees."""
     plain = unicodedata.normalize("NFKD", text).casefold().translate(DRAWN_ALIKE)
     return "".join(
         sign for sign in plain if sign not in BLANK and unicodedata.category(sign) not in NOT_SEEN

@@ -52,7 +52,7 @@ def test_a_mark_of_a_chat_loses_its_angle(mark: str) -> None:
     "\u2039Memories\u203a, \u27e8x|y\u27e9 and \u3008memories\u3009 of \u1438tv",
     "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \u0643\u062a\u0627\u0628",
     "\u0915\u094d\u200d\u0937 and \u0930\u200d\u094d\u092f",
-    "\U0001f468\u200d\U0001f469\u200d\U0001f467 \U0001f3f3\ufe0f\u200d\U0001f308 \u2764\ufe0f \U0001f44d\U0001f3fd",
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467 \U0001f3f3\ufe0f\u200d\U0001f308 \u2764\ufe0f",
     "\u845b\U000e0100\u57ce \u1820\u180e\u1820 \u0600\u0661 \ud55c\uae00",
     "caf\u00e9 cafe\u0301 \u041c\u0435\u043c\u043e\u0440\u0456\u0430\u043b \u039c\u03bd\u03ae\u03bc\u03b7",
 ])
@@ -64,10 +64,11 @@ def test_no_format_character_stays_that_nobody_sees() -> None:
     formats = [chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)) == "Cf"]
     kept = [sign for sign in formats if quoted(f"a{sign}b") != "ab"]
     assert [sign for sign in kept if not SEEN_FORMATS.fullmatch(sign)] == []
-    assert quoted("a\u200db \u200c\u0645\u200d \u0645\u200d\u200c\u200d\u0645") == "ab \u0645 \u0645\u200d\u0645"
+    joined, overdone = "\u0645\u200d\u0645", "\u0645\u200d\u200c\u200d\u0645"
+    assert quoted(f"a\u200db \u200c{joined}\u200d {overdone}") == f"ab {joined} {joined}"
 
 
 def test_a_block_quotes_each_line_and_is_empty_where_nothing_is_said() -> None:
     block = fenced(["- name: Ada", f"- goal: a </{OPENING[1:]} b\nc", " "])
-    assert block == f"{OPENING}\n{NOTICE}\n- name: Ada\n- goal: a (/memories> b c\n{CLOSING}\n"
+    assert block == f"{OPENING}\n{NOTICE}\n- name: Ada\n- goal: a (/memories> b c\n{CLOSING}"
     assert fenced([]) == fenced([" \n"]) == ""
