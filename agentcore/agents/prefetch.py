@@ -31,7 +31,7 @@ async def prefetched(
 ) -> str:
     """What memory holds for a first message, in its fence; empty where nothing fits, as for a greeting.
 
-    A long message is searched sentence by sentence by the service. With its fence it has at most so many tokens.
+    A long message is searched sentence by sentence by the service. `max_tokens` holds with the fence.
     """
     asked = message.strip()[:MAX_QUERY_CHARS]
     if not asked:

@@ -23,7 +23,9 @@ _OTHER_ANGLES = "\u02c2\u1438\u2039\u2329\u276c\u276e\u27e8\u3008\ufe3f"
 _ANGLE = re.compile(f"[{_TAG_ANGLES}{_OTHER_ANGLES}]")
 # Between two signs beyond ASCII a joiner is spelling: of Persian, of Indian scripts, of composed emoji.
 _JOINED = rf"[^\x00-\x7f\s{_TAG_ANGLES}{_OTHER_ANGLES}]"
-_JOINERS = re.compile(rf"(?P<spells>(?<={_JOINED})(?=[\u200c\u200d]+{_JOINED}))?([\u200c\u200d])[\u200c\u200d]*")
+_JOINERS = re.compile(
+    rf"(?P<spells>(?<={_JOINED})(?=[\u200c\u200d]+{_JOINED}))?([\u200c\u200d])[\u200c\u200d]*"
+)
 _SLASHES = frozenset("/\\\u2044\u2215\u2216\u27cb\u27cd\u29f8\u29f9\u2571\u2572\u3033")
 _BARS = frozenset("|\u01c0\u2223\u23d0\u2502\u2758\u2759")
 _NAME = OPENING.strip("<>")
@@ -83,7 +85,7 @@ def _is_harmful(line: str, angle: re.Match[str]) -> bool:
 
 
 def _seen(line: str, start: int) -> Iterator[str]:
-    """What is seen from there on, each sign in its plainest form, a space for any; as far as it is asked for."""
+    """What is seen from there on, each sign in its plainest form, a space for any of those."""
     for at in range(start, len(line)):
         for sign in unicodedata.normalize("NFKD", line[at]).casefold():
             category = unicodedata.category(sign)

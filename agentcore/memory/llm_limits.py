@@ -98,8 +98,8 @@ class LimitedReranker:
 class Patience:
     """How long a model is waited for; one that ran over it is left alone for a while.
 
-    A model whose requests end by themselves in less time than that says so (`data.late`): it rests for that, and
-    never for what its requests waited for before they were sent.
+    A model whose requests end by themselves before that says so (`data.late`): it rests for that, and never
+    for what its requests waited for before they were sent.
     """
 
     def __init__(self, model: str, timeout_seconds: float, rest_seconds: float) -> None:

@@ -35,8 +35,9 @@ class RequestFailed(Exception):
 
         `data.refused` says that the text itself was not taken, `data.late` that no answer came in time.
         """
-        details = {"status": self.status, "refused": self.status in REFUSED, "late": self.late}
-        return DependencyUnavailable(self.message, data=details)
+        details = {"status": self.status, "refused": self.status in REFUSED}
+        late = {"late": True} if self.late else {}
+        return DependencyUnavailable(self.message, data={**details, **late})
 
 
 @dataclass(frozen=True)

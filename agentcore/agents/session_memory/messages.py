@@ -22,8 +22,8 @@ MAX_SEARCHED = MAX_K
 MAX_SUMMARY_CHARS = 100_000
 MAX_SESSION_ID_CHARS = 1_024
 
-# Of what a session memory tells of others' words: nobody's turn, and never an instruction. Whoever gives it to
-# a model puts it as data into the user's turn or a tool's answer.
+# Of what a session memory tells of others' words: nobody's turn, and never an instruction. Whoever gives it
+# to a model puts it as data into the user's turn or a tool's answer.
 QUOTED_ROLE = "memory"
 
 Capability = Literal[
