@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
-from pydantic import SecretStr
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from agentcore.archive_options import read_archive_options
 from agentcore.auth import JwksKeys, KeySource, SharedSecret, TokenRules, TokenVerifier
-from agentcore.config import Settings
+from agentcore.config import Settings, revealed
 from agentcore.database import Database
 from agentcore.embedded import Home
 from agentcore.errors import ConfigurationError
-from agentcore.llm_options import read_llm_options
+from agentcore.llm_endpoint import llm_endpoint_of, llm_options_of
 from agentcore.memory.archival import ARCHIVES, Archive
 from agentcore.memory.embedding_models import KnownModel
 from agentcore.memory.embeddings import DEFAULT_MODEL_NAMES, EMBEDDERS, Embedder, EmbedderOptions
@@ -68,11 +67,6 @@ REQUEST_SECONDS = 5.0 - 2 * LONGEST_WAIT_SECONDS
 BACKGROUND_SECONDS, BACKGROUND_ATTEMPTS = 30.0, 2
 # The name of the home's secret that signs receipts where tokens come from elsewhere.
 RECEIPTS = "receipts"
-
-
-def revealed(secret: SecretStr | None) -> str | None:
-    """The secret's text."""
-    return None if secret is None else secret.get_secret_value()
 
 
 def cache_of(settings: Settings) -> Path:
@@ -130,7 +124,7 @@ def make_reranker(settings: Settings) -> LimitedReranker | None:
 
 def make_meter(settings: Settings, database: Database, metrics: Metrics) -> LlmMeter:
     """What every request to a language model goes through."""
-    options = read_llm_options(settings.llm_options)
+    options = llm_options_of(settings)
     counters = make_counters(settings)
     return LlmMeter(MemoryStorage(database), options, counters.of(counters.default).count, metrics)
 
@@ -180,15 +174,15 @@ def _in_background(settings: Settings, meter: Meter, table: Mapping[str, str], k
 
 def has_language_model(settings: Settings) -> bool:
     """Whether there is a chat model, and a place to ask it."""
-    base_url = settings.llm_base_url or settings.openai_base_url
-    return settings.llm_model is not None and (settings.openai_api_key is not None or base_url is not None)
+    return settings.llm_model is not None and llm_endpoint_of(settings).is_known
 
 
 def _llm_options(settings: Settings, meter: Meter, seconds: float, *, attempts: int = 1) -> LlmOptions:
+    endpoint = llm_endpoint_of(settings)
     return LlmOptions(
         model_name=settings.llm_model or "",
-        api_key=revealed(settings.openai_api_key),
-        base_url=settings.llm_base_url or settings.openai_base_url,
+        api_key=endpoint.api_key,
+        base_url=endpoint.base_url,
         timeout_seconds=seconds,
         attempts=attempts,
         meter=meter,

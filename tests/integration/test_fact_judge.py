@@ -68,6 +68,21 @@ async def test_its_verdict_decides_what_the_rules_let_through(
     assert [json.loads(user["content"])[side]["text"] for side in ("old", "new")] == [old, new]
 
 
+@pytest.mark.parametrize(("options", "sent"), [(None, "Bearer none"), ('{"api_key": "own"}', "Bearer own")])
+async def test_another_vendor_gets_its_own_key_and_never_that_of_openai(
+    services: Services, options: str | None, sent: str
+) -> None:
+    async with scripted_http(lambda request: chat_answer({"verdict": "ADD"})) as server:
+        settings = settings_for(
+            services, llm_model="small", llm_base_url=server.url, openai_api_key="very-secret",
+            llm_options=options)
+        async with open_runtime(settings) as running:
+            agent = Agent(running)
+            await agent.stored_id(OLD)
+            await agent.store(NEW)
+    assert [request.headers["authorization"] for request in server.received] == [sent]
+
+
 async def test_it_is_not_asked_about_what_no_rule_lets_through(services: Services) -> None:
     async with (
         scripted_http(lambda request: chat_answer({"verdict": "SUPERSEDE"})) as server,
