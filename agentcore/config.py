@@ -268,9 +268,8 @@ def _llm_problems(settings: Settings) -> Problems:
         yield {"reranker", "reranker_url"}, (
             "RERANKER=http needs RERANKER_URL, the whole address of a rerank endpoint."
         )
-    if settings.query_rewriter == "openai":
-        if settings.llm_model is None:
-            yield {"query_rewriter", "llm_model"}, "QUERY_REWRITER=openai needs LLM_MODEL."
+    if settings.query_rewriter == "openai" and settings.llm_model is None:
+        yield {"query_rewriter", "llm_model"}, "QUERY_REWRITER=openai needs LLM_MODEL."
 
 
 def _llm_options_problems(settings: Settings) -> Problems:

@@ -35,7 +35,7 @@ async def configure(parts: MemoryParts, caller: Caller, params: ConfigureParams)
         wish = {**wish, **params.model_dump(include=CONSOLIDATION, exclude_none=True)}
         await transaction.clusters.wish(wish)
         await transaction.llm.wish(_changed_wishes(await transaction.llm.wishes(), params))
-        models = await _models(parts, transaction)
+        models = await _models(parts, transaction, params.summaries)
         changed = [layer.value for layer in params.layers or {}]
         await watch_capacity(transaction, parts.capacities, changed, parts.clock())
     return {**_told(parts, own, wish), **models}
@@ -49,8 +49,13 @@ def _changed_wishes(wishes: Mapping[str, Any], params: ConfigureParams) -> dict[
     return changed
 
 
-async def _models(parts: MemoryParts, transaction: MemoryTransaction) -> dict[str, Any]:
-    """What holds for the agent of models, what they cost it today, and what is unwise of its wishes."""
+async def _models(
+    parts: MemoryParts, transaction: MemoryTransaction, given: SummaryRules | None = None
+) -> dict[str, Any]:
+    """What holds for the agent of models, what they cost it today, and what is unwise of its wishes.
+
+    `given`: what it has just wished, of which by `none` nothing is kept.
+    """
     wishes, used = await transaction.llm.wishes(), await transaction.llm.usage_today()
     options = LlmUseOptions() if parts.meter is None else parts.meter.options
     summaries = wishes.get("summaries")
@@ -68,7 +73,7 @@ async def _models(parts: MemoryParts, transaction: MemoryTransaction) -> dict[st
             cost_a_day=float(options.cost_a_day),
         ),
         "warnings": warnings_of(
-            rules,
+            given if rules is None else rules,
             extract_facts=extract_facts,
             has_model=parts.summariser is not None,
             has_embedder=parts.embedder is not None,

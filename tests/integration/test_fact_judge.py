@@ -16,6 +16,7 @@ from agentcore import assembly
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.llm import LlmOptions
 from agentcore.memory.llm_meter import CROWDED
+from agentcore.memory.overview_params import CapabilitiesParams
 from agentcore.memory.params import StoreBatchParams, StoreParams
 from agentcore.memory.statements import Told
 from agentcore.providers.openai_fact_judge import OpenAiFactJudge
@@ -81,6 +82,15 @@ async def test_another_vendor_gets_its_own_key_and_never_that_of_openai(
             await agent.stored_id(OLD)
             await agent.store(NEW)
     assert [request.headers["authorization"] for request in server.received] == [sent]
+
+
+async def test_what_a_language_model_does_is_among_the_features(services: Services) -> None:
+    by_model = {"model_facts", "model_summaries", "model_judge"}
+    async with judged_by(services, "http://127.0.0.1:9") as agent:
+        assert by_model <= {*(await agent.memory.capabilities(CapabilitiesParams())).features}
+    async with open_runtime(settings_for(services)) as plain:
+        features = {*(await Agent(plain).memory.capabilities(CapabilitiesParams())).features}
+    assert (by_model & features, "session_summaries" in features) == (set(), True)
 
 
 async def test_it_is_not_asked_about_what_no_rule_lets_through(services: Services) -> None:
