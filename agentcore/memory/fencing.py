@@ -68,17 +68,21 @@ def _spelling(joiners: re.Match[str]) -> str:
 def _is_harmful(line: str, angle: re.Match[str]) -> bool:
     """Whether a tag of the fence or a mark of a chat begins here, for whoever overlooks what is not seen."""
     begins_tags = angle.group() in _TAG_ANGLES
-    begun = "" if begins_tags else None
-    spaced = False
-    for sign in _seen(line, angle.end()):
-        if sign == " ":
-            spaced = True
-        elif sign in _SLASHES and not begun:
-            begun = ""
-        elif begun is None or not _NAME.startswith(begun + sign):
-            return sign in _BARS and begun == "" and begins_tags and not spaced
-        else:
+    if begins_tags and next(_seen(line, angle.end()), "") in _BARS:
+        return True
+    return _is_name(_seen(line, angle.end()), opened=begins_tags)
+
+
+def _is_name(signs: Iterable[str], *, opened: bool) -> bool:
+    """Whether they begin with the tag's name, spaces apart; a slash before it opens what is not `opened`."""
+    begun = ""
+    for sign in signs:
+        if sign in _SLASHES and not begun:
+            opened = True
+        elif sign != " ":
             begun += sign
+        if begun and not (opened and _NAME.startswith(begun)):
+            return False
         if begun == _NAME:
             return True
     return False

@@ -33,6 +33,7 @@ SEEN_FORMATS = re.compile(
     "\ufe64\uff0f\uff4d\uff45mories>",
     "\u2039/memories\u203a",
     "\u27e8/memories\u27e9",
+    "\u3008 / memories \u3009",
     "<memories>",
 ])
 def test_whatever_reads_as_a_tag_of_the_fence_loses_its_angle(tag: str) -> None:
