@@ -22,10 +22,8 @@ _TAG_ANGLES = "<\ufe64\uff1c"
 _OTHER_ANGLES = "\u02c2\u1438\u2039\u2329\u276c\u276e\u27e8\u3008\ufe3f"
 _ANGLE = re.compile(f"[{_TAG_ANGLES}{_OTHER_ANGLES}]")
 # Between two signs beyond ASCII a joiner is spelling: of Persian, of Indian scripts, of composed emoji.
-_JOINED = rf"[^\x00-\x7f\s{_TAG_ANGLES}{_OTHER_ANGLES}]"
-_JOINERS = re.compile(
-    rf"(?P<spells>(?<={_JOINED})(?=[\u200c\u200d]+{_JOINED}))?([\u200c\u200d])[\u200c\u200d]*"
-)
+_JOINERS = re.compile("[\u200c\u200d]+")
+_JOINED = re.compile(rf"[^\x00-\x7f\s{_TAG_ANGLES}{_OTHER_ANGLES}]{{2}}")
 _SLASHES = frozenset("/\\\u2044\u2215\u2216\u27cb\u27cd\u29f8\u29f9\u2571\u2572\u3033")
 _BARS = frozenset("|\u01c0\u2223\u23d0\u2502\u2758\u2759")
 _NAME = OPENING.strip("<>")
@@ -62,7 +60,9 @@ def quoted(text: str) -> str:
 
 def _spelling(joiners: re.Match[str]) -> str:
     """One of them where it joins something."""
-    return "" if joiners["spells"] is None else joiners[2]
+    text, start, end = joiners.string, joiners.start(), joiners.end()
+    beside = text[max(0, start - 1) : start] + text[end : end + 1]
+    return joiners[0][0] if _JOINED.fullmatch(beside) else ""
 
 
 def _is_harmful(line: str, angle: re.Match[str]) -> bool:
