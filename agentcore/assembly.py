@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
-from pydantic import SecretStr
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from agentcore.archive_options import read_archive_options
 from agentcore.auth import JwksKeys, KeySource, SharedSecret, TokenRules, TokenVerifier
-from agentcore.config import Settings
+from agentcore.config import Settings, revealed
 from agentcore.database import Database
 from agentcore.embedded import Home
 from agentcore.errors import ConfigurationError
-from agentcore.llm_options import read_llm_options
+from agentcore.llm_endpoint import llm_endpoint_of, llm_options_of
 from agentcore.memory.archival import ARCHIVES, Archive
 from agentcore.memory.embedding_models import KnownModel
 from agentcore.memory.embeddings import DEFAULT_MODEL_NAMES, EMBEDDERS, Embedder, EmbedderOptions
@@ -39,7 +38,7 @@ from agentcore.memory.llm import (
     Summariser,
 )
 from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter
-from agentcore.memory.llm_meter import LlmMeter
+from agentcore.memory.llm_meter import LONGEST_WAIT_SECONDS, LlmMeter
 from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
 from agentcore.memory.sealing import SealedArchive
 from agentcore.memory.search_limits import SearchLimits
@@ -57,20 +56,17 @@ from agentcore.telemetry import Metrics
 # With another model a caller's own `min_fit` holds alone.
 LOCAL_RETRIEVE_CUT_OFFS = CutOffs(min_fit=0.1)
 LOCAL_CONTEXT_CUT_OFFS = CutOffs(min_fit=0.12, least_share=0.4, least_rise=0.2, widest_gap=0.25, full_fit=0.5)
-# Memories a reranker orders, and the longest time that rewriting may add to a search.
+# Memories a reranker orders, and the longest time that rewriting may add to a search and judging to a store.
 RERANKED_AT_MOST = 40
 REWRITING_SECONDS = 5.0
 EMBEDDING_ATTEMPTS = 3
 JUDGING_SECONDS = 5.0
+# Of that time, what a request has for itself: the rest is for room before it and the account behind it.
+REQUEST_SECONDS = 5.0 - 2 * LONGEST_WAIT_SECONDS
 # Of one request that nobody waits for; its job comes again when these attempts failed.
 BACKGROUND_SECONDS, BACKGROUND_ATTEMPTS = 30.0, 2
 # The name of the home's secret that signs receipts where tokens come from elsewhere.
 RECEIPTS = "receipts"
-
-
-def revealed(secret: SecretStr | None) -> str | None:
-    """The secret's text."""
-    return None if secret is None else secret.get_secret_value()
 
 
 def cache_of(settings: Settings) -> Path:
@@ -128,7 +124,7 @@ def make_reranker(settings: Settings) -> LimitedReranker | None:
 
 def make_meter(settings: Settings, database: Database, metrics: Metrics) -> LlmMeter:
     """What every request to a language model goes through."""
-    options = read_llm_options(settings.llm_options)
+    options = llm_options_of(settings)
     counters = make_counters(settings)
     return LlmMeter(MemoryStorage(database), options, counters.of(counters.default).count, metrics)
 
@@ -142,7 +138,7 @@ def make_rewriter(settings: Settings, meter: Meter) -> LimitedRewriter | None:
     """What puts queries into other words, not yet open; None where nothing does."""
     if settings.query_rewriter == "none":
         return None
-    options = _llm_options(settings, meter, REWRITING_SECONDS)
+    options = _llm_options(settings, meter, REQUEST_SECONDS)
     rewriter = resolve(settings.query_rewriter, QUERY_REWRITERS, kind="QUERY_REWRITER")(options)
     return LimitedRewriter(rewriter, timeout_seconds=REWRITING_SECONDS)
 
@@ -151,7 +147,8 @@ def make_fact_judge(settings: Settings, meter: Meter) -> LimitedFactJudge | None
     """Who says what a new fact means for an old one, not yet open; None without a language model."""
     if not has_language_model(settings):
         return None
-    judge = resolve("openai", FACT_JUDGES, kind="fact judge")(_llm_options(settings, meter, JUDGING_SECONDS))
+    options = _llm_options(settings, meter, REQUEST_SECONDS)
+    judge = resolve("openai", FACT_JUDGES, kind="fact judge")(options)
     return LimitedFactJudge(judge, timeout_seconds=JUDGING_SECONDS)
 
 
@@ -177,18 +174,16 @@ def _in_background(settings: Settings, meter: Meter, table: Mapping[str, str], k
 
 def has_language_model(settings: Settings) -> bool:
     """Whether there is a chat model, and a place to ask it."""
-    base_url = settings.llm_base_url or settings.openai_base_url
-    return settings.llm_model is not None and (settings.openai_api_key is not None or base_url is not None)
+    return settings.llm_model is not None and llm_endpoint_of(settings).is_known
 
 
 def _llm_options(settings: Settings, meter: Meter, seconds: float, *, attempts: int = 1) -> LlmOptions:
-    # Where somebody waits, who limits the waiting must be the first to give up, to know that it was slow.
-    timeout_seconds = seconds + 1.0 if attempts == 1 else seconds
+    endpoint = llm_endpoint_of(settings)
     return LlmOptions(
         model_name=settings.llm_model or "",
-        api_key=revealed(settings.openai_api_key),
-        base_url=settings.llm_base_url or settings.openai_base_url,
-        timeout_seconds=timeout_seconds,
+        api_key=endpoint.api_key,
+        base_url=endpoint.base_url,
+        timeout_seconds=seconds,
         attempts=attempts,
         meter=meter,
     )

@@ -21,7 +21,7 @@ from agentcore.archive_options import read_archive_options
 from agentcore.errors import ConfigurationError
 from agentcore.llm_options import read_llm_options
 
-__all__ = ["Settings", "load_settings"]
+__all__ = ["Settings", "load_settings", "revealed"]
 
 LayerName = Literal["working", "episodic", "semantic", "procedural"]
 LayerRule = Literal["ttl_seconds", "extend_after_uses", "capacity"]
@@ -131,11 +131,12 @@ class Settings(BaseSettings):
     llm_base_url: str | None = Field(
         None, description="Any OpenAI-compatible chat endpoint. Unset: OPENAI_BASE_URL, else OpenAI."
     )
-    llm_options: str | None = Field(
+    llm_options: SecretStr | None = Field(
         None,
         description="What the chat model may cost and is used for, a JSON object of tokens_a_day (default "
         "1000000) and cost_a_day of each agent, 0: unlimited, input_price and output_price of a million "
-        "tokens, concurrency (16) of a process and extract_facts (false), each optional.",
+        "tokens, concurrency (16) of a process, extract_facts (false) and api_key (of LLM_BASE_URL, to which "
+        "OPENAI_API_KEY is sent only if it is OpenAI's or that of OPENAI_BASE_URL), each optional.",
     )
 
     # Memory
@@ -267,27 +268,34 @@ def _llm_problems(settings: Settings) -> Problems:
         yield {"reranker", "reranker_url"}, (
             "RERANKER=http needs RERANKER_URL, the whole address of a rerank endpoint."
         )
-    if settings.query_rewriter == "openai":
-        if settings.llm_model is None:
-            yield {"query_rewriter", "llm_model"}, "QUERY_REWRITER=openai needs LLM_MODEL."
-        if not (settings.openai_api_key or settings.llm_base_url or settings.openai_base_url):
-            yield {"query_rewriter", "openai_api_key", "llm_base_url", "openai_base_url"}, (
-                "QUERY_REWRITER=openai needs OPENAI_API_KEY (or LLM_BASE_URL of a keyless endpoint)."
-            )
+    if settings.query_rewriter == "openai" and settings.llm_model is None:
+        yield {"query_rewriter", "llm_model"}, "QUERY_REWRITER=openai needs LLM_MODEL."
 
 
 def _llm_options_problems(settings: Settings) -> Problems:
     try:
-        read_llm_options(settings.llm_options)
+        own_key = read_llm_options(revealed(settings.llm_options)).api_key
     except ValueError as problem:
         yield {"llm_options"}, f"LLM_OPTIONS {problem}."
+        return
+    known = own_key or settings.openai_api_key or settings.llm_base_url or settings.openai_base_url
+    if settings.llm_model is not None and not known:
+        yield {"llm_model", "llm_options", "openai_api_key", "llm_base_url", "openai_base_url"}, (
+            "LLM_MODEL needs OPENAI_API_KEY, or LLM_BASE_URL of another endpoint (its key, if it wants one: "
+            "api_key in LLM_OPTIONS). Without a chat model, unset LLM_MODEL."
+        )
+
+
+def revealed(secret: SecretStr | None) -> str | None:
+    """The secret's text."""
+    return None if secret is None else secret.get_secret_value()
 
 
 def _archive_problems(settings: Settings) -> Problems:
     """Never quotes a value: the options hold keys."""
     given = settings.memory_archive_options
     try:
-        options = read_archive_options(None if given is None else given.get_secret_value())
+        options = read_archive_options(revealed(given))
     except ValueError as problem:
         yield {"memory_archive_options"}, f"MEMORY_ARCHIVE_OPTIONS {problem}."
         return

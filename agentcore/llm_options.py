@@ -1,11 +1,14 @@
-"""What language models may cost and are used for: the parts of LLM_OPTIONS, and what is wrong with them."""
+"""What language models may cost and are used for: the parts of LLM_OPTIONS, and what is wrong with them.
+
+It may hold a key: no sentence here quotes a value.
+"""
 
 from __future__ import annotations
 
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 MICROS = 1_000_000
 Price = Annotated[Decimal, Field(ge=0, le=1_000_000, max_digits=12)]
@@ -16,7 +19,8 @@ class LlmUseOptions(BaseModel):
 
     `tokens_a_day` and `cost_a_day` are the budget of each agent and day (UTC), 0: unlimited. `input_price`
     and `output_price` are of a million tokens, in the currency of `cost_a_day`. `concurrency` holds for one
-    process. `extract_facts` is what holds for agents that wish nothing else.
+    process. `extract_facts` is what holds for agents that wish nothing else. `api_key` is that of the chat
+    model's endpoint, where it is another than OpenAI's.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
@@ -27,6 +31,7 @@ class LlmUseOptions(BaseModel):
     output_price: Price = Decimal(0)
     concurrency: int = Field(16, ge=1, le=100)
     extract_facts: bool = False
+    api_key: Annotated[SecretStr, Field(min_length=1)] | None = None
 
     def micros(self, input_tokens: int, output_tokens: int) -> Decimal:
         """What so many tokens cost, in millionths of the currency."""

@@ -12,9 +12,8 @@ from typing import Any
 from redis.asyncio import Redis
 
 from agentcore import assembly, migration, readiness
-from agentcore.assembly import revealed
 from agentcore.auth import TokenVerifier
-from agentcore.config import Settings
+from agentcore.config import Settings, revealed
 from agentcore.database import Database
 from agentcore.embedded import EmbeddedParts, EmbeddedUrls, Home, attach, default_home
 from agentcore.errors import ConfigurationError, DependencyUnavailable, StartupError

@@ -105,7 +105,7 @@ class Metrics:
         self._jobs.labels(job, outcome).inc()
 
     def llm_asked(self, work: str, outcome: str) -> None:
-        """`work` is one of the uses; `outcome` answered, failed, or refused for want of budget."""
+        """`work` is one of the uses; `outcome` answered, failed, refused for want of budget, or crowded."""
         self._llm_calls.labels(work, outcome).inc()
 
     def llm_spent(self, work: str, input_tokens: int, output_tokens: int, cost: float) -> None:

@@ -18,22 +18,24 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from agentcore.agents.open_memory import open_memory
 from agentcore.integrations.langchain import MemoryRetriever, memory_tools
+from agentcore.memory.fencing import fenced
 
-PROMPT = ChatPromptTemplate([("system", "What you know from before:\n{known}"), ("user", "{said}")])
+# What memory holds is data in the user's turn, never a system message.
+PROMPT = ChatPromptTemplate([("user", "{known}\n\n{said}")])
 
 
 def scripted_model(prompt: PromptValue) -> AIMessage:
     """Stands where yours is: a question is answered with what fits best; what it is told, a tool saves."""
-    system, user = (str(message.content) for message in prompt.to_messages())
+    told, _, user = prompt.to_string().rpartition("\n\n")
     if not user.endswith("?"):
         call = {"name": "save_memory", "args": {"content": user}, "id": "call-1", "type": "tool_call"}
         return AIMessage("Noted.", tool_calls=[call])
-    _, *known = system.splitlines()
-    return AIMessage(f"You told me: {known[0]}" if known and known[0] else "I do not know.")
+    known = told.splitlines()[2:-1]  # between the fence's marks, below its notice
+    return AIMessage(f"You told me: {known[0]}" if known else "I do not know.")
 
 
-def lines(documents: list[Any]) -> str:
-    return "\n".join(document.page_content for document in documents)
+def block(documents: list[Any]) -> str:
+    return fenced(document.page_content for document in documents)
 
 
 async def main() -> None:
@@ -41,7 +43,7 @@ async def main() -> None:
     async with open_memory(agent_id=agent_id) as memory:
         tools = {tool.name: tool for tool in memory_tools(memory)}
         retriever = MemoryRetriever(memory=memory)
-        chain = {"known": retriever | lines, "said": RunnablePassthrough()} | PROMPT | RunnableLambda(
+        chain = {"known": retriever | block, "said": RunnablePassthrough()} | PROMPT | RunnableLambda(
             scripted_model)
         for query in sys.argv[1:] or ["I love African Grey parrots"]:
             message = await chain.ainvoke(query)

@@ -18,6 +18,7 @@ from agentcore.agents.openai_tools import chat_answers, chat_tools
 from agentcore.agents.prefetch import with_memory
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools
 from agentcore.memory.api import MemoryApi
+from agentcore.memory.fencing import CLOSING
 
 BUDGET = "The budget for the Hawaii trip is 10,000 dollars."
 
@@ -28,9 +29,9 @@ def scripted_model(messages: list[dict[str, Any]], tools: list[Any]) -> dict[str
     if last["role"] == "tool":
         memories = json.loads(last["content"]).get("memories")
         return {"role": "assistant", "content": memories[0]["content"] if memories else "Saved."}
-    asks = last["content"].endswith("?")
-    name, argument = ("recall_memory", "query") if asks else ("save_memory", "content")
-    function = {"name": name, "arguments": json.dumps({argument: last["content"]})}
+    words = last["content"].rpartition(CLOSING)[2].strip()  # below what memory holds for them
+    name, argument = ("recall_memory", "query") if words.endswith("?") else ("save_memory", "content")
+    function = {"name": name, "arguments": json.dumps({argument: words})}
     return {"role": "assistant", "content": None,
             "tool_calls": [{"id": "call-1", "type": "function", "function": function}]}
 

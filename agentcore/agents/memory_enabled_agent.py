@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from agentcore.agents.agent_memory import AgentMemory, described
 from agentcore.agents.agent_settings import AgentSettings
 from agentcore.agents.instructions import memory_instructions
-from agentcore.agents.prefetch import fenced
+from agentcore.agents.prefetch import above
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools
 from agentcore.agents.turn import CURRENT, Turn
 from agentcore.errors import AgentCoreError
@@ -86,8 +86,7 @@ class MemoryEnabledAgent(ABC):
     def prompt(self, query: str) -> str:
         """The query, below what memory holds for the running turn, fenced as data."""
         turn = CURRENT.get()
-        block = "" if turn is None else fenced(turn.context or "")
-        return f"{block}\n\n{query}" if block else query
+        return above("" if turn is None else turn.context or "", query)
 
     def record_action(self, action: Any) -> None:
         """Note something done in the running turn: a text or an object; stored with the interaction."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from agentcore.assembly import revealed
 from agentcore.client import MemoryClient, TokenSource
-from agentcore.config import Settings, load_settings
+from agentcore.config import Settings, load_settings, revealed
 from agentcore.errors import ConfigurationError
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.runtime import open_runtime

@@ -1,12 +1,12 @@
 """Memory for the start of a conversation: fetched once, for the first user turn, and fenced as data.
 
-What it gives goes into the instructions (a system message); it never becomes a turn that nobody spoke.
+What it gives stands above the user's words, in the user's own turn: it is never an instruction (a system
+message), and never a turn that nobody spoke.
 """
 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,25 +18,20 @@ from agentcore.memory.params import MAX_QUERY_CHARS, ContextParams
 logger = logging.getLogger(__name__)
 
 PREFETCHED_TOKENS = 800
-FENCE = "agent_memory"
 _INSTRUCTIONS = ("system", "developer")
-# What stands in a memory can neither end the fence nor open another.
-_FENCE_INSIDE = re.compile(rf"<(?=\s*/?\s*{FENCE})", re.IGNORECASE)
 
 
-def fenced(context: str) -> str:
-    """The context between marks that say where quoted data begins and ends; empty for an empty one."""
-    if not context.strip():
-        return ""
-    return f"<{FENCE}>\n{_FENCE_INSIDE.sub('(', context).strip()}\n</{FENCE}>"
+def above(context: str, words: str) -> str:
+    """The words, below what memory holds for them."""
+    return f"{context.strip()}\n\n{words}" if context.strip() else words
 
 
 async def prefetched(
     memory: MemoryApi, message: str, scope: MemoryScope | None = None, *, max_tokens: int = PREFETCHED_TOKENS
 ) -> str:
-    """What memory holds for a first message, fenced; empty where nothing fits, as for a greeting.
+    """What memory holds for a first message, in its fence; empty where nothing fits, as for a greeting.
 
-    A long message is searched sentence by sentence by the service.
+    A long message is searched sentence by sentence by the service. `max_tokens` holds with the fence.
     """
     asked = message.strip()[:MAX_QUERY_CHARS]
     if not asked:
@@ -44,7 +39,7 @@ async def prefetched(
     scope = scope or MemoryScope()
     built = await memory.get_context(ContextParams(
         query=asked, task_id=scope.task_id, max_tokens=max_tokens, **scope.filters()))
-    return fenced(built.context)
+    return built.context.strip()
 
 
 async def with_memory(
@@ -53,8 +48,8 @@ async def with_memory(
 ) -> list[dict[str, Any]]:
     """The messages of a chat, on its first user turn with what memory holds for it; later as they are.
 
-    The block follows the system messages that open the chat, as one more of them. Where memory does not
-    answer there is none, and a warning is logged.
+    The block opens the user's message; it is for the model alone, and not to be stored as what the user said.
+    Where memory does not answer there is none, and a warning is logged.
     """
     chat = [dict(message) for message in messages]
     first = first_user_text(chat)
@@ -65,8 +60,9 @@ async def with_memory(
         return chat
     if not block:
         return chat
-    opening = next(n for n, message in enumerate(chat) if message.get("role") not in _INSTRUCTIONS)
-    return [*chat[:opening], {"role": "system", "content": block}, *chat[opening:]]
+    turn = next(message for message in chat if message.get("role") not in _INSTRUCTIONS)
+    turn["content"] = _opened(turn["content"], block)
+    return chat
 
 
 def first_user_text(messages: Sequence[Mapping[str, Any]]) -> str | None:
@@ -79,3 +75,11 @@ def first_user_text(messages: Sequence[Mapping[str, Any]]) -> str | None:
         return content
     parts = content if isinstance(content, list) else []
     return " ".join(str(part.get("text", "")) for part in parts if isinstance(part, Mapping)) or None
+
+
+def _opened(content: str | list[Any], block: str) -> str | list[Any]:
+    """A message's content with the block before it; among parts it is one of the kind that holds text."""
+    if isinstance(content, str):
+        return above(block, content)
+    kind = next(part.get("type", "text") for part in content if isinstance(part, Mapping) and "text" in part)
+    return [{"type": kind, "text": block}, *content]

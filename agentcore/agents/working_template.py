@@ -7,11 +7,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from agentcore.agents.prefetch import fenced
 from agentcore.agents.scope import MemoryScope
 from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.change_params import UpdateParams, Updates
+from agentcore.memory.fencing import fenced
 from agentcore.memory.keys import encode_segment
 from agentcore.memory.models import FilledText, Identifier, MemoryRecord, MemoryType
 from agentcore.memory.params import DeleteParams, ListParams, StoreParams
@@ -56,7 +56,7 @@ class WorkingTemplate:
 
     async def prompt(self) -> str:
         """The same for a prompt, fenced as data."""
-        return fenced(await self.text())
+        return fenced(self._lines(await self.values()))
 
     async def fill(self, values: Mapping[str, str | None]) -> dict[str, str]:
         """Fill fields in, null or blank empties one; all that is filled in then.
@@ -123,6 +123,9 @@ class WorkingTemplate:
         return {name: held[name] for name in self.fields if held.get(name)}
 
     def _text(self, values: Mapping[str, str]) -> str:
-        return "\n".join(
+        return "\n".join(self._lines(values))
+
+    def _lines(self, values: Mapping[str, str]) -> list[str]:
+        return [
             f"- {name}: {values[name]}" if name in values else f"- {name}: (empty: {meaning})"
-            for name, meaning in self.fields.items())
+            for name, meaning in self.fields.items()]

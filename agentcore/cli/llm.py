@@ -88,9 +88,21 @@ def _tell(result: SettingsResult) -> None:
         typer.echo("summaries: at a session's end, by extraction")
     else:
         by_period = "" if rules.period is None else f", by {rules.period}"
-        typer.echo(f"summaries: {rules.provider}, {rules.trigger}{by_period}")
+        typer.echo(f"summaries: {rules.provider}, {_when(rules)}{by_period}, {rules.max_tokens} tokens each")
+        if rules.prompt is not None:
+            typer.echo(f"prompt: {' '.join(rules.prompt.split())}")
     budget = f" of {used.tokens_a_day:,}" if used.tokens_a_day else ""
     typer.echo(f"today: {used.requests:,} requests, {used.tokens:,}{budget} tokens, {used.cost:.4f}, "
                f"{used.refused:,} refused")
     for warning in result.warnings:
         say(warning)
+
+
+def _when(rules: SummaryRules) -> str:
+    """The trigger, with the number that it goes by."""
+    numbers = {
+        "user_turns": f" {rules.user_turns}",
+        "message_count": f" {rules.message_count}",
+        "inactivity": f" {rules.inactivity_seconds} s",
+    }
+    return rules.trigger + numbers.get(rules.trigger, "")

@@ -79,6 +79,8 @@ def end(
     ended = ask(context, lambda memory: memory.end_session(params))
     if ended.summary:
         typer.echo(ended.summary)
+    if ended.summary_pending:
+        say("this summary is provisional and not kept: a language model's is still to come")
     say(f"{ended.promoted_count} promoted, {ended.ended_count} ended")
 
 

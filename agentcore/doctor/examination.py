@@ -25,6 +25,7 @@ from agentcore.doctor import verdicts
 from agentcore.doctor.verdicts import Check
 from agentcore.embedded import EmbeddedUrls, Home, attach
 from agentcore.errors import AgentCoreError, StartupError
+from agentcore.llm_endpoint import llm_endpoint_of
 from agentcore.memory.archival import ARCHIVES
 from agentcore.providers.cross_encoder_files import missing_in
 from agentcore.registry import resolve
@@ -218,7 +219,7 @@ def _missing(part: str, name: str) -> Check | None:
 
 
 def _models_beside(settings: Settings) -> list[Check]:
-    """The reranker and the query rewriter, where they are chosen."""
+    """The reranker, the query rewriter and the language model, where they are chosen."""
     checks = []
     if settings.reranker != "none":
         checks.append(_missing("reranker", settings.reranker) or _reranker(settings))
@@ -226,6 +227,9 @@ def _models_beside(settings: Settings) -> list[Check]:
     if name != "none":
         found = f"QUERY_REWRITER={name}, LLM_MODEL={settings.llm_model}"
         checks.append(_missing("query rewriter", name) or Check("query rewriter", True, found))
+    if settings.llm_model is not None:
+        asked = verdicts.language_model(settings.llm_model, llm_endpoint_of(settings))
+        checks.append(_missing("language model", "openai") or asked)
     return checks
 
 

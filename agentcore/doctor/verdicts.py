@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentcore.database import has_iterative_scans, pgvector_is_too_old
+from agentcore.llm_endpoint import LlmEndpoint
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 OLDEST_POSTGRESQL = 14
@@ -118,6 +119,14 @@ def disk(free_bytes: int, place: str) -> Check:
     if free_bytes >= LEAST_FREE_BYTES:
         return Check("disk", True, found)
     return Check("disk", False, found, "Free some space, or move AGENTCORE_HOME to another disk.")
+
+
+def language_model(model: str, endpoint: LlmEndpoint) -> Check:
+    """Where it is asked, and whether with a key; which key, nobody is told."""
+    found = f"LLM_MODEL={model} at {endpoint.host}, {'without' if endpoint.api_key is None else 'with'} a key"
+    if endpoint.withheld:
+        found += ": OPENAI_API_KEY is not for it; one that is stands as api_key in LLM_OPTIONS"
+    return Check("language model", True, found)
 
 
 def secrets(modes: Mapping[str, int]) -> Check:

@@ -124,6 +124,8 @@ def build_context(
     while tokens > max_tokens:
         _drop(lines, tokens - max_tokens)
         text, tokens = _counted(lines, manner.form, count)
+    if not lines:
+        text, tokens = _nothing(manner.form, max_tokens, count)
     there = {line.entry.memory_id for line in lines}
     new = {entry.memory_id for entry in unlike}
     telling = {line.entry.memory_id for line in lines if not line.shortened}
@@ -336,6 +338,12 @@ def _counted(lines: Sequence[ContextLine], form: Form, count: CountTokens) -> tu
         return "", 0
     text = form.whole(_sections(_in_order(lines)))
     return text, count(text)
+
+
+def _nothing(form: Form, max_tokens: int, count: CountTokens) -> tuple[str, int]:
+    """A document of the form without a memory, where that fits; else no text at all."""
+    tokens = count(form.nothing) if form.nothing else 0
+    return (form.nothing, tokens) if tokens <= max_tokens else ("", 0)
 
 
 def _sections(ordered: Sequence[ContextLine]) -> list[Section]:

@@ -39,7 +39,7 @@ async def configure(parts: MemoryParts, caller: Caller, params: ConfigureParams)
         await transaction.llm.wish(_changed_wishes(before, params))
         if params.summaries is not None and params.summaries.period not in (None, _period(before)):
             await transaction.jobs.enqueue(QUEUE_PERIODS)
-        models = await _models(parts, transaction)
+        models = await _models(parts, transaction, params.summaries)
         changed = [layer.value for layer in params.layers or {}]
         await watch_capacity(transaction, parts.capacities, changed, parts.clock())
     return {**_told(parts, own, wish), **models}
@@ -58,8 +58,13 @@ def _period(wishes: Mapping[str, Any]) -> str | None:
     return period
 
 
-async def _models(parts: MemoryParts, transaction: MemoryTransaction) -> dict[str, Any]:
-    """What holds for the agent of models, what they cost it today, and what is unwise of its wishes."""
+async def _models(
+    parts: MemoryParts, transaction: MemoryTransaction, given: SummaryRules | None = None
+) -> dict[str, Any]:
+    """What holds for the agent of models, what they cost it today, and what is unwise of its wishes.
+
+    `given`: what it has just wished, of which by `none` nothing is kept.
+    """
     wishes, used = await transaction.llm.wishes(), await transaction.llm.usage_today()
     options = LlmUseOptions() if parts.meter is None else parts.meter.options
     summaries = wishes.get("summaries")
@@ -77,7 +82,7 @@ async def _models(parts: MemoryParts, transaction: MemoryTransaction) -> dict[st
             cost_a_day=float(options.cost_a_day),
         ),
         "warnings": warnings_of(
-            rules,
+            given if rules is None else rules,
             extract_facts=extract_facts,
             has_model=parts.summariser is not None,
             has_embedder=parts.embedder is not None,

@@ -96,7 +96,11 @@ class LimitedReranker:
 
 
 class Patience:
-    """How long a model is waited for; one that ran over it is left alone for a while."""
+    """How long a model is waited for; one that ran over it is left alone for a while.
+
+    A model whose requests end by themselves before that says so (`data.late`): it rests for that, and never
+    for what its requests waited for before they were sent.
+    """
 
     def __init__(self, model: str, timeout_seconds: float, rest_seconds: float) -> None:
         self.problem: str | None = None
@@ -113,16 +117,25 @@ class Patience:
             async with asyncio.timeout(self._timeout_seconds):
                 answer = await asking()
         except TimeoutError as cause:
-            self._rests_until = time.monotonic() + self._rest_seconds
-            self.problem = f"{self._model} did not answer within {self._timeout_seconds:g} seconds."
-            raise DependencyUnavailable(self.problem) from cause
+            self._rest(f"{self._model} did not answer within {self._timeout_seconds:g} seconds.")
+            raise DependencyUnavailable(self.problem or "") from cause
         except AgentCoreError as failure:
-            # A budget that is used up is one agent's business, and no fault of the model.
-            if not is_budget_spent(failure):
+            if failure.data.get("late"):
+                self._rest(failure.message)
+            elif not _was_not_asked(failure):
                 self.problem = failure.message
             raise
         self.problem = None
         return answer
+
+    def _rest(self, problem: str) -> None:
+        self._rests_until = time.monotonic() + self._rest_seconds
+        self.problem = problem
+
+
+def _was_not_asked(failure: AgentCoreError) -> bool:
+    """Whether the model had no part in it: a budget used up is one agent's business, want of room ours."""
+    return is_budget_spent(failure) or bool(failure.data.get("crowded"))
 
 
 def is_budget_spent(failure: AgentCoreError) -> bool:
@@ -176,6 +189,18 @@ class LimitedFactJudge:
         """As of the one inside."""
         await self._inner.close()
 
-    async def judge(self, old: Told, new: Told, *, agent_id: str) -> FactVerdict:
-        """As of the one inside. Raises DependencyUnavailable, at once while it rests."""
-        return await self._patience.wait_for(lambda: self._inner.judge(old, new, agent_id=agent_id))
+    async def judge_all(
+        self, pairs: Sequence[tuple[Told, Told]], *, agent_id: str
+    ) -> list[FactVerdict | DependencyUnavailable]:
+        """What it says of each pair of an old and a new statement, or why it says nothing.
+
+        They are asked side by side: all together they take no longer than one may.
+        """
+
+        async def judged(old: Told, new: Told) -> FactVerdict | DependencyUnavailable:
+            try:
+                return await self._patience.wait_for(lambda: self._inner.judge(old, new, agent_id=agent_id))
+            except DependencyUnavailable as failure:
+                return failure
+
+        return await asyncio.gather(*(judged(old, new) for old, new in pairs))

@@ -21,10 +21,13 @@ from agentcore.memory.storage import MemoryStorage
 from agentcore.telemetry import Metrics
 
 logger = logging.getLogger(__name__)
+CROWDED = "There is no room for another request to language models now."
 # Another model's tokens are not ours: what is reserved for a text is so much more than we count, and a few
 # for the form of the request.
 SAFETY, FORM_TOKENS = 1.25, 64
 MOST_CHARGED = 10**9
+# Whoever waits for an answer waits no longer than this for room and its account, and for each of them alike.
+LONGEST_WAIT_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class LlmMeter:
         self._count_tokens = count_tokens
         self._metrics = metrics
         self._room = asyncio.Semaphore(options.concurrency)
-        # What nobody waits for leaves room for what somebody does.
+        # What nobody waits for leaves room for what somebody does; of one alone nothing can be left.
         self._spare_room = asyncio.Semaphore(max(1, options.concurrency - 1))
 
     @asynccontextmanager
@@ -71,19 +74,27 @@ class LlmMeter:
     ) -> AsyncIterator[Bill]:
         """One request, reserved when it has room, and put right by what its bill says at the end.
 
-        Raises DependencyUnavailable.
+        Raises DependencyUnavailable; `data.crowded` says that an urgent one had no room in time.
         """
+        longest_wait_seconds = LONGEST_WAIT_SECONDS if urgent else None
         async with AsyncExitStack() as room:
-            if not urgent:
-                await room.enter_async_context(self._spare_room)
-            await room.enter_async_context(self._room)
-            reserved = await self._reserve(agent_id, work, text, output_tokens)
+            try:
+                async with asyncio.timeout(longest_wait_seconds):
+                    if not urgent:
+                        await room.enter_async_context(self._spare_room)
+                    await room.enter_async_context(self._room)
+                    reserved = await self._reserve(agent_id, work, text, output_tokens)
+            except TimeoutError as cause:
+                self._count(work, "crowded")
+                raise DependencyUnavailable(CROWDED, data={"crowded": True}) from cause
             bill, outcome = _OpenBill(), "failed"
             try:
                 yield bill
                 outcome = "answered"
             finally:
-                await self._close(agent_id, work, reserved, bill, outcome)
+                self._count(work, outcome)
+                async with _at_most(longest_wait_seconds):
+                    await self._close(agent_id, work, reserved, bill)
 
     async def _reserve(self, agent_id: str, work: str, text: str, output_tokens: int) -> _Reserved:
         options = self.options
@@ -106,11 +117,8 @@ class LlmMeter:
             )
         return _Reserved(day, input_tokens, output_tokens)
 
-    async def _close(
-        self, agent_id: str, work: str, reserved: _Reserved, bill: _OpenBill, outcome: str
-    ) -> None:
+    async def _close(self, agent_id: str, work: str, reserved: _Reserved, bill: _OpenBill) -> None:
         """Without a word of what it took, a request keeps what was reserved: it may have been charged."""
-        self._count(work, outcome)
         input_tokens, output_tokens = bill.known or (reserved.input_tokens, reserved.output_tokens)
         if self._metrics is not None:
             cost = self.options.micros(input_tokens, output_tokens) / MICROS
@@ -120,16 +128,27 @@ class LlmMeter:
         more = input_tokens + output_tokens - reserved.input_tokens - reserved.output_tokens
         cost_micros = self.options.micros(input_tokens, output_tokens) - self.options.micros(
             reserved.input_tokens, reserved.output_tokens)
-        try:
-            async with self._storage.transaction(agent_id) as transaction:
-                await transaction.llm.settle(reserved.day, more, cost_micros)
-        except DependencyUnavailable as failure:
-            # The reservation stands then: too much is charged rather than too little.
-            logger.warning("a request's cost was not put right: %s", failure.message)
+        async with self._storage.transaction(agent_id) as transaction:
+            await transaction.llm.settle(reserved.day, more, cost_micros)
 
     def _count(self, work: str, outcome: str) -> None:
         if self._metrics is not None:
             self._metrics.llm_asked(work, outcome)
+
+
+@asynccontextmanager
+async def _at_most(seconds: float | None) -> AsyncIterator[None]:
+    """Puts an account right, if that can be done in time.
+
+    Else the reservation stands: too much is charged rather than too little.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except DependencyUnavailable as failure:
+        logger.warning("a request's cost was not put right: %s", failure.message)
+    except TimeoutError:
+        logger.warning("a request's cost was not put right: the account was not reached in time")
 
 
 def _charged(tokens: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -13,6 +14,9 @@ SummaryProviderName = Literal["none", "extractive", "llm", "compaction_aware", "
 SummaryTrigger = Literal["user_turns", "message_count", "inactivity", "compaction", "session_end"]
 # Those that ask a language model.
 BY_MODEL = frozenset({"llm", "compaction_aware"})
+# Which trigger goes by which number.
+_COUNTED_BY: Mapping[str, SummaryTrigger] = {
+    "user_turns": "user_turns", "message_count": "message_count", "inactivity_seconds": "inactivity"}
 
 Amount = Annotated[int, Field(strict=True, ge=1, le=1_000)]
 
@@ -88,4 +92,17 @@ def _warnings(rules: SummaryRules, *, has_model: bool, has_embedder: bool) -> li
         f"summaries: {name} asks no model, so the prompt has no effect.":
             rules.prompt is not None and not by_model,
     }
-    return [sentence for sentence, holds in said.items() if holds]
+    return [sentence for sentence, holds in said.items() if holds] + _idle(rules)
+
+
+def _idle(rules: SummaryRules) -> list[str]:
+    """Numbers that say when another trigger would be due, and rules beside none."""
+    if rules.provider == "none":
+        kept = rules == SummaryRules(provider="none")
+        return [] if kept else ["summaries: none keeps no rules, so those given with it have no effect."]
+    usual = SummaryRules()
+    return [
+        f"summaries: {name} has no effect with the trigger {rules.trigger}."
+        for name, trigger in _COUNTED_BY.items()
+        if trigger != rules.trigger and getattr(rules, name) != getattr(usual, name)
+    ]

@@ -5,6 +5,7 @@ The rows that wait are the account of it, not the jobs: a job that finds nothing
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -31,8 +32,9 @@ PERIOD_TAG = "period_summary"
 AFTER_INACTIVITY, AFTER_COMPACTION = "inactivity", "compaction"
 # So long a model that fails is asked again; then plain code does what it can.
 PATIENCE = timedelta(minutes=30)
-# Shorter texts hold nothing that plain code does not find.
-LEAST_CHARS = 30
+# A shorter text is read where it holds a sign of a fact: who speaks, a name, a number, or another script.
+TELLING_CHARS, LEAST_BYTES = 30, 10
+_TELLING = re.compile(r"\d|\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b|(?<=[^.!?\s] )[A-Z]|[^\W\d_a-zA-Z]")
 _USERS = frozenset({"user", "human"})
 
 
@@ -163,8 +165,10 @@ def _may_hold_facts(columns: Mapping[str, Any]) -> bool:
 
 
 def is_worth_reading(content: str) -> bool:
-    """Whether a text may hold facts: long enough, and more than a greeting or a refusal."""
-    return len(content.strip()) >= LEAST_CHARS and rejection(content) is None
+    """Whether a text may hold facts: long or telling enough, and more than a greeting or a refusal."""
+    text = content.strip()
+    telling = len(text.encode()) >= LEAST_BYTES and _TELLING.search(text) is not None
+    return (telling or len(text) >= TELLING_CHARS) and rejection(content) is None
 
 
 def _is_user_turn(columns: Mapping[str, Any]) -> bool:

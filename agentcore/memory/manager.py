@@ -88,6 +88,11 @@ FEATURES = (
     "supersession",
     "consolidation",
     "erase",
+    "session_summaries",
+    "period_summaries",
+    "model_facts",
+    "model_summaries",
+    "model_judge",
 )
 _PLACES: dict[str, Callable[[Any], Any]] = {
     "timestamp": datetime.fromisoformat,
@@ -274,7 +279,14 @@ class MemoryManager(LifecycleOperations):
 
 
 def _features(parts: MemoryParts) -> list[str]:
-    optional = {"archive": parts.archive, "reranker": parts.reranker, "query_rewriting": parts.rewriter}
+    optional = {
+        "archive": parts.archive,
+        "reranker": parts.reranker,
+        "query_rewriting": parts.rewriter,
+        "model_facts": parts.extractor,
+        "model_summaries": parts.summariser,
+        "model_judge": parts.fact_judge,
+    }
     return [name for name in FEATURES if name not in optional or optional[name] is not None]
 
 

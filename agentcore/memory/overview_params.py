@@ -44,5 +44,8 @@ class CapabilitiesResult(Strict):
     memory_types: list[MemoryType]
     pruning_strategies: list[str]
     limits: dict[str, int]
-    features: list[str]
+    features: list[str] = Field(
+        description="What this service does, by name. Where it has a language model: model_facts (it reads "
+        "memories for facts), model_summaries (of sessions and clusters), model_judge (of replaced facts)."
+    )
     receipt: Receipt

@@ -40,10 +40,13 @@ class Section:
 
 
 class Form(Protocol):
-    """How a context is written: the whole, and the pieces that its parts cost."""
+    """How a context is written: the whole, the pieces that its parts cost, and one without a memory."""
 
     @property
     def frame(self) -> str: ...
+
+    @property
+    def nothing(self) -> str: ...
 
     def heading(self, title: str) -> str: ...
 
@@ -61,6 +64,7 @@ class Lines:
     before_title: str
     behind_title: str
     frame: str = f"{OPENING}\n{NOTICE}\n{CLOSING}\n"
+    nothing: str = ""
 
     def heading(self, title: str) -> str:
         return f"\n{self.before_title}{title}{self.behind_title}\n"
@@ -84,6 +88,7 @@ class Json:
     """One object: the notice, then the sections that hold something; strings are the fence."""
 
     frame = json.dumps({"notice": NOTICE})
+    nothing = json.dumps({"notice": NOTICE}, separators=(",", ":"))
 
     def heading(self, title: str) -> str:
         return _compact({title: []})

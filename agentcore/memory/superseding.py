@@ -35,7 +35,7 @@ from agentcore.memory.supersession import (
 
 # How many of the newest memories of one session are compared.
 IN_A_SESSION = 4
-# A model is asked about so few pairs a call: whoever stores waits for it.
+# A model is asked about so few pairs a call, side by side: whoever stores waits for it.
 JUDGED_PAIRS = 4
 _JUDGED = frozenset({"superseding", "possible"})
 _UNSTORED = UUID(int=0)
@@ -137,7 +137,10 @@ class Superseding:
         return sorted(found.values(), key=lambda each: (each.told.timestamp, each.memory_id))
 
     async def _ask_model(self, asking: Sequence[Draft]) -> None:
-        """Let the model, where there is one, say of the pairs that the rules allow what they are."""
+        """Let the model, where there is one, say of the pairs that the rules allow what they are.
+
+        Of those it does not answer in time the rules decide.
+        """
         model = self._parts.fact_judge
         if model is None:
             return
@@ -148,13 +151,15 @@ class Superseding:
             pairs += [(other, new, (other.told, new)) for other in before]
             pairs += [(other, new, (new, other.told)) for other in self._after(each)]
         judged = [pair for pair in pairs if judge(*pair[2]).relation in _JUDGED]
-        for other, new, in_order in judged[:JUDGED_PAIRS]:
-            try:
-                said = await model.judge(*in_order, agent_id=self._caller.agent_id)
-            except DependencyUnavailable as failure:
-                self.degraded.append(f"fact judge: skipped, {failure.message}")
-                return
-            self._confirmed[other.memory_id, new.content] = said == "SUPERSEDE"
+        asked = judged[:JUDGED_PAIRS]
+        verdicts = await model.judge_all([pair[2] for pair in asked], agent_id=self._caller.agent_id)
+        missing: list[str] = []
+        for (other, new, _), said in zip(asked, verdicts, strict=True):
+            if isinstance(said, DependencyUnavailable):
+                missing.append(f"fact judge: skipped, {said.message}")
+            else:
+                self._confirmed[other.memory_id, new.content] = said == "SUPERSEDE"
+        self.degraded += dict.fromkeys(missing)
 
     def decide(self, stored: Sequence[tuple[Draft, NewMemory]]) -> dict[UUID, Outcome]:
         """What each memory about to be stored means for the others, this call's too, in order of time."""

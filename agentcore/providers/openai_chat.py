@@ -52,7 +52,7 @@ class OpenAiChat(Generic[Form]):
         self._task = task
         self._failures = Failures(
             vendor="The language model", work=task.work, answer=task.answer,
-            model_name=options.model_name, key_setting="OPENAI_API_KEY",
+            model_name=options.model_name, key_setting="OPENAI_API_KEY or api_key in LLM_OPTIONS",
             model_setting="LLM_MODEL and LLM_BASE_URL", timeout_seconds=options.timeout_seconds)
         self._schema = answer_form(task.form)
         self._forms: Sequence[Mapping[str, Any]] = self._known_forms()

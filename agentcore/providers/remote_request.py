@@ -22,23 +22,25 @@ class RequestFailed(Exception):
     """One request came to nothing: with a status, or for want of an answer. Holds no text and no key."""
 
     def __init__(self, message: str, *, status: int | None = None, retry_after: str | None = None,
-                 final: bool = False, unreadable: bool = False) -> None:
+                 final: bool = False, unreadable: bool = False, late: bool = False) -> None:
         super().__init__(message)
         self.message = message
         self.status = status
         self.unreadable = unreadable
         self.retry_after_seconds = _seconds(retry_after)
+        self.late = late
         self.transient = not final and (status is None or status in TRANSIENT or status >= 500)
 
     def unavailable(self) -> DependencyUnavailable:
         """The same as an error of ours.
 
-        `data.refused`: the text itself was not taken; `data.unreadable`: the answer was of no use.
+        `data.refused`: the text itself was not taken; `data.unreadable`: the answer was of no use;
+        `data.late`: none came in time.
         """
+        told = {"unreadable": self.unreadable, "late": self.late}
         details = {"status": self.status, "refused": self.status in REFUSED}
-        if self.unreadable:
-            details["unreadable"] = True
-        return DependencyUnavailable(self.message, data=details)
+        return DependencyUnavailable(
+            self.message, data={**details, **{name: True for name, holds in told.items() if holds}})
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ class Failures:
         return RequestFailed(message, status=status, retry_after=retry_after, final=final)
 
     def unanswered(self) -> RequestFailed:
-        return RequestFailed(f"{self.vendor} did not answer within {self.timeout_seconds:g} seconds.")
+        message = f"{self.vendor} did not answer within {self.timeout_seconds:g} seconds."
+        return RequestFailed(message, late=True)
 
     def unreachable(self) -> RequestFailed:
         return RequestFailed(f"{self.vendor} cannot be reached.")

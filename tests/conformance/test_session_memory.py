@@ -183,7 +183,7 @@ async def test_a_summary_keeps_to_its_length_and_to_what_was_said(memory: Sessio
     assert (await memory.summarize("monday")).content == ""
     await talk(memory)
     brief = await memory.summarize("monday", SummarizeOptions(max_length=80))
-    assert (brief.role, brief.message_count, brief.style) == ("system", len(TALK), "brief")
+    assert (brief.role, brief.message_count, brief.style) == ("memory", len(TALK), "brief")
     assert 0 < len(brief.content) <= 80
     assert any(brief.content.startswith(content) for _, content in TALK)
     detailed = await memory.summarize("monday", SummarizeOptions(style="detailed"))

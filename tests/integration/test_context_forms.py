@@ -7,6 +7,7 @@ import json
 import pytest
 
 from agentcore.errors import InvalidParams
+from agentcore.memory.fencing import NOTICE
 from agentcore.memory.fitness import CutOffs
 from agentcore.memory.params import ContextParams, ContextResult
 from tests.fixtures.memory import Agent
@@ -61,6 +62,25 @@ async def test_json_holds_the_same_memories_under_the_same_sections(agent: Agent
         "Relevant Past Interactions",
         "Relevant Knowledge",
     ]
+
+
+async def test_where_nothing_is_found_json_is_an_empty_document_and_the_others_no_text(agent: Agent) -> None:
+    for query in ("harbour crane", "hello there"):
+        empty = await context(agent, query, format="json")
+        assert json.loads(empty.context) == {"notice": NOTICE}
+        assert empty.token_count == agent.runtime.parts.count_tokens(empty.context)
+        just = await context(agent, query, format="json", max_tokens=empty.token_count)
+        assert just.context == empty.context
+        short = await context(agent, query, format="json", max_tokens=empty.token_count - 1)
+        assert (short.context, short.token_count) == ("", 0)
+        for form in ("markdown", "text"):
+            assert (await context(agent, query, format=form)).context == ""
+
+
+async def test_json_that_no_memory_fits_into_is_an_empty_document(agent: Agent) -> None:
+    await harbour(agent)
+    result = await context(agent, task_id="crane", format="json", max_tokens=20)
+    assert (json.loads(result.context), result.memory_ids) == ({"notice": NOTICE}, [])
 
 
 async def test_tokens_are_counted_as_the_model_counts_them(agent: Agent) -> None:

@@ -13,7 +13,7 @@ from tests.fixtures.cross_encoders import write_cross_encoder
 from tests.fixtures.memory import settings_for
 from tests.fixtures.services import Services
 
-PARTS = ("reranker", "query rewriter")
+PARTS = ("reranker", "query rewriter", "language model")
 
 
 async def examined(services: Services, **overrides: Any) -> dict[str, Check]:
@@ -33,6 +33,7 @@ async def test_what_is_chosen_is_told(services: Services, tmp_path: Path) -> Non
     assert found["reranker"] == Check("reranker", True, "RERANKER=cross_encoder")
     assert found["query rewriter"].ok
     assert "LLM_MODEL=small" in found["query rewriter"].found
+    assert found["language model"].found == "LLM_MODEL=small at api.openai.com, with a key"
     assert "very-secret" not in str(found)
 
 

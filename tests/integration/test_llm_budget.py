@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -160,6 +160,48 @@ async def test_no_more_requests_than_allowed_run_at_once_and_the_background_leav
     assert running == [6, 1]
 
 
+@pytest.mark.parametrize("kept", ["room", "account"])
+async def test_whoever_waits_for_an_answer_does_not_wait_for_room_or_an_account_for_long(
+    runtime: Runtime, agent: Agent, kept: str
+) -> None:
+    class Slow(MemoryStorage):
+        @asynccontextmanager
+        async def transaction(self, agent_id: str) -> AsyncIterator[Any]:
+            if kept == "account":
+                await asyncio.Event().wait()
+            async with super().transaction(agent_id) as transaction:
+                yield transaction
+
+    metrics, parts = Metrics(), runtime.parts
+    of = LlmMeter(Slow(runtime.database), LlmUseOptions(concurrency=1), parts.count_tokens, metrics)
+    async with AsyncExitStack() as before:
+        if kept == "room":
+            await before.enter_async_context(of.request(agent.agent_id, "judge", "", 1, urgent=False))
+        with pytest.raises(DependencyUnavailable, match="no room for another request") as refused:
+            await asyncio.wait_for(ask(of, agent), 10.0)
+    assert refused.value.data == {"crowded": True}
+    assert 'agentcore_llm_requests_total{outcome="crowded",work="judge"} 1.0' in metrics.exposition().decode()
+
+
+async def test_whoever_has_the_answer_does_not_wait_for_the_account_for_long(
+    runtime: Runtime, agent: Agent
+) -> None:
+    class Stuck(MemoryStorage):
+        stuck = False
+
+        @asynccontextmanager
+        async def transaction(self, agent_id: str) -> AsyncIterator[Any]:
+            if self.stuck:
+                await asyncio.Event().wait()
+            async with super().transaction(agent_id) as transaction:
+                yield transaction
+            self.stuck = True
+
+    of = LlmMeter(Stuck(runtime.database), LlmUseOptions(), len)
+    await asyncio.wait_for(ask(of, agent, (1, 1)), 10.0)
+    assert (await use(agent)).tokens == ONE
+
+
 async def test_an_account_that_cannot_be_read_lets_nothing_through(runtime: Runtime, agent: Agent) -> None:
     class Away(MemoryStorage):
         @asynccontextmanager
@@ -254,9 +296,10 @@ async def test_what_the_answer_says_it_took_is_what_is_charged(services: Service
         await agent.stored_id(OLD)
         await agent.store(NEW)
         assert (await use(agent)).tokens == 120
+        # Both owners still stand, so two pairs are asked about.
         talk.model.answers["fact_judge"] = lambda document: Reply(status=500)
         await agent.store("The owner of Atlas is Quentin now.")
-        assert ((await use(agent)).tokens, (await use(agent)).requests) == (120, 2)
+        assert ((await use(agent)).tokens, (await use(agent)).requests) == (120, 3)
         talk.model.answers["fact_judge"] = lambda document: answered("no JSON at all")
         await agent.store("The owner of Atlas is Rosa now.")
         assert (await use(agent)).tokens == 240

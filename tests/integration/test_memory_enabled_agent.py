@@ -21,6 +21,7 @@ from agentcore.client import MemoryClient
 from agentcore.config import Settings
 from agentcore.errors import AuthenticationFailed, ConfigurationError
 from agentcore.memory.api import MemoryApi
+from agentcore.memory.fencing import CLOSING, OPENING
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params import CountParams, ListParams
 from agentcore.runtime import Runtime
@@ -89,8 +90,8 @@ async def test_what_one_conversation_was_told_the_next_one_knows(agent: Agent) -
     await Scripted(agent.memory).run(HAWAII)
     later = Scripted(agent.memory, say=lambda prompt: "10,000." if "10,000" in prompt else "?")
     assert await later.run(QUESTION) == "10,000."
-    assert later.prompts[0].startswith("<agent_memory>\n")
-    assert later.prompts[0].endswith(f"</agent_memory>\n\n{QUESTION}")
+    assert later.prompts[0].startswith(f"{OPENING}\n")
+    assert later.prompts[0].endswith(f"{CLOSING}\n\n{QUESTION}")
 
 
 async def test_a_turn_is_stored_with_its_answer_its_task_and_its_conversation(agent: Agent) -> None:

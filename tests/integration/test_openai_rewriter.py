@@ -120,7 +120,7 @@ async def test_an_answer_that_is_none_is_refused(server: ScriptedServer, reply: 
 
 
 @pytest.mark.parametrize(("status", "message"), [
-    (401, "The language model refused the key (401): check OPENAI_API_KEY."),
+    (401, "The language model refused the key (401): check OPENAI_API_KEY or api_key in LLM_OPTIONS."),
     (404, "The language model has no model 'small' here (404): check LLM_MODEL and LLM_BASE_URL."),
     (429, "The language model takes no more requests for now (429)."),
     (500, "The language model failed to rewrite (500)."),

@@ -26,6 +26,7 @@ from agentcore.agents.session_memory.redis_memory import RedisSessionMemory
 from agentcore.agents.session_memory.vector import VectorSessionMemory
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import ConfigurationError, DependencyUnavailable, InvalidParams
+from agentcore.memory.fencing import NOTICE, OPENING
 from agentcore.memory.params import CountParams, ListParams
 from agentcore.memory.session_params import ClearParams
 from tests.fixtures.memory import Agent
@@ -216,7 +217,7 @@ async def test_an_endless_session_comes_back_within_its_budget(agent: Agent) -> 
     await memory.store("other", SessionMessage(content="The cello needs new strings."))
     [context] = await memory.retrieve("s", RetrieveOptions(query="where was parcel 41 sent?"))
     assert str(41 * 7919) in context.content
-    assert context.role == "system"
+    assert context.role == "memory"
     assert 0 < context.metadata["token_count"] <= 120
     assert await memory.retrieve("s")
     assert 0 < len((await memory.summarize("s", SummarizeOptions(max_length=200))).content) <= 200
@@ -240,7 +241,7 @@ async def test_a_template_is_filled_in_kept_and_corrected(agent: Agent) -> None:
         ("name", "Ada"), ("goal", "a quiet office in Ghent"), ("open", "which street")]
     assert await again.fill({"open": None, "name": " "}) == {"goal": "a quiet office in Ghent"}
     assert (await agent.memory.count(CountParams())).count == 1
-    assert (await again.prompt()).startswith("<agent_memory>\n- name: (empty")
+    assert (await again.prompt()).startswith(f"{OPENING}\n{NOTICE}\n- name: (empty")
     assert "- open: what is not decided" in again.instructions()
     await again.clear()
     await again.fill({"name": "Grace"})

@@ -8,6 +8,7 @@ import pytest
 
 from agentcore.config import Settings
 from agentcore.errors import ConfigurationError
+from agentcore.llm_endpoint import llm_endpoint_of, llm_options_of
 
 
 def problems_of(**values: Any) -> list[str]:
@@ -51,8 +52,10 @@ def test_a_url_of_something_else_is_refused_and_not_quoted(field: str, kind: str
     ({"reranker": "cross_encoder"}, ["RERANKER=cross_encoder needs RERANKER_PATH"]),
     ({"reranker": "http"}, ["RERANKER=http needs RERANKER_URL"]),
     ({"reranker": "http", "reranker_url": "reranker:80"}, ["RERANKER_URL is not a URL"]),
-    ({"query_rewriter": "openai"},
-     ["QUERY_REWRITER=openai needs LLM_MODEL", "QUERY_REWRITER=openai needs OPENAI_API_KEY"]),
+    ({"query_rewriter": "openai"}, ["QUERY_REWRITER=openai needs LLM_MODEL"]),
+    ({"query_rewriter": "openai", "llm_model": "m"}, ["LLM_MODEL needs OPENAI_API_KEY, or LLM_BASE_URL"]),
+    ({"llm_model": "m"}, ["LLM_MODEL needs OPENAI_API_KEY, or LLM_BASE_URL"]),
+    ({"llm_model": "m", "llm_options": "{"}, ["LLM_OPTIONS is not a JSON object"]),
     ({"query_rewriter": "openai", "llm_model": "m", "llm_base_url": "localhost"},
      ["LLM_BASE_URL is not a URL"]),
     ({"reranker_timeout_ms": 0}, ["RERANKER_TIMEOUT_MS:"]),
@@ -69,6 +72,8 @@ def test_a_model_beside_the_embedder_says_what_it_lacks(values: dict[str, Any], 
     {"reranker": "my.module:Reranker", "query_rewriter": "my.module:Rewriter"},
     {"query_rewriter": "openai", "llm_model": "m", "openai_api_key": "k"},
     {"query_rewriter": "openai", "llm_model": "m", "llm_base_url": "http://127.0.0.1:11434/v1"},
+    {"llm_model": "m", "openai_base_url": "http://127.0.0.1:11434/v1"},
+    {"llm_model": "m", "llm_options": '{"api_key": "k"}'},
 ])
 def test_a_model_beside_the_embedder_with_what_it_needs_is_taken(values: dict[str, Any]) -> None:
     settings = Settings(_env_file=None, **values)
@@ -84,6 +89,24 @@ def test_what_is_right_is_taken(values: dict[str, str]) -> None:
     settings = Settings(_env_file=None, **values)
     for name, url in values.items():
         assert getattr(settings, name).get_secret_value() == url
+
+
+@pytest.mark.parametrize("options", [
+    '{"api_key": "hunter2", "hunter3": 1, "concurrency": "hunter2"}', '{"api_key": "hunter2"',
+    '{"api_key": ["hunter2"]}', '{"api_key": "hunter2", "cost_a_day": 1}',
+])
+def test_a_key_among_refused_options_is_not_quoted(options: str) -> None:
+    problems = problems_of(llm_model="m", llm_base_url="http://llm.example", llm_options=options)
+    assert problems
+    assert all(problem.startswith("LLM_OPTIONS ") for problem in problems)
+    assert "hunter2" not in " ".join(problems)
+
+
+def test_a_key_among_the_options_is_never_shown() -> None:
+    settings = Settings(
+        _env_file=None, llm_model="m", llm_options='{"api_key": "hunter2"}', openai_api_key="hunter4")
+    told = (settings, settings.model_dump_json(), llm_options_of(settings), llm_endpoint_of(settings))
+    assert "hunter" not in repr(told)
 
 
 def test_a_refused_secret_is_not_quoted() -> None:

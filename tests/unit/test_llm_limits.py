@@ -182,6 +182,23 @@ async def test_after_its_rest_it_is_asked_again() -> None:
     assert limited.problem is None
 
 
+@pytest.mark.parametrize(("data", "rests", "problem"), [
+    ({"late": True}, True, "no answer"), ({"crowded": True}, False, None), ({"budget": {}}, False, None),
+    ({}, False, "no answer"),
+])
+async def test_a_model_rests_for_its_own_slowness_and_not_for_what_its_requests_waited_for(
+    data: dict[str, object], rests: bool, problem: str | None
+) -> None:
+    writer = Writer()
+    limited = LimitedRewriter(writer, timeout_seconds=5.0)
+    writer.answer = DependencyUnavailable("no answer", data=data)
+    with pytest.raises(DependencyUnavailable, match="no answer"):
+        await limited.rewrite("q", [], agent_id="a")
+    assert limited.problem == problem
+    with pytest.raises(DependencyUnavailable, match="left alone" if rests else "no answer"):
+        await limited.rewrite("q", [], agent_id="a")
+
+
 async def test_one_that_fails_at_once_needs_no_rest() -> None:
     writer = Writer()
     limited = LimitedRewriter(writer, timeout_seconds=5.0)

@@ -46,6 +46,12 @@ def test_what_is_wrong_is_said_in_a_sentence(given: str, problem: str) -> None:
     (SummaryRules(provider="passthrough"), True, False, 0),
     (SummaryRules(provider="passthrough", trigger="compaction"), True, False, 0),
     (SummaryRules(trigger="compaction", prompt="Be brief."), True, True, 2),
+    (SummaryRules(trigger="inactivity", user_turns=3), True, True, 1),
+    (SummaryRules(trigger="session_end", user_turns=3, message_count=4), True, True, 2),
+    (SummaryRules(trigger="message_count", message_count=4, user_turns=5), True, True, 0),
+    (SummaryRules(trigger="inactivity", inactivity_seconds=60), True, True, 0),
+    (SummaryRules(provider="none"), True, True, 0),
+    (SummaryRules(provider="none", trigger="session_end"), True, True, 1),
 ])
 def test_the_matrix_of_summaries_and_vectors_warns_of_what_is_unwise(
     rules: SummaryRules | None, has_model: bool, has_embedder: bool, count: int

@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from agentcore.agents.instructions import memory_instructions
-from agentcore.agents.prefetch import fenced, first_user_text
+from agentcore.agents.prefetch import above, first_user_text
 from agentcore.agents.tool_answers import MOST_CONTENT_CHARS, bounded, compact, failure_sentence, told
 from agentcore.agents.tools import ALL_TOOLS, TOOLS, USUAL_TOOLS, ToolDefinition, definitions_of
 from agentcore.errors import (
@@ -77,7 +77,7 @@ def test_the_instructions_speak_of_the_tools_there_are_by_their_names(names: tup
     text = memory_instructions(names)
     every = {*ALL_TOOLS, "load_memory", "preload_memory"}
     assert {name for name in every if name in text} == set(names)
-    assert "<agent_memory>" in text
+    assert "<memories>" in text
 
 
 @pytest.mark.parametrize("failure", [
@@ -131,5 +131,6 @@ def test_only_a_first_user_turn_has_a_first_text(messages: list[dict[str, Any]],
     assert first_user_text(messages) == text
 
 
-def test_an_empty_context_has_no_fence() -> None:
-    assert fenced(" \n") == ""
+def test_above_the_words_stands_what_memory_holds_if_it_holds_anything() -> None:
+    assert above(" \n", "Hello") == "Hello"
+    assert above("<memories>...</memories>\n", "Hello") == "<memories>...</memories>\n\nHello"

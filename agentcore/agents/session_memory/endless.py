@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from agentcore.agents.session_memory.memory import BRIEF, NEWEST
 from agentcore.agents.session_memory.messages import (
+    QUOTED_ROLE,
     Capability,
     RetrieveOptions,
     SessionMessage,
@@ -65,14 +66,14 @@ class MemoryContextProvider:
             await self._messages.store(session_id, message, metadata)
 
     async def retrieve_context(self, session_id: str, query: str, limit: int) -> list[SessionMessage]:
-        """One message, within the budget of tokens; none where there is nothing to say."""
+        """One message of quoted data, within the budget of tokens; none where there is nothing to say."""
         within = {} if self._across_sessions else {"session_id": session_key(session_id)}
         built = await self._memory.get_context(ContextParams(
             query=query, max_tokens=self._max_tokens, namespace=self._namespace, gate="off", min_fit=0.0,
             **within))
         if not built.context.strip():
             return []
-        return [SessionMessage(role="system", content=built.context, metadata={
+        return [SessionMessage(role=QUOTED_ROLE, content=built.context, metadata={
             "token_count": built.token_count, "memory_ids": [str(each) for each in built.memory_ids]})]
 
     async def summarize_context(self, session_id: str, options: SummarizeOptions) -> str:

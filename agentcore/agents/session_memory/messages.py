@@ -22,6 +22,10 @@ MAX_SEARCHED = MAX_K
 MAX_SUMMARY_CHARS = 100_000
 MAX_SESSION_ID_CHARS = 1_024
 
+# Of what a session memory tells of others' words: nobody's turn, and never an instruction. Whoever gives it
+# to a model puts it as data into the user's turn or a tool's answer.
+QUOTED_ROLE = "memory"
+
 Capability = Literal[
     "basic_retrieval", "semantic_search", "summarization", "persistence", "ttl", "importance_weighting",
     "time_travel",
@@ -103,7 +107,7 @@ class ScoredMessage(Strict):
 class SessionSummary(Strict):
     """A message that sums a session up, in its own sentences; empty of an empty session."""
 
-    role: str = "system"
+    role: str = QUOTED_ROLE
     content: str
     message_count: int = Field(description="How many were read: of more than 1,000 the newest.")
     style: SummaryStyle

@@ -97,6 +97,7 @@ export interface CapabilitiesResult {
   memory_types: MemoryType[];
   pruning_strategies: string[];
   limits: Record<string, number>;
+  /** What this service does, by name. Where it has a language model: model_facts (it reads memories for facts), model_summaries (of sessions and clusters), model_judge (of replaced facts). */
   features: string[];
   receipt: Receipt;
 }

@@ -52,6 +52,7 @@ AGENTS = (
            "acceptance/test_mcp.py::test_the_tools_are_those_of_the_one_definition_with_the_same_schemas"),
     _asked("3 prefetch", "The first user turn gets memory as fenced data, never as a turn.",
            f"{_tools}::test_the_first_user_turn_gets_memory_as_data_and_later_turns_do_not",
+           f"{_tools}::test_the_block_and_its_fence_take_no_more_tokens_than_asked_for",
            f"{_tools}::test_a_memory_cannot_end_the_fence_it_is_quoted_in"),
     _asked("Shows restart", "What was told before a restart is known after it.",
            "acceptance/test_agent_examples.py::"

@@ -7,6 +7,7 @@ from tests.acceptance.requirements.form import of
 _asked = of("issue 5")
 _BUDGET = "integration/test_llm_budget.py::"
 _FAILURES = "integration/test_llm_failures.py::"
+_JUDGE = "integration/test_fact_judge.py::"
 _FACTS = "integration/test_extracting.py::"
 _FOLLOW = "integration/test_facts_follow.py::"
 _IN_VAIN = "integration/test_facts_in_vain.py::"
@@ -26,13 +27,27 @@ WRITTEN = (
     _asked("3 limits", "Timeout, retries where nobody waits, and a number of requests at once.",
            f"{_BUDGET}test_no_more_requests_than_allowed_run_at_once_and_the_background_leaves_room",
            f"{_FAILURES}test_a_passing_failure_is_mended_within_the_same_run",
-           f"{_FAILURES}test_a_model_that_answers_late_is_given_up_and_its_cost_stays_on_the_account"),
+           f"{_FAILURES}test_a_model_that_answers_late_is_given_up_and_its_cost_stays_on_the_account",
+           f"{_JUDGE}test_pairs_of_one_store_are_asked_side_by_side",
+           f"{_JUDGE}test_what_is_not_judged_in_time_the_rules_decide_and_what_is_stays_judged",
+           f"{_JUDGE}test_a_judge_without_room_is_not_taken_for_a_slow_one",
+           f"{_BUDGET}test_whoever_waits_for_an_answer_does_not_wait_for_room_or_an_account_for_long",
+           "integration/test_reranked_search.py::"
+           "test_a_rewriter_over_its_time_is_done_without_and_left_alone"),
+    _asked("3 key", "A key goes to the vendor it is for; a model without a place to ask stops the start.",
+           f"{_JUDGE}test_another_vendor_gets_its_own_key_and_never_that_of_openai",
+           "unit/test_llm_endpoint.py::test_the_key_of_openai_goes_to_no_other",
+           "unit/test_config.py::test_a_key_among_the_options_is_never_shown",
+           "unit/test_config.py::test_a_model_beside_the_embedder_says_what_it_lacks"),
+    _asked("3 features", "A client is told what the service's language model does.",
+           f"{_JUDGE}test_what_a_language_model_does_is_among_the_features"),
     _asked("3 facts",
            "Facts and entities on write: in the background, batched, gated, capped, each memory once.",
            f"{_FACTS}test_facts_become_memories_beside_the_one_they_were_read_from",
            f"{_FACTS}test_memories_are_read_together",
            f"{_FACTS}test_a_request_holds_sixteen_kilobytes_at_most_and_no_thoughts",
            f"{_FACTS}test_what_is_of_little_worth_is_not_sent",
+           "unit/test_worth_reading.py::test_what_may_hold_a_fact_is_read_however_short_it_is",
            f"{_FACTS}test_two_processes_at_once_store_each_fact_once"),
     _asked("3 facts follow",
            "Facts go with the memory they were read from, with its words, and hold as long as it does.",
@@ -59,7 +74,11 @@ WRITTEN = (
            "integration/test_prompts.py::test_a_prompt_that_changes_gets_a_new_version"),
     _asked("3 instructions", "Text from memories is never given the role of instructions.",
            f"{_FAILURES}test_what_memories_say_is_never_an_instruction",
-           f"{_FAILURES}test_a_model_that_obeys_an_injected_instruction_is_not_believed"),
+           f"{_FAILURES}test_a_model_that_obeys_an_injected_instruction_is_not_believed",
+           "integration/test_memory_tools.py::"
+           "test_the_first_user_turn_gets_memory_as_data_and_later_turns_do_not",
+           "integration/test_session_memory_kinds.py::"
+           "test_an_endless_session_comes_back_within_its_budget"),
     _asked("3 consolidation", "Summaries of clusters in a model's words, with extraction beneath.",
            "integration/test_condensing.py::"
            "test_a_cluster_is_told_in_the_models_words_where_its_agent_wishes_them",
@@ -86,7 +105,8 @@ WRITTEN = (
            f"{_SUMMARIES}test_the_end_of_a_session_summarises_what_is_left",
            f"{_PROVIDERS}test_each_compaction_is_a_memory_at_once_and_costs_no_request"),
     _asked("5 wishes", "An agent's wishes and account are shown and set at the command line.",
-           "acceptance/test_llm_command.py::test_what_models_are_used_for_is_shown_and_set"),
+           "acceptance/test_llm_command.py::test_what_models_are_used_for_is_shown_and_set",
+           "acceptance/test_llm_command.py::test_a_provisional_summary_is_said_to_be_one"),
     _asked("5 once", "Each stretch is summarised once, across processes; re-saving adds what is new.",
            f"{_SUMMARIES}test_two_processes_at_once_make_one_summary",
            f"{_SUMMARIES}test_two_workers_share_the_sessions_and_summarise_each_once",

@@ -1,0 +1,72 @@
+"""Where the chat model is asked, and with which key: a key goes to the vendor it was made for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from agentcore.config import Settings, revealed
+from agentcore.llm_options import LlmUseOptions, read_llm_options
+
+OFFICIAL_HOST = "api.openai.com"
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True)
+class LlmEndpoint:
+    """`base_url` None: OpenAI's own. `withheld`: there is a key of OpenAI, and it is not for this address."""
+
+    base_url: str | None
+    api_key: str | None = field(default=None, repr=False)
+    withheld: bool = False
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a place to ask: one that was named, or OpenAI's with a key."""
+        return self.base_url is not None or self.api_key is not None
+
+    @property
+    def host(self) -> str:
+        """Where that is, without what an address may hold beside it."""
+        return OFFICIAL_HOST if self.base_url is None else _origin(self.base_url)[1]
+
+
+def llm_options_of(settings: Settings) -> LlmUseOptions:
+    """What the chat model may cost and is used for."""
+    return read_llm_options(revealed(settings.llm_options))
+
+
+def llm_endpoint_of(settings: Settings) -> LlmEndpoint:
+    """The endpoint that the settings name."""
+    own_key, openai_key = revealed(llm_options_of(settings).api_key), revealed(settings.openai_api_key)
+    return llm_endpoint(own_key, openai_key, settings.llm_base_url, settings.openai_base_url)
+
+
+def llm_endpoint(
+    own_key: str | None, openai_key: str | None, llm_base_url: str | None, openai_base_url: str | None
+) -> LlmEndpoint:
+    """The chat model's own key goes there, else OpenAI's, if that is where OpenAI's is meant to go."""
+    base_url = llm_base_url or openai_base_url
+    if own_key is not None or openai_key is None:
+        return LlmEndpoint(base_url, own_key)
+    if llm_base_url is None or _is_meant(llm_base_url, openai_base_url):
+        return LlmEndpoint(base_url, openai_key)
+    return LlmEndpoint(base_url, withheld=True)
+
+
+def _is_meant(url: str, openai_base_url: str | None) -> bool:
+    scheme, host, port = _origin(url)
+    if host and openai_base_url is not None and _origin(openai_base_url) == (scheme, host, port):
+        return True
+    official = host == OFFICIAL_HOST or host.endswith(f".{OFFICIAL_HOST}")
+    return official and (scheme, port) == ("https", 443)
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    """Nothing of an address that is none: a key for it goes nowhere else."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return "", "", None
+    return parts.scheme, parts.hostname or "", port or _PORTS.get(parts.scheme)
