@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from agentcore.agents.forgetting import Confirmations
+from agentcore.agents.holdable import searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition, definitions_of
 from agentcore.errors import JsonRpcErrorCode, NotFound
@@ -22,7 +23,6 @@ from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MAX_TEXT_CHARS, MemorySummary, MemoryType
 from agentcore.memory.params import (
     MAX_PAGE,
-    MAX_QUERY_CHARS,
     DeleteParams,
     GetParams,
     ListParams,
@@ -87,8 +87,7 @@ class AgentCoreMemoryService(BaseMemoryService):
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """The memories that fit best, best first; none where nothing fits."""
-        asked = query.strip()[:MAX_QUERY_CHARS]
-        if not asked:
+        if not (asked := searchable(query)):
             return SearchMemoryResponse()
         found = await self._memory.retrieve(RetrieveParams(
             query=asked, k=self._limit, namespace=app_name, user_id=user_id))

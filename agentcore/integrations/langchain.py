@@ -8,13 +8,14 @@ from typing import Any
 
 from pydantic import Field, PrivateAttr
 
+from agentcore.agents.holdable import searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition
 from agentcore.integrations.extras import not_installed
 from agentcore.integrations.own_loop import OwnLoop
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemorySummary
-from agentcore.memory.params import MAX_K, MAX_QUERY_CHARS, RetrieveParams
+from agentcore.memory.params import MAX_K, RetrieveParams
 
 try:
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -61,8 +62,7 @@ class MemoryRetriever(BaseRetriever):
         return await self._loop.awaited(self._found(query))
 
     async def _found(self, query: str) -> list[Document]:
-        asked = query.strip()[:MAX_QUERY_CHARS]
-        if not asked:
+        if not (asked := searchable(query)):
             return []
         within: dict[str, Any] = {**self.filters, **self.scope.filters()}
         found = await self.memory.retrieve(RetrieveParams(query=asked, k=self.k, **within))
