@@ -118,9 +118,9 @@ class AgentMemory:
 
         return await self._in_time("complete_task", 0, completed())
 
-    async def template_text(self, template: WorkingTemplate) -> str:
-        """What the agent keeps in its template; empty where memory does not answer."""
-        return await self._in_time("template", "", template.text())
+    async def template_prompt(self, template: WorkingTemplate) -> str:
+        """What the agent keeps in its template, fenced as data; empty where memory does not answer."""
+        return await self._in_time("template", "", template.prompt())
 
     async def _searched(
         self, query: str, task_id: str | None, max_tokens: int | None, options: dict[str, Any]

@@ -81,7 +81,7 @@ class MemoryEnabledAgent(ABC):
         with running(turn):
             await self.memory.get_relevant_context(query, turn.task_id)
             if self.template is not None and turn.recalls:
-                turn.template = await self.memory.template_text(self.template)
+                turn.template = await self.memory.template_prompt(self.template)
             try:
                 turn.response = await self._answer(turn)
                 await self.memory.store_turn(turn)
@@ -94,9 +94,8 @@ class MemoryEnabledAgent(ABC):
     def prompt(self, query: str) -> str:
         """The query, below the template and what memory holds for the running turn, fenced as data."""
         turn = running_turn(self.memory)
-        held = [] if turn is None else [turn.template, turn.context or ""]
-        block = fenced("\n\n".join(each for each in held if each.strip()))
-        return f"{block}\n\n{query}" if block else query
+        blocks = () if turn is None else (turn.template, fenced(turn.context or ""))
+        return "\n\n".join([*(block for block in blocks if block), query])
 
     def record_action(self, action: Any) -> None:
         """Note something done in the running turn: a text or an object; stored with the interaction.

@@ -1,4 +1,4 @@
-"""What an agent was asked, answered and did, as an interaction that memory can hold, whatever it was. Pure."""
+"""What an agent was asked, answered and did, as an interaction that memory can hold. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _JSON = TypeAdapter[Any](JsonValue)
 def interaction_of(
     query: str, response: Any, actions: Sequence[Any], outcome: Any
 ) -> tuple[Interaction, int]:
-    """The interaction as one memory holds it, its texts cut where they must be; the number of actions left out.
+    """The interaction as one memory holds it, its texts cut where they must be; how many actions are left out.
 
     An answer that is no text is kept as its text.
     """

@@ -15,7 +15,8 @@ from uuid import UUID
 from agentcore.agents.forgetting import Confirmations
 from agentcore.agents.holdable import searchable
 from agentcore.agents.scope import MemoryScope
-from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition, definitions_of
+from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition, definition_of, definitions_of
+from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import JsonRpcErrorCode, NotFound
 from agentcore.integrations.extras import not_installed
 from agentcore.integrations.store_all import store_all
@@ -117,11 +118,13 @@ class AgentCoreMemoryService(BaseMemoryService):
 class AgentCoreTool(BaseTool):
     """One memory tool of the one definition, for the user and the app of who calls it."""
 
-    def __init__(self, memory: MemoryApi, definition: ToolDefinition, confirmations: Confirmations) -> None:
+    def __init__(self, memory: MemoryApi, definition: ToolDefinition, confirmations: Confirmations,
+                 template: Mapping[str, str] | None = None) -> None:
         super().__init__(name=definition.name, description=definition.description)
         self._memory = memory
         self._definition = definition
         self._confirmations = confirmations
+        self._template = template
 
     def _get_declaration(self) -> types.FunctionDeclaration:
         return types.FunctionDeclaration(
@@ -132,14 +135,27 @@ class AgentCoreTool(BaseTool):
         """What the tool answers, as text for the model."""
         session = tool_context.session
         scope = MemoryScope(namespace=session.app_name, user_id=session.user_id, session_id=session.id)
-        tools = MemoryTools(self._memory, scope, tools=(self.name,), confirmations=self._confirmations)
+        if self._template is not None:
+            kept = MemoryScope(namespace=session.app_name, user_id=session.user_id)
+            tools = MemoryTools(
+                self._memory, scope, tools=(), template=WorkingTemplate(self._memory, self._template, kept))
+        else:
+            tools = MemoryTools(self._memory, scope, tools=(self.name,), confirmations=self._confirmations)
         return await tools.call(self.name, args)
 
 
-def memory_tools(memory: MemoryApi, *, tools: Sequence[str] = USUAL_TOOLS) -> list[BaseTool]:
-    """The memory tools for an agent's `tools`, bound from the one definition."""
+def memory_tools(memory: MemoryApi, *, tools: Sequence[str] = USUAL_TOOLS,
+                 template: Mapping[str, str] | None = None) -> list[BaseTool]:
+    """The memory tools for an agent's `tools`, bound from the one definition.
+
+    With `template`, the fields of a `WorkingTemplate`, there is `fill_template`: one for each user of an app.
+    """
     confirmations = Confirmations()
-    return [AgentCoreTool(memory, definition, confirmations) for definition in definitions_of(tools)]
+    bound: list[BaseTool] = [AgentCoreTool(memory, each, confirmations) for each in definitions_of(tools)]
+    if template is not None:
+        filling = definition_of(WorkingTemplate(memory, template))
+        bound.append(AgentCoreTool(memory, filling, confirmations, template))
+    return bound
 
 
 def _of_event(event: Event, own: MemoryScope, custom: Mapping[str, object]) -> StoreParams | None:

@@ -11,6 +11,7 @@ from pydantic import Field, PrivateAttr
 from agentcore.agents.holdable import searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition
+from agentcore.agents.working_template import WorkingTemplate
 from agentcore.integrations.extras import not_installed
 from agentcore.integrations.own_loop import OwnLoop
 from agentcore.memory.api import MemoryApi
@@ -71,10 +72,10 @@ class MemoryRetriever(BaseRetriever):
 
 def memory_tools(
     memory: MemoryApi, scope: MemoryScope | None = None, *, tools: Sequence[str] = USUAL_TOOLS,
-    loop: asyncio.AbstractEventLoop | None = None,
+    template: WorkingTemplate | None = None, loop: asyncio.AbstractEventLoop | None = None,
 ) -> list[BaseTool]:
     """The memory tools for a model's `bind_tools` or an agent, bound from the one definition."""
-    answering, own_loop = MemoryTools(memory, scope, tools=tools), OwnLoop(loop)
+    answering, own_loop = MemoryTools(memory, scope, tools=tools, template=template), OwnLoop(loop)
     return [_structured_tool(answering, tool, own_loop) for tool in answering.definitions]
 
 
