@@ -27,7 +27,7 @@ _JSON = TypeAdapter[Any](JsonValue)
 def interaction_of(
     query: str, response: Any, actions: Sequence[Any], outcome: Any
 ) -> tuple[Interaction, int]:
-    """The interaction as one memory holds it, its texts cut where they must be; how many actions are left out.
+    """The interaction as one memory holds it, cut where it must be; how many actions are left out.
 
     An answer that is no text is kept as its text.
     """
@@ -43,10 +43,11 @@ def interaction_of(
 
 def recordable(value: Any) -> Any:
     """The value as JSON: what JSON has no form for as its text, what is too large as the text's beginning."""
-    plain = _plain(value, DEEPEST, itertools.count())
+    values = itertools.count()
+    plain = _plain(value, DEEPEST, values)
     said = json.dumps(plain, ensure_ascii=False)
     try:
-        if len(said) <= MOST_RECORDED_CHARS:
+        if len(said) <= MOST_RECORDED_CHARS and next(values) <= MOST_VALUES:
             return _JSON.validate_python(plain)
     except ValidationError:
         pass
@@ -87,10 +88,10 @@ def _plain(value: Any, depth: int, values: Iterator[int]) -> Any:
         case float() if math.isfinite(value):
             return float(value)
         case Mapping() if depth:
-            some = itertools.islice(value.items(), MOST_VALUES)
+            some = itertools.islice(value.items(), MOST_VALUES + 1)
             return {_said(name): _plain(each, depth - 1, values) for name, each in some}
         case list() | tuple() | set() | frozenset() if depth:
-            return [_plain(each, depth - 1, values) for each in itertools.islice(value, MOST_VALUES)]
+            return [_plain(each, depth - 1, values) for each in itertools.islice(value, MOST_VALUES + 1)]
     return _said(value)
 
 

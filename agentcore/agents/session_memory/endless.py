@@ -66,7 +66,7 @@ class MemoryContextProvider:
             await self._messages.store(session_id, message, metadata)
 
     async def retrieve_context(self, session_id: str, query: str, limit: int) -> list[SessionMessage]:
-        """One message, whatever the limit, within the budget of tokens; none where there is nothing to say."""
+        """One message, whatever the limit, within the budget of tokens; none where nothing is said."""
         within = {} if self._across_sessions else {"session_id": session_key(session_id)}
         built = await self._memory.get_context(ContextParams(
             query=query, max_tokens=self._max_tokens, namespace=self._namespace, gate="off", min_fit=0.0,
