@@ -7,6 +7,10 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from google.adk.agents import LlmAgent
+from google.adk.agents.invocation_context import InvocationContext
+from google.adk.sessions import InMemorySessionService
+from google.adk.tools.tool_context import ToolContext
 from jsonschema import Draft202012Validator
 
 from agentcore.agents.agent_settings import AgentSettings
@@ -79,6 +83,21 @@ async def test_every_binding_has_the_tool_with_the_same_schema(agent: Agent) -> 
     assert await in_langchain.ainvoke({"fields": {"name": "Ada"}})
     assert await template.values() == {"name": "Ada"}
     assert memory_server(agent.memory, template=template)
+
+
+async def test_in_adk_each_user_of_an_app_has_a_template_of_their_own(agent: Agent) -> None:
+    sessions = InMemorySessionService()
+    [filling] = google_adk.memory_tools(agent.memory, tools=(), template=FIELDS)
+    for user in ("ada", "bob", "ada"):
+        session = await sessions.create_session(app_name="trips", user_id=user)
+        asked = ToolContext(InvocationContext(
+            session_service=sessions, session=session, invocation_id="i", agent=LlmAgent(name="helper")))
+        answer = json.loads(await filling.run_async(
+            args={"fields": {"name": user.title()}}, tool_context=asked))
+        assert answer["fields"] == {"name": user.title()}
+    assert (await agent.memory.count(CountParams())).count == 2
+    scope = MemoryScope(namespace="trips", user_id="bob")
+    assert await WorkingTemplate(agent.memory, FIELDS, scope).values() == {"name": "Bob"}
 
 
 async def test_an_agent_keeps_its_template_from_one_conversation_to_the_next(agent: Agent) -> None:
