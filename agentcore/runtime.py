@@ -15,7 +15,7 @@ from agentcore import assembly, migration, readiness
 from agentcore.auth import TokenVerifier
 from agentcore.config import Settings, revealed
 from agentcore.database import Database
-from agentcore.embedded import EmbeddedParts, EmbeddedUrls, Home, attach, default_home
+from agentcore.embedded import EmbeddedParts, EmbeddedUrls, Home, attach, default_home, runs_on
 from agentcore.errors import ConfigurationError, DependencyUnavailable, StartupError
 from agentcore.maintenance.job_worker import JobWorker
 from agentcore.maintenance.rounds import Maintenance
@@ -69,6 +69,12 @@ class Runtime:
 def home_of(settings: Settings) -> Home:
     """The home the settings name, or the platform's default."""
     return Home(settings.agentcore_home or default_home())
+
+
+def server_runs(settings: Settings) -> bool:
+    """Whether parts that the settings leave to the home are run by a server there: attach to it."""
+    given = settings.database_url is not None and settings.redis_url is not None
+    return not given and runs_on(home_of(settings))
 
 
 def urls_of(settings: Settings) -> tuple[str, str | None]:

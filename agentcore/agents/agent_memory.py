@@ -9,14 +9,21 @@ import logging
 from collections.abc import Awaitable, Sequence
 from typing import Any, TypeVar
 
+from pydantic import ValidationError
+
 from agentcore.agents.agent_settings import AgentSettings
-from agentcore.agents.turn import CURRENT, Turn
+from agentcore.agents.agent_turn import AgentTurn, Storing, running_turn
+from agentcore.agents.holdable import holdable, searchable
+from agentcore.agents.recordable import interaction_of
+from agentcore.agents.tool_answers import failure_sentence
+from agentcore.agents.working_template import WorkingTemplate
+from agentcore.errors import AgentCoreError, AuthenticationFailed, NotAuthorised
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.empty_results import UNAVAILABLE
-from agentcore.memory.models import MAX_TEXT_CHARS, Interaction, MemorySummary, MemoryType
+from agentcore.memory.models import Interaction, MemorySummary, MemoryType
 from agentcore.memory.params import CompleteTaskParams, StoreParams, StoreResult
 
-MOST_ERROR_CHARS = 500
+REFUSED = (AuthenticationFailed, NotAuthorised)
 
 AnswerT = TypeVar("AnswerT")
 
@@ -26,8 +33,9 @@ logger = logging.getLogger(__name__)
 class AgentMemory:
     """The memory of one agent. What cannot be read is empty, what cannot be stored is left, with a warning.
 
-    Mistakes of the caller (params, token, scope) raise the classes of `agentcore.errors`. `api` is the whole
-    memory, with nothing of this around it.
+    Mistakes of the caller (params, token, scope) raise the classes of `agentcore.errors`; but what is stored
+    within a turn never raises, its answer is worth more. `api` is the whole memory, with nothing of this
+    around it.
     """
 
     def __init__(self, api: MemoryApi, settings: AgentSettings) -> None:
@@ -54,11 +62,11 @@ class AgentMemory:
 
     async def retrieve_memories(self, query: str, k: int = 5, **options: Any) -> tuple[MemorySummary, ...]:
         """The `k` best memories, best first; none where memory does not answer."""
-        turn = self._turn()
-        if turn is not None and not turn.recalls:
+        turn, asked = self._turn(), searchable(query)
+        if (turn is not None and not turn.recalls) or not asked:
             return ()
         return await self._in_time("recall", (), self.api.retrieve_memories(
-            query, k, **{**self._settings.scope.filters(), **options}))
+            asked, k, **{**self._settings.scope.filters(), **options}))
 
     async def add_interaction(
         self, query: str, response: str | None, task_id: str | None = None, *,
@@ -66,7 +74,7 @@ class AgentMemory:
     ) -> StoreResult | None:
         """Store an interaction, within a turn at most once; None where it was not stored.
 
-        `options` are those of `memory.store`.
+        What memory cannot hold of it is made so that it can. `options` are those of `memory.store`.
         """
         turn = self._turn()
         if turn is None:
@@ -76,12 +84,23 @@ class AgentMemory:
         if query != turn.query:
             other = _interaction(query, response, actions, outcome)
             key = _key_within(turn, other)
-            return await self._stored(other, task_id, {"idempotency_key": key, **options})
-        turn.stored = True
+            return await self._attempted(turn, Storing(other, task_id, {"idempotency_key": key, **options}))
         own = _interaction(
-            query, response, actions or turn.actions, turn.outcome if outcome is None else outcome)
-        stored = await self._stored(own, task_id, {"idempotency_key": _key(turn), **options})
-        turn.memory_id = None if stored is None else stored.memory_id
+            query, response, actions or turn.actions, turn.outcome if outcome is None else outcome, turn)
+        turn.storing = Storing(own, task_id, {"idempotency_key": _key(turn), **options})
+        return await self.store_turn(turn)
+
+    async def store_turn(self, turn: AgentTurn) -> StoreResult | None:
+        """Store the turn's own interaction unless it is stored; one that memory was silent on, once more."""
+        if turn.stored or not turn.remembers or turn.refused is not None:
+            return None
+        if turn.storing is None:
+            own = _interaction(turn.query, turn.response, turn.actions, turn.outcome, turn)
+            turn.storing = Storing(
+                own, turn.task_id, {"idempotency_key": _key(turn), "session_id": turn.session_id})
+        stored = await self._attempted(turn, turn.storing)
+        if stored is not None:
+            turn.stored, turn.memory_id = True, stored.memory_id
         return stored
 
     async def note(self, text: str, task_id: str) -> StoreResult | None:
@@ -89,7 +108,7 @@ class AgentMemory:
         if (turn := self._turn()) is not None and not turn.remembers:
             return None
         return await self._in_time("store", None, self.api.store(StoreParams(
-            content=_text(text), memory_type=MemoryType.WORKING,
+            content=holdable(text), memory_type=MemoryType.WORKING,
             **(self._settings.scope.labels() | {"task_id": task_id}))))
 
     async def complete_task(self, task_id: str) -> int:
@@ -99,12 +118,18 @@ class AgentMemory:
 
         return await self._in_time("complete_task", 0, completed())
 
+    async def template_prompt(self, template: WorkingTemplate) -> str:
+        """What the agent keeps in its template, fenced as data; empty where memory does not answer."""
+        return await self._in_time("template", "", template.prompt())
+
     async def _searched(
         self, query: str, task_id: str | None, max_tokens: int | None, options: dict[str, Any]
     ) -> str:
+        if not (asked := searchable(query)):
+            return ""
         usual = {"gate": self._settings.gate, **self._settings.scope.filters()}
         return await self._in_time("recall", "", self.api.get_relevant_context(
-            query, task_id, max_tokens or self._settings.max_tokens, **(usual | options)))
+            asked, task_id, max_tokens or self._settings.max_tokens, **(usual | options)))
 
     async def _stored(
         self, interaction: Interaction, task_id: str | None, options: dict[str, Any]
@@ -113,6 +138,21 @@ class AgentMemory:
             task_id=task_id, importance=self._settings.importance, tags=self._settings.tags or None)
         return await self._in_time(
             "store", None, self.api.add_interaction(interaction, **(labels | options)))
+
+    async def _attempted(self, turn: AgentTurn, storing: Storing) -> StoreResult | None:
+        """Store within a turn. What goes wrong is told by the log and in the turn's problems."""
+        [stored] = await asyncio.gather(
+            self._stored(storing.interaction, storing.task_id, storing.options), return_exceptions=True)
+        if not isinstance(stored, BaseException):
+            return stored
+        if turn.storing is storing:  # refused as it is: the turn's end tries it without its options
+            turn.storing = None
+        if isinstance(stored, REFUSED):
+            turn.refused = stored
+        problem = _told(stored)
+        logger.error("the turn was not stored: %s", problem)
+        turn.problems.append(f"store: {problem}")
+        return None
 
     async def _in_time(self, use: str, otherwise: AnswerT, answer: Awaitable[AnswerT]) -> AnswerT:
         try:
@@ -127,37 +167,41 @@ class AgentMemory:
             turn.problems.append(f"{use}: {problem}")
         return otherwise
 
-    def _turn(self) -> Turn | None:
-        """The running turn, if it is one of this memory's: an agent may call another within its own."""
-        turn = CURRENT.get()
-        return turn if turn is not None and turn.owner is self else None
+    def _turn(self) -> AgentTurn | None:
+        return running_turn(self)
 
 
-def described(error: BaseException) -> str:
-    """An error as an outcome: its kind and the beginning of its words."""
-    return f"failed: {type(error).__name__}: {error}"[:MOST_ERROR_CHARS]
-
-
-def _text(text: str) -> str:
-    """What memory can hold of a text."""
-    return text.replace("\x00", "")[:MAX_TEXT_CHARS]
+def _told(failure: BaseException) -> str:
+    """What went wrong, with its code, for who runs the agent: nothing of what was to be stored."""
+    if isinstance(failure, ValidationError):
+        return f"{type(failure).__name__}: {failure_sentence(failure)}"
+    if isinstance(failure, AgentCoreError):
+        return f"{type(failure).__name__} ({int(failure.code)}): {failure.message}"
+    return type(failure).__name__
 
 
 def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _interaction(query: str, response: str | None, actions: Sequence[Any], outcome: Any) -> Interaction:
-    answer = None if response is None else _text(response)
-    return Interaction(query=_text(query), response=answer, actions=list(actions), outcome=outcome)
+def _interaction(
+    query: str, response: str | None, actions: Sequence[Any], outcome: Any, turn: AgentTurn | None = None
+) -> Interaction:
+    interaction, left_out = interaction_of(query, response, actions, outcome)
+    if left_out:
+        problem = f"store: {left_out} of {len(actions)} actions are not kept"
+        logger.warning(problem)
+        if turn is not None:
+            turn.problems.append(problem)
+    return interaction
 
 
-def _key(turn: Turn) -> str:
+def _key(turn: AgentTurn) -> str:
     """The key of the turn's own interaction."""
     return f"turn:{turn.turn_id}"
 
 
-def _key_within(turn: Turn, other: Interaction) -> str:
+def _key_within(turn: AgentTurn, other: Interaction) -> str:
     """The key of another interaction that is stored within the turn."""
     said = json.dumps(other.model_dump(mode="json"), sort_keys=True)
     return f"{_key(turn)}:{hashlib.sha256(said.encode()).hexdigest()[:16]}"

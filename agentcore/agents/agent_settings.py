@@ -17,6 +17,10 @@ class AgentSettings(Strict):
     recall: Flag = Field(True, description="Look into memory before a query is processed.")
     remember: Flag = Field(True, description="Store the interaction after it was.")
     remember_errors: Flag = Field(True, description="Store a query whose processing failed, with its error.")
+    whole_errors: Flag = Field(
+        False, description="Keep an error's words whole: else without what looks like a key or a password.")
+    template: dict[str, str] | None = Field(
+        None, description="The fields of a working template, each with what belongs into it.")
     scope: MemoryScope = Field(default_factory=MemoryScope, description="Whose memory within the agent's.")
     max_tokens: Annotated[int, Field(ge=1, le=MAX_CONTEXT_TOKENS)] = Field(2_000, description="Of a context.")
     gate: GateMode = Field("cautious", description="What is not searched for, as for memory.get_context.")

@@ -20,6 +20,7 @@ _BY_TOOL = {
     "update_memory": "When the user corrects something you remembered, use {} on that memory.",
     "forget_memory": "When the user asks you to forget something, use {}: show what it proposes, and confirm "
                      "only after the user has agreed.",
+    "fill_template": "Use {} to keep your working memory up to date.",
     "memory_session": "Use {} to see what was said around a memory that is not enough by itself.",
 }
 _ALIASES = {"load_memory": "recall_memory", "preload_memory": "prefetch_memory"}

@@ -10,31 +10,29 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any
 
-from pydantic import ValidationError
-
-from agentcore.agents.agent_memory import AgentMemory, described
+from agentcore.agents.agent_memory import AgentMemory
 from agentcore.agents.agent_settings import AgentSettings
+from agentcore.agents.agent_turn import AgentTurn, running, running_turn
+from agentcore.agents.error_words import error_words
+from agentcore.agents.forgetting import Confirmations
+from agentcore.agents.holdable import holdable
 from agentcore.agents.instructions import memory_instructions
 from agentcore.agents.prefetch import above
+from agentcore.agents.recordable import recordable
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools
-from agentcore.agents.turn import CURRENT, Turn
+from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import AgentCoreError
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.params import MAX_QUERY_CHARS, StoreResult
-from agentcore.memory.params import Turn as EarlierTurn
+from agentcore.memory.params import MAX_QUERY_CHARS, StoreResult, Turn
 
 # So many of the last things said complete a vague query.
 MOST_SAID = 6
-
-logger = logging.getLogger(__name__)
 
 
 class MemoryEnabledAgent(ABC):
@@ -43,14 +41,20 @@ class MemoryEnabledAgent(ABC):
     One object holds one conversation; several may share a memory. `run` drives a turn. A `process_query` that
     gets its context and stores its interaction by itself may be called directly as well, and is stored once
     either way. Memory that does not answer holds no turn up: its context is empty, and a warning is logged.
+    An answer is never lost for what could not be stored: where the token was refused for it, the next `run`
+    raises that. With `settings.template` the agent keeps a working template, `self.template`.
     """
 
     def __init__(self, memory: MemoryApi, settings: AgentSettings | None = None) -> None:
         self.settings = settings or AgentSettings()
         self.memory = AgentMemory(memory, self.settings)
         self.session_id = self.settings.scope.session_id or f"session-{uuid.uuid4()}"
-        self._said: deque[EarlierTurn] = deque(maxlen=MOST_SAID)
+        self._said: deque[Turn] = deque(maxlen=MOST_SAID)
         self.task_id = self.settings.scope.task_id or self.session_id
+        self.template = None if self.settings.template is None else WorkingTemplate(
+            memory, self.settings.template, self.settings.scope)
+        self._confirmations = Confirmations()
+        self._refused: AgentCoreError | None = None
 
     @abstractmethod
     async def process_query(self, query: str, task_id: str) -> str:
@@ -66,45 +70,59 @@ class MemoryEnabledAgent(ABC):
         return turn.response or ""
 
     async def run_turn(self, query: str, task_id: str | None = None, *, recall: bool | None = None,
-                       remember: bool | None = None) -> Turn:
+                       remember: bool | None = None) -> AgentTurn:
         """The same, and all that is known of the turn."""
-        turn = Turn(
+        turn = AgentTurn(
             self.memory, query, task_id or self.task_id, self.session_id, history=tuple(self._said),
             recalls=self.settings.recall if recall is None else recall,
             remembers=self.settings.remember if remember is None else remember)
-        token = CURRENT.set(turn)
-        try:
-            async with _Remembering(self, turn):
-                await self.memory.get_relevant_context(query, turn.task_id)
-                turn.response = await self.process_query(query, turn.task_id)
-        finally:
-            CURRENT.reset(token)
+        if turn.remembers:
+            self._raise_refusal()
+        with running(turn):
+            await self.memory.get_relevant_context(query, turn.task_id)
+            if self.template is not None and turn.recalls:
+                turn.template = await self.memory.template_prompt(self.template)
+            try:
+                turn.response = await self._answer(turn)
+                await self.memory.store_turn(turn)
+            finally:
+                self._refused = turn.refused or self._refused
         if turn.remembers:
             self._said += (_earlier("user", query), _earlier("assistant", turn.response))
         return turn
 
     def prompt(self, query: str) -> str:
-        """The query, below what memory holds for the running turn, fenced as data."""
-        turn = CURRENT.get()
-        return above("" if turn is None else turn.context or "", query)
+        """The query, below the template and what memory holds for the running turn, fenced as data."""
+        turn = running_turn(self.memory)
+        return query if turn is None else above(turn.template or "", above(turn.context or "", query))
 
     def record_action(self, action: Any) -> None:
-        """Note something done in the running turn: a text or an object; stored with the interaction."""
-        self._turn().actions.append(action)
+        """Note something done in the running turn: a text or an object; stored with the interaction.
+
+        What JSON has no form for is noted as its text, at most 16,384 characters of it.
+        """
+        self._turn().actions.append(recordable(action))
 
     def record_outcome(self, outcome: Any) -> None:
-        """Say how the running turn ended: a text or an object; stored with the interaction."""
-        self._turn().outcome = outcome
+        """Say how the running turn ended, noted as an action is; stored with the interaction."""
+        self._turn().outcome = recordable(outcome)
 
     @property
     def instructions(self) -> str:
         """What to tell a model that reads `prompt` and has the `tools`."""
-        return memory_instructions(USUAL_TOOLS)
+        told = memory_instructions(tool.name for tool in self.tools().definitions)
+        return told if self.template is None else f"{told}\n{self.template.instructions()}"
 
-    def tools(self, names: Sequence[str] = USUAL_TOOLS) -> MemoryTools:
-        """The memory tools within this agent's scope and conversation."""
+    def tools(self, names: Sequence[str] = USUAL_TOOLS, *,
+              confirmations: Confirmations | None = None) -> MemoryTools:
+        """The memory tools within this agent's scope and conversation, with `fill_template` where it has one.
+
+        A server that makes an agent for each request gives all of them its `confirmations`, and the session
+        in `settings.scope`; else what one call proposes to forget the next of this agent confirms.
+        """
         scope = self.settings.scope.model_copy(update={"session_id": self.session_id, "task_id": None})
-        return MemoryTools(self.memory.api, scope, tools=names)
+        return MemoryTools(self.memory.api, scope, tools=names, template=self.template,
+                           confirmations=confirmations or self._confirmations)
 
     async def _store_interaction(
         self, query: str, response: str, task_id: str | None = None, *, actions: Sequence[Any] = (),
@@ -115,38 +133,35 @@ class MemoryEnabledAgent(ABC):
             query, response, task_id, actions=actions, outcome=outcome,
             **{"session_id": self.session_id, **options})
 
-    def _turn(self) -> Turn:
-        turn = CURRENT.get()
+    async def _answer(self, turn: AgentTurn) -> str:
+        """What `process_query` answers, as a text; a failure of it is stored as the outcome, and raised."""
+        try:
+            answer = await self.process_query(turn.query, turn.task_id)
+        except BaseException as error:
+            # A turn that was cancelled has no outcome.
+            if isinstance(error, Exception) and self.settings.remember_errors:
+                turn.outcome = error_words(error, whole=self.settings.whole_errors)
+                await self.memory.store_turn(turn)
+            raise
+        return answer if isinstance(answer, str) else _as_text(answer)
+
+    def _raise_refusal(self) -> None:
+        """That memory refused the token must not stay unseen for ever: once for each refusal."""
+        refused, self._refused = self._refused, None
+        if refused is not None:
+            raise refused
+
+    def _turn(self) -> AgentTurn:
+        turn = running_turn(self.memory)
         if turn is None:
             raise RuntimeError("no turn is running: call this within process_query, driven by run()")
         return turn
 
 
-def _earlier(role: str, text: str) -> EarlierTurn:
-    return EarlierTurn(role=role, content=text.replace("\x00", "")[:MAX_QUERY_CHARS])
+def _as_text(answer: Any) -> str:
+    """Whoever's `process_query` answers with an object keeps the answer, as its text."""
+    return "" if answer is None else str(answer)
 
 
-class _Remembering:
-    """Stores a turn when it ends, unless it is stored: with its response, or with the error it failed by."""
-
-    def __init__(self, agent: MemoryEnabledAgent, turn: Turn) -> None:
-        self._agent = agent
-        self._turn = turn
-
-    async def __aenter__(self) -> None:
-        """Nothing to do before."""
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                        trace: TracebackType | None) -> None:
-        turn = self._turn
-        if error is not None:
-            if not isinstance(error, Exception) or not self._agent.settings.remember_errors:
-                return
-            turn.outcome = described(error)
-        # Whatever goes wrong here, neither the answer nor the error is lost for it.
-        try:
-            await self._agent.memory.add_interaction(
-                turn.query, turn.response, turn.task_id, session_id=turn.session_id)
-        except (AgentCoreError, ValidationError) as failure:
-            logger.error("the turn was not stored: %s", type(failure).__name__)
-            turn.problems.append(f"store: {failure}")
+def _earlier(role: str, text: str) -> Turn:
+    return Turn(role=role, content=holdable(text, MAX_QUERY_CHARS))

@@ -1,32 +1,38 @@
-"""A memory to give an agent: one of a running service, or one with its own parts in this process."""
+"""A memory to give an agent: one of a running service, or one in this process."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from agentcore.agents.failing_open import failing_open
 from agentcore.client import MemoryClient, TokenSource
 from agentcore.config import Settings, load_settings, revealed
 from agentcore.errors import ConfigurationError
 from agentcore.memory.api import Caller, MemoryApi
-from agentcore.runtime import open_runtime
+from agentcore.runtime import open_runtime, server_runs
 
 
 @asynccontextmanager
 async def open_memory(
     *, url: str | None = None, token: TokenSource | None = None, agent_id: str | None = None,
-    settings: Settings | None = None,
+    settings: Settings | None = None, fail_open: bool = False, timeout_seconds: float = 30.0,
+    max_attempts: int = 3,
 ) -> AsyncIterator[MemoryApi]:
     """The memory of the token's agent at a service, or of `agent_id` in this process, until the block ends.
 
-    `settings` (else the environment) give AGENTCORE_URL and AGENTCORE_TOKEN where they are not named, and say
-    what runs in this process. Raises ConfigurationError where both or neither are meant, and StartupError.
+    In this process it has its own PostgreSQL and Redis; where a service of the same home runs, it uses that
+    one's, and ends with it. With `fail_open` what cannot be read within `timeout_seconds` is empty, a
+    warning is logged, and nothing raises for it. `timeout_seconds` and `max_attempts` are else those of a
+    service's client. `settings` (else the environment) give AGENTCORE_URL and AGENTCORE_TOKEN where they are
+    not named, and say what runs in this process. Raises ConfigurationError where both or neither are meant,
+    and StartupError.
     """
     if agent_id is not None:
         if url is not None or token is not None:
             raise ConfigurationError(["Give url and token (a service), or agent_id (in this process)."])
-        async with open_runtime(settings or load_settings()) as runtime:
-            yield runtime.manager_for(Caller(agent_id))
+        async with _in_process(agent_id, settings or load_settings()) as memory:
+            yield failing_open(memory, timeout_seconds=timeout_seconds) if fail_open else memory
         return
     known = settings or load_settings()
     source = token or revealed(known.agentcore_token)
@@ -34,5 +40,17 @@ async def open_memory(
         raise ConfigurationError([
             "No token: set AGENTCORE_TOKEN (`agentcore token --agent my-agent` prints one), or give agent_id "
             "for a memory in this process."])
-    async with MemoryClient(url or known.agentcore_url, source) as memory:
+    async with MemoryClient(
+        url or known.agentcore_url, source, timeout_seconds=timeout_seconds, max_attempts=max_attempts,
+        fail_open=fail_open,
+    ) as memory:
         yield memory
+
+
+@asynccontextmanager
+async def _in_process(agent_id: str, settings: Settings) -> AsyncIterator[MemoryApi]:
+    attached = server_runs(settings)
+    if attached:  # the background work is that server's
+        settings = settings.model_copy(update={"maintenance_in_server": False})
+    async with open_runtime(settings, attach_only=attached) as runtime:
+        yield runtime.manager_for(Caller(agent_id))

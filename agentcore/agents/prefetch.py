@@ -10,10 +10,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentcore.agents.holdable import searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.empty_results import UNAVAILABLE
-from agentcore.memory.params import MAX_QUERY_CHARS, ContextParams
+from agentcore.memory.params import ContextParams
 
 logger = logging.getLogger(__name__)
 
@@ -33,8 +34,7 @@ async def prefetched(
 
     A long message is searched sentence by sentence by the service. `max_tokens` holds with the fence.
     """
-    asked = message.strip()[:MAX_QUERY_CHARS]
-    if not asked:
+    if not (asked := searchable(message)):
         return ""
     scope = scope or MemoryScope()
     built = await memory.get_context(ContextParams(

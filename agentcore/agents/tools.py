@@ -17,6 +17,7 @@ there is more than one process), so that a confirmation given in one request hol
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -37,9 +38,12 @@ from agentcore.agents.tool_arguments import (
     schema_of,
 )
 from agentcore.agents.tool_operations import ToolOperations
-from agentcore.errors import AgentCoreError
+from agentcore.agents.working_template import WorkingTemplate
+from agentcore.errors import AgentCoreError, AuthenticationFailed, NotAuthorised
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import Strict
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,8 @@ TOOLS: tuple[ToolDefinition, ...] = (
 ALL_TOOLS = tuple(tool.name for tool in TOOLS)
 # Without prefetch: who drives the conversation does that better (see `prefetch.py`).
 USUAL_TOOLS = ("save_memory", "recall_memory", "update_memory", "forget_memory", "memory_session")
+# There where a template is given.
+FILL_TEMPLATE = "fill_template"
 _BY_NAME = {name: tool for tool in TOOLS for name in (tool.name, *tool.aliases)}
 
 
@@ -93,12 +99,26 @@ def definitions_of(names: Sequence[str] = ALL_TOOLS) -> tuple[ToolDefinition, ..
     return tuple(replace(_BY_NAME[name], name=name) for name in names)
 
 
+def definition_of(template: WorkingTemplate) -> ToolDefinition:
+    """The tool that fills this template in: its description names the fields."""
+    async def fill(_: ToolOperations, asked: Any) -> dict[str, Any]:
+        return {"status": "filled in", "fields": await template.fill(asked.fields)}
+
+    return ToolDefinition(FILL_TEMPLATE, template.arguments(), fill, reads_only=False)
+
+
 class MemoryTools:
-    """The tools over one memory: what they are, and what a call answers."""
+    """The tools over one memory: what they are, and what a call answers.
+
+    With a `template` there is one more, `fill_template`, by which the model fills that in.
+    """
 
     def __init__(self, memory: MemoryApi, scope: MemoryScope | None = None, *,
-                 tools: Sequence[str] = USUAL_TOOLS, confirmations: Confirmations | None = None) -> None:
+                 tools: Sequence[str] = USUAL_TOOLS, confirmations: Confirmations | None = None,
+                 template: WorkingTemplate | None = None) -> None:
         self.definitions = definitions_of(tools)
+        if template is not None:
+            self.definitions += (definition_of(template),)
         self._operations = ToolOperations(memory, scope or MemoryScope(), confirmations or Confirmations())
         self._by_name = {tool.name: tool for tool in self.definitions}
 
@@ -123,6 +143,10 @@ class MemoryTools:
             return _failed("The arguments are not a JSON object. Call again with one.")
         try:
             answer = await tool.run(self._operations, tool.arguments.model_validate(_present(given)))
+        except (AuthenticationFailed, NotAuthorised) as refusal:
+            # The model is told to go on without: who runs it must learn of it here.
+            logger.error("%s was refused (%d): %s", name, refusal.code, refusal.message)
+            return _failed(failure_sentence(refusal))
         except (AgentCoreError, ValidationError) as failure:
             return _failed(failure_sentence(failure))
         return ToolAnswer(answer if isinstance(answer, str) else compact(answer))

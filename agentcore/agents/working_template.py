@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Mapping
 from typing import Annotated
+from uuid import UUID
 
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, create_model
 
 from agentcore.agents.scope import MemoryScope
 from agentcore.errors import Conflict, InvalidParams, NotFound
@@ -13,17 +15,27 @@ from agentcore.memory.api import MemoryApi
 from agentcore.memory.change_params import UpdateParams, Updates
 from agentcore.memory.fencing import fenced
 from agentcore.memory.keys import encode_segment
-from agentcore.memory.models import FilledText, Identifier, MemoryRecord, MemoryType
+from agentcore.memory.models import FilledText, Identifier, MemoryRecord, MemoryType, Strict
 from agentcore.memory.params import DeleteParams, ListParams, StoreParams
 
 NAMESPACE = "working_template"
 MAX_FIELDS, MAX_FIELD_CHARS = 32, 2_000
-ATTEMPTS = 10
+ATTEMPTS, FIRST_PAUSE_SECONDS = 10, 0.005
+EMPTY = "A working memory in which nothing is filled in yet."
 
 FieldName = Annotated[Identifier, Field(max_length=64), AfterValidator(str.strip)]
 _FIELDS = TypeAdapter(Annotated[
     dict[FieldName, Annotated[FilledText, Field(max_length=500)]],
     Field(min_length=1, max_length=MAX_FIELDS)])
+
+
+class FillTemplate(Strict):
+    """Fill in or correct your working memory as soon as you learn what belongs into one of its fields. Fields
+    that you leave out stay as they are; an empty text empties one. The fields, and what belongs into each:
+    """
+
+    fields: Annotated[dict[str, str], Field(min_length=1, max_length=MAX_FIELDS)] = Field(
+        description="The text of each field that changes, by the field's name.")
 
 
 class WorkingTemplate:
@@ -43,6 +55,7 @@ class WorkingTemplate:
         self._memory = memory
         self._scope = scope or MemoryScope()
         # A namespace for each scope; no segment of it can hold the sign between two.
+        self._cleared = 0
         parts = (name, *(getattr(self._scope, part) or "" for part in MemoryScope.model_fields))
         self._place = f"{NAMESPACE}:{encode_segment('/'.join(encode_segment(part) for part in parts))}"
 
@@ -64,16 +77,26 @@ class WorkingTemplate:
         Raises InvalidParams for a field that the template does not have, and for a value that is too long.
         """
         told = self._checked(values)
+        pause = FIRST_PAUSE_SECONDS
         for _ in range(ATTEMPTS):
             kept = await self._kept()
             filled = {**self._values(kept), **told}
             ordered = {name: filled[name] for name in self.fields if filled.get(name)}
             try:
-                if await self._keep(kept, ordered):
-                    return ordered
+                await self._keep(kept, ordered)
+                return ordered
             except (Conflict, NotFound):
-                continue  # another process filled something in meanwhile: its fields are kept as well
+                # Another process filled something in meanwhile, and its fields are kept as well; or what was
+                # read lags behind.
+                await asyncio.sleep(pause)
+                pause *= 2
         raise Conflict("The template changes faster than it can be filled in: try again.")
+
+    def arguments(self) -> type[FillTemplate]:
+        """What a model gives the tool that fills this template in."""
+        fields = "; ".join(f"{name}: {meaning}" for name, meaning in self.fields.items())
+        return create_model(
+            "FillTemplate", __base__=FillTemplate, __doc__=f"{FillTemplate.__doc__} {fields}.")
 
     def _checked(self, values: Mapping[str, str | None]) -> dict[str, str]:
         """The values by field, blank where one is emptied. Raises InvalidParams."""
@@ -95,31 +118,41 @@ class WorkingTemplate:
             "You keep a working memory with these fields. Fill a field in as soon as you learn what belongs "
             f"into it, correct it when it changes, and leave the others alone:\n{lines}")
 
-    async def _kept(self) -> Sequence[MemoryRecord]:
-        """The memory, if there is one; more only where two processes made it at the same time."""
+    async def _kept(self) -> MemoryRecord | None:
+        """The memory, if there is one, as it is read: that may lag behind."""
         page = await self._memory.list(ListParams(namespace=self._place, descending=False))
-        return page.memories
+        return next(iter(page.memories), None)
 
-    async def _keep(self, kept: Sequence[MemoryRecord], values: dict[str, str]) -> bool:
-        """Whether the values stand in one memory now; else another process made one as well."""
-        content, metadata = self._text(values), {"fields": values}
-        if not kept:
-            await self._memory.store(StoreParams(
-                content=content, metadata=metadata, memory_type=MemoryType.SEMANTIC, namespace=self._place,
-                user_id=self._scope.user_id, session_id=self._scope.session_id, pinned=True, force=True,
-                supersede=False))
-            return len(await self._kept()) == 1
-        first, *others = kept
-        await self._memory.update(UpdateParams(memory_id=first.memory_id, updates=Updates(
-            content=content, metadata=metadata, if_version=first.version)))
-        if others:
-            await self._memory.delete(DeleteParams(memory_ids=[other.memory_id for other in others]))
-        return True
+    async def _keep(self, kept: MemoryRecord | None, values: dict[str, str]) -> None:
+        """Let the values stand in the one memory. Raises Conflict where they are not what was read last."""
+        if kept is None:
+            await self._begin(values)
+        else:
+            await self._change(kept.memory_id, kept.version, values)
 
-    def _values(self, kept: Sequence[MemoryRecord]) -> dict[str, str]:
-        held: dict[str, str] = {}
-        for record in kept:
-            held |= record.metadata.get("fields", {})
+    async def _begin(self, values: dict[str, str]) -> None:
+        """Make the memory, empty and under one key, and fill it in unless another has filled it in before.
+
+        Two that see none make one. After `clear` the key names a memory that is gone: the next key is taken.
+        """
+        while True:
+            made = await self._memory.store(StoreParams(
+                content=EMPTY, metadata={"fields": {}}, memory_type=MemoryType.SEMANTIC, pinned=True,
+                force=True, supersede=False, idempotency_key=f"{self._place}:{self._cleared}",
+                **(self._scope.labels() | {"namespace": self._place})))
+            if made.memory_id is None:
+                raise Conflict(made.reason)
+            try:
+                return await self._change(made.memory_id, 1, values)
+            except NotFound:
+                self._cleared += 1
+
+    async def _change(self, memory_id: UUID, version: int, values: dict[str, str]) -> None:
+        await self._memory.update(UpdateParams(memory_id=memory_id, updates=Updates(
+            content=self._text(values), metadata={"fields": values}, if_version=version)))
+
+    def _values(self, kept: MemoryRecord | None) -> dict[str, str]:
+        held = {} if kept is None else kept.metadata.get("fields", {})
         return {name: held[name] for name in self.fields if held.get(name)}
 
     def _text(self, values: Mapping[str, str]) -> str:

@@ -1,6 +1,6 @@
 """The embedded parts: a local PostgreSQL and Redis below the data directory, started where no URL is set."""
 
 from agentcore.embedded.home import Home, default_home
-from agentcore.embedded.parts import EmbeddedParts, EmbeddedUrls, attach
+from agentcore.embedded.parts import EmbeddedParts, EmbeddedUrls, attach, runs_on
 
-__all__ = ["EmbeddedParts", "EmbeddedUrls", "Home", "attach", "default_home"]
+__all__ = ["EmbeddedParts", "EmbeddedUrls", "Home", "attach", "default_home", "runs_on"]

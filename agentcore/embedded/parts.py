@@ -128,9 +128,14 @@ class EmbeddedParts:
                 well = False
 
 
+def runs_on(home: Home) -> bool:
+    """Whether a server runs parts of `home`. Raises StartupError where the home is not open to this user."""
+    return ServerLock(home).held_by_a_server()
+
+
 def attach(home: Home) -> EmbeddedUrls:
     """Where the parts of the server running on `home` are. Raises StartupError where none runs."""
-    if not ServerLock(home).held_by_a_server():
+    if not runs_on(home):
         raise StartupError(f"No agentcore server runs on {home.path}: start one with `agentcore serve`, set "
                            "AGENTCORE_HOME to that of one that runs, or set DATABASE_URL and REDIS_URL.")
     with home.explained():

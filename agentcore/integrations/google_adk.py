@@ -13,8 +13,10 @@ from typing import Any
 from uuid import UUID
 
 from agentcore.agents.forgetting import Confirmations
+from agentcore.agents.holdable import searchable
 from agentcore.agents.scope import MemoryScope
-from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition, definitions_of
+from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition, definition_of, definitions_of
+from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import JsonRpcErrorCode, NotFound
 from agentcore.integrations.extras import not_installed
 from agentcore.integrations.store_all import store_all
@@ -22,7 +24,6 @@ from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MAX_TEXT_CHARS, MemorySummary, MemoryType
 from agentcore.memory.params import (
     MAX_PAGE,
-    MAX_QUERY_CHARS,
     DeleteParams,
     GetParams,
     ListParams,
@@ -87,8 +88,7 @@ class AgentCoreMemoryService(BaseMemoryService):
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """The memories that fit best, best first; none where nothing fits."""
-        asked = query.strip()[:MAX_QUERY_CHARS]
-        if not asked:
+        if not (asked := searchable(query)):
             return SearchMemoryResponse()
         found = await self._memory.retrieve(RetrieveParams(
             query=asked, k=self._limit, namespace=app_name, user_id=user_id))
@@ -118,11 +118,13 @@ class AgentCoreMemoryService(BaseMemoryService):
 class AgentCoreTool(BaseTool):
     """One memory tool of the one definition, for the user and the app of who calls it."""
 
-    def __init__(self, memory: MemoryApi, definition: ToolDefinition, confirmations: Confirmations) -> None:
+    def __init__(self, memory: MemoryApi, definition: ToolDefinition, confirmations: Confirmations,
+                 template: Mapping[str, str] | None = None) -> None:
         super().__init__(name=definition.name, description=definition.description)
         self._memory = memory
         self._definition = definition
         self._confirmations = confirmations
+        self._template = template
 
     def _get_declaration(self) -> types.FunctionDeclaration:
         return types.FunctionDeclaration(
@@ -133,14 +135,27 @@ class AgentCoreTool(BaseTool):
         """What the tool answers, as text for the model."""
         session = tool_context.session
         scope = MemoryScope(namespace=session.app_name, user_id=session.user_id, session_id=session.id)
-        tools = MemoryTools(self._memory, scope, tools=(self.name,), confirmations=self._confirmations)
+        if self._template is not None:
+            kept = MemoryScope(namespace=session.app_name, user_id=session.user_id)
+            tools = MemoryTools(
+                self._memory, scope, tools=(), template=WorkingTemplate(self._memory, self._template, kept))
+        else:
+            tools = MemoryTools(self._memory, scope, tools=(self.name,), confirmations=self._confirmations)
         return await tools.call(self.name, args)
 
 
-def memory_tools(memory: MemoryApi, *, tools: Sequence[str] = USUAL_TOOLS) -> list[BaseTool]:
-    """The memory tools for an agent's `tools`, bound from the one definition."""
+def memory_tools(memory: MemoryApi, *, tools: Sequence[str] = USUAL_TOOLS,
+                 template: Mapping[str, str] | None = None) -> list[BaseTool]:
+    """The memory tools for an agent's `tools`, bound from the one definition.
+
+    With `template`, the fields of a `WorkingTemplate`, there is `fill_template`: one for each user of an app.
+    """
     confirmations = Confirmations()
-    return [AgentCoreTool(memory, definition, confirmations) for definition in definitions_of(tools)]
+    bound: list[BaseTool] = [AgentCoreTool(memory, each, confirmations) for each in definitions_of(tools)]
+    if template is not None:
+        filling = definition_of(WorkingTemplate(memory, template))
+        bound.append(AgentCoreTool(memory, filling, confirmations, template))
+    return bound
 
 
 def _of_event(event: Event, own: MemoryScope, custom: Mapping[str, object]) -> StoreParams | None:

@@ -8,13 +8,15 @@ from typing import Any
 
 from pydantic import Field, PrivateAttr
 
+from agentcore.agents.holdable import searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition
+from agentcore.agents.working_template import WorkingTemplate
 from agentcore.integrations.extras import not_installed
 from agentcore.integrations.own_loop import OwnLoop
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemorySummary
-from agentcore.memory.params import MAX_K, MAX_QUERY_CHARS, RetrieveParams
+from agentcore.memory.params import MAX_K, RetrieveParams
 
 try:
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -61,8 +63,7 @@ class MemoryRetriever(BaseRetriever):
         return await self._loop.awaited(self._found(query))
 
     async def _found(self, query: str) -> list[Document]:
-        asked = query.strip()[:MAX_QUERY_CHARS]
-        if not asked:
+        if not (asked := searchable(query)):
             return []
         within: dict[str, Any] = {**self.filters, **self.scope.filters()}
         found = await self.memory.retrieve(RetrieveParams(query=asked, k=self.k, **within))
@@ -71,10 +72,10 @@ class MemoryRetriever(BaseRetriever):
 
 def memory_tools(
     memory: MemoryApi, scope: MemoryScope | None = None, *, tools: Sequence[str] = USUAL_TOOLS,
-    loop: asyncio.AbstractEventLoop | None = None,
+    template: WorkingTemplate | None = None, loop: asyncio.AbstractEventLoop | None = None,
 ) -> list[BaseTool]:
     """The memory tools for a model's `bind_tools` or an agent, bound from the one definition."""
-    answering, own_loop = MemoryTools(memory, scope, tools=tools), OwnLoop(loop)
+    answering, own_loop = MemoryTools(memory, scope, tools=tools, template=template), OwnLoop(loop)
     return [_structured_tool(answering, tool, own_loop) for tool in answering.definitions]
 
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 from uuid import UUID
 
+from agentcore.agents.holdable import searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.errors import NotFound
 from agentcore.integrations.extras import not_installed
@@ -28,7 +29,6 @@ from agentcore.memory.change_params import UpdateParams, Updates
 from agentcore.memory.models import MAX_ID_CHARS, MAX_TEXT_CHARS, MemoryRecord, MemoryType
 from agentcore.memory.params import (
     MAX_K,
-    MAX_QUERY_CHARS,
     DeleteParams,
     ListParams,
     RetrieveParams,
@@ -176,9 +176,9 @@ class AgentCoreStore(BaseStore):
     async def _candidates(
         self, op: SearchOp, wanted: int
     ) -> AsyncIterator[tuple[UUID, _Kept, float | None]]:
-        if op.query and op.query.strip() and wanted > 0:
+        if (asked := searchable(op.query or "")) and wanted > 0:
             found = await self._memory.retrieve(RetrieveParams(
-                query=op.query[:MAX_QUERY_CHARS], k=MAX_K if op.filter else min(MAX_K, wanted), min_fit=0.0,
+                query=asked, k=MAX_K if op.filter else min(MAX_K, wanted), min_fit=0.0,
                 distinct=False, tags=[_tag(op.namespace_prefix, searched=True)], **self._scope))
             for memory in found.memories:
                 if (kept := _kept(memory.metadata)) is not None:

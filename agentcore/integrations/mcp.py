@@ -46,6 +46,7 @@ from agentcore.agents.instructions import memory_instructions
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tool_answers import failure_sentence
 from agentcore.agents.tools import ALL_TOOLS, MemoryTools, ToolDefinition
+from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import AgentCoreError, NotFound
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryRecord
@@ -63,10 +64,11 @@ _Context = ServerRequestContext[Any, Any]
 
 
 def memory_server(
-    memory: MemoryApi, scope: MemoryScope | None = None, confirmations: Confirmations | None = None
+    memory: MemoryApi, scope: MemoryScope | None = None, confirmations: Confirmations | None = None,
+    template: WorkingTemplate | None = None,
 ) -> Server[Any]:
     """An MCP server over one agent's memory, or a scope of it, for any transport of the SDK's."""
-    tools = MemoryTools(memory, scope, tools=ALL_TOOLS, confirmations=confirmations)
+    tools = MemoryTools(memory, scope, tools=ALL_TOOLS, confirmations=confirmations, template=template)
     resources = _Resources(memory, scope or MemoryScope())
 
     async def list_tools(context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:

@@ -13,6 +13,7 @@ from typing import Any, cast
 from agentcore.agents.openai_tools import response_tools
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition
+from agentcore.agents.working_template import WorkingTemplate
 from agentcore.integrations.extras import not_installed
 from agentcore.integrations.store_all import store_all
 from agentcore.memory.api import MemoryApi
@@ -102,10 +103,11 @@ class AgentCoreSession(SessionABC):
 
 
 def memory_tools(
-    memory: MemoryApi, scope: MemoryScope | None = None, *, tools: Sequence[str] = USUAL_TOOLS
+    memory: MemoryApi, scope: MemoryScope | None = None, *, tools: Sequence[str] = USUAL_TOOLS,
+    template: WorkingTemplate | None = None,
 ) -> list[FunctionTool]:
     """The memory tools for an agent's `tools`, bound from the one definition."""
-    answering = MemoryTools(memory, scope, tools=tools)
+    answering = MemoryTools(memory, scope, tools=tools, template=template)
     return [_function_tool(answering, tool) for tool in answering.definitions]
 
 

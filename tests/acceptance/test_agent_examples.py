@@ -42,6 +42,12 @@ def test_an_agent_with_a_memory_of_its_own_remembers_after_a_restart(
     assert home.left_over() == []
 
 
+def test_an_agent_without_a_token_uses_the_parts_of_the_service_that_runs(serving: Serving) -> None:
+    assert said(serving, "agent.py", PARROTS) == [f"> {PARROTS}", "Noted."]
+    [_, answer] = said(serving, "agent.py", "Which African Grey parrots do I love?")
+    assert answer == f"You told me: {PARROTS}"
+
+
 def test_a_model_that_calls_the_tools_itself_remembers(serving: Serving, agent_id: str) -> None:
     printed = said(serving, "tool_calling.py", AGENTCORE_URL=serving.url,
                    AGENTCORE_TOKEN=serving.token(agent_id))

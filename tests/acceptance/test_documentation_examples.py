@@ -10,7 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,17 +61,13 @@ RUN = {name: [block for block in BLOCKS if block.page == name and block.reason i
        for name in dict.fromkeys(block.page for block in BLOCKS)}
 
 
-def script(of: list[Block], directory: Path, home: Path) -> str:
-    """The blocks as one script, since what one exports or defines the next may use.
-
-    `home` is for memories in the example's own process: that of the service is taken.
-    """
+def script(of: list[Block], directory: Path) -> str:
+    """The blocks as one script, since what one exports or defines the next may use."""
     lines = []
     for number, block in enumerate(of):
         if block.language == "python":
             (directory / f"block_{number}.py").write_text(block.code)
-            own = f"AGENTCORE_HOME={shlex.quote(str(home))} " if "agent_id=" in block.code else ""
-            lines.append(f"{own}.venv/bin/python block_{number}.py\n")
+            lines.append(f".venv/bin/python block_{number}.py\n")
         else:
             lines.append(block.code)
         lines.append(f"echo; echo '{END_OF_BLOCK}'\n")
@@ -99,8 +95,7 @@ def printed_as_told(output: str, printed: str) -> bool:
 
 @pytest.mark.parametrize("page", [name for name, of in RUN.items() if of and name not in OF_OTHER_TESTS])
 def test_the_examples_of_a_page_run_as_printed(
-    page: str, serving: Serving, new_serving: Callable[..., Serving], services: Services, agent_id: str,
-    tmp_path: Path,
+    page: str, serving: Serving, services: Services, agent_id: str, tmp_path: Path
 ) -> None:
     if shutil.which("curl") is None or shutil.which("bash") is None:
         pytest.skip("the examples are for bash and curl")
@@ -111,7 +106,7 @@ def test_the_examples_of_a_page_run_as_printed(
         **serving.environment, "AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(agent_id),
         "PATH": f"{tmp_path / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "200",
         "REDIS_URL": services.agents_redis_url()}
-    lines = script(own, tmp_path, new_serving().home)
+    lines = script(own, tmp_path)
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", lines], cwd=tmp_path, env=environment, text=True,
         capture_output=True, timeout=PAGE_SECONDS, check=False)

@@ -109,6 +109,19 @@ def test_the_lines_of_the_guide_run_as_they_stand_and_are_as_many_as_it_says(
         assert PARROTS in "\n".join(run(home, str(script))), block
 
 
+def test_the_lines_of_the_guides_run_beside_the_service_of_the_quickstart(
+    restarting: Serving, tmp_path: Path
+) -> None:
+    for framework in FRAMEWORKS:
+        script = tmp_path / f"{framework}_block.py"
+        script.write_text(blocks(framework)[0], encoding="utf-8")
+        assert PARROTS in "\n".join(run(restarting, str(script))), framework
+    assert remembers(said(restarting, "langchain", PARROTS, HAWAII, *QUESTIONS)[2:])
+    # The same memory: what the lines stored for this agent, its token opens at the service.
+    asked = {"AGENTCORE_URL": restarting.url, "AGENTCORE_TOKEN": restarting.token("my-agent")}
+    assert PARROTS in restarting.cli("retrieve", "What bird did I like?", **asked).stdout
+
+
 def test_without_its_package_an_integration_says_what_to_install(home: Serving) -> None:
     script = (
         "import importlib, sys\n"

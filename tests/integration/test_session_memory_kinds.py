@@ -7,6 +7,7 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
@@ -227,6 +228,16 @@ async def test_an_endless_session_comes_back_within_its_budget(agent: Agent) -> 
     await memory.clear("s")
     assert await memory.retrieve("s") == []
     assert set(memory.capabilities()) >= {"semantic_search", "persistence"}
+
+
+@pytest.mark.parametrize("filters", [
+    {"tags": ["sent"]}, {"importance_threshold": 0.0}, {"time_range": {"start": "2026-05-01"}}])
+async def test_a_compressed_session_refuses_what_it_cannot_choose_by(
+    agent: Agent, filters: dict[str, Any]
+) -> None:
+    memory = EndlessSessionMemory(MemoryContextProvider(agent.memory))
+    with pytest.raises(InvalidParams, match="no time range, importance or tags"):
+        await memory.retrieve("s", RetrieveOptions.model_validate(filters))
 
 
 async def test_a_template_is_filled_in_kept_and_corrected(agent: Agent) -> None:

@@ -16,6 +16,7 @@ from agentcore.agents.session_memory.messages import (
     session_key,
 )
 from agentcore.agents.session_memory.vector import NAMESPACE, VectorSessionMemory
+from agentcore.errors import InvalidParams
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params import ContextParams
 
@@ -66,7 +67,7 @@ class MemoryContextProvider:
             await self._messages.store(session_id, message, metadata)
 
     async def retrieve_context(self, session_id: str, query: str, limit: int) -> list[SessionMessage]:
-        """One message of quoted data, within the budget of tokens; none where there is nothing to say."""
+        """One message of quoted data, whatever the limit, within the budget; none where nothing is said."""
         within = {} if self._across_sessions else {"session_id": session_key(session_id)}
         built = await self._memory.get_context(ContextParams(
             query=query, max_tokens=self._max_tokens, namespace=self._namespace, gate="off", min_fit=0.0,
@@ -84,7 +85,10 @@ class MemoryContextProvider:
 
 
 class EndlessSessionMemory:
-    """The seed's five operations over a provider: what comes back is compressed, not message for message."""
+    """The seed's five operations over a provider: what comes back is compressed, not message for message.
+
+    It is no `SessionMemory`: what is compressed can be neither counted nor scored nor sorted out by message.
+    """
 
     def __init__(self, provider: CompressedContextProvider) -> None:
         self._provider = provider
@@ -96,7 +100,13 @@ class EndlessSessionMemory:
         await self._provider.store_context(session_id, [message], metadata or {})
 
     async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
-        """The compressed context; of the options only query and limit count."""
+        """The compressed context, for the query if there is one, in at most `limit` messages.
+
+        Raises InvalidParams for a time range, an importance or tags: the provider cannot be asked for those.
+        """
+        refused = options.time_range, options.importance_threshold, options.tags
+        if any(each not in (None, []) for each in refused):
+            raise InvalidParams("A compressed session has no time range, importance or tags to choose by.")
         query = options.query or WHOLE_SESSION
         return await self._provider.retrieve_context(session_id, query, options.limit)
 

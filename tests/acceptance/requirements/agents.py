@@ -8,6 +8,9 @@ _asked = of("issue 6")
 _specified = of("specification (seed 001)")
 _tools = "integration/test_memory_tools.py"
 _agent = "integration/test_memory_enabled_agent.py"
+_turns = "integration/test_agent_turns.py"
+_template = "integration/test_template_tool.py"
+_opening = "integration/test_open_memory.py"
 _modes = "unit/test_client_modes.py"
 
 AGENTS = (
@@ -34,6 +37,23 @@ AGENTS = (
            f"{_agent}::test_an_error_is_stored_as_the_outcome_and_raised",
            f"{_agent}::test_notes_of_a_task_come_first_and_end_with_it",
            f"{_agent}::test_memory_that_cannot_be_reached_holds_no_turn_up"),
+    _asked("2 answer kept", "No answer is lost for what could not be stored, and a refusal stays not unseen.",
+           f"{_turns}::test_whatever_was_noted_the_answer_and_the_turn_are_kept",
+           f"{_turns}::test_of_too_many_actions_the_turn_is_kept_and_the_rest_is_told_of",
+           f"{_turns}::test_a_query_that_cannot_be_searched_is_answered_all_the_same",
+           f"{_turns}::test_a_token_that_may_not_store_costs_no_answer_and_is_raised_before_the_next",
+           f"{_turns}::test_a_tool_that_is_refused_is_logged_with_its_code",
+           f"{_turns}::test_a_store_that_was_not_answered_is_tried_once_more_and_is_there_once",
+           f"{_turns}::test_an_error_lasts_without_its_secrets_unless_that_is_wished"),
+    _asked("2 own turn", "An agent within another's turn sees nothing of it and notes nothing in it.",
+           f"{_turns}::test_an_agent_within_anothers_turn_sees_and_notes_nothing_of_it",
+           f"{_turns}::test_what_an_agent_does_for_another_it_still_notes_in_its_own_turn"),
+    _asked("2 beside a service", "A memory in a process uses the parts of the service that runs on its home.",
+           f"{_opening}::test_a_second_memory_of_a_home_uses_the_parts_that_run",
+           "acceptance/test_agent_examples.py::"
+           "test_an_agent_without_a_token_uses_the_parts_of_the_service_that_runs",
+           "acceptance/test_framework_examples.py::"
+           "test_the_lines_of_the_guides_run_beside_the_service_of_the_quickstart"),
     _asked("2 same code", "Embedded or remote an agent is the same code.",
            f"{_agent}::test_the_same_agent_runs_on_a_service_and_in_its_own_process",
            "acceptance/test_readme.py::test_the_example_of_an_agent_runs"),
@@ -42,6 +62,7 @@ AGENTS = (
            f"{_tools}::test_forgetting_proposes_first_and_deletes_only_what_was_confirmed",
            f"{_tools}::test_a_confirmation_holds_for_no_other_memory",
            f"{_tools}::test_a_confirmation_expires",
+           f"{_turns}::test_what_one_turn_proposes_to_forget_the_next_confirms",
            f"{_tools}::test_a_found_memory_leads_to_its_session"),
     _asked("3 one definition", "One tool definition yields the same schema in all bindings.",
            "integration/test_openai_tools.py::test_one_definition_gives_the_same_schema_in_every_form",
@@ -50,6 +71,11 @@ AGENTS = (
            "integration/test_google_adk.py::"
            "test_a_model_uses_the_tools_of_the_one_definition_for_its_own_user",
            "acceptance/test_mcp.py::test_the_tools_are_those_of_the_one_definition_with_the_same_schemas"),
+    _asked("4 template tool", "A model fills the working template in, by the same tool in every binding.",
+           f"{_template}::test_a_model_fills_the_template_in_and_corrects_it",
+           f"{_template}::test_every_binding_has_the_tool_with_the_same_schema",
+           f"{_template}::test_an_agent_keeps_its_template_from_one_conversation_to_the_next",
+           f"{_template}::test_a_template_is_one_memory_where_what_is_read_lags_behind"),
     _asked("3 prefetch", "The first user turn gets memory as fenced data, never as a turn.",
            f"{_tools}::test_the_first_user_turn_gets_memory_as_data_and_later_turns_do_not",
            f"{_tools}::test_the_block_and_its_fence_take_no_more_tokens_than_asked_for",
@@ -61,5 +87,7 @@ AGENTS = (
                f"{_agent}::test_the_example_of_the_specification_stores_once"),
     _specified("NFR-4.3", "A failing retrieval blocks no agent: its context is empty.",
                f"{_agent}::test_memory_that_cannot_be_reached_holds_no_turn_up",
-               f"{_agent}::test_memory_that_stays_silent_is_waited_for_no_longer_than_set"),
+               f"{_agent}::test_memory_that_stays_silent_is_waited_for_no_longer_than_set",
+               f"{_opening}::test_what_cannot_be_read_is_empty_and_says_why",
+               f"{_opening}::test_a_memory_in_this_process_fails_open_where_its_database_goes_away"),
 )

@@ -36,7 +36,7 @@ CONNECTED = (
     _asked("Shows tools", "One tool definition yields the same schema in MCP.",
            "acceptance/test_mcp.py::test_the_tools_are_those_of_the_one_definition_with_the_same_schemas"),
     _asked("Shows restart MCP",
-           "I love African Grey parrots in one session, What bird did I like? in the next.",
+           "Parrots and Hawaii's budget in one session, asked for in the next, over both transports.",
            "acceptance/test_mcp.py::test_what_one_session_saved_the_next_recalls_after_a_restart"),
     _asked("Shows restart A2A",
            "The same through A2A, agent and service restarted in between; and Hawaii's budget.",

@@ -1,0 +1,57 @@
+"""An error's words as a lasting outcome: what it was stays, what lets somebody in does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentcore.agents.error_words import HIDDEN, MOST_ERROR_CHARS, discreet, error_words
+from agentcore.agents.holdable import holdable, searchable
+from agentcore.memory.models import MAX_TEXT_CHARS
+from agentcore.memory.params import MAX_QUERY_CHARS
+
+SECRET = "sk4fTz81LmQ2bW7xVnR5"
+SECRETS = (SECRET, "wJalrXUtnFEMI", "K7MDENG", "c2lnbmF0dXJlMQ", "eyJzdWIiOiJhZGEifQ")
+
+
+@pytest.mark.parametrize("said", [
+    f"GET https://api.example.com/v1/rates?api_key={SECRET}&to=EUR failed",
+    f"no route to postgresql://ada:{SECRET}@db.example.com:5432/trips",
+    f"401 for 'Authorization: Bearer {SECRET}'", f"the password is {SECRET}", f"password='{SECRET}'",
+    f'{{"api_key": "{SECRET}"}}', f"Incorrect API key provided: {SECRET}", f"token={SECRET}; next",
+    f"invalid credential ({SECRET})", f"https://hooks.example.com/x#{SECRET}", f"Cookie: {SECRET}",
+    "AWS refused wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJlMQ is expired",
+])
+def test_what_looks_secret_is_hidden(said: str) -> None:
+    kept = discreet(said)
+    assert kept != said
+    assert [part for part in SECRETS if part in kept] == []
+
+
+@pytest.mark.parametrize("said", [
+    "the flight service knows no such airport", "connection to https://api.example.com/v1/rates timed out",
+    "no such file: '/srv/trips/2026/hawaii-budget-07.csv'", "invalid literal for int() with base 10: 'ten'",
+    "Flight HA-17 on 2026-05-01T10:30:00 is full", "incomprehensibilities are not accepted here",
+])
+def test_what_went_wrong_stays_to_be_read(said: str) -> None:
+    assert discreet(said) == said
+
+
+def test_an_error_is_its_kind_and_its_words_and_whole_where_that_is_wished() -> None:
+    error = PermissionError(f"token={SECRET}")
+    assert error_words(error) == f"failed: PermissionError: token={HIDDEN}"
+    assert error_words(error, whole=True) == f"failed: PermissionError: token={SECRET}"
+    assert len(error_words(ValueError("long " * 1_000))) == MOST_ERROR_CHARS
+
+
+@pytest.mark.parametrize(("text", "query"), [
+    ("what\x00 bird?", "what  bird?"), ("bird \ud83d?", "bird ??"), (" \n\x00", ""), ("", ""),
+    ("  bird  ", "bird"), ("b" * 40_000, "b" * MAX_QUERY_CHARS),
+])
+def test_of_a_text_there_is_what_can_be_searched(text: str, query: str) -> None:
+    assert searchable(text) == query
+
+
+def test_of_a_text_there_is_what_can_be_held() -> None:
+    assert holdable("a\x00\udfffb") == "a ?b"
+    assert len(holdable("x" * 300_000)) == MAX_TEXT_CHARS
