@@ -67,7 +67,9 @@ class Silent(httpx.AsyncBaseTransport):
 
 @pytest.mark.parametrize("read", READS)
 @pytest.mark.parametrize("failure", [
-    httpx.ConnectError("refused"), httpx.Response(503), error(-32006), error(-32603), httpx.Response(429)])
+    httpx.ConnectError("refused"), httpx.Response(503), error(-32006), error(-32603), httpx.Response(429),
+    httpx.Response(500, text="<html>"), httpx.Response(520), httpx.Response(404, text="default backend"),
+    httpx.Response(200, text="<html>Sign in to this network"), result({"of": "another service"})])
 async def test_failing_open_a_search_is_empty_and_says_why(
     read: Callable[[MemoryClient], Awaitable[Any]], failure: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -80,7 +82,7 @@ async def test_failing_open_a_search_is_empty_and_says_why(
 
 
 @pytest.mark.parametrize("failure", [
-    error(-32602), error(-32103, status=401), error(-32104), httpx.Response(404), httpx.Response(401)])
+    error(-32602), error(-32103, status=401), error(-32104), httpx.Response(403), httpx.Response(401)])
 async def test_failing_open_hides_no_mistake_of_the_caller(failure: httpx.Response) -> None:
     async with client(Script(failure), fail_open=True) as memory:
         with pytest.raises(AgentCoreError):
@@ -178,11 +180,20 @@ async def test_a_batch_whose_token_is_refused_is_sent_again_with_a_new_one() -> 
 @pytest.mark.parametrize("answer", [httpx.Response(200, json=[]), httpx.Response(200, text="hello"),
                                     result({"count": 1, "receipt": {}})])
 async def test_calls_that_a_batch_does_not_answer_fail(answer: httpx.Response) -> None:
-    async with client(Script(answer)) as memory:
+    async with client(Script(answer), max_attempts=1) as memory:
         together = memory.batched()
         answers = await asyncio.gather(
             *(together.count(CountParams()) for _ in range(2)), return_exceptions=True)
-    assert [type(each) for each in answers] == [AgentCoreError, AgentCoreError]
+    assert [type(each) for each in answers] == [DependencyUnavailable, DependencyUnavailable]
+
+
+async def test_a_batch_that_breaks_fails_for_all_who_wait_for_it() -> None:
+    async with client(Script(ZeroDivisionError("of a transport"))) as memory:
+        together = memory.batched()
+        async with asyncio.timeout(10):
+            answers = await asyncio.gather(
+                *(together.count(CountParams()) for _ in range(3)), return_exceptions=True)
+    assert [type(each) for each in answers] == [ZeroDivisionError] * 3
 
 
 async def test_a_caller_who_gives_up_takes_no_other_call_along() -> None:
