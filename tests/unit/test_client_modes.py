@@ -269,6 +269,25 @@ def test_an_error_of_the_token_is_raised_where_the_call_waits() -> None:
         memory.count(CountParams())
 
 
+async def test_on_a_running_loop_a_waiting_call_says_so_instead_of_holding_it_up() -> None:
+    with waiting(result({"count": 3, "receipt": {}})) as memory:
+        with pytest.raises(RuntimeError, match="hold up the event loop"):
+            memory.count(CountParams())
+        assert (await asyncio.to_thread(memory.count, CountParams())).count == 3
+
+
+def test_a_view_of_a_waiting_client_carries_its_trace_and_closes_with_it() -> None:
+    script = Script(result({"count": 3, "receipt": {}}), result({"count": 3, "receipt": {}}))
+    memory = SyncMemoryClient("http://memory.test", TOKEN, transport=script)
+    view = memory.traced(traceparent="00-1-2-01", a2a_context={"source_agent": "planner"})
+    with memory:
+        assert (view.count(CountParams()).count, memory.count(CountParams()).count) == (3, 3)
+    assert [request.headers.get("traceparent") for request in script.requests] == ["00-1-2-01", None]
+    assert [script.body(index).get("a2a_context") for index in (0, 1)] == [{"source_agent": "planner"}, None]
+    with pytest.raises(ClientClosed):
+        view.count(CountParams())
+
+
 def test_every_method_of_the_contract_waits_too() -> None:
     assert {method.attribute for method in METHODS} <= set(vars(SyncMemoryClient))
     assert SyncMemoryClient.get_relevant_context.__doc__ == MemoryClient.get_relevant_context.__doc__
