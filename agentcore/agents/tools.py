@@ -17,7 +17,7 @@ there is more than one process), so that a confirmation given in one request hol
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -42,9 +42,16 @@ from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import Strict
 
 
+READS = frozenset({"memory:read"})
+WRITES = frozenset({"memory:write"})
+
+
 @dataclass(frozen=True)
 class ToolDefinition:
-    """One tool as any framework can describe it; `aliases` are other names that it may be asked for by."""
+    """One tool as any framework can describe it; `aliases` are other names that it may be asked for by.
+
+    `scopes` are what a token needs for all it does.
+    """
 
     name: str
     arguments: type[Strict]
@@ -52,6 +59,7 @@ class ToolDefinition:
     reads_only: bool = True
     destructive: bool = False
     aliases: tuple[str, ...] = ()
+    scopes: frozenset[str] = READS
     description: str = field(init=False)
     parameters: Mapping[str, Any] = field(init=False)
 
@@ -61,11 +69,13 @@ class ToolDefinition:
 
 
 TOOLS: tuple[ToolDefinition, ...] = (
-    ToolDefinition("save_memory", SaveMemory, ToolOperations.save, reads_only=False),
+    ToolDefinition("save_memory", SaveMemory, ToolOperations.save, reads_only=False, scopes=WRITES),
     ToolDefinition("recall_memory", RecallMemory, ToolOperations.recall, aliases=("load_memory",)),
     ToolDefinition("prefetch_memory", PrefetchMemory, ToolOperations.prefetch, aliases=("preload_memory",)),
-    ToolDefinition("update_memory", UpdateMemory, ToolOperations.update, reads_only=False),
-    ToolDefinition("forget_memory", ForgetMemory, ToolOperations.forget, reads_only=False, destructive=True),
+    ToolDefinition("update_memory", UpdateMemory, ToolOperations.update, reads_only=False,
+                   scopes=READS | WRITES),
+    ToolDefinition("forget_memory", ForgetMemory, ToolOperations.forget, reads_only=False, destructive=True,
+                   scopes=READS | WRITES),
     ToolDefinition("memory_session", MemorySession, ToolOperations.session),
 )
 ALL_TOOLS = tuple(tool.name for tool in TOOLS)
@@ -91,6 +101,11 @@ def definitions_of(names: Sequence[str] = ALL_TOOLS) -> tuple[ToolDefinition, ..
         if name not in _BY_NAME:
             raise ValueError(f"{name!r} is no memory tool; there are {', '.join(_BY_NAME)}")
     return tuple(replace(_BY_NAME[name], name=name) for name in names)
+
+
+def tools_within(scopes: Collection[str]) -> tuple[str, ...]:
+    """The names of the tools that a token with these scopes can use."""
+    return tuple(tool.name for tool in TOOLS if tool.scopes <= set(scopes))
 
 
 class MemoryTools:
