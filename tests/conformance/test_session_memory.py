@@ -193,7 +193,7 @@ async def test_a_query_that_fits_nothing_finds_nothing(memory: SessionMemory) ->
     for place, (role, content) in enumerate(TALK):
         await memory.store("monday", SessionMessage(
             role=role, content=content, timestamp=MORNING + timedelta(minutes=place)), {"importance": 0.9})
-    for query in ("quark gluon plasma", "photosynthesis"):
+    for query in ("quark gluon plasma", "volcano eruptions"):
         assert await memory.retrieve_with_scores("monday", query) == []
         assert await contents(memory, options=RetrieveOptions(query=query)) == []
 
