@@ -77,8 +77,8 @@ class McpEndpoint:
         return None
 
     async def _answer(
-        self, answer: Any, exchange: Exchange, principal: Principal, scope: Scope, body: bytes, receive: Receive,
-        send: Send,
+        self, answer: Any, exchange: Exchange, principal: Principal, scope: Scope, body: bytes,
+        receive: Receive, send: Send,
     ) -> None:
         token = (exchange.header(b"authorization") or "").partition(" ")[2].strip()
         transport = httpx.ASGITransport(self._methods)

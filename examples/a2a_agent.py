@@ -1,8 +1,8 @@
 """An A2A agent that remembers across conversations: what it is told it keeps, what it is asked it looks up.
 
-Its memory is its own, by its token for the memory service. Who calls it has another kind of token: one made for
-this agent alone, with this agent's own secret, which opens no memory; each caller is a user in the agent's
-memory. No language model: the answer is the memory that fits best. With the service running (`agentcore serve`):
+Its memory is its own, by its token for the memory service. Who calls it has another kind of token: one made
+for this agent alone, with this agent's own secret, which opens no memory; each caller is a user in its
+memory. No language model: the answer is the memory that fits best. With the service running:
 
     export LIBRARIAN_SECRET=$(openssl rand -hex 32)
     export AGENTCORE_TOKEN=$(agentcore token --agent librarian)
@@ -52,7 +52,7 @@ from agentcore.memory.params import RetrieveParams, StoreParams
 from agentcore.server import bound
 
 NAME = "librarian"
-# Made by this agent for calls of this agent: a token made for anything else, its signature good or not, is none.
+# Made by this agent for calls of this agent: a token made for anything else is none, however it is signed.
 RULES = TokenRules("HS256", issuer=NAME, audience=NAME)
 CALLER_SECONDS = 24 * 3_600
 

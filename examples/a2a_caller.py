@@ -1,7 +1,7 @@
 """An agent that calls the librarian of a2a_agent.py; each run is a new conversation.
 
-It calls with a JWT that the librarian made for it. Its own memory's token it gives to nobody: who has it has the
-memory.
+It calls with a JWT that the librarian made for it. Its own memory's token it gives to nobody: who has it has
+the memory.
 
     export LIBRARIAN_TOKEN=$(python examples/a2a_agent.py --token-for planner)
     python examples/a2a_caller.py http://127.0.0.1:9000 "I love African Grey parrots"

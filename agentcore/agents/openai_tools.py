@@ -20,8 +20,8 @@ NOT_STRICT = frozenset({"default", "minLength", "maxLength"})
 
 def chat_tools(definitions: Iterable[ToolDefinition], *, strict: bool = False) -> list[Any]:
     """For `tools` of `client.chat.completions.create`; `strict`: the model keeps to the schema."""
-    return [{"type": "function", "function": {**_described(tool, strict), **({"strict": True} if strict else {})}}
-            for tool in definitions]
+    mode = {"strict": True} if strict else {}
+    return [{"type": "function", "function": {**_described(tool, strict), **mode}} for tool in definitions]
 
 
 def response_tools(definitions: Iterable[ToolDefinition], *, strict: bool = False) -> list[Any]:
@@ -58,7 +58,8 @@ def _strict(parameters: dict[str, Any]) -> dict[str, Any]:
     required = parameters.get("required", [])
     properties = {name: _known(schema) if name in required else _nullable(schema)
                   for name, schema in parameters["properties"].items()}
-    return {**parameters, "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {**parameters, "properties": properties, "required": list(properties),
+            "additionalProperties": False}
 
 
 def _nullable(schema: Mapping[str, Any]) -> dict[str, Any]:

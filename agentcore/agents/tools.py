@@ -41,7 +41,6 @@ from agentcore.errors import AgentCoreError
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import Strict
 
-
 READS = frozenset({"memory:read"})
 WRITES = frozenset({"memory:write"})
 

@@ -16,7 +16,8 @@ from agentcore.client.memory_client import MemoryClient
 from agentcore.errors import ClientClosed
 
 HOLDS_LOOP_UP = (
-    "This call waits, and would hold up the event loop that it is called on: use MemoryClient there, or a thread."
+    "This call waits, and would hold up the event loop that it is called on: use MemoryClient there, or a "
+    "thread."
 )
 
 P = ParamSpec("P")
@@ -89,7 +90,7 @@ class SyncMemoryClient:
     """One agent's memory over HTTP, for code without `await`; threads may share one. Use it with `with`.
 
     `options` are those of `MemoryClient`. On a running event loop, which a call would hold up, it raises
-    RuntimeError: what runs there has `await`, and `MemoryClient`, whose `batched` and `in_process` are for it.
+    RuntimeError: what runs there has `await` and `MemoryClient`, which alone has `batched` and `in_process`.
     """
 
     def __init__(self, url: str, token: TokenSource, **options: Any) -> None:
@@ -109,7 +110,7 @@ class SyncMemoryClient:
         self._thread.close(self._memory.close)
 
     def traced(self, *, traceparent: str | None = None, a2a_context: Mapping[str, Any] | None = None) -> Self:
-        """The same client, connections and thread; each call carries what is given, as `MemoryClient` has it."""
+        """The same client, connections and thread; each call carries what is given, as of `MemoryClient`."""
         view = copy.copy(self)
         view._memory = self._memory.traced(traceparent=traceparent, a2a_context=a2a_context)
         return view

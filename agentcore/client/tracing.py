@@ -1,4 +1,4 @@
-"""What each call of a client carries along, checked where it is given: a trace's header and an A2A context."""
+"""What each call of a client carries along, checked where it is given: a traceparent, an A2A context."""
 
 from __future__ import annotations
 

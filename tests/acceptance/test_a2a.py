@@ -34,13 +34,15 @@ SECRET = "the librarian's own, of which the memory service knows nothing"
 
 def calling(caller: str, secret: str = SECRET, ttl_seconds: float = 600, **claims: str) -> str:
     """A caller's token for the librarian."""
-    return mint_token(secret, caller, (), ttl_seconds, **{"issuer": "librarian", "audience": "librarian"} | claims)
+    return mint_token(
+        secret, caller, (), ttl_seconds, **{"issuer": "librarian", "audience": "librarian"} | claims)
 
 
 @contextmanager
 def librarian(serving: Serving, agent_id: str) -> Iterator[str]:
     """The example agent as a process of its own; gives its URL."""
-    own = {"AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(agent_id), "LIBRARIAN_SECRET": SECRET,
+    own = {"AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(agent_id),
+           "LIBRARIAN_SECRET": SECRET,
            # No service has its secret there: the agent works without it.
            "AGENTCORE_HOME": str(serving.home / "nowhere")}
     process = subprocess.Popen(
@@ -114,8 +116,8 @@ async def test_the_agent_answers_nobody_without_a_good_token_and_keeps_who_calle
 
 async def test_a_token_made_for_something_else_calls_nobody(serving: Serving, agent_id: str) -> None:
     others = [
-        serving.token("planner"), calling("planner", audience="archivist"), calling("planner", issuer="archivist"),
-        mint_token(SECRET, "planner", ("memory:read",), 600)]
+        serving.token("planner"), calling("planner", audience="archivist"),
+        calling("planner", issuer="archivist"), mint_token(SECRET, "planner", ("memory:read",), 600)]
     with librarian(serving, agent_id) as url:
         for token in others:
             with pytest.raises(A2AClientError, match="401"):
@@ -124,7 +126,8 @@ async def test_a_token_made_for_something_else_calls_nobody(serving: Serving, ag
 
 async def test_a_callers_token_opens_no_memory(serving: Serving) -> None:
     own = Home(serving.home).secret("jwt")
-    for token, refusal in ((calling("planner"), AuthenticationFailed), (calling("planner", own), NotAuthorised)):
+    refusals = {calling("planner"): AuthenticationFailed, calling("planner", own): NotAuthorised}
+    for token, refusal in refusals.items():
         async with MemoryClient(serving.url, token) as memory:
             with pytest.raises(refusal):
                 await memory.list(ListParams())

@@ -41,5 +41,6 @@ def test_a_memory_lives_its_whole_life_from_javascript(serving: Serving, agent_i
 @pytest.mark.skipif(not COMPILER.exists(), reason="this machine has no npm, or none that reaches a registry")
 def test_the_compiler_holds_the_declarations_to_what_they_promise() -> None:
     done = subprocess.run(
-        [NODE or "node", COMPILER, "--project", TESTS], text=True, capture_output=True, timeout=120, check=False)
+        [NODE or "node", COMPILER, "--project", TESTS], text=True, capture_output=True, timeout=120,
+        check=False)
     assert done.returncode == 0, done.stdout + done.stderr

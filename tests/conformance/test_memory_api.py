@@ -200,7 +200,8 @@ async def test_failures_are_the_same_classes_with_the_same_words(memory: MemoryA
 
 async def test_what_json_has_no_type_for_is_stored_in_its_form_by_every_face(memory: MemoryApi) -> None:
     said = datetime(2026, 5, 1, 10, tzinfo=UTC)
-    told = Interaction(query=TEA, actions=[{"at": said}], outcome=(NOBODY, 1), metadata={"at": said, "of": NOBODY})
+    told = Interaction(
+        query=TEA, actions=[{"at": said}], outcome=(NOBODY, 1), metadata={"at": said, "of": NOBODY})
     kept = await memory.store(ask.StoreParams(interaction=told))
     assert kept.memory_id is not None
     await memory.update(UpdateParams(memory_id=kept.memory_id, updates=Updates(metadata={"seen": said})))

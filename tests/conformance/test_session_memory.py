@@ -135,7 +135,8 @@ async def test_the_same_words_again_are_another_message_and_the_same_id_is_not(m
 
 async def test_a_known_id_answers_the_message_that_is_held(memory: SessionMemory) -> None:
     first = await memory.store("monday", SessionMessage(
-        content="The first words.", message_id="m|1:0", timestamp=MORNING), {"importance": 0.9, "tags": ["red"]})
+        content="The first words.", message_id="m|1:0", timestamp=MORNING),
+        {"importance": 0.9, "tags": ["red"]})
     await memory.store("monday", SessionMessage(content="Some others.", timestamp=MORNING))
     again = await memory.store("monday", SessionMessage(content="Other words.", message_id="m|1:0"))
     same = await memory.store("monday", first)

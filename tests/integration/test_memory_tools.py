@@ -83,6 +83,8 @@ async def test_a_long_recall_stays_within_its_bounds_and_says_what_is_left_out(
     found = json.loads(text)
     assert len(text) <= MOST_MEMORIES_CHARS + 100
     assert all(len(memory["content"]) <= MOST_CONTENT_CHARS for memory in found["memories"])
+    assert found["memories"]
+    assert found["left_out"] == 12 - len(found["memories"]) > 0
 
 
 async def test_recall_takes_only_the_kinds_and_times_asked_for(tools: MemoryTools, agent: Agent) -> None:

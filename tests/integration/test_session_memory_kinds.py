@@ -203,7 +203,8 @@ async def test_hierarchical_takes_the_order_of_its_long_term_memory_and_not_its_
 
     answers = []
     for lasting in (InMemorySessionMemory(), Quiet()):
-        memory = HierarchicalSessionMemory(lasting, HierarchyConfig(working_capacity=1, short_term_capacity=1))
+        memory = HierarchicalSessionMemory(
+            lasting, HierarchyConfig(working_capacity=1, short_term_capacity=1))
         await memory.store("s", SessionMessage(content="The grey parrot of Ada sings."), {"importance": 0.9})
         await memory.store("s", SessionMessage(content="The parrot eats."), {"importance": 0.9})
         await memory.store("s", SessionMessage(content="Grey clouds over a parrot."), {"importance": 0.1})

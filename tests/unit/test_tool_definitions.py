@@ -68,8 +68,8 @@ def test_a_schema_is_one_plain_object_that_takes_what_the_tool_takes(tool: ToolD
 
 # What OpenAI's structured outputs take ("Supported schemas" of their guide).
 STRICT_KEYWORDS = {
-    "type", "properties", "required", "additionalProperties", "description", "enum", "anyOf", "items", "format",
-    "pattern", "minimum", "maximum", "minItems", "maxItems"}
+    "type", "properties", "required", "additionalProperties", "description", "enum", "anyOf", "items",
+    "format", "pattern", "minimum", "maximum", "minItems", "maxItems"}
 
 
 def schemas(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -99,7 +99,7 @@ class HierarchicalSessionMemory:
     async def retrieve_with_scores(
         self, session_id: str, query: str, options: RetrieveOptions = NEWEST
     ) -> list[ScoredMessage]:
-        """A score is 1 / its place: among the near messages by words, or in long-term memory, if better there.
+        """A score is 1 / its place: among the near messages by words or in long-term memory, the better one.
 
         How long-term memory scores is its own: only the order is taken from it.
         """
