@@ -67,5 +67,5 @@ lock: setup
 	@$(COMPILE) --no-deps requirements/redis.in -o requirements/redis.txt
 
 clean:
-	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov
+	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov clients/typescript/node_modules
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -73,17 +73,19 @@ class McpEndpoint:
             return await say(exchange, send, 501, error_answer(AgentCoreError(" ".join(error.problems))))
         except AgentCoreError as error:
             return await self._methods.refuse(exchange, principal, frame, error, started, send, MCP_STATUS)
-        await self._answer(answer, exchange, scope, body, receive, send)
+        await self._answer(answer, exchange, principal, scope, body, receive, send)
         return None
 
     async def _answer(
-        self, answer: Any, exchange: Exchange, scope: Scope, body: bytes, receive: Receive, send: Send
+        self, answer: Any, exchange: Exchange, principal: Principal, scope: Scope, body: bytes,
+        receive: Receive, send: Send,
     ) -> None:
         token = (exchange.header(b"authorization") or "").partition(" ")[2].strip()
         transport = httpx.ASGITransport(self._methods)
         async with MemoryClient("http://memory", token, traceparent=str(exchange.trace), max_attempts=1,
                                 transport=transport) as memory:
-            await answer(memory, token.encode(), scope, _again(body, receive), _marked(exchange, send))
+            await answer(memory, token.encode(), principal.scopes, scope, _again(body, receive),
+                         _marked(exchange, send))
 
 
 def _one_message(body: bytes) -> Frame:

@@ -1,9 +1,12 @@
 """An A2A agent that remembers across conversations: what it is told it keeps, what it is asked it looks up.
 
-Its memory is its own (the token's subject); each caller, known by the JWT they call with, is a user in it. No
-language model: the answer is the memory that fits best. With the service running (`agentcore serve`):
+Its memory is its own, by its token for the memory service. Who calls it has another kind of token: one made
+for this agent alone, with this agent's own secret, which opens no memory; each caller is a user in its
+memory. No language model: the answer is the memory that fits best. With the service running:
 
+    export LIBRARIAN_SECRET=$(openssl rand -hex 32)
     export AGENTCORE_TOKEN=$(agentcore token --agent librarian)
+    python examples/a2a_agent.py --token-for planner    # what planner calls it with
     python examples/a2a_agent.py --port 9000
 """
 
@@ -11,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 from datetime import UTC, datetime
 
 import uvicorn
@@ -40,8 +44,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse
 
 from agentcore.agent_card import A2A_CONTEXT
-from agentcore.auth import SharedSecret, TokenRules, TokenVerifier
-from agentcore.cli.connection import signing_secret_at_hand
+from agentcore.auth import SharedSecret, TokenRules, TokenVerifier, mint_token
 from agentcore.client import MemoryClient
 from agentcore.config import load_settings
 from agentcore.errors import AuthenticationFailed
@@ -49,6 +52,9 @@ from agentcore.memory.params import RetrieveParams, StoreParams
 from agentcore.server import bound
 
 NAME = "librarian"
+# Made by this agent for calls of this agent: a token made for anything else is none, however it is signed.
+RULES = TokenRules("HS256", issuer=NAME, audience=NAME)
+CALLER_SECONDS = 24 * 3_600
 
 
 class Librarian(AgentExecutor):
@@ -81,7 +87,7 @@ class Librarian(AgentExecutor):
 
 
 class Callers(AuthenticationBackend):
-    """Who calls: the subject of a JWT that the memory service would take too."""
+    """Who calls: the subject of a JWT that was made for this agent."""
 
     def __init__(self, verifier: TokenVerifier) -> None:
         self._verifier = verifier
@@ -123,11 +129,24 @@ def application(url: str, memory: MemoryClient, verifier: TokenVerifier) -> Star
         middleware=[Middleware(AuthenticationMiddleware, backend=Callers(verifier), on_error=refused)])
 
 
+def own_secret() -> str:
+    """What signs the callers' tokens; the memory service's secret is not for agents."""
+    secret = os.environ.get("LIBRARIAN_SECRET")
+    if secret is None:
+        raise SystemExit("Set LIBRARIAN_SECRET: openssl rand -hex 32 makes one.")
+    return secret
+
+
+def token_for(caller: str) -> str:
+    """A token that calls this agent for a day, and does nothing else anywhere."""
+    return mint_token(own_secret(), caller, (), CALLER_SECONDS, issuer=RULES.issuer, audience=RULES.audience)
+
+
 async def main(port: int) -> None:
     settings = load_settings()
     if settings.agentcore_token is None:
         raise SystemExit("Set AGENTCORE_TOKEN: agentcore token --agent librarian prints one.")
-    verifier = TokenVerifier(TokenRules("HS256"), SharedSecret(signing_secret_at_hand(settings)))
+    verifier = TokenVerifier(RULES, SharedSecret(own_secret()))
     with bound("127.0.0.1", port) as address:
         url = f"http://127.0.0.1:{address.getsockname()[1]}"
         token = settings.agentcore_token.get_secret_value()
@@ -141,4 +160,9 @@ async def main(port: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="An A2A agent that remembers.")
     parser.add_argument("--port", type=int, default=9000)
-    asyncio.run(main(parser.parse_args().port))
+    parser.add_argument("--token-for", metavar="CALLER", help="print a token for this caller, and end")
+    asked = parser.parse_args()
+    if asked.token_for is None:
+        asyncio.run(main(asked.port))
+    else:
+        print(token_for(asked.token_for))

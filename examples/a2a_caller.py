@@ -1,6 +1,9 @@
-"""An agent that calls the librarian of a2a_agent.py with a JWT of its own; each run is a new conversation.
+"""An agent that calls the librarian of a2a_agent.py; each run is a new conversation.
 
-    export AGENTCORE_TOKEN=$(agentcore token --agent planner)
+It calls with a JWT that the librarian made for it. Its own memory's token it gives to nobody: who has it has
+the memory.
+
+    export LIBRARIAN_TOKEN=$(python examples/a2a_agent.py --token-for planner)
     python examples/a2a_caller.py http://127.0.0.1:9000 "I love African Grey parrots"
     python examples/a2a_caller.py http://127.0.0.1:9000 "What bird did I like?"
 """
@@ -35,6 +38,6 @@ if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     try:
-        print(asyncio.run(ask(sys.argv[1], os.environ.get("AGENTCORE_TOKEN", ""), sys.argv[2])))
+        print(asyncio.run(ask(sys.argv[1], os.environ.get("LIBRARIAN_TOKEN", ""), sys.argv[2])))
     except A2AClientError as failure:
         sys.exit(f"The agent did not answer: {failure}")

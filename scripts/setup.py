@@ -25,6 +25,7 @@ VENV = ROOT / ".venv"
 STATE = VENV / "setup.json"
 VENV_PYTHON = VENV / "bin" / "python"
 REQUIREMENTS = ROOT / "requirements"
+TYPESCRIPT = ROOT / "clients" / "typescript"
 SUPPORTED = ("3.13", "3.12", "3.11")
 SERVICE_LOCKS = ("lock.txt", "model.txt")
 # What only some targets of the Makefile need: an option of this script each.
@@ -139,6 +140,14 @@ def install_redis(python: str) -> None:
             print(f"\n{failure}\nset-up: no prebuilt redis-server to be had; install one on the PATH", end="")
 
 
+def install_typescript() -> None:
+    """What checks the types of the TypeScript client: a machine without npm goes without."""
+    try:
+        run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(TYPESCRIPT))
+    except StepFailed as failure:
+        print(f"\n{failure}\nset-up: no TypeScript compiler to be had; its types go unchecked", end="")
+
+
 def install_project() -> None:
     """Install this checkout in place, so that .venv/bin/agentcore runs what is edited."""
     pip("--no-deps", "--no-build-isolation", "--editable", str(ROOT))
@@ -178,6 +187,12 @@ def bring_up_to_date(explicit: bool, wanted: Collection[str]) -> None:
         with step("redis-server"):
             install_redis(python)
         state = {"python": python, "root": str(ROOT), "locks": locks, "kinds": " ".join(kinds)}
+        write_state(state)
+    typescript = digest(TYPESCRIPT / "package-lock.json")
+    if "integrations" in wanted and shutil.which("npm") and state.get("typescript") != typescript:
+        with step("TypeScript's compiler"):
+            install_typescript()
+        state = {**state, "typescript": typescript}
         write_state(state)
     project = digest(ROOT / "pyproject.toml")
     if state.get("project") != project:

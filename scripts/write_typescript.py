@@ -40,6 +40,8 @@ MemoryError.said = "Something went wrong inside the memory service.";
 ERROR_TYPES = """\
 /** What went wrong; `retryable` says whether the same request may succeed later. */
 export declare class MemoryError extends Error {
+  static readonly code: number;
+  static readonly retryable: boolean;
   readonly code: number;
   readonly retryable: boolean;
   readonly data: Record<string, unknown>;
@@ -66,6 +68,21 @@ export class MemoryClient {
   #call(method, scope, params) {
     return this.#connection.call(method, params, isRepeatable(method, scope, params));
   }
+
+  /** Store an interaction; `options` are the other params of store. */
+  addInteraction(interaction, options = {}) {
+    return this.store({ interaction, ...options });
+  }
+
+  /** The best memories for a query, best first; `options` are the other params of retrieve. */
+  async retrieveMemories(query, options = {}) {
+    return (await this.retrieve({ query, ...options })).memories;
+  }
+
+  /** A prompt-ready context; `options` are the other params of getContext. */
+  async getRelevantContext(query, options = {}) {
+    return (await this.getContext({ query, ...options })).context;
+  }
 """
 ERROR_FOOT = """\
 /** The error of an error object that was received; an unknown code becomes MemoryError. */
@@ -78,6 +95,12 @@ CLASS_TYPE = """\
 export declare class MemoryClient {
   constructor(url: string, token: TokenSource, options?: ClientOptions);
   readonly url: string;
+  /** Store an interaction; `options` are the other params of store. */
+  addInteraction(interaction: Interaction, options?: Omit<StoreParams, "interaction">): Promise<StoreResult>;
+  /** The best memories for a query, best first; `options` are the other params of retrieve. */
+  retrieveMemories(query: string, options?: Omit<RetrieveParams, "query">): Promise<MemorySummary[]>;
+  /** A prompt-ready context; `options` are the other params of getContext. */
+  getRelevantContext(query: string, options?: Omit<ContextParams, "query">): Promise<string>;
 """
 
 
@@ -123,7 +146,9 @@ def _types(document: Schema) -> str:
     parts.append(ERROR_TYPES)
     for error in ERRORS:
         said = error().message.rstrip(".")
-        parts.append(f"/** {said}. */\nexport declare class {error.__name__} extends MemoryError {{}}\n\n")
+        parts.append(f"/** {said}. */\nexport declare class {error.__name__} extends MemoryError {{\n"
+                     f"  static readonly code: {int(error.code)};\n"
+                     f"  readonly code: {int(error.code)};\n}}\n\n")
     parts.append(CLASS_TYPE)
     for method in document["methods"]:
         name = _named(method["result"]["schema"])

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agentcore.agents.tools import MemoryTools, ToolDefinition
 
-
-def chat_tools(definitions: Iterable[ToolDefinition]) -> list[Any]:
-    """For `tools` of `client.chat.completions.create`."""
-    return [{"type": "function", "function": _described(tool)} for tool in definitions]
+# Keywords that OpenAI's structured outputs refuse.
+NOT_STRICT = frozenset({"default", "minLength", "maxLength"})
 
 
-def response_tools(definitions: Iterable[ToolDefinition]) -> list[Any]:
-    """For `tools` of `client.responses.create`. Not strict: what may be left out is not required."""
-    return [{"type": "function", **_described(tool), "strict": False} for tool in definitions]
+def chat_tools(definitions: Iterable[ToolDefinition], *, strict: bool = False) -> list[Any]:
+    """For `tools` of `client.chat.completions.create`; `strict`: the model keeps to the schema."""
+    mode = {"strict": True} if strict else {}
+    return [{"type": "function", "function": {**_described(tool, strict), **mode}} for tool in definitions]
+
+
+def response_tools(definitions: Iterable[ToolDefinition], *, strict: bool = False) -> list[Any]:
+    """For `tools` of `client.responses.create`; `strict`: the model keeps to the schema."""
+    return [{"type": "function", **_described(tool, strict), "strict": strict} for tool in definitions]
 
 
 async def chat_answers(tools: MemoryTools, calls: Iterable[Any]) -> list[Any]:
@@ -42,9 +47,32 @@ async def response_answers(tools: MemoryTools, output: Iterable[Any]) -> list[An
             for item, text in zip(own, texts, strict=True)]
 
 
-def _described(tool: ToolDefinition) -> dict[str, Any]:
+def _described(tool: ToolDefinition, strict: bool) -> dict[str, Any]:
     parameters = copy.deepcopy(dict(tool.parameters))
-    return {"name": tool.name, "description": tool.description, "parameters": parameters}
+    return {"name": tool.name, "description": tool.description,
+            "parameters": _strict(parameters) if strict else parameters}
+
+
+def _strict(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The form that strict mode takes: everything required, null for what is left out."""
+    required = parameters.get("required", [])
+    properties = {name: _known(schema) if name in required else _nullable(schema)
+                  for name, schema in parameters["properties"].items()}
+    return {**parameters, "properties": properties, "required": list(properties),
+            "additionalProperties": False}
+
+
+def _nullable(schema: Mapping[str, Any]) -> dict[str, Any]:
+    described = {**schema}
+    said, default = described.pop("description", ""), described.get("default")
+    left_out = f"null: {json.dumps(default)}." if default is not None else "null: not given."
+    return {"description": f"{said} {left_out}".strip(), "anyOf": [_known(described), {"type": "null"}]}
+
+
+def _known(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what strict mode refuses; the lengths are still checked when the tool is called."""
+    known = {name: value for name, value in schema.items() if name not in NOT_STRICT}
+    return {**known, "items": _known(known["items"])} if "items" in known else known
 
 
 def _plain(call: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +25,14 @@ from agentcore.memory.api import MemoryApi
 from agentcore.memory.change_params import UpdateParams, Updates
 from agentcore.memory.empty_results import was_not_asked
 from agentcore.memory.models import MemoryRecord, MemoryType, Receipt
-from agentcore.memory.params import DeleteParams, GetParams, ListParams, RetrieveParams, StoreParams
+from agentcore.memory.params import (
+    MAX_PAGE,
+    DeleteParams,
+    GetParams,
+    ListParams,
+    RetrieveParams,
+    StoreParams,
+)
 from agentcore.memory.summarizing import SUMMARY_RELATION
 
 NEXT_STEP = (
@@ -33,6 +41,8 @@ NEXT_STEP = (
 )
 NOTHING_FITS = "Nothing in memory fits."
 MOST_SOURCES = 20
+# Times are kept in whole microseconds.
+SHORTEST_TIME = timedelta(microseconds=1)
 # Proposed to be forgotten where a query says which.
 MOST_PROPOSED = 10
 
@@ -142,22 +152,27 @@ class ToolOperations:
             within = {"task_id": record.task_id}
         else:
             return [record]
-        earlier = await self._earlier(record, within, before)
-        return [*earlier, record, *await self._later(record, within, after)]
+        filters = {**within, **self._scope.filters()}
+        # Descending, the memory itself comes first where its own moment is the end that is not included.
+        upto = ListParams(before=record.timestamp + SHORTEST_TIME, **filters)
+        since = ListParams(after=record.timestamp, descending=False, **filters)
+        earlier = await self._behind(record, upto, before)
+        return [*earlier[::-1], record, *await self._behind(record, since, after)]
 
-    async def _earlier(self, record: MemoryRecord, within: dict[str, str], count: int) -> list[MemoryRecord]:
-        if count == 0:
-            return []
-        page = await self._memory.list(ListParams(
-            before=record.timestamp, limit=count, **within, **self._scope.filters()))
-        return page.memories[::-1]
-
-    async def _later(self, record: MemoryRecord, within: dict[str, str], count: int) -> list[MemoryRecord]:
-        if count == 0:
-            return []
-        page = await self._memory.list(ListParams(
-            after=record.timestamp, descending=False, limit=count + 1, **within, **self._scope.filters()))
-        return [each for each in page.memories if each.memory_id != record.memory_id][:count]
+    async def _behind(self, record: MemoryRecord, asked: ListParams, count: int) -> list[MemoryRecord]:
+        """What the list has behind the memory: of one time there may be many, in the order of their ids."""
+        behind: list[MemoryRecord] = []
+        seen, cursor, limit = False, None, count + 1
+        while len(behind) < count:
+            page = await self._memory.list(asked.model_copy(update={"limit": limit, "cursor": cursor}))
+            for each in page.memories:
+                if seen:
+                    behind.append(each)
+                seen = seen or each.memory_id == record.memory_id
+            cursor, limit = page.next_cursor, MAX_PAGE
+            if cursor is None:
+                break
+        return behind[:count]
 
     async def _sources(self, record: MemoryRecord) -> list[MemoryRecord]:
         """What it was made from: its parent, and what a summary sums up."""

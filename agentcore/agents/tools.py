@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,10 +45,16 @@ from agentcore.memory.models import Strict
 
 logger = logging.getLogger(__name__)
 
+READS = frozenset({"memory:read"})
+WRITES = frozenset({"memory:write"})
+
 
 @dataclass(frozen=True)
 class ToolDefinition:
-    """One tool as any framework can describe it; `aliases` are other names that it may be asked for by."""
+    """One tool as any framework can describe it; `aliases` are other names that it may be asked for by.
+
+    `scopes` are what a token needs for all it does.
+    """
 
     name: str
     arguments: type[Strict]
@@ -56,6 +62,7 @@ class ToolDefinition:
     reads_only: bool = True
     destructive: bool = False
     aliases: tuple[str, ...] = ()
+    scopes: frozenset[str] = READS
     description: str = field(init=False)
     parameters: Mapping[str, Any] = field(init=False)
 
@@ -65,11 +72,13 @@ class ToolDefinition:
 
 
 TOOLS: tuple[ToolDefinition, ...] = (
-    ToolDefinition("save_memory", SaveMemory, ToolOperations.save, reads_only=False),
+    ToolDefinition("save_memory", SaveMemory, ToolOperations.save, reads_only=False, scopes=WRITES),
     ToolDefinition("recall_memory", RecallMemory, ToolOperations.recall, aliases=("load_memory",)),
     ToolDefinition("prefetch_memory", PrefetchMemory, ToolOperations.prefetch, aliases=("preload_memory",)),
-    ToolDefinition("update_memory", UpdateMemory, ToolOperations.update, reads_only=False),
-    ToolDefinition("forget_memory", ForgetMemory, ToolOperations.forget, reads_only=False, destructive=True),
+    ToolDefinition("update_memory", UpdateMemory, ToolOperations.update, reads_only=False,
+                   scopes=READS | WRITES),
+    ToolDefinition("forget_memory", ForgetMemory, ToolOperations.forget, reads_only=False, destructive=True,
+                   scopes=READS | WRITES),
     ToolDefinition("memory_session", MemorySession, ToolOperations.session),
 )
 ALL_TOOLS = tuple(tool.name for tool in TOOLS)
@@ -104,7 +113,12 @@ def definition_of(template: WorkingTemplate) -> ToolDefinition:
     async def fill(_: ToolOperations, asked: Any) -> dict[str, Any]:
         return {"status": "filled in", "fields": await template.fill(asked.fields)}
 
-    return ToolDefinition(FILL_TEMPLATE, template.arguments(), fill, reads_only=False)
+    return ToolDefinition(FILL_TEMPLATE, template.arguments(), fill, reads_only=False, scopes=READS | WRITES)
+
+
+def tools_within(scopes: Collection[str]) -> tuple[str, ...]:
+    """The names of the tools that a token with these scopes can use."""
+    return tuple(tool.name for tool in TOOLS if tool.scopes <= set(scopes))
 
 
 class MemoryTools:

@@ -11,14 +11,15 @@ from agentcore.errors import (
     AgentCoreError,
     AuthenticationFailed,
     DependencyUnavailable,
+    NotAuthorised,
     RateLimited,
     TooLarge,
     from_wire,
 )
 
+# Of an answer that is no JSON-RPC: said by what stands before the service, which itself was not reached.
 _BY_STATUS: Mapping[int, type[AgentCoreError]] = {
-    401: AuthenticationFailed, 413: TooLarge, 429: RateLimited,
-    502: DependencyUnavailable, 503: DependencyUnavailable, 504: DependencyUnavailable,
+    401: AuthenticationFailed, 403: NotAuthorised, 413: TooLarge, 429: RateLimited,
 }
 
 
@@ -64,12 +65,12 @@ def _json(response: httpx.Response) -> Any:
 
 
 def _status_error(response: httpx.Response, url: str) -> AgentCoreError:
-    known = _BY_STATUS.get(response.status_code)
-    message = f"{url} answered HTTP {response.status_code} without a JSON-RPC answer"
-    if known is None:
-        return AgentCoreError(f"{message}: is it the memory service?")
+    known = _BY_STATUS.get(response.status_code, DependencyUnavailable)
+    doubt = "." if known is not DependencyUnavailable or response.is_server_error else (
+        ": is it the memory service?")
     seconds = _retry_after_seconds(response)
-    return known(f"{message}.", data=None if seconds is None else {"retry_after_seconds": seconds})
+    return known(f"{url} answered HTTP {response.status_code} without a JSON-RPC answer{doubt}",
+                 data=None if seconds is None else {"retry_after_seconds": seconds})
 
 
 def _retry_after_seconds(response: httpx.Response) -> float | None:

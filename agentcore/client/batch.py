@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,7 +53,17 @@ class Batch:
     def _start(self, calls: Sequence[_Waiting], key: _Key) -> None:
         delivery = asyncio.create_task(self._deliver(calls, key))
         self._deliveries.add(delivery)
-        delivery.add_done_callback(self._deliveries.discard)
+        delivery.add_done_callback(functools.partial(self._end, calls))
+
+    def _end(self, calls: Sequence[_Waiting], delivery: asyncio.Task[None]) -> None:
+        """Whatever a delivery ended by, nobody waits for it any longer."""
+        self._deliveries.discard(delivery)
+        failure = None if delivery.cancelled() else delivery.exception()
+        for _, answer in calls:
+            if delivery.cancelled():
+                answer.cancel()
+            elif failure is not None:
+                _settle(answer, failure)
 
     async def _deliver(self, calls: Sequence[_Waiting], key: _Key) -> None:
         try:
@@ -64,12 +75,6 @@ class Batch:
                 self._start(calls[half:], key)
                 return
             outcomes = [failure]
-        except AgentCoreError as failure:
-            outcomes = [failure] * len(calls)
-        except asyncio.CancelledError:
-            for _, answer in calls:
-                answer.cancel()
-            raise
         for (_, answer), outcome in zip(calls, outcomes, strict=True):
             _settle(answer, outcome)
 
@@ -88,5 +93,7 @@ def _settle(answer: asyncio.Future[Any], outcome: Any) -> None:
         own = copy.copy(outcome)
         own.__cause__ = outcome.__cause__
         answer.set_exception(own)
+    elif isinstance(outcome, BaseException):
+        answer.set_exception(outcome)
     else:
         answer.set_result(outcome)

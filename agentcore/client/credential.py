@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
+from typing import Any
 
-from agentcore.errors import AuthenticationFailed
+from agentcore.errors import AgentCoreError, AuthenticationFailed, DependencyUnavailable
 
 TokenSource = str | Callable[[], str | Awaitable[str]]
 
@@ -13,28 +15,67 @@ TokenSource = str | Callable[[], str | Awaitable[str]]
 class Credential:
     """Where the token comes from; `renewable` where it can be asked for again."""
 
-    def __init__(self, source: TokenSource) -> None:
+    def __init__(self, source: TokenSource, timeout_seconds: float) -> None:
         self._source = source
+        self._timeout_seconds = timeout_seconds
         self._token: str | None = None
-        self._lock = asyncio.Lock()
+        self._asking: asyncio.Task[str] | None = None
         self.renewable = callable(source)
 
     async def token(self, refused: str | None = None) -> str:
-        """The token to use; `refused` is the one the service did not accept, if any."""
-        async with self._lock:
-            if self._token is None or self._token == refused:
-                self._token = _checked(await self._fetch())
+        """The token to use; `refused` is the one the service did not accept, if any.
+
+        Raises AuthenticationFailed for what is no token, DependencyUnavailable where its source gives none
+        within `timeout_seconds`.
+        """
+        if self._token is not None and self._token != refused:
             return self._token
-
-    async def _fetch(self) -> str:
         if isinstance(self._source, str):
-            return self._source
-        given = self._source()
-        return given if isinstance(given, str) else await given
+            return _checked(self._source)
+        # One question for all who wait: none takes the answer from the others by giving up.
+        asking = self._asking or self._begin(self._source)
+        await asyncio.wait({asking})
+        if asking.cancelled():
+            raise DependencyUnavailable(self._late())
+        failure = asking.exception()
+        if failure is None:
+            return asking.result()
+        if isinstance(failure, AgentCoreError) or not isinstance(failure, Exception):
+            raise failure
+        raise DependencyUnavailable(
+            f"The source of the token failed with {type(failure).__name__}.") from failure
+
+    def _begin(self, source: Callable[[], Any]) -> asyncio.Task[str]:
+        self._asking = asyncio.create_task(self._fetch(source))
+        self._asking.add_done_callback(self._end)
+        return self._asking
+
+    def _end(self, asked: asyncio.Task[str]) -> None:
+        self._asking = None
+        if not asked.cancelled() and asked.exception() is None:
+            self._token = asked.result()
+
+    async def _fetch(self, source: Callable[[], Any]) -> str:
+        try:
+            async with asyncio.timeout(self._timeout_seconds) as patience:
+                return _checked(await _given(source))
+        except TimeoutError as cause:
+            if not patience.expired():  # it is the source that speaks of a time of its own
+                raise
+            raise DependencyUnavailable(self._late()) from cause
+
+    def _late(self) -> str:
+        return f"The source of the token gave none within {self._timeout_seconds:g} s."
 
 
-def _checked(token: str) -> str:
-    stripped = token.strip()
+async def _given(source: Callable[[], Any]) -> Any:
+    # Without `await` it may still wait for a server: not in the way of the event loop.
+    given = await asyncio.to_thread(source)
+    return await given if inspect.isawaitable(given) else given
+
+
+def _checked(token: Any) -> str:
+    stripped = token.strip() if isinstance(token, str) else ""
     if not stripped or not stripped.isascii() or not stripped.isprintable() or " " in stripped:
         raise AuthenticationFailed("The token is not a JWT: it is empty, or holds characters no token has.")
     return stripped

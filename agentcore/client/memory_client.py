@@ -21,10 +21,11 @@ from starlette.types import ASGIApp
 from agentcore.client.batch import Batch
 from agentcore.client.connection import NOT_SENT, Body, Connection, Sender
 from agentcore.client.credential import Credential, TokenSource
+from agentcore.client.tracing import checked_a2a_context, checked_traceparent
 from agentcore.errors import (
-    AgentCoreError,
     AuthenticationFailed,
     DependencyUnavailable,
+    InternalError,
     NotReady,
     RateLimited,
 )
@@ -107,7 +108,8 @@ logging.getLogger("stamina").addHandler(logging.NullHandler())
 class MemoryClient(MemoryApi):
     """One agent's memory, over HTTP. Use it as an async context manager.
 
-    `token` is a JWT, or a callable that gives one (asked again, once, when the service refuses it).
+    `token` is a JWT, or a callable that gives one (asked again, once, when the service refuses it; in a
+    thread, for no longer than `timeout_seconds`, where it is not async).
     A call is tried again only where it cannot store, change or delete twice; a try has `timeout_seconds`.
     With `fail_open`, a search, a context or a summary is empty where the service cannot give one within
     `timeout_seconds` in all: a warning is logged, and the receipt says so. Bad params and tokens still raise.
@@ -119,10 +121,10 @@ class MemoryClient(MemoryApi):
         self._connection = Connection(url, timeout_seconds=timeout_seconds, transport=transport)
         self.url = self._connection.url
         self._sender: Sender = self._connection
-        self._credential = Credential(token)
+        self._credential = Credential(token, timeout_seconds)
         self._timeout_seconds = timeout_seconds
         self._fail_open = fail_open
-        self._traceparent = traceparent
+        self._traceparent = checked_traceparent(traceparent)
         self._a2a_context: dict[str, Any] | None = None
         self._ids = itertools.count(1)
         self._retrying = stamina.AsyncRetryingCaller(
@@ -147,10 +149,13 @@ class MemoryClient(MemoryApi):
         await self._connection.close()
 
     def traced(self, *, traceparent: str | None = None, a2a_context: Mapping[str, Any] | None = None) -> Self:
-        """The same client and connections; each call carries a W3C `traceparent` and an `a2a_context`."""
+        """The same client and connections; each call carries a W3C `traceparent` and an `a2a_context`.
+
+        Raises InvalidParams for what no header and no JSON can carry.
+        """
         view = copy.copy(self)
-        view._traceparent = traceparent
-        view._a2a_context = None if a2a_context is None else dict(a2a_context)
+        view._traceparent = checked_traceparent(traceparent)
+        view._a2a_context = checked_a2a_context(a2a_context)
         return view
 
     def batched(self) -> Self:
@@ -281,7 +286,7 @@ class MemoryClient(MemoryApi):
             # A newer service may say more than this client knows.
             return result.model_validate(answer, extra="ignore")
         except ValidationError as cause:
-            raise AgentCoreError(
+            raise InternalError(
                 f"The service answered {body['method']} with a result this client cannot read: "
                 f"{cause.error_count()} fields are missing or of another type.") from cause
 

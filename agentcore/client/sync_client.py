@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import asyncio
+import copy
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
@@ -12,6 +14,11 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from agentcore.client.credential import TokenSource
 from agentcore.client.memory_client import MemoryClient
 from agentcore.errors import ClientClosed
+
+HOLDS_LOOP_UP = (
+    "This call waits, and would hold up the event loop that it is called on: use MemoryClient there, or a "
+    "thread."
+)
 
 P = ParamSpec("P")
 ResultT = TypeVar("ResultT")
@@ -44,20 +51,54 @@ class _Waiting(Generic[P, ResultT]):
         return wait
 
 
+class _LoopThread:
+    """An event loop in a thread, from `open` to `close`."""
+
+    def __init__(self) -> None:
+        self._portal: BlockingPortal | None = None
+        self._stack = ExitStack()
+
+    def open(self) -> None:
+        if self._portal is None:
+            self._portal = self._stack.enter_context(start_blocking_portal())
+
+    def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """End it with a last call; nothing where it is not open."""
+        if self._portal is not None:
+            self._portal.call(last)
+            self._portal = None
+            self._stack.close()
+
+    def run(self, call: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
+        if self._portal is None:
+            raise ClientClosed("This client is not open: use it in a `with` block.")
+        if _in_event_loop():
+            raise RuntimeError(HOLDS_LOOP_UP)
+        answer: ResultT = self._portal.call(call)
+        return answer
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 class SyncMemoryClient:
     """One agent's memory over HTTP, for code without `await`; threads may share one. Use it with `with`.
 
-    `options` are those of `MemoryClient`.
+    `options` are those of `MemoryClient`. On a running event loop, which a call would hold up, it raises
+    RuntimeError: what runs there has `await` and `MemoryClient`, which alone has `batched` and `in_process`.
     """
 
     def __init__(self, url: str, token: TokenSource, **options: Any) -> None:
         self._memory = MemoryClient(url, token, **options)
-        self._portal: BlockingPortal | None = None
-        self._stack = ExitStack()
+        self._thread = _LoopThread()
 
     def __enter__(self) -> Self:
-        if self._portal is None:
-            self._portal = self._stack.enter_context(start_blocking_portal())
+        self._thread.open()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
@@ -65,17 +106,17 @@ class SyncMemoryClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connections and end the thread; a call afterwards raises ClientClosed."""
-        if self._portal is not None:
-            self._portal.call(self._memory.close)
-            self._portal = None
-            self._stack.close()
+        """Close the connections and end the thread; a call afterwards, of any view, raises ClientClosed."""
+        self._thread.close(self._memory.close)
+
+    def traced(self, *, traceparent: str | None = None, a2a_context: Mapping[str, Any] | None = None) -> Self:
+        """The same client, connections and thread; each call carries what is given, as of `MemoryClient`."""
+        view = copy.copy(self)
+        view._memory = self._memory.traced(traceparent=traceparent, a2a_context=a2a_context)
+        return view
 
     def _run(self, call: Callable[[MemoryClient], Coroutine[Any, Any, ResultT]]) -> ResultT:
-        if self._portal is None:
-            raise ClientClosed("This client is not open: use it in a `with` block.")
-        answer: ResultT = self._portal.call(call, self._memory)
-        return answer
+        return self._thread.run(lambda: call(self._memory))
 
     store = _Waiting(MemoryClient.store)
     store_batch = _Waiting(MemoryClient.store_batch)

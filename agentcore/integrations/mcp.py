@@ -6,6 +6,7 @@ time, each by a server of its own: nothing is kept between two messages, so any 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -45,7 +46,7 @@ from agentcore.agents.forgetting import Confirmations
 from agentcore.agents.instructions import memory_instructions
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tool_answers import failure_sentence
-from agentcore.agents.tools import ALL_TOOLS, MemoryTools, ToolDefinition
+from agentcore.agents.tools import ALL_TOOLS, MemoryTools, ToolDefinition, tools_within
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import AgentCoreError, NotFound
 from agentcore.memory.api import MemoryApi
@@ -58,31 +59,40 @@ PROMPT = "use_memory"
 PAGE = 50
 NAME_CHARS = 80
 
-INSTRUCTIONS = memory_instructions(ALL_TOOLS)
-
 _Context = ServerRequestContext[Any, Any]
 
 
 def memory_server(
     memory: MemoryApi, scope: MemoryScope | None = None, confirmations: Confirmations | None = None,
-    template: WorkingTemplate | None = None,
+    offered: Sequence[str] = ALL_TOOLS, template: WorkingTemplate | None = None,
 ) -> Server[Any]:
-    """An MCP server over one agent's memory, or a scope of it, for any transport of the SDK's."""
+    """An MCP server over one agent's memory, or a scope of it, for any transport of the SDK's.
+
+    Only the tools `offered` are listed, and the one that fills a `template` in; one that is not is still
+    answered, by what the token may not do.
+    """
     tools = MemoryTools(memory, scope, tools=ALL_TOOLS, confirmations=confirmations, template=template)
+    listed = [tool for tool in tools.definitions if tool.name in offered or tool.name not in ALL_TOOLS]
+    instructions = memory_instructions([tool.name for tool in listed])
     resources = _Resources(memory, scope or MemoryScope())
 
     async def list_tools(context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[_described(tool) for tool in tools.definitions])
+        return ListToolsResult(tools=[_described(tool) for tool in listed])
 
     async def call_tool(context: _Context, params: CallToolRequestParams) -> CallToolResult:
         answer = await tools.answer(params.name, params.arguments)
         return CallToolResult(content=[TextContent(text=answer.text)], is_error=answer.failed)
 
+    async def get_prompt(context: _Context, params: GetPromptRequestParams) -> GetPromptResult:
+        if params.name != PROMPT:
+            raise MCPError(INVALID_PARAMS, f"There is no prompt {params.name!r}; there is {PROMPT}.")
+        return GetPromptResult(messages=[PromptMessage(role="user", content=TextContent(text=instructions))])
+
     return Server(
-        NAME, version=__version__, title="AgentCore Memory", instructions=INSTRUCTIONS,
+        NAME, version=__version__, title="AgentCore Memory", instructions=instructions,
         on_list_tools=list_tools, on_call_tool=call_tool,
         on_list_resources=resources.list, on_list_resource_templates=resources.templates,
-        on_read_resource=resources.read, on_list_prompts=_list_prompts, on_get_prompt=_get_prompt,
+        on_read_resource=resources.read, on_list_prompts=_list_prompts, on_get_prompt=get_prompt,
     )
 
 
@@ -93,12 +103,13 @@ async def serve_stdio(memory: MemoryApi, scope: MemoryScope | None = None) -> No
         await server.run(read, write, server.create_initialization_options())
 
 
-async def answer(memory: MemoryApi, key: bytes, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer one HTTP message for the agent of `memory`.
+async def answer(memory: MemoryApi, key: bytes, scopes: Collection[str], scope: Scope, receive: Receive,
+                 send: Send) -> None:
+    """Answer one HTTP message for the agent of `memory`, whose token has these `scopes`.
 
     `key` is a secret of the caller: a confirmation given to it holds in its next message, in any process.
     """
-    server = memory_server(memory, confirmations=Confirmations(key))
+    server = memory_server(memory, confirmations=Confirmations(key), offered=tools_within(scopes))
     manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
     async with manager.run():
         await manager.handle_request(scope, receive, send)
@@ -170,9 +181,3 @@ def _refused(failure: AgentCoreError | ValidationError) -> MCPError:
 
 async def _list_prompts(context: _Context, params: PaginatedRequestParams | None) -> ListPromptsResult:
     return ListPromptsResult(prompts=[Prompt(name=PROMPT, description="How to use this memory.")])
-
-
-async def _get_prompt(context: _Context, params: GetPromptRequestParams) -> GetPromptResult:
-    if params.name != PROMPT:
-        raise MCPError(INVALID_PARAMS, f"There is no prompt {params.name!r}; there is {PROMPT}.")
-    return GetPromptResult(messages=[PromptMessage(role="user", content=TextContent(text=INSTRUCTIONS))])

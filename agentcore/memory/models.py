@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from enum import StrEnum
@@ -19,10 +19,11 @@ from pydantic import (
     model_validator,
 )
 
+from agentcore.memory.json_values import storable_json, without_nul
+
 MAX_TEXT_CHARS = 262_144
 MAX_ID_CHARS = 255
 MAX_LABELS = 64
-MAX_METADATA_NODES = 2_048
 MAX_EMBEDDING_DIMENSIONS = 16_000
 # One year inside what datetime holds: no time zone's offset can push a moment out of it.
 FIRST_YEAR, LAST_YEAR = 2, 9998
@@ -42,12 +43,6 @@ class MemoryType(StrEnum):
     EPISODIC = "episodic"
     SEMANTIC = "semantic"
     PROCEDURAL = "procedural"
-
-
-def _without_nul(text: str) -> str:
-    if "\x00" in text:
-        raise ValueError("contains a NUL character, which text cannot hold")
-    return text
 
 
 def _printable(text: str) -> str:
@@ -99,40 +94,18 @@ def _fits_half_precision(vector: list[float]) -> list[float]:
     return vector
 
 
-def _leaves(value: Any) -> Iterator[Any]:
-    pending = [value]
-    while pending:
-        current = pending.pop()
-        yield current
-        if isinstance(current, dict):
-            pending.extend(current.keys())
-            pending.extend(current.values())
-        elif isinstance(current, list):
-            pending.extend(current)
-
-
-def _storable_json(value: Any) -> Any:
-    for count, leaf in enumerate(_leaves(value)):
-        if count > MAX_METADATA_NODES:
-            raise ValueError(f"holds more than {MAX_METADATA_NODES} values")
-        if isinstance(leaf, str):
-            _without_nul(leaf)
-            leaf.encode()  # a lone surrogate raises UnicodeEncodeError, which is a ValueError
-    return value
-
-
-Text = Annotated[str, Field(max_length=MAX_TEXT_CHARS), AfterValidator(_without_nul)]
+Text = Annotated[str, Field(max_length=MAX_TEXT_CHARS), AfterValidator(without_nul)]
 FilledText = Annotated[
     str,
     Field(min_length=1, max_length=MAX_TEXT_CHARS),
-    AfterValidator(_without_nul),
+    AfterValidator(without_nul),
     AfterValidator(_not_blank),
 ]
 Identifier = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS), AfterValidator(_printable)]
 Label = Annotated[
     str,
     Field(min_length=1, max_length=MAX_ID_CHARS),
-    AfterValidator(_without_nul),
+    AfterValidator(without_nul),
     AfterValidator(_not_blank),
 ]
 Labels = Annotated[list[Label], Field(max_length=MAX_LABELS)]
@@ -141,8 +114,8 @@ Flag = Annotated[bool, Field(strict=True)]
 Share = Annotated[
     float, Field(strict=True, ge=0.0, le=1.0, allow_inf_nan=False), AfterValidator(_in_single_precision)
 ]
-JsonValue = Annotated[Any, AfterValidator(_storable_json)]
-Metadata = Annotated[dict[str, Any], AfterValidator(_storable_json)]
+JsonValue = Annotated[Any, AfterValidator(storable_json)]
+Metadata = Annotated[dict[str, Any], AfterValidator(storable_json)]
 Vector = Annotated[
     list[Annotated[float, Field(strict=True, allow_inf_nan=False)]],
     Field(min_length=1, max_length=MAX_EMBEDDING_DIMENSIONS),

@@ -17,6 +17,10 @@ from a2a.types import Role, SendMessageRequest
 from a2a.utils.proto_utils import validate_proto_required_fields
 
 from agentcore.agent_card import A2A_CONTEXT
+from agentcore.auth import mint_token
+from agentcore.client import MemoryClient
+from agentcore.embedded import Home
+from agentcore.errors import AuthenticationFailed, NotAuthorised
 from agentcore.memory.params import ListParams
 from agentcore.server import ENDPOINT
 from tests.fixtures.serving import ROOT, START_SECONDS, STOP_SECONDS, Done, Serving
@@ -25,12 +29,22 @@ EXAMPLES = ROOT / "examples"
 GUIDE = (ROOT / "docs" / "integrations" / "a2a.md").read_text(encoding="utf-8")
 PARROTS = "I love African Grey parrots"
 QUESTION = "What bird did I like?"
+SECRET = "the librarian's own, of which the memory service knows nothing"
+
+
+def calling(caller: str, secret: str = SECRET, ttl_seconds: float = 600, **claims: str) -> str:
+    """A caller's token for the librarian."""
+    return mint_token(
+        secret, caller, (), ttl_seconds, **{"issuer": "librarian", "audience": "librarian"} | claims)
 
 
 @contextmanager
 def librarian(serving: Serving, agent_id: str) -> Iterator[str]:
     """The example agent as a process of its own; gives its URL."""
-    own = {"AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(agent_id)}
+    own = {"AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(agent_id),
+           "LIBRARIAN_SECRET": SECRET,
+           # No service has its secret there: the agent works without it.
+           "AGENTCORE_HOME": str(serving.home / "nowhere")}
     process = subprocess.Popen(
         [sys.executable, str(EXAMPLES / "a2a_agent.py"), "--port", "0"], text=True, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, env={**serving.environment, **own})
@@ -72,32 +86,51 @@ async def test_what_one_conversation_told_the_agent_the_next_is_answered_after_a
     serving = own_serving
     with librarian(serving, agent_id) as url:
         for said in (PARROTS, "The Hawaii budget is 3,000 dollars.", "Bruno plays cello on Sundays."):
-            assert await asked(url, serving.token("planner"), said) == "I will remember that."
+            assert await asked(url, calling("planner"), said) == "I will remember that."
     assert serving.stop() == 0
     while serving.said.get(timeout=START_SECONDS):
         pass
     serving.start()
     serving.await_listening()
     with librarian(serving, agent_id) as url:
-        assert await asked(url, serving.token("planner"), QUESTION) == f"You told me: {PARROTS}"
-        assert "3,000" in await asked(url, serving.token("planner"), "What was the budget for Hawaii?")
-        assert PARROTS not in await asked(url, serving.token("another"), QUESTION)
+        assert await asked(url, calling("planner"), QUESTION) == f"You told me: {PARROTS}"
+        assert "3,000" in await asked(url, calling("planner"), "What was the budget for Hawaii?")
+        assert PARROTS not in await asked(url, calling("another"), QUESTION)
 
 
 async def test_the_agent_answers_nobody_without_a_good_token_and_keeps_who_called(
     serving: Serving, agent_id: str
 ) -> None:
     with librarian(serving, agent_id) as url:
-        for token in (None, "t.o.k", serving.token("planner", ttl_seconds=-60)):
+        for token in (None, "t.o.k", calling("planner", ttl_seconds=-60), calling("planner", "x" * 40)):
             with pytest.raises(A2AClientError, match="401"):
                 await asked(url, token, PARROTS)
-        assert await asked(url, serving.token("planner"), PARROTS) == "I will remember that."
+        assert await asked(url, calling("planner"), PARROTS) == "I will remember that."
     async with serving.client(agent_id) as memory:
         [record] = (await memory.list(ListParams())).memories
     context = record.provenance["a2a_context"]
     assert (context["source_agent"], context["target_agent"]) == ("planner", "librarian")
     assert (context["session_id"], context["conversation_id"]) == ("s-1", record.session_id)
     assert (record.user_id, record.speaker) == ("planner", "planner")
+
+
+async def test_a_token_made_for_something_else_calls_nobody(serving: Serving, agent_id: str) -> None:
+    others = [
+        serving.token("planner"), calling("planner", audience="archivist"),
+        calling("planner", issuer="archivist"), mint_token(SECRET, "planner", ("memory:read",), 600)]
+    with librarian(serving, agent_id) as url:
+        for token in others:
+            with pytest.raises(A2AClientError, match="401"):
+                await asked(url, token, PARROTS)
+
+
+async def test_a_callers_token_opens_no_memory(serving: Serving) -> None:
+    own = Home(serving.home).secret("jwt")
+    refusals = {calling("planner"): AuthenticationFailed, calling("planner", own): NotAuthorised}
+    for token, refusal in refusals.items():
+        async with MemoryClient(serving.url, token) as memory:
+            with pytest.raises(refusal):
+                await memory.list(ListParams())
 
 
 def test_the_commands_of_the_guide_work_as_printed(serving: Serving, agent_id: str, tmp_path: Path) -> None:
@@ -116,7 +149,7 @@ def run(script: str, serving: Serving, directory: Path) -> Done:
         ".venv/bin/python examples", f"{sys.executable} {EXAMPLES}")
     return subprocess.run(
         ["bash", "-euo", "pipefail", "-c", lines], cwd=directory, text=True, capture_output=True, timeout=120,
-        env={**serving.environment, "AGENTCORE_URL": serving.url}, check=False)
+        env={**serving.environment, "AGENTCORE_URL": serving.url, "LIBRARIAN_SECRET": SECRET}, check=False)
 
 
 def test_the_lines_that_memory_costs_an_agent_are_those_of_the_example() -> None:

@@ -21,9 +21,10 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
+from agentcore.agents.instructions import memory_instructions
 from agentcore.agents.tools import ALL_TOOLS, TOOLS
 from agentcore.client import MemoryClient
-from agentcore.integrations.mcp import INSTRUCTIONS, PAGE, PROMPT
+from agentcore.integrations.mcp import PAGE, PROMPT
 from agentcore.memory.params import CountParams, GetParams, StoreBatchParams, StoreParams
 from agentcore.server import MCP_ENDPOINT
 from tests.fixtures.mcp_clients import WAYS, failure, opened, told
@@ -171,10 +172,10 @@ async def test_memories_are_resources_a_page_at_a_time(connected: Connected, mem
 @over_http
 async def test_the_instructions_are_told_and_there_as_a_prompt(connected: Connected) -> None:
     async with connected() as client:
-        assert client.instructions == INSTRUCTIONS
+        assert client.instructions == memory_instructions(ALL_TOOLS)
         assert [prompt.name for prompt in (await client.list_prompts()).prompts] == [PROMPT]
         [message] = (await client.get_prompt(PROMPT)).messages
-        assert message.content.text == INSTRUCTIONS
+        assert message.content.text == memory_instructions(ALL_TOOLS)
         with pytest.raises(MCPError, match="There is no prompt"):
             await client.get_prompt("another")
 
@@ -203,6 +204,8 @@ async def test_a_token_that_may_only_read_can_recall_and_not_save(
     async with opened(serving, way, serving.token(agent_id, scopes=("memory:read",))) as reader:
         assert (await told(reader, "recall_memory", query=QUESTION))["memories"][0]["content"] == PARROTS
         assert "may not do that" in await failure(reader, "save_memory", content="x")
+        listed = [tool.name for tool in (await reader.list_tools()).tools]
+        assert listed == ["recall_memory", "prefetch_memory", "memory_session"]
     assert (await memory.count(CountParams())).count == 1
 
 

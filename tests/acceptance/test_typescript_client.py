@@ -11,7 +11,9 @@ import pytest
 
 from tests.fixtures.serving import Serving
 
-TESTS = Path(__file__).resolve().parents[2] / "clients" / "typescript" / "test"
+CLIENT = Path(__file__).resolve().parents[2] / "clients" / "typescript"
+TESTS = CLIENT / "test"
+COMPILER = CLIENT / "node_modules" / "typescript" / "bin" / "tsc"
 NODE = shutil.which("node")
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="this machine has no node")
@@ -34,3 +36,11 @@ def test_a_memory_lives_its_whole_life_from_javascript(serving: Serving, agent_i
     said = passed("service.test.js", AGENTCORE_URL=serving.url, AGENTCORE_TOKEN=serving.token(agent_id))
     assert "ok 1 - a memory lives its whole life" in said
     assert "# fail 0" in said
+
+
+@pytest.mark.skipif(not COMPILER.exists(), reason="this machine has no npm, or none that reaches a registry")
+def test_the_compiler_holds_the_declarations_to_what_they_promise() -> None:
+    done = subprocess.run(
+        [NODE or "node", COMPILER, "--project", TESTS], text=True, capture_output=True, timeout=120,
+        check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

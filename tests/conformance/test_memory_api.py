@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import uuid
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
+from pydantic import ValidationError
 
 from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.memory import alias_params as naming
@@ -25,6 +28,7 @@ from agentcore.memory.change_params import (
 )
 from agentcore.memory.consolidation_params import ConsolidateParams
 from agentcore.memory.erase_params import EraseParams
+from agentcore.memory.json_values import MAX_METADATA_DEPTH
 from agentcore.memory.layer_params import ConfigureParams, LayerRules, SettingsParams
 from agentcore.memory.methods import METHODS
 from agentcore.memory.models import Interaction, MemoryType
@@ -192,6 +196,37 @@ async def test_failures_are_the_same_classes_with_the_same_words(memory: MemoryA
     with pytest.raises(Conflict):
         await memory.store(ask.StoreParams(content=BIKE, idempotency_key="one"))
     assert await count(memory) == 1
+
+
+async def test_what_json_has_no_type_for_is_stored_in_its_form_by_every_face(memory: MemoryApi) -> None:
+    said = datetime(2026, 5, 1, 10, tzinfo=UTC)
+    told = Interaction(
+        query=TEA, actions=[{"at": said}], outcome=(NOBODY, 1), metadata={"at": said, "of": NOBODY})
+    kept = await memory.store(ask.StoreParams(interaction=told))
+    assert kept.memory_id is not None
+    await memory.update(UpdateParams(memory_id=kept.memory_id, updates=Updates(metadata={"seen": said})))
+    record = (await memory.get(ask.GetParams(memory_id=kept.memory_id))).memory
+    stands = "2026-05-01T10:00:00Z"
+    assert record.metadata == {"at": stands, "of": str(NOBODY), "seen": stands}
+    assert (record.actions, record.outcome) == ([{"at": stands}], [str(NOBODY), 1])
+
+
+async def test_as_deep_as_a_value_may_nest_every_face_stores_it(memory: MemoryApi) -> None:
+    deep: Any = "deep"
+    for _ in range(MAX_METADATA_DEPTH - 1):
+        deep = [deep]
+    batch = await memory.store_batch(ask.StoreBatchParams(items=[
+        ask.StoreParams(interaction=Interaction(query=TEA, actions=[deep], metadata={"deep": deep}))]))
+    [stored_one] = batch.results
+    assert stored_one.memory_id is not None
+    assert (await memory.get(ask.GetParams(memory_id=stored_one.memory_id))).memory.metadata == {"deep": deep}
+
+
+async def test_what_json_cannot_say_reaches_no_face(memory: MemoryApi) -> None:
+    for value in (float("nan"), float("inf"), object()):
+        with pytest.raises(ValidationError, match=r"metadata\n.*at\[0\] is"):
+            await memory.store(ask.StoreParams(content=TEA, metadata={"at": [value]}))
+    assert await count(memory) == 0
 
 
 def test_the_suite_calls_every_method() -> None:

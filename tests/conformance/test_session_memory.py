@@ -133,6 +133,17 @@ async def test_the_same_words_again_are_another_message_and_the_same_id_is_not(m
     assert await memory.session_count("tuesday") == 1
 
 
+async def test_a_known_id_answers_the_message_that_is_held(memory: SessionMemory) -> None:
+    first = await memory.store("monday", SessionMessage(
+        content="The first words.", message_id="m|1:0", timestamp=MORNING),
+        {"importance": 0.9, "tags": ["red"]})
+    await memory.store("monday", SessionMessage(content="Some others.", timestamp=MORNING))
+    again = await memory.store("monday", SessionMessage(content="Other words.", message_id="m|1:0"))
+    same = await memory.store("monday", first)
+    assert (again, same) == (first, first)
+    assert await contents(memory) == ["Some others.", "The first words."]
+
+
 async def test_a_cleared_message_can_be_stored_again_under_its_id(memory: SessionMemory) -> None:
     message = SessionMessage(content="The key lies under the mat.", message_id="m-1", timestamp=MORNING)
     await memory.store("monday", message)
@@ -177,6 +188,15 @@ async def test_a_query_finds_what_fits_best_with_scores_that_fall(memory: Sessio
     assert first == [TALK[4][1]]
     limited = await memory.retrieve_with_scores("monday", "warehouse", RetrieveOptions(limit=1))
     assert len(limited) == 1
+
+
+async def test_a_query_that_fits_nothing_finds_nothing(memory: SessionMemory) -> None:
+    for place, (role, content) in enumerate(TALK):
+        await memory.store("monday", SessionMessage(
+            role=role, content=content, timestamp=MORNING + timedelta(minutes=place)), {"importance": 0.9})
+    for query in ("quark gluon plasma", "volcano eruptions"):
+        assert await memory.retrieve_with_scores("monday", query) == []
+        assert await contents(memory, options=RetrieveOptions(query=query)) == []
 
 
 async def test_a_summary_keeps_to_its_length_and_to_what_was_said(memory: SessionMemory) -> None:

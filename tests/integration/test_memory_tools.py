@@ -84,6 +84,8 @@ async def test_a_long_recall_stays_within_its_bounds_and_says_what_is_left_out(
     found = json.loads(text)
     assert len(text) <= MOST_MEMORIES_CHARS + 100
     assert all(len(memory["content"]) <= MOST_CONTENT_CHARS for memory in found["memories"])
+    assert found["memories"]
+    assert found["left_out"] == 12 - len(found["memories"]) > 0
 
 
 async def test_recall_takes_only_the_kinds_and_times_asked_for(tools: MemoryTools, agent: Agent) -> None:
@@ -192,6 +194,19 @@ async def test_a_found_memory_leads_to_its_session(tools: MemoryTools, agent: Ag
     assert [memory.get("this_one") for memory in around["memories"]] == [None, None, True, None, None, None]
     alone = await told(tools, "memory_session", memory_id=str(records[0].memory_id), after=0)
     assert [memory["content"] for memory in alone["memories"]] == said[:1]
+
+
+async def test_neighbours_of_one_time_stand_in_their_order_each_on_its_side(agent: Agent) -> None:
+    tools = MemoryTools(agent.memory, MemoryScope(session_id="import"), tools=ALL_TOOLS)
+    said = [f"Row {number} of the imported table." for number in range(9)]
+    await agent.memory.add_session(AddSessionParams(session_id="import", force=True, messages=[
+        Message(content=text, timestamp=datetime(2026, 5, 1, 10, tzinfo=UTC)) for text in said]))
+    records = (await agent.memory.list(ListParams(session_id="import", descending=False))).memories
+    order = [record.content for record in records]
+    assert sorted(order) == said
+    for place, record in enumerate(records):
+        around = await told(tools, "memory_session", memory_id=str(record.memory_id), before=2, after=1)
+        assert [memory["content"] for memory in around["memories"]] == order[max(0, place - 2):place + 2]
 
 
 async def test_a_memory_of_a_task_leads_to_its_task_and_one_of_neither_stands_alone(

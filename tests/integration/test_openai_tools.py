@@ -87,6 +87,18 @@ async def test_calls_as_plain_objects_are_answered_too(agent: Agent) -> None:
     assert "not JSON" in json.loads(failed["content"])["error"]
 
 
+async def test_what_strict_mode_makes_a_model_say_null_for_is_left_out(agent: Agent) -> None:
+    tools = MemoryTools(agent.memory)
+    said = [("save_memory", {"content": PARROTS}), ("recall_memory", {"query": "parrots"})]
+    for number, (tool, given) in enumerate(said):
+        [described] = [each["function"] for each in chat_tools(tools.definitions, strict=True)
+                       if each["function"]["name"] == tool]
+        arguments = {**dict.fromkeys(described["parameters"]["required"]), **given}
+        [answer] = await chat_answers(tools, [chat_call(number, tool, arguments)])
+        assert "error" not in json.loads(answer["content"])
+    assert json.loads(answer["content"])["memories"][0]["content"] == PARROTS
+
+
 def test_one_definition_gives_the_same_schema_in_every_form(agent: Agent) -> None:
     definitions = MemoryTools(agent.memory, tools=ALL_TOOLS).definitions
     chat = [tool["function"] for tool in chat_tools(definitions)]

@@ -15,6 +15,7 @@ from redis.asyncio import Redis
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.session_memory import (
     RetrieveOptions,
+    ScoredMessage,
     SessionMessage,
     SessionParts,
     SummarizeOptions,
@@ -23,6 +24,7 @@ from agentcore.agents.session_memory import (
 from agentcore.agents.session_memory.endless import EndlessSessionMemory, MemoryContextProvider
 from agentcore.agents.session_memory.hierarchical import HierarchicalSessionMemory, HierarchyConfig
 from agentcore.agents.session_memory.in_memory import InMemorySessionMemory
+from agentcore.agents.session_memory.memory import NEWEST
 from agentcore.agents.session_memory.redis_memory import RedisSessionMemory
 from agentcore.agents.session_memory.vector import VectorSessionMemory
 from agentcore.agents.working_template import WorkingTemplate
@@ -189,6 +191,31 @@ async def test_hierarchical_tiers_keep_what_their_rules_say(agent: Agent) -> Non
     assert (await memory.usage()).sessions == 1
     assert await memory.clear("s") == 3
     assert await ids(memory) == []
+
+
+async def test_hierarchical_takes_the_order_of_its_long_term_memory_and_not_its_scores() -> None:
+    class Quiet(InMemorySessionMemory):
+        """Scores as others do, a hundredth as high."""
+
+        async def retrieve_with_scores(
+            self, session_id: str, query: str, options: RetrieveOptions = NEWEST
+        ) -> list[ScoredMessage]:
+            return [each.model_copy(update={"score": each.score / 100})
+                    for each in await super().retrieve_with_scores(session_id, query, options)]
+
+    answers = []
+    for lasting in (InMemorySessionMemory(), Quiet()):
+        memory = HierarchicalSessionMemory(
+            lasting, HierarchyConfig(working_capacity=1, short_term_capacity=1))
+        await memory.store("s", SessionMessage(content="The grey parrot of Ada sings."), {"importance": 0.9})
+        await memory.store("s", SessionMessage(content="The parrot eats."), {"importance": 0.9})
+        await memory.store("s", SessionMessage(content="Grey clouds over a parrot."), {"importance": 0.1})
+        found = await memory.retrieve_with_scores("s", "Ada's grey parrot sings")
+        answers.append([(each.message.content, each.score) for each in found])
+    assert answers[0] == answers[1]
+    assert {content for content, _ in answers[0][:2]} == {
+        "The grey parrot of Ada sings.", "Grey clouds over a parrot."}
+    assert [score for _, score in answers[0]] == sorted((score for _, score in answers[0]), reverse=True)
 
 
 async def test_hierarchical_without_long_term_memory_forgets_also_the_important() -> None:

@@ -67,7 +67,9 @@ class Silent(httpx.AsyncBaseTransport):
 
 @pytest.mark.parametrize("read", READS)
 @pytest.mark.parametrize("failure", [
-    httpx.ConnectError("refused"), httpx.Response(503), error(-32006), error(-32603), httpx.Response(429)])
+    httpx.ConnectError("refused"), httpx.Response(503), error(-32006), error(-32603), httpx.Response(429),
+    httpx.Response(500, text="<html>"), httpx.Response(520), httpx.Response(404, text="default backend"),
+    httpx.Response(200, text="<html>Sign in to this network"), result({"of": "another service"})])
 async def test_failing_open_a_search_is_empty_and_says_why(
     read: Callable[[MemoryClient], Awaitable[Any]], failure: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -80,7 +82,7 @@ async def test_failing_open_a_search_is_empty_and_says_why(
 
 
 @pytest.mark.parametrize("failure", [
-    error(-32602), error(-32103, status=401), error(-32104), httpx.Response(404), httpx.Response(401)])
+    error(-32602), error(-32103, status=401), error(-32104), httpx.Response(403), httpx.Response(401)])
 async def test_failing_open_hides_no_mistake_of_the_caller(failure: httpx.Response) -> None:
     async with client(Script(failure), fail_open=True) as memory:
         with pytest.raises(AgentCoreError):
@@ -178,11 +180,20 @@ async def test_a_batch_whose_token_is_refused_is_sent_again_with_a_new_one() -> 
 @pytest.mark.parametrize("answer", [httpx.Response(200, json=[]), httpx.Response(200, text="hello"),
                                     result({"count": 1, "receipt": {}})])
 async def test_calls_that_a_batch_does_not_answer_fail(answer: httpx.Response) -> None:
-    async with client(Script(answer)) as memory:
+    async with client(Script(answer), max_attempts=1) as memory:
         together = memory.batched()
         answers = await asyncio.gather(
             *(together.count(CountParams()) for _ in range(2)), return_exceptions=True)
-    assert [type(each) for each in answers] == [AgentCoreError, AgentCoreError]
+    assert [type(each) for each in answers] == [DependencyUnavailable, DependencyUnavailable]
+
+
+async def test_a_batch_that_breaks_fails_for_all_who_wait_for_it() -> None:
+    async with client(Script(ZeroDivisionError("of a transport"))) as memory:
+        together = memory.batched()
+        async with asyncio.timeout(10):
+            answers = await asyncio.gather(
+                *(together.count(CountParams()) for _ in range(3)), return_exceptions=True)
+    assert [type(each) for each in answers] == [ZeroDivisionError] * 3
 
 
 async def test_a_caller_who_gives_up_takes_no_other_call_along() -> None:
@@ -256,6 +267,25 @@ def test_outside_its_block_it_is_closed_and_its_thread_has_ended() -> None:
 def test_an_error_of_the_token_is_raised_where_the_call_waits() -> None:
     with SyncMemoryClient("http://memory.test", "  ") as memory, pytest.raises(AuthenticationFailed):
         memory.count(CountParams())
+
+
+async def test_on_a_running_loop_a_waiting_call_says_so_instead_of_holding_it_up() -> None:
+    with waiting(result({"count": 3, "receipt": {}})) as memory:
+        with pytest.raises(RuntimeError, match="hold up the event loop"):
+            memory.count(CountParams())
+        assert (await asyncio.to_thread(memory.count, CountParams())).count == 3
+
+
+def test_a_view_of_a_waiting_client_carries_its_trace_and_closes_with_it() -> None:
+    script = Script(result({"count": 3, "receipt": {}}), result({"count": 3, "receipt": {}}))
+    memory = SyncMemoryClient("http://memory.test", TOKEN, transport=script)
+    view = memory.traced(traceparent="00-1-2-01", a2a_context={"source_agent": "planner"})
+    with memory:
+        assert (view.count(CountParams()).count, memory.count(CountParams()).count) == (3, 3)
+    assert [request.headers.get("traceparent") for request in script.requests] == ["00-1-2-01", None]
+    assert [script.body(index).get("a2a_context") for index in (0, 1)] == [{"source_agent": "planner"}, None]
+    with pytest.raises(ClientClosed):
+        view.count(CountParams())
 
 
 def test_every_method_of_the_contract_waits_too() -> None:

@@ -19,6 +19,7 @@ from agentcore.errors import (
     Conflict,
     DependencyUnavailable,
     InvalidParams,
+    NotAuthorised,
     NotFound,
     NotReady,
     RateLimited,
@@ -105,16 +106,18 @@ async def test_a_result_without_a_promised_field_is_an_error() -> None:
     (error(-1), AgentCoreError),
     (httpx.Response(401), AuthenticationFailed),
     (httpx.Response(413, text="<html>"), TooLarge),
-    (httpx.Response(404, text="nothing here"), AgentCoreError),
-    (httpx.Response(200, text="hello"), AgentCoreError),
-    (httpx.Response(200, json=[1]), AgentCoreError),
-    (httpx.Response(200, json={"error": "odd"}), AgentCoreError),
+    (httpx.Response(403, text="<html>"), NotAuthorised),
+    (httpx.Response(500, text="<html>"), DependencyUnavailable),
+    (httpx.Response(404, text="nothing here"), DependencyUnavailable),
+    (httpx.Response(200, text="hello"), DependencyUnavailable),
+    (httpx.Response(200, json=[1]), DependencyUnavailable),
+    (httpx.Response(200, json={"error": "odd"}), DependencyUnavailable),
 ])
 async def test_an_error_answer_becomes_the_class_of_its_code(
     answer: httpx.Response, expected: type[AgentCoreError]
 ) -> None:
     script = Script(answer)
-    async with client(script) as memory:
+    async with client(script, max_attempts=1) as memory:
         with pytest.raises(expected) as raised:
             await memory.count(CountParams())
     assert type(raised.value) is expected

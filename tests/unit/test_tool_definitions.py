@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import pytest
+from agents.strict_schema import ensure_strict_json_schema
 from jsonschema import Draft202012Validator
 
 from agentcore.agents.instructions import memory_instructions
+from agentcore.agents.openai_tools import chat_tools, response_tools
 from agentcore.agents.prefetch import above, first_user_text
 from agentcore.agents.tool_answers import MOST_CONTENT_CHARS, bounded, compact, failure_sentence, told
-from agentcore.agents.tools import ALL_TOOLS, TOOLS, USUAL_TOOLS, ToolDefinition, definitions_of
+from agentcore.agents.tools import (
+    ALL_TOOLS,
+    TOOLS,
+    USUAL_TOOLS,
+    ToolDefinition,
+    definitions_of,
+    tools_within,
+)
 from agentcore.errors import (
     AgentCoreError,
     AuthenticationFailed,
@@ -54,6 +64,51 @@ def test_a_schema_is_one_plain_object_that_takes_what_the_tool_takes(tool: ToolD
     Draft202012Validator(schema).validate(use)
     tool.arguments.model_validate(use)
     assert not Draft202012Validator(schema).is_valid({**use, "agent_id": "another"})
+
+
+# What OpenAI's structured outputs take ("Supported schemas" of their guide).
+STRICT_KEYWORDS = {
+    "type", "properties", "required", "additionalProperties", "description", "enum", "anyOf", "items",
+    "format", "pattern", "minimum", "maximum", "minItems", "maxItems"}
+
+
+def schemas(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """It, and every schema in it."""
+    yield schema
+    inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", [])]
+    for each in [*inner, *([schema["items"]] if "items" in schema else [])]:
+        yield from schemas(each)
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_the_strict_form_holds_what_strict_mode_knows_and_takes_what_the_tool_takes(
+    tool: ToolDefinition
+) -> None:
+    [chat], [response] = chat_tools([tool], strict=True), response_tools([tool], strict=True)
+    strict = chat["function"]["parameters"]
+    assert (chat["function"]["strict"], response["strict"], response["parameters"]) == (True, True, strict)
+    assert all(set(each) <= STRICT_KEYWORDS for each in schemas(strict))
+    assert set(strict["required"]) == set(strict["properties"]) == set(tool.parameters["properties"])
+    assert strict["additionalProperties"] is False
+    assert ensure_strict_json_schema(deepcopy(strict)) == strict
+    use = {**dict.fromkeys(strict["properties"]), **USES[tool.name]}
+    Draft202012Validator(strict).validate(use)
+    assert not Draft202012Validator(strict).is_valid(USES[tool.name] | {"agent_id": "another"})
+
+
+def test_a_default_that_strict_mode_cannot_hold_is_said() -> None:
+    [tool] = chat_tools(definitions_of(("recall_memory",)), strict=True)
+    assert tool["function"]["parameters"]["properties"]["limit"]["description"].endswith("null: 5.")
+
+
+@pytest.mark.parametrize(("scopes", "tools"), [
+    (("memory:read",), ("recall_memory", "prefetch_memory", "memory_session")),
+    (("memory:write",), ("save_memory",)),
+    (("memory:read", "memory:write"), ALL_TOOLS),
+    (("memory:admin",), ()),
+])
+def test_a_token_is_offered_what_it_may_do(scopes: tuple[str, ...], tools: tuple[str, ...]) -> None:
+    assert tools_within(scopes) == tools
 
 
 def test_no_tool_lets_a_model_name_whose_memory_is_meant() -> None:

@@ -21,7 +21,7 @@ from agentcore.agents.session_memory.messages import (
     SummarizeOptions,
     completed,
 )
-from agentcore.agents.session_memory.selection import newest_first
+from agentcore.agents.session_memory.selection import matching, newest_first, scored_by_words
 from agentcore.agents.session_memory.summary import summary_of
 from agentcore.agents.session_memory.vector import VectorSessionMemory
 from agentcore.memory.models import Flag, Share, Strict
@@ -75,8 +75,11 @@ class HierarchicalSessionMemory:
         self, session_id: str, message: SessionMessage, metadata: Mapping[str, Any] | None = None
     ) -> SessionMessage:
         kept = completed(message, metadata, now=self._now())
+        for near in self._near(session_id):
+            if near.message_id == kept.message_id:
+                return near
         if self._lasts(kept) and self._long_term is not None:
-            await self._long_term.store(session_id, kept)
+            kept = await self._long_term.store(session_id, kept)
         await self._short_term.store(session_id, kept)
         await self._working.store(session_id, kept)
         return kept
@@ -96,14 +99,19 @@ class HierarchicalSessionMemory:
     async def retrieve_with_scores(
         self, session_id: str, query: str, options: RetrieveOptions = NEWEST
     ) -> list[ScoredMessage]:
-        """Of a message that two tiers hold, the better score counts."""
+        """A score is 1 / its place: among the near messages by words or in long-term memory, the better one.
+
+        How long-term memory scores is its own: only the order is taken from it.
+        """
+        asked = options.asking(query)
+        near = scored_by_words(matching(self._near(session_id), asked), query)[: asked.limit]
+        self._short_term.use(session_id, [each.message for each in near])
+        lasting = [] if self._long_term is None else (
+            await self._long_term.retrieve_with_scores(session_id, query, options))
         best: dict[str | None, ScoredMessage] = {}
-        for tier in self._tiers:
-            for found in await tier.retrieve_with_scores(session_id, query, options):
-                known = best.get(found.message.message_id)
-                if known is None or found.score > known.score:
-                    best[found.message.message_id] = found
-        return sorted(best.values(), key=lambda each: -each.score)[: options.limit]
+        for place, each in sorted([*enumerate(near, 1), *enumerate(lasting, 1)], key=lambda found: found[0]):
+            best.setdefault(each.message.message_id, ScoredMessage(message=each.message, score=1 / place))
+        return list(best.values())[: options.limit]
 
     async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
         return summary_of(await self.retrieve(session_id, RetrieveOptions(limit=MAX_LIMIT)), options)
@@ -121,12 +129,10 @@ class HierarchicalSessionMemory:
             "basic_retrieval", "summarization", "ttl", "importance_weighting", "time_travel", *lasting)
 
     async def session_count(self, session_id: str) -> int:
-        near: dict[str | None, SessionMessage] = {}
-        for tier in (self._working, self._short_term):
-            near |= {each.message_id: each for each in tier.held(session_id)}
+        near = self._near(session_id)
         if self._long_term is None:
             return len(near)
-        in_both = sum(self._lasts(each) for each in near.values())
+        in_both = sum(self._lasts(each) for each in near)
         return len(near) - in_both + await self._long_term.session_count(session_id)
 
     async def usage(self) -> MemoryUsage:
@@ -141,6 +147,15 @@ class HierarchicalSessionMemory:
     def _tiers(self) -> tuple[SessionMemory, ...]:
         near = (self._working, self._short_term)
         return near if self._long_term is None else (self._long_term, *near)
+
+    def _near(self, session_id: str) -> list[SessionMessage]:
+        """What the tiers of this process hold, each once, the newest first."""
+        held: dict[str | None, SessionMessage] = {}
+        for tier in (self._working, self._short_term):
+            for message in reversed(tier.held(session_id)):
+                held.pop(message.message_id, None)
+                held[message.message_id] = message
+        return newest_first(held.values())
 
     def _lasts(self, message: SessionMessage) -> bool:
         return (message.importance or 0.0) >= self._config.long_term_min_importance

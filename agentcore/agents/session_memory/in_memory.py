@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -70,7 +70,7 @@ class InMemorySessionMemory:
         session = self._session(session_id, make=True)
         message_id = kept.message_id or ""
         if message_id in session:
-            return kept
+            return session[message_id].message
         self._places += 1
         ttl_seconds = self._limits["ttl_seconds"]
         expires_at = self._now() + timedelta(seconds=ttl_seconds) if ttl_seconds else None
@@ -85,14 +85,16 @@ class InMemorySessionMemory:
         if options.query is not None:
             found = await self.retrieve_with_scores(session_id, options.query, options)
             return [each.message for each in found]
-        return self._used(session_id, matching(self._newest(session_id), options)[: options.limit])
+        newest = matching(self._newest(session_id), options)[: options.limit]
+        self.use(session_id, newest)
+        return newest
 
     async def retrieve_with_scores(
         self, session_id: str, query: str, options: RetrieveOptions = NEWEST
     ) -> list[ScoredMessage]:
         asked = options.asking(query)
         found = scored_by_words(matching(self._newest(session_id), asked), query)[: asked.limit]
-        self._used(session_id, [each.message for each in found])
+        self.use(session_id, [each.message for each in found])
         return found
 
     async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
@@ -117,6 +119,14 @@ class InMemorySessionMemory:
         """All messages of the session, newest first; nothing counts as used."""
         return self._newest(session_id)
 
+    def use(self, session_id: str, messages: Sequence[SessionMessage]) -> None:
+        """Count these, best first, as used now; one that is not held any more is passed over."""
+        if self._by_use:
+            session = self._session(session_id)
+            for message in reversed(messages):
+                if (message_id := message.message_id or "") in session:
+                    session.move_to_end(message_id)
+
     def _session(self, session_id: str, *, make: bool = False) -> OrderedDict[str, _Held]:
         """The session's living messages, the least recently used first."""
         key = session_key(session_id)
@@ -138,10 +148,3 @@ class InMemorySessionMemory:
     def _newest(self, session_id: str) -> list[SessionMessage]:
         in_order = sorted(self._session(session_id).values(), key=lambda held: held.place)
         return newest_first(held.message for held in in_order)
-
-    def _used(self, session_id: str, messages: list[SessionMessage]) -> list[SessionMessage]:
-        if self._by_use:
-            session = self._session(session_id)
-            for message in reversed(messages):
-                session.move_to_end(message.message_id or "")
-        return messages

@@ -36,10 +36,16 @@ SUBSCRIBE_SECONDS = 10.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # KEYS: the messages, their ids, the index of sessions; ARGV: score, encoded id, message, seconds to live (0:
-# for ever), most messages, session, channel, event. Answers 0 where the id is there already. A member is
+# for ever), most messages, session, channel, event. Answers the member where the id is there already. One is
 # "number|id|message": the number keeps equal messages apart, and those of one time in the order of storing.
 _STORE = """
-if redis.call('HEXISTS', KEYS[2], ARGV[2]) == 1 then return 0 end
+local held = redis.call('HGET', KEYS[2], ARGV[2])
+if held then
+    local start = string.format('%016d', held) .. '|'
+    for _, member in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+        if string.sub(member, 1, #start) == start then return member end
+    end
+end
 local number = redis.call('HINCRBY', KEYS[2], '', 1)
 redis.call('HSET', KEYS[2], ARGV[2], number)
 redis.call('ZADD', KEYS[1], ARGV[1], string.format('%016d', number) .. '|' .. ARGV[2] .. '|' .. ARGV[3])
@@ -59,7 +65,7 @@ end
 redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
 redis.call('ZADD', KEYS[3], ends, ARGV[6])
 redis.call('PUBLISH', ARGV[7], ARGV[8])
-return 1
+return false
 """
 # KEYS as above; ARGV: session, channel, event. Answers how many went.
 _CLEAR = """
@@ -108,11 +114,11 @@ class RedisSessionMemory:
         keys = self._keys(session_id)
         event = SessionEvent(event="stored", message=kept).model_dump_json()
         with _translated():
-            await cast(Awaitable[Any], self._store(keys=keys, args=[
+            held = await cast(Awaitable[Any], self._store(keys=keys, args=[
                 _microseconds(kept.timestamp), encode_segment(kept.message_id or ""), kept.model_dump_json(),
                 self._limits["ttl_seconds"], self._limits["max_messages"], session_id,
                 self._channel(session_id), event]))
-        return kept
+        return kept if held is None else _message(held)
 
     async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
         if options.query is not None:

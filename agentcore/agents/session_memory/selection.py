@@ -40,12 +40,17 @@ def _is_meant(message: SessionMessage, options: RetrieveOptions) -> bool:
     ))
 
 
+def said_words(message: SessionMessage) -> frozenset[str]:
+    """The words that a search may find it by: its content's and its speaker's."""
+    return frozenset(terms(f"{message.name or ''} {message.content}"))
+
+
 def scored_by_words(messages: Sequence[SessionMessage], query: str) -> list[ScoredMessage]:
     """Those that hold a word of the query, best first, of equal ones the newer; given newest first.
 
     A score is the share of the query's distinct words that the message holds, each by its idf.
     """
-    said = [frozenset(terms(f"{message.name or ''} {message.content}")) for message in messages]
+    said = [said_words(message) for message in messages]
     frequencies = Counter(term for each in said for term in each)
     weights = {term: idf(frequencies[term], len(messages)) for term in terms(query)}
     whole = sum(weights.values())

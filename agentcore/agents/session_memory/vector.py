@@ -20,9 +20,11 @@ from agentcore.agents.session_memory.messages import (
     completed,
     session_key,
 )
+from agentcore.agents.session_memory.selection import said_words
 from agentcore.agents.session_memory.summary import summary_of
 from agentcore.errors import ConfigurationError, Conflict
 from agentcore.memory.api import MemoryApi
+from agentcore.memory.lexical import terms
 from agentcore.memory.models import MemoryRecord, MemorySummary
 from agentcore.memory.params import (
     CountParams,
@@ -33,6 +35,8 @@ from agentcore.memory.params import (
 )
 
 NAMESPACE = "session_messages"
+# The cosine from which on a message fits that has no word of the query.
+LEAST_SIMILARITY = 0.15
 
 
 class VectorSessionMemory:
@@ -69,7 +73,10 @@ class VectorSessionMemory:
             "metadata": {"role": kept.role, "name": kept.name, "given": kept.metadata},
             "idempotency_key": _digest(self._namespace, key, kept.message_id or ""), **given})
         # The key is remembered also where the session was cleared since: then the message is stored anew.
-        if not await self._stored(params) and not await self._is_there(session_id, kept.message_id):
+        if not await self._stored(params):
+            held = await self._held(session_id, kept.message_id)
+            if held is not None:
+                return held
             await self._memory.store(params.model_copy(update={"idempotency_key": None}))
         return kept
 
@@ -79,15 +86,16 @@ class VectorSessionMemory:
         except Conflict:  # the id is known, with other words or of another time
             return False
 
-    async def _is_there(self, session_id: str, message_id: str | None) -> bool:
+    async def _held(self, session_id: str, message_id: str | None) -> SessionMessage | None:
         cursor, filters = None, self._filters(session_id, NEWEST)
         while True:
             page = await self._memory.list(ListParams(limit=MAX_LIMIT, cursor=cursor, **filters))
-            if any(record.external_id == message_id for record in page.memories):
-                return True
+            for record in page.memories:
+                if record.external_id == message_id:
+                    return _message(record)
             cursor = page.next_cursor
             if cursor is None:
-                return False
+                return None
 
     async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
         if options.query is not None:
@@ -100,10 +108,14 @@ class VectorSessionMemory:
         self, session_id: str, query: str, options: RetrieveOptions = NEWEST
     ) -> list[ScoredMessage]:
         asked = options.asking(query)
-        # The best there are, however little they fit: their scores tell.
+        # Of a session alone, few as its messages are, the service cannot say that nothing fits.
         found = await self._memory.retrieve(RetrieveParams(
             query=query, k=asked.limit, min_fit=0.0, distinct=False, **self._filters(session_id, asked)))
-        return [ScoredMessage(message=_message(each), score=each.score or 0.0) for each in found.memories]
+        words = frozenset(terms(query))
+        return [
+            ScoredMessage(message=message, score=each.score or 0.0)
+            for each, message in ((each, _message(each)) for each in found.memories)
+            if (each.similarity or 0.0) >= LEAST_SIMILARITY or words & said_words(message)]
 
     async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
         return summary_of(await self.retrieve(session_id, RetrieveOptions(limit=MAX_LIMIT)), options)

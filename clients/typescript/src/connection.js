@@ -1,17 +1,15 @@
 // One service's endpoint: the token, one POST a call, tries where they are safe, failures as our errors.
 
 import {
-  AuthenticationFailed, DependencyUnavailable, InternalError, MemoryError, NotReady, RateLimited, TooLarge,
-  fromWire,
+  AuthenticationFailed, DependencyUnavailable, InternalError, InvalidParams, MemoryError, NotAuthorised, NotReady,
+  RateLimited, TooLarge, fromWire,
 } from "./errors.js";
 import { emptyResult } from "./empty_results.js";
 
 const ENDPOINT = "/api/v1/jsonrpc";
 const LONGEST_RETRY_WAIT_MS = 60_000;
-const BY_STATUS = {
-  401: AuthenticationFailed, 413: TooLarge, 429: RateLimited,
-  502: DependencyUnavailable, 503: DependencyUnavailable, 504: DependencyUnavailable,
-};
+// Of an answer that is no JSON-RPC: said by what stands before the service, which itself was not reached.
+const BY_STATUS = { 401: AuthenticationFailed, 403: NotAuthorised, 413: TooLarge, 429: RateLimited };
 // The service's failures; the caller's own (params, token, scope) are never hidden.
 const UNAVAILABLE = [DependencyUnavailable, NotReady, RateLimited, InternalError];
 
@@ -25,6 +23,9 @@ export class Connection {
     if (!/^https?:\/\//.test(url)) {
       throw new TypeError(`The service's URL starts with http:// or https:// (got ${url}).`);
     }
+    if (!/^[\x20-\x7e]*$/.test(options.traceparent ?? "")) {
+      throw new InvalidParams("traceparent: holds characters that no header carries");
+    }
     this.url = url.replace(/\/+$/, "").replace(new RegExp(`${ENDPOINT}$`), "");
     this.#tokenSource = token;
     this.#options = {
@@ -34,8 +35,9 @@ export class Connection {
   }
 
   async call(method, params, repeatable) {
-    const body = { jsonrpc: "2.0", id: this.#nextId++, method, params };
-    if (this.#options.a2aContext) body.a2a_context = this.#options.a2aContext;
+    const request = { jsonrpc: "2.0", id: this.#nextId++, method, params };
+    if (this.#options.a2aContext) request.a2a_context = this.#options.a2aContext;
+    const body = JSON.stringify(request, finite);
     const deadline = Date.now() + this.#options.timeoutMs;
     const empty = this.#options.failOpen ? emptyResult(method) : undefined;
     try {
@@ -61,40 +63,57 @@ export class Connection {
   }
 
   async #authenticated(body, deadline) {
-    const token = await this.#currentToken();
+    const token = await this.#currentToken(undefined, deadline);
     try {
       return await this.#send(body, token, deadline);
     } catch (error) {
       if (!(error instanceof AuthenticationFailed) || typeof this.#tokenSource !== "function") throw error;
     }
-    return this.#send(body, await this.#currentToken(token), deadline);
+    return this.#send(body, await this.#currentToken(token, deadline), deadline);
   }
 
   // A promise is kept, so that calls at the same time ask for one token; not one that failed.
-  async #currentToken(refused) {
+  async #currentToken(refused, deadline) {
     const held = this.#token;
     if (held && refused !== undefined && (await held) === refused && this.#token === held) {
       this.#token = undefined;
     }
-    const source = this.#tokenSource;
-    this.#token ??= Promise.resolve(typeof source === "function" ? source() : source);
+    this.#token ??= tokenFrom(this.#tokenSource);
     const asked = this.#token;
     try {
-      return await asked;
+      return await this.#inTime(asked, deadline);
     } catch (error) {
       if (this.#token === asked) this.#token = undefined;
       throw error;
     }
   }
 
+  async #inTime(asked, deadline) {
+    let timer;
+    const late = new Promise((_, reject) => {
+      timer = setTimeout(() => reject(new DependencyUnavailable(
+        `The source of the token gave none within ${this.#options.timeoutMs / 1000} s.`)), this.#patience(deadline));
+    });
+    try {
+      return await Promise.race([asked, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #patience(deadline) {
+    return Math.max(1, Math.min(this.#options.timeoutMs, deadline - Date.now()));
+  }
+
   async #send(body, token, deadline) {
     const headers = { "Content-Type": "application/json", Authorization: `Bearer ${token}` };
     if (this.#options.traceparent) headers.traceparent = this.#options.traceparent;
-    const patience = Math.max(1, Math.min(this.#options.timeoutMs, deadline - Date.now()));
+    // Called as a function: a browser's fetch refuses to be a method of anything but its window.
+    const { fetch } = this.#options;
     let response, text;
     try {
-      response = await this.#options.fetch(this.url + ENDPOINT, {
-        method: "POST", headers, body: JSON.stringify(body), signal: AbortSignal.timeout(patience),
+      response = await fetch(this.url + ENDPOINT, {
+        method: "POST", headers, body, signal: AbortSignal.timeout(this.#patience(deadline)),
       });
       text = await response.text();
     } catch (cause) {
@@ -102,6 +121,29 @@ export class Connection {
     }
     return resultOf(response, text, this.url);
   }
+}
+
+async function tokenFrom(source) {
+  let token;
+  try {
+    token = typeof source === "function" ? await source() : source;
+  } catch (cause) {
+    if (cause instanceof MemoryError) throw cause;
+    throw new DependencyUnavailable(`The source of the token failed with ${cause?.name}.`, {}, { cause });
+  }
+  const stripped = typeof token === "string" ? token.trim() : "";
+  if (!/^[\x21-\x7e]+$/.test(stripped)) {
+    throw new AuthenticationFailed("The token is not a JWT: it is empty, or holds characters no token has.");
+  }
+  return stripped;
+}
+
+// JSON.stringify would write null for it.
+function finite(name, value) {
+  if (typeof value === "number" && !Number.isFinite(value)) {
+    throw new InvalidParams(`${name} is ${value}, which JSON has no number for`);
+  }
+  return value;
 }
 
 function unreachable(url, cause, timeoutMs) {
@@ -135,8 +177,9 @@ function resultOf(response, text, url) {
     throw fromWire(answer.error.code, answer.error.message, { ...data, ...answer.error.data });
   }
   const message = `${url} answered HTTP ${response.status} without a JSON-RPC answer`;
-  const Known = BY_STATUS[response.status];
-  throw Known ? new Known(`${message}.`, data) : new MemoryError(`${message}: is it the memory service?`);
+  const Known = BY_STATUS[response.status] ?? DependencyUnavailable;
+  const sure = Known !== DependencyUnavailable || response.status >= 500;
+  throw new Known(message + (sure ? "." : ": is it the memory service?"), data);
 }
 
 function parsed(text) {

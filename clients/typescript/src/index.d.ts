@@ -1044,6 +1044,8 @@ export interface Updates {
 
 /** What went wrong; `retryable` says whether the same request may succeed later. */
 export declare class MemoryError extends Error {
+  static readonly code: number;
+  static readonly retryable: boolean;
   readonly code: number;
   readonly retryable: boolean;
   readonly data: Record<string, unknown>;
@@ -1051,48 +1053,93 @@ export declare class MemoryError extends Error {
 }
 
 /** Parse error. */
-export declare class ParseError extends MemoryError {}
+export declare class ParseError extends MemoryError {
+  static readonly code: -32700;
+  readonly code: -32700;
+}
 
 /** Invalid Request. */
-export declare class InvalidRequest extends MemoryError {}
+export declare class InvalidRequest extends MemoryError {
+  static readonly code: -32600;
+  readonly code: -32600;
+}
 
 /** Method not found. */
-export declare class MethodNotFound extends MemoryError {}
+export declare class MethodNotFound extends MemoryError {
+  static readonly code: -32601;
+  readonly code: -32601;
+}
 
 /** Invalid params. */
-export declare class InvalidParams extends MemoryError {}
+export declare class InvalidParams extends MemoryError {
+  static readonly code: -32602;
+  readonly code: -32602;
+}
 
 /** Internal error. */
-export declare class InternalError extends MemoryError {}
+export declare class InternalError extends MemoryError {
+  static readonly code: -32603;
+  readonly code: -32603;
+}
 
 /** No such memory. */
-export declare class NotFound extends MemoryError {}
+export declare class NotFound extends MemoryError {
+  static readonly code: -32001;
+  readonly code: -32001;
+}
 
 /** The request contradicts what is already stored. */
-export declare class Conflict extends MemoryError {}
+export declare class Conflict extends MemoryError {
+  static readonly code: -32002;
+  readonly code: -32002;
+}
 
 /** The request is larger than the service accepts. */
-export declare class TooLarge extends MemoryError {}
+export declare class TooLarge extends MemoryError {
+  static readonly code: -32003;
+  readonly code: -32003;
+}
 
 /** Too many requests; `data.retry_after_seconds` says how long to wait. */
-export declare class RateLimited extends MemoryError {}
+export declare class RateLimited extends MemoryError {
+  static readonly code: -32004;
+  readonly code: -32004;
+}
 
 /** A part the service depends on does not answer. */
-export declare class DependencyUnavailable extends MemoryError {}
+export declare class DependencyUnavailable extends MemoryError {
+  static readonly code: -32005;
+  readonly code: -32005;
+}
 
 /** The service is starting or stopping. */
-export declare class NotReady extends MemoryError {}
+export declare class NotReady extends MemoryError {
+  static readonly code: -32006;
+  readonly code: -32006;
+}
 
 /** Authentication failed. */
-export declare class AuthenticationFailed extends MemoryError {}
+export declare class AuthenticationFailed extends MemoryError {
+  static readonly code: -32103;
+  readonly code: -32103;
+}
 
 /** The token lacks the scope this method needs. */
-export declare class NotAuthorised extends MemoryError {}
+export declare class NotAuthorised extends MemoryError {
+  static readonly code: -32104;
+  readonly code: -32104;
+}
 
 /** One agent's memory, over HTTP. */
 export declare class MemoryClient {
   constructor(url: string, token: TokenSource, options?: ClientOptions);
   readonly url: string;
+  /** Store an interaction; `options` are the other params of store. */
+  addInteraction(interaction: Interaction, options?: Omit<StoreParams, "interaction">): Promise<StoreResult>;
+  /** The best memories for a query, best first; `options` are the other params of retrieve. */
+  retrieveMemories(query: string, options?: Omit<RetrieveParams, "query">): Promise<MemorySummary[]>;
+  /** A prompt-ready context; `options` are the other params of getContext. */
+  getRelevantContext(query: string, options?: Omit<ContextParams, "query">): Promise<string>;
   /** Store an interaction, or a plain content, as one memory. */
   store(params?: StoreParams): Promise<StoreResult>;
   /** Store up to 1,000 memories in one transaction, with a result for each. */

@@ -19,6 +19,21 @@ export class MemoryClient {
     return this.#connection.call(method, params, isRepeatable(method, scope, params));
   }
 
+  /** Store an interaction; `options` are the other params of store. */
+  addInteraction(interaction, options = {}) {
+    return this.store({ interaction, ...options });
+  }
+
+  /** The best memories for a query, best first; `options` are the other params of retrieve. */
+  async retrieveMemories(query, options = {}) {
+    return (await this.retrieve({ query, ...options })).memories;
+  }
+
+  /** A prompt-ready context; `options` are the other params of getContext. */
+  async getRelevantContext(query, options = {}) {
+    return (await this.getContext({ query, ...options })).context;
+  }
+
   /** Store an interaction, or a plain content, as one memory. */
   store(params = {}) {
     return this.#call("memory.store", "memory:write", params);

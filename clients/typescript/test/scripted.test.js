@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { test } from "node:test";
 import {
-  AuthenticationFailed, Conflict, DependencyUnavailable, InvalidParams, MemoryClient, MemoryError,
+  AuthenticationFailed, Conflict, DependencyUnavailable, InvalidParams, MemoryClient, MemoryError, NotAuthorised,
   RateLimited,
 } from "../src/index.js";
 
@@ -48,9 +48,65 @@ test("an error answer becomes the class of its code, with its message and data",
 });
 
 test("what is no JSON-RPC answer is told by its status", async () => {
-  const page = new Response("<html>", { status: 404 });
-  await assert.rejects(client(scripted(page)).count(), /is it the memory service/);
-  await assert.rejects(client(scripted(new Response("", { status: 401 }))).count(), AuthenticationFailed);
+  const said = (status) => client(scripted(new Response("<html>", { status })), { maxAttempts: 1 }).count();
+  for (const status of [200, 404]) {
+    await assert.rejects(said(status), (each) => each instanceof DependencyUnavailable
+      && /is it the memory service/.test(each.message));
+  }
+  for (const status of [500, 503, 520]) await assert.rejects(said(status), DependencyUnavailable);
+  await assert.rejects(said(401), AuthenticationFailed);
+  await assert.rejects(said(403), NotAuthorised);
+});
+
+test("fetch is called as the function that it is, as browsers ask", async () => {
+  let called = "never";
+  const fetch = async function () {
+    called = this;
+    return result(COUNTED);
+  };
+  await client({ fetch }).count();
+  assert.equal(called, undefined);
+});
+
+test("what JSON has no number for is refused before it is sent", async () => {
+  for (const value of [NaN, Infinity]) {
+    await assert.rejects(client(scripted()).store({ content: "a", metadata: { at: [value] } }), InvalidParams);
+  }
+  assert.throws(() => client(scripted(), { traceparent: "0\u00f6-1" }), InvalidParams);
+});
+
+test("a token is stripped, and what is none is said also failing open", async () => {
+  const script = scripted(result(COUNTED));
+  await client(script, {}, "t.o.k\n").count();
+  assert.equal(script.requests[0].headers.Authorization, "Bearer t.o.k");
+  for (const token of ["", "two words", "t\u00f6k", undefined]) {
+    const memory = client(scripted(), { failOpen: true }, () => token);
+    await assert.rejects(memory.retrieve({ query: "sky" }), AuthenticationFailed);
+  }
+});
+
+test("a source that fails or hangs is a part that does not answer", async () => {
+  const options = { timeoutMs: 50, maxAttempts: 1, warn: () => {} };
+  const broken = () => { throw new TypeError("its secret is hunter2"); };
+  const stuck = () => new Promise(() => {});
+  for (const [source, said] of [[broken, /failed with TypeError/], [stuck, /none within 0.05 s/]]) {
+    const failure = await client(scripted(), options, source).count().catch((each) => each);
+    assert.ok(failure instanceof DependencyUnavailable);
+    assert.match(failure.message, said);
+    assert.doesNotMatch(failure.message, /hunter2/);
+    const open = client(scripted(), { ...options, failOpen: true }, source);
+    assert.match((await open.retrieve({ query: "sky" })).receipt.degraded[0], said);
+  }
+});
+
+test("the short forms answer what an agent uses", async () => {
+  const script = scripted(result({ success: true }), result({ memories: [1] }), result({ context: "sky" }));
+  const memory = client(script);
+  await memory.addInteraction({ query: "a" }, { task_id: "t" });
+  assert.deepEqual(await memory.retrieveMemories("a", { k: 3 }), [1]);
+  assert.equal(await memory.getRelevantContext("a", { max_tokens: 9 }), "sky");
+  assert.deepEqual(script.requests.map((each) => each.body.params), [
+    { interaction: { query: "a" }, task_id: "t" }, { query: "a", k: 3 }, { query: "a", max_tokens: 9 }]);
 });
 
 test("what repeats safely is tried again, and a write is not", async () => {
@@ -92,8 +148,8 @@ test("a refused token is renewed once, by one call for all", async () => {
 test("a token that could not be had is asked for again", async () => {
   let asked = 0;
   const source = () => asked++ ? "t.o.k" : Promise.reject(new Error("no login"));
-  const memory = client(scripted(result(COUNTED)), {}, source);
-  await assert.rejects(memory.count(), /no login/);
+  const memory = client(scripted(result(COUNTED)), { maxAttempts: 1 }, source);
+  await assert.rejects(memory.count(), (each) => each.cause.message === "no login");
   assert.equal((await memory.count()).count, 3);
 });
 
@@ -109,8 +165,8 @@ test("failing open, a search is empty and says why, and mistakes still raise", a
   await assert.rejects(client(scripted(error(-32602)), options).retrieve({ query: "" }), InvalidParams);
   const expired = scripted(error(-32103, 401));
   await assert.rejects(client(expired, options).retrieve({ query: "a" }), AuthenticationFailed);
-  await assert.rejects(client(scripted(new Response("", { status: 404 })), options).retrieve({ query: "a" }),
-    /is it the memory service/);
+  const page = client(scripted(new Response("<html>", { status: 500 })), options);
+  assert.match((await page.retrieve({ query: "a" })).receipt.degraded[0], /HTTP 500/);
   await assert.rejects(client(scripted(error(-32005)), options).count(), DependencyUnavailable);
 });
 

@@ -12,24 +12,38 @@ _turns = "integration/test_agent_turns.py"
 _template = "integration/test_template_tool.py"
 _opening = "integration/test_open_memory.py"
 _modes = "unit/test_client_modes.py"
+_tokens = "unit/test_client_tokens.py"
 
 AGENTS = (
     _asked("1 one suite", "Manager, in-process client, HTTP client and sync face promise the same.",
            "conformance/test_memory_api.py::test_what_is_stored_is_found_with_its_terms_and_a_receipt",
            "conformance/test_memory_api.py::test_failures_are_the_same_classes_with_the_same_words",
+           "conformance/test_memory_api.py::"
+           "test_what_json_has_no_type_for_is_stored_in_its_form_by_every_face",
+           "conformance/test_memory_api.py::test_what_json_cannot_say_reaches_no_face",
+           "unit/test_json_values.py::test_what_has_none_is_refused_by_its_path",
            "conformance/test_memory_api.py::test_the_suite_calls_every_method"),
     _asked("1 sync face", "Code without await has every method, derived from the async client's.",
            f"{_modes}::test_a_call_waits_for_its_answer",
-           f"{_modes}::test_every_method_of_the_contract_waits_too"),
+           f"{_modes}::test_every_method_of_the_contract_waits_too",
+           f"{_modes}::test_on_a_running_loop_a_waiting_call_says_so_instead_of_holding_it_up"),
     _asked("1 fail open", "A service that does not answer gives an empty context; mistakes still raise.",
            f"{_modes}::test_failing_open_a_search_is_empty_and_says_why",
            f"{_modes}::test_failing_open_hides_no_mistake_of_the_caller",
            f"{_modes}::test_failing_open_waits_no_longer_than_its_time_in_all"),
+    _asked("1 token refresh", "A token's source that fails or hangs is a part that does not answer.",
+           f"{_tokens}::test_a_source_that_fails_is_a_part_that_does_not_answer",
+           f"{_tokens}::test_a_source_is_waited_for_no_longer_than_a_call",
+           f"{_tokens}::test_failing_open_an_agent_goes_on_without_a_source",
+           f"{_tokens}::test_what_is_no_token_is_said_also_failing_open"),
     _asked("1 batching", "Calls made at the same time go as one request, each with its own answer.",
-           f"{_modes}::test_calls_made_at_the_same_time_are_one_request_with_answers_of_their_own"),
+           f"{_modes}::test_calls_made_at_the_same_time_are_one_request_with_answers_of_their_own",
+           f"{_modes}::test_a_batch_that_breaks_fails_for_all_who_wait_for_it"),
     _asked("1 TypeScript", "A typed client, written from the contract, works under node.",
            "architecture/test_typescript_client.py::test_a_derived_file_is_what_the_contract_would_write",
-           "acceptance/test_typescript_client.py::test_a_memory_lives_its_whole_life_from_javascript"),
+           "acceptance/test_typescript_client.py::test_a_memory_lives_its_whole_life_from_javascript",
+           "acceptance/test_typescript_client.py::"
+           "test_the_compiler_holds_the_declarations_to_what_they_promise"),
     _asked("2 agent", "One class to subclass: context before a query, storage after it, once a turn.",
            f"{_agent}::test_what_one_conversation_was_told_the_next_one_knows",
            f"{_agent}::test_a_turn_is_stored_under_one_key",
@@ -63,7 +77,13 @@ AGENTS = (
            f"{_tools}::test_a_confirmation_holds_for_no_other_memory",
            f"{_tools}::test_a_confirmation_expires",
            f"{_turns}::test_what_one_turn_proposes_to_forget_the_next_confirms",
-           f"{_tools}::test_a_found_memory_leads_to_its_session"),
+           f"{_tools}::test_a_found_memory_leads_to_its_session",
+           f"{_tools}::test_neighbours_of_one_time_stand_in_their_order_each_on_its_side"),
+    _asked("3 strict", "The tools have a form that OpenAI's strict mode takes, from the same definition.",
+           "unit/test_tool_definitions.py::"
+           "test_the_strict_form_holds_what_strict_mode_knows_and_takes_what_the_tool_takes",
+           "integration/test_openai_tools.py::"
+           "test_what_strict_mode_makes_a_model_say_null_for_is_left_out"),
     _asked("3 one definition", "One tool definition yields the same schema in all bindings.",
            "integration/test_openai_tools.py::test_one_definition_gives_the_same_schema_in_every_form",
            "integration/test_openai_agents.py::test_one_definition_gives_the_same_function_tools",

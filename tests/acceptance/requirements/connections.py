@@ -32,7 +32,9 @@ CONNECTED = (
     _asked("5 A2A agent", "An example agent on a2a-sdk remembers across conversations, called with a JWT.",
            "acceptance/test_a2a.py::"
            "test_the_agent_answers_nobody_without_a_good_token_and_keeps_who_called",
-           "acceptance/test_a2a.py::test_the_commands_of_the_guide_work_as_printed"),
+           "acceptance/test_a2a.py::test_the_commands_of_the_guide_work_as_printed",
+           "acceptance/test_a2a.py::test_a_token_made_for_something_else_calls_nobody",
+           "acceptance/test_a2a.py::test_a_callers_token_opens_no_memory"),
     _asked("Shows tools", "One tool definition yields the same schema in MCP.",
            "acceptance/test_mcp.py::test_the_tools_are_those_of_the_one_definition_with_the_same_schemas"),
     _asked("Shows restart MCP",

@@ -16,6 +16,8 @@ HELD = (
            f"{_SUITE}test_importance_and_tags_say_which_messages_are_meant",
            f"{_SUITE}test_a_range_of_time_gives_the_talk_as_it_stood_then",
            f"{_SUITE}test_a_query_finds_what_fits_best_with_scores_that_fall",
+           f"{_SUITE}test_a_query_that_fits_nothing_finds_nothing",
+           f"{_SUITE}test_a_known_id_answers_the_message_that_is_held",
            f"{_SUITE}test_a_summary_keeps_to_its_length_and_to_what_was_said",
            f"{_SUITE}test_a_cleared_session_is_gone_and_no_other",
            f"{_SUITE}test_what_is_held_is_counted",
