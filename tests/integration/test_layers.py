@@ -206,7 +206,7 @@ async def test_a_memory_that_is_renewed_lives_its_time_anew_and_keeps_its_versio
     assert await lives(agent, memory_id) == pytest.approx(9.6, abs=0.01), "too early to be worth a write"
 
 
-async def test_what_has_no_time_to_live_is_not_given_one_and_what_is_over_is_not_renewed(agent: Agent) -> None:
+async def test_a_renewal_gives_no_time_to_live_and_brings_nothing_back(agent: Agent) -> None:
     lasting = await agent.stored_id("The kiln is hot.")
     assert await renew(agent, lasting) == 1
     assert await lives(agent, lasting) is None

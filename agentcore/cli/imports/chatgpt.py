@@ -39,6 +39,9 @@ def parse(name: str | None, conversation: Any, now: datetime) -> Iterator[Piece]
     if session is None:
         yield Broken("is no conversation: it has no id")
         return
+    if not any(_said(node) for node in nodes.values()):
+        yield LeftOut("empty conversation", session)
+        return
     shown = _branch(nodes, conversation.get("current_node"))
     for node_id in shown:
         yield from _message(conversation, session, node_id, nodes[node_id])

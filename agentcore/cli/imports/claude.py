@@ -35,13 +35,16 @@ def parse(name: str | None, conversation: Any, now: datetime) -> Iterator[Piece]
     if not isinstance(messages, list) or session is None:
         yield Broken("is no conversation: it has no uuid or no chat_messages")
         return
+    if not messages:
+        yield LeftOut("empty conversation", session)
+        return
     known = [each for each in messages if isinstance(each, dict)]
     for _ in range(len(messages) - len(known)):
         yield Broken(f"conversation {session}: a message is no object")
     shown = _branch(known, conversation.get("current_leaf_message_uuid"))
     for place, message in enumerate(known):
         if place in shown:
-            yield from _message(conversation, session, message)
+            yield from _message(conversation, session, place, message)
         else:
             yield LeftOut("another branch of the conversation", f"{session} {label_of(message.get('uuid'))}")
 
@@ -62,7 +65,9 @@ def _branch(messages: Sequence[Mapping[str, Any]], current: Any) -> set[int]:
     return path
 
 
-def _message(conversation: Mapping[str, Any], session: str, message: Mapping[str, Any]) -> Iterator[Piece]:
+def _message(
+    conversation: Mapping[str, Any], session: str, number: int, message: Mapping[str, Any]
+) -> Iterator[Piece]:
     message_id = label_of(message.get("uuid"))
     place = f"{session} {message_id}"
     role = _ROLES.get(text_of(message.get("sender")))
@@ -76,7 +81,7 @@ def _message(conversation: Mapping[str, Any], session: str, message: Mapping[str
         yield LeftOut("empty message", place)
         return
     project = conversation.get("project")
-    yield Found(key_of(session, message_id, text), present({
+    yield Found(key_of(session, number if message_id is None else message_id, text), present({
         "role": role, "text": text, "session": session, "external_id": message_id,
         "time": time_of(message.get("created_at"), conversation.get("created_at")),
         "importance": importance_of(role),
@@ -95,7 +100,8 @@ def _text(message: Mapping[str, Any]) -> tuple[str, list[str]]:
     others += ["text of an attachment" for each in objects_in(message.get("attachments"))
                if text_of(each.get("extracted_content"))]
     # Older exports have the text alone; newer ones repeat in it what the blocks say.
-    return "\n\n".join(filter(None, said)) or ("" if blocks else text_of(message.get("text"))), others
+    whole = text_of(message.get("content")) or text_of(message.get("text"))
+    return "\n\n".join(filter(None, said)) or ("" if blocks else whole), others
 
 
 def _files(message: Mapping[str, Any]) -> list[str]:
