@@ -231,21 +231,22 @@ async def test_a_state_lets_the_next_run_begin_behind_what_is_stored(
 async def test_a_record_that_was_stored_in_part_is_read_again(
     run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
 ) -> None:
-    def talk(name: str, count: int) -> dict[str, Any]:
-        said = [{"uuid": f"{name}-{n}", "sender": "human", "text": f"Parcel {n * 7919} of {name} lies in locker {n}."}
+    def talk(name: str, count: int, long: int = -1) -> dict[str, Any]:
+        """A conversation, one message of which is too long to be a memory."""
+        said = [f"Parcel {n * 7919} of {name} lies in locker {n}." * (20_000 if n == long else 1)
                 for n in range(count)]
-        return {"uuid": name, "name": name, "chat_messages": said}
+        return {"uuid": name, "chat_messages": [
+            {"uuid": f"{name}-{n}", "sender": "human", "text": text} for n, text in enumerate(said)]}
 
     file, state = tmp_path / "conversations.json", tmp_path / "state.json"
-    # The first batch ends within the second conversation; after it the file breaks off.
-    file.write_text(json.dumps([talk("a", 100), talk("b", 200), talk("c", 1)])[:-40])
-    arguments = ("--from", "claude", str(file), "--state", str(state), "--strict")
-    assert "stopped after record 2: record 3" in run(*arguments).stderr
-    assert json.loads(state.read_text())["position"] == 2
-    state.write_text(state.read_text().replace('"position": 2', '"position": 1'))
-    again = run(*arguments)
-    assert "going on after record 1" in again.stderr
-    assert (await memory.count(CountParams())).count == 300
+    file.write_text(json.dumps([talk("a", 100), talk("b", 200, long=170)]))
+    arguments = ("--from", "claude", str(file), "--state", str(state))
+    assert "stopped after record 2: record 2" in run(*arguments, "--strict").stderr
+    assert json.loads(state.read_text())["position"] == 1
+    gone_on = run(*arguments)
+    assert "going on after record 1" in gone_on.stderr
+    assert outcomes(gone_on) == {"existing": 170, "stored": 29, "failed": 1}
+    assert (await memory.count(CountParams())).count == 299
 
 
 @pytest.mark.parametrize(("arguments", "problem"), [

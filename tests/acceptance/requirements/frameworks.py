@@ -26,7 +26,7 @@ FRAMED = (
            "test_a_time_to_live_is_in_minutes_and_a_read_renews_it",
            "integration/test_langgraph_store.py::"
            "test_nodes_with_and_without_await_use_the_store_of_their_graph"),
-    _asked("5 LangGraph workers", "Several stores over one memory lose no put, whoever reads or puts beside it.",
+    _asked("5 LangGraph workers", "Several stores over one memory lose no put, whoever reads beside it.",
            "integration/test_langgraph_store.py::"
            "test_a_read_that_renews_takes_nothing_from_a_put_at_the_same_time",
            "integration/test_langgraph_store.py::"
