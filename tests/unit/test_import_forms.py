@@ -277,6 +277,32 @@ def test_a_conversation_without_a_message_is_told_to_be_empty(form: str, convers
     assert left_out(form, conversation) == ["empty conversation"]
 
 
+def test_chatgpts_marks_are_left_out_and_the_names_in_them_are_not() -> None:
+    marked = ("The review by \ue200entity\ue202[\"people\", \"Nathaniel\", 0]\ue201 says so. "
+              "\ue200cite\ue202turn0search3\ue202turn0search8\ue201")
+    odd = "\ue200entity\ue202no JSON\ue201\ue200entity\ue202[1]\ue201\ue200entity\ue2027\ue201One\ue200 more."
+    lines = found("chatgpt", chatgpt({
+        "a": node(None, "user", marked), "b": node("a", "user", odd, time=1.8e9)}, current_node="b"))
+    assert [line["text"] for line in lines] == ["The review by Nathaniel says so.", "One\ue200 more."]
+
+
+def test_chatgpts_parts_may_be_one_text() -> None:
+    message = node(None, "user")
+    message["message"] = {"id": "m", "author": {"role": "user"}, "content": {
+        "content_type": "text", "parts": "Where is the key?"}}
+    assert [line["text"] for line in found("chatgpt", chatgpt({"a": message}))] == ["Where is the key?"]
+
+
+def test_claudes_branch_goes_on_before_a_message_that_is_missing() -> None:
+    root = "00000000-0000-4000-8000-000000000000"
+    lines = found("claude", claude(
+        said("z", "human", "Never shown.", parent_message_uuid=root),
+        said("a", "human", "One.", parent_message_uuid=root),
+        said("ccc", "assistant", "Three.", parent_message_uuid="lost"),
+        said("dddd", "human", "Four.", parent_message_uuid="ccc")))
+    assert [line["text"] for line in lines] == ["One.", "Three.", "Four."]
+
+
 def test_claudes_messages_without_an_id_are_all_kept_and_their_text_may_stand_alone() -> None:
     yes = {"sender": "human", "content": "Yes."}
     raw = json.dumps([claude(yes, {"sender": "assistant", "text": "Sure?"}, yes)]).encode()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -27,6 +29,10 @@ _BY_TYPE = {
     "reasoning_recap": "reasoning", "user_editable_context": "custom instructions",
     "model_editable_context": "custom instructions",
 }
+
+# A mark in a text: \ue200cite\ue202turn0search1\ue201, or \ue200entity\ue202["city","Porto",0]\ue201.
+_MARK_SIGN = "\ue200"
+_MARK = re.compile("\ue200(?P<kind>\\w*)\ue202?(?P<told>[^\ue200\ue201]*)\ue201")
 
 
 def parse(name: str | None, conversation: Any, now: datetime) -> Iterator[Piece]:
@@ -126,15 +132,32 @@ def _text(parts: Any) -> tuple[str, list[str]]:
     """What is said, and the kinds of the parts that hold no text."""
     said: list[str] = []
     others: list[str] = []
-    for part in parts if isinstance(parts, list) else []:
+    for part in parts if isinstance(parts, list) else [parts]:
         if isinstance(part, dict):
-            heard = text_of(part.get("text"))
+            heard = _worded(text_of(part.get("text")))
             kind = text_of(part.get("content_type"))[:40]
             said.append(heard)
             others += [] if heard else ["image" if kind == "image_asset_pointer" else "attachment"]
         else:
-            said.append(text_of(part))
+            said.append(_worded(text_of(part)))
     return "\n".join(filter(None, said)), others
+
+
+def _worded(text: str) -> str:
+    """A text as the app shows it: without the marks of its sources, with the names that marks stand for."""
+    if _MARK_SIGN not in text:
+        return text
+    return _MARK.sub(lambda mark: _named(mark["kind"], mark["told"]), text).strip()
+
+
+def _named(kind: str, told: str) -> str:
+    if kind != "entity":
+        return ""
+    try:
+        _, name, *_ = json.loads(told)
+    except (ValueError, TypeError, RecursionError):
+        return ""
+    return text_of(name)
 
 
 FORM = Form(parse, frozenset({"conversations"}), r"conversations(?:[-_]\d+)?\.json")

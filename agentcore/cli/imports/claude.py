@@ -27,6 +27,8 @@ _BY_TYPE = {
     "tool_result": "tool output", "token_budget": "bookkeeping of the app",
 }
 
+ROOT = "00000000-0000-4000-8000-000000000000"
+
 
 def parse(name: str | None, conversation: Any, now: datetime) -> Iterator[Piece]:
     """The messages of one conversation."""
@@ -61,8 +63,15 @@ def _branch(messages: Sequence[Mapping[str, Any]], current: Any) -> set[int]:
     path: set[int] = set()
     while at is not None and at not in path:
         path.add(at)
-        at = None if parents[at] is None else places.get(parents[at])
+        at = _before(at, parents[at], places)
     return path
+
+
+def _before(place: int, parent: str | None, places: Mapping[str | None, int]) -> int | None:
+    """Where the branch goes on; where the parent is not in the export, at the message told before."""
+    if parent in (None, ROOT):
+        return None
+    return places.get(parent, place - 1 if place else None)
 
 
 def _message(
