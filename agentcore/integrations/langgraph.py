@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
@@ -155,8 +155,10 @@ class AgentCoreStore(BaseStore):
         wanted = op.offset + op.limit
         taken: dict[tuple[Namespace, str], _Held] = {}
         async for each in self._candidates(op, wanted):
-            if each.kept.place not in taken and passes(each.kept.value, op.filter):
-                taken[each.kept.place] = each
+            before = taken.get(each.kept.place, each)
+            newer = before is each or before.kept.changed_at < each.kept.changed_at
+            if newer and passes(each.kept.value, op.filter):
+                taken[each.kept.place] = replace(each, score=before.score)
             if len(taken) >= wanted:
                 break
         page = list(taken.values())[op.offset:wanted]

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -169,10 +169,12 @@ async def test_of_an_item_in_two_memories_the_newer_value_is_read_and_a_put_leav
     first = await record_of(agent)
     await store.aput(USER, "theme", {"is": "light"})
     await agent.memory.store(StoreParams(
-        content="is: dark", session_id=session_of(USER, "theme"), tags=first.tags, metadata=first.metadata))
+        content="is: dark", session_id=session_of(USER, "theme"), tags=first.tags, metadata=first.metadata,
+        timestamp=first.timestamp - timedelta(days=1)))
     item = await store.aget(USER, "theme")
     assert item is not None
     assert item.value == {"is": "light"}
+    assert [found.value for found in await store.asearch(USER)] == [{"is": "light"}]
     await store.aput(USER, "theme", {"is": "grey"})
     assert (await record_of(agent)).memory_id == first.memory_id
     assert [found.value for found in await store.asearch(USER)] == [{"is": "grey"}]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from datetime import datetime
 from typing import Any
 
@@ -51,9 +51,13 @@ def parse(name: str | None, conversation: Any, now: datetime) -> Iterator[Piece]
     shown = _branch(nodes, conversation.get("current_node"))
     for node_id in shown:
         yield from _message(conversation, session, node_id, nodes[node_id])
-    seen = set(shown)
+    yield from _beside(nodes, set(shown), session)
+
+
+def _beside(nodes: Mapping[str, Any], shown: Set[str], session: str) -> Iterator[Piece]:
+    """What was said on other branches."""
     for node_id, node in nodes.items():
-        if node_id not in seen and _role(_said(node)) in ("user", "assistant"):
+        if node_id not in shown and _role(_said(node)) in ("user", "assistant"):
             yield LeftOut("another branch of the conversation", f"{session} {node_id}")
 
 
