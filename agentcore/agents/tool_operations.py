@@ -106,7 +106,7 @@ class ToolOperations:
 
     async def _record(self, memory_id: UUID) -> MemoryRecord:
         """A memory of the scope; outside it there is none. Raises NotFound."""
-        record = (await self._memory.get(GetParams(memory_id=memory_id))).memory
+        record = (await self._memory.get(GetParams(memory_id=memory_id, consistent=True))).memory
         if not self._scope.holds(record):
             raise NotFound
         return record

@@ -79,6 +79,7 @@ class Line(Strict):
     embedding: Vector | None = None
     links: list[Link] = Field(default_factory=list)
     force: bool = False
+    supersede: bool = True
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,8 @@ def store_params(line: Line, key: str, *, now: datetime, ids: Mapping[UUID, UUID
         "speaker": line.speaker or line.role, "timestamp": line.time, "ttl_seconds": _ttl_seconds(line, now),
         "pinned": line.pinned, "external_id": line.external_id, "idempotency_key": key,
         "parent_memory_id": ids.get(line.parent_memory_id) if line.parent_memory_id else None,
-        "force": line.force, "metadata": _metadata(line), "embedding": line.embedding,
+        "force": line.force, "supersede": None if line.supersede else False,
+        "metadata": _metadata(line), "embedding": line.embedding,
         "valid_from": line.valid_from, "valid_to": line.valid_to,
         "superseded_by": ids.get(line.superseded_by) if line.superseded_by else None,
     }

@@ -98,7 +98,7 @@ class AgentCoreMemoryService(BaseMemoryService):
         """Delete one memory by the id of its entry; one that is not this user's is not there."""
         with suppress(NotFound, ValueError):
             wanted = UUID(memory_id or "")
-            record = (await self._memory.get(GetParams(memory_id=wanted))).memory
+            record = (await self._memory.get(GetParams(memory_id=wanted, consistent=True))).memory
             if MemoryScope(namespace=app_name, user_id=user_id).holds(record):
                 await self._memory.delete(DeleteParams(memory_ids=[wanted]))
 
@@ -108,7 +108,7 @@ class AgentCoreMemoryService(BaseMemoryService):
         cursor: str | None = None
         while True:
             page = await self._memory.list(ListParams(
-                session_id=own.session_id, limit=MAX_PAGE, cursor=cursor, **own.filters()))
+                session_id=own.session_id, limit=MAX_PAGE, cursor=cursor, consistent=True, **own.filters()))
             known |= {record.external_id for record in page.memories}
             cursor = page.next_cursor
             if cursor is None:

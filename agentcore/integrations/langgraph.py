@@ -7,26 +7,31 @@ the memory's history; what has no time to live is pinned.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
-import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
-from urllib.parse import quote
 from uuid import UUID
 
 from agentcore.agents.holdable import searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.errors import NotFound
 from agentcore.integrations.extras import not_installed
+from agentcore.integrations.langgraph_items import (
+    KeptItem,
+    item_in,
+    lines_of,
+    searched_text,
+    session_of,
+    tag_of,
+)
 from agentcore.integrations.langgraph_matching import Namespace, passes, under
 from agentcore.integrations.own_loop import OwnLoop
 from agentcore.integrations.store_all import store_all
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.change_params import UpdateParams, Updates
-from agentcore.memory.models import MAX_ID_CHARS, MAX_TEXT_CHARS, MemoryRecord, MemoryType
+from agentcore.memory.models import MemoryRecord, MemorySummary, MemoryType
 from agentcore.memory.params import (
     MAX_K,
     DeleteParams,
@@ -52,55 +57,39 @@ try:
 except ImportError as cause:
     raise not_installed("langgraph", cause) from cause
 
-KEPT = "langgraph"
-NOT_SEARCHED = "(not searched)"
-DEEPEST = 31
 PAGE = 200
 CALLS_AT_ONCE = 8
-# An item lives so much longer than asked, and a read renews its life only once so much of it is over: else
-# each read were a write.
-TTL_SLACK = 0.05
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """An item as its memory's metadata holds it; times in ISO 8601, `ttl` in minutes."""
+class _Held:
+    """An item and its memory; `ends_at`: when that expires, where it was told."""
 
-    namespace: Sequence[str]
-    key: str
-    value: dict[str, Any]
-    created_at: str
-    updated_at: str
-    touched_at: str
-    ttl: float | None
+    memory_id: UUID
+    kept: KeptItem
+    score: float | None = None
+    ends_at: datetime | None = None
 
-    @property
-    def place(self) -> tuple[Namespace, str]:
-        return tuple(self.namespace), self.key
-
-    def metadata(self) -> dict[str, Any]:
-        """As one text, which is given back to the letter."""
-        return {KEPT: json.dumps(asdict(self))}
-
-    def worn(self, now: datetime) -> bool:
-        """Whether enough of its time to live is over for a read to renew it."""
-        touched = datetime.fromisoformat(self.touched_at)
-        return self.ttl is not None and (now - touched).total_seconds() >= self.ttl * 60 * TTL_SLACK
+    def is_worn(self, now: datetime) -> bool:
+        """Whether enough of its time to live may be over for a read to renew it."""
+        if self.kept.ttl is None:
+            return False
+        return self.ends_at is None or self.ends_at - now < timedelta(minutes=self.kept.ttl)
 
     def item(self) -> Item:
         return Item(**self._told())
 
-    def found(self, score: float | None) -> SearchItem:
-        return SearchItem(**self._told(), score=score)
+    def found(self) -> SearchItem:
+        return SearchItem(**self._told(), score=self.score)
 
     def _told(self) -> dict[str, Any]:
+        kept = self.kept
         return {
-            "namespace": tuple(self.namespace), "key": self.key, "value": self.value,
-            "created_at": datetime.fromisoformat(self.created_at),
-            "updated_at": datetime.fromisoformat(self.updated_at),
+            "namespace": tuple(kept.namespace), "key": kept.key, "value": kept.value,
+            "created_at": datetime.fromisoformat(kept.created_at), "updated_at": kept.changed_at,
         }
 
 
@@ -154,44 +143,44 @@ class AgentCoreStore(BaseStore):
         raise ValueError(f"Unknown operation type: {type(op)}")
 
     async def _get(self, op: GetOp) -> Item | None:
-        records = await self._records(op.namespace, op.key)
-        if not records:
+        items = await self._held(op.namespace, op.key)
+        if not items:
             return None
-        await self._touch([records[0]] if op.refresh_ttl else [])
-        return records[0][1].item()
+        newest = max(items, key=lambda each: each.kept.changed_at)
+        await self._renew([newest] if op.refresh_ttl else [])
+        return newest.item()
 
     async def _search(self, op: SearchOp) -> list[SearchItem]:
         """What the query finds, best first, then the rest in the order it was first put."""
         wanted = op.offset + op.limit
-        taken: dict[tuple[Namespace, str], tuple[UUID, _Kept, float | None]] = {}
-        async for memory_id, kept, score in self._candidates(op, wanted):
-            if kept.place not in taken and passes(kept.value, op.filter):
-                taken[kept.place] = memory_id, kept, score
+        taken: dict[tuple[Namespace, str], _Held] = {}
+        async for each in self._candidates(op, wanted):
+            before = taken.get(each.kept.place, each)
+            newer = before is each or before.kept.changed_at < each.kept.changed_at
+            if newer and passes(each.kept.value, op.filter):
+                taken[each.kept.place] = replace(each, score=before.score)
             if len(taken) >= wanted:
                 break
         page = list(taken.values())[op.offset:wanted]
-        await self._touch([(memory_id, kept) for memory_id, kept, _ in page] if op.refresh_ttl else [])
-        return [kept.found(score) for _, kept, score in page]
+        await self._renew(page if op.refresh_ttl else [])
+        return [each.found() for each in page]
 
-    async def _candidates(
-        self, op: SearchOp, wanted: int
-    ) -> AsyncIterator[tuple[UUID, _Kept, float | None]]:
+    async def _candidates(self, op: SearchOp, wanted: int) -> AsyncIterator[_Held]:
         if (asked := searchable(op.query or "")) and wanted > 0:
             found = await self._memory.retrieve(RetrieveParams(
                 query=asked, k=MAX_K if op.filter else min(MAX_K, wanted), min_fit=0.0,
-                distinct=False, tags=[_tag(op.namespace_prefix, searched=True)], **self._scope))
-            for memory in found.memories:
-                if (kept := _kept(memory.metadata)) is not None:
-                    yield memory.memory_id, kept, memory.score
-        async for memory_id, kept in self._under(op.namespace_prefix):
-            yield memory_id, kept, None
+                distinct=False, tags=[tag_of(op.namespace_prefix, searched=True)], **self._scope))
+            for each in _items(found.memories):
+                yield each
+        async for each in self._under(op.namespace_prefix):
+            yield each
 
-    async def _under(self, prefix: Namespace) -> AsyncIterator[tuple[UUID, _Kept]]:
+    async def _under(self, prefix: Namespace) -> AsyncIterator[_Held]:
         """All items below a namespace, as they were first put."""
         cursor: str | None = None
         while True:
             page = await self._memory.list(ListParams(
-                tags=[_tag(prefix)], descending=False, limit=PAGE, cursor=cursor, **self._scope))
+                tags=[tag_of(prefix)], descending=False, limit=PAGE, cursor=cursor, **self._scope))
             for each in _items(page.memories):
                 yield each
             cursor = page.next_cursor
@@ -199,76 +188,81 @@ class AgentCoreStore(BaseStore):
                 return
 
     async def _namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
-        found = {tuple(kept.namespace) async for _, kept in self._under(())}
+        found = {tuple(each.kept.namespace) async for each in self._under(())}
         matching = {each[:op.max_depth] for each in found if all(
             under(each, condition.path, condition.match_type) for condition in op.match_conditions or ())}
         return sorted(matching)[op.offset:op.offset + op.limit]
 
-    async def _records(self, namespace: Namespace, key: str) -> list[tuple[UUID, _Kept]]:
-        """The memory of one item; of several, which only puts at the same time make, the first holds."""
+    async def _held(self, namespace: Namespace, key: str) -> list[_Held]:
+        """The memories of one item: one, unless it is being put for the first time, twice, or was imported.
+
+        The first is the same for all that ask, whatever is put: it is the one to stay.
+        """
         page = await self._memory.list(ListParams(
-            session_id=_name(namespace, key), tags=[_tag(())], descending=False, **self._scope))
-        return _items(page.memories)
+            session_id=session_of(namespace, key), tags=[tag_of(())], consistent=True, **self._scope))
+        return sorted(_items(page.memories), key=lambda each: each.memory_id)
 
     async def _write(self, puts: Sequence[PutOp]) -> None:
-        held = await _each(lambda op: self._records(op.namespace, op.key), puts)
+        deletions = [op for op in puts if op.value is None]
+        gone = await _each(lambda op: self._held(op.namespace, op.key), deletions)
+        await self._delete([each for items in gone for each in items])
+        changed = await _each(self._put, [op for op in puts if op.value is not None])
+        fresh = [each for each in changed if each is not None]
+        await store_all(self._memory, [stored for _, stored in fresh])
+        await _each(self._settle, [op for op, _ in fresh])
+
+    async def _settle(self, op: PutOp) -> None:
+        """After a first put: of several at the same time, each in its own memory, one memory stays.
+
+        Whose put is the last to get here holds, as if the others had been before it.
+        """
+        items = await self._held(op.namespace, op.key)
+        if len(items) > 1:
+            await self._put(op, items)
+
+    async def _put(
+        self, op: PutOp, items: Sequence[_Held] | None = None
+    ) -> tuple[PutOp, StoreParams] | None:
+        """Let an item's memory hold what is put; what is to be stored where it has none."""
+        if items is None:
+            items = await self._held(op.namespace, op.key)
         now = datetime.now(UTC).isoformat()
-        surplus = [memory_id for op, records in zip(puts, held, strict=True)
-                   for memory_id, _ in records[0 if op.value is None else 1:]]
-        fresh = await _each(
-            lambda put: self._changed(*put, now), list(zip(puts, [each[:1] for each in held], strict=True)))
-        new = [each for each in fresh if each is not None]
-        await store_all(self._memory, new)
-        if surplus:
-            await self._memory.delete(DeleteParams(memory_ids=surplus))
-
-    async def _changed(
-        self, op: PutOp, held: Sequence[tuple[UUID, _Kept]], now: str
-    ) -> StoreParams | None:
-        """Change the memory of an item; what to store where it has none."""
-        if op.value is None:
-            return None
-        created_at = held[0][1].created_at if held else now
-        kept = _Kept(list(op.namespace), op.key, dict(op.value), created_at, now, now, op.ttl)
-        said = self._text(op)
-        fields: dict[str, Any] = {
-            "content": said or NOT_SEARCHED, "tags": _tags(op.namespace, searched=bool(said)),
-            "metadata": kept.metadata(), "pinned": op.ttl is None, "ttl_seconds": _seconds(op.ttl),
-        }
-        for memory_id, _ in held:
+        created_at = min((each.kept.created_at for each in items), default=now)
+        kept = KeptItem(list(op.namespace), op.key, dict(op.value or {}), created_at, now, op.ttl)
+        fields = kept.memory(self._text(op))
+        for each in items[:1]:
             try:
-                await self._memory.update(UpdateParams(memory_id=memory_id, updates=Updates(**fields)))
+                await self._memory.update(UpdateParams(memory_id=each.memory_id, updates=Updates(**fields)))
             except NotFound:
-                break
+                return await self._put(op)
+            await self._delete(items[1:])
             return None
-        return StoreParams(
-            **fields, memory_type=MemoryType.SEMANTIC, session_id=_name(op.namespace, op.key), force=True,
-            supersede=False, **self._scope)
+        return op, StoreParams(
+            **fields, memory_type=MemoryType.SEMANTIC, session_id=session_of(op.namespace, op.key),
+            force=True, supersede=False, **self._scope)
 
-    async def _touch(self, items: Sequence[tuple[UUID, _Kept]]) -> None:
+    async def _delete(self, items: Sequence[_Held]) -> None:
+        if items:
+            await self._memory.delete(DeleteParams(memory_ids=[each.memory_id for each in items]))
+
+    async def _renew(self, items: Sequence[_Held]) -> None:
         """Let what was read live its time from now on."""
         now = datetime.now(UTC)
 
-        async def renewed(each: tuple[UUID, _Kept]) -> None:
-            memory_id, kept = each
-            updates = Updates(ttl_seconds=_seconds(kept.ttl),
-                              metadata=replace(kept, touched_at=now.isoformat()).metadata())
-            try:
-                await self._memory.update(UpdateParams(memory_id=memory_id, updates=updates))
-            except NotFound:
-                return
+        async def renewed(each: _Held) -> None:
+            with suppress(NotFound):
+                await self._memory.update(UpdateParams(memory_id=each.memory_id, updates=Updates(renew=True)))
 
-        await _each(renewed, [each for each in items if each[1].worn(now)])
+        await _each(renewed, [each for each in items if each.is_worn(now)])
 
     def _text(self, op: PutOp) -> str:
         """What an item is searched by; empty where it is not to be."""
         if op.index is False:
             return ""
-        texts: list[str] = []
+        lines: list[str] = []
         for path in self._fields if op.index is None else op.index:
-            texts += _lines(dict(op.value or {})) if path == "$" else get_text_at_path(op.value, path)
-        said = "\n".join(texts).replace("\x00", " ").encode(errors="replace").decode()[:MAX_TEXT_CHARS]
-        return said if said.strip() else ""
+            lines += lines_of(dict(op.value or {})) if path == "$" else get_text_at_path(op.value, path)
+        return searched_text(lines)
 
 
 async def _each(do: Callable[[ItemT], Awaitable[ResultT]], items: Sequence[ItemT]) -> list[ResultT]:
@@ -279,61 +273,13 @@ async def _each(do: Callable[[ItemT], Awaitable[ResultT]], items: Sequence[ItemT
     return results
 
 
-def _items(records: Iterable[MemoryRecord]) -> list[tuple[UUID, _Kept]]:
-    read = ((record.memory_id, _kept(record.metadata)) for record in records)
-    return [(memory_id, kept) for memory_id, kept in read if kept is not None]
-
-
-def _kept(metadata: dict[str, Any]) -> _Kept | None:
-    """The item in a memory; None in one that somebody else gave an item's tag."""
-    text = metadata.get(KEPT)
-    return _Kept(**json.loads(text)) if isinstance(text, str) else None
-
-
-def _lines(value: Any, name: str = "") -> list[str]:
-    """A value as lines of text, each leaf with its name."""
-    match value:
-        case dict():
-            return [line for key, each in value.items()
-                    for line in _lines(each, f"{name}.{key}" if name else str(key))]
-        case list() | tuple():
-            return [line for each in value for line in _lines(each, name)]
-        case None:
-            return []
-    return [f"{name}: {value}"]
-
-
-def _seconds(ttl: float | None) -> int | None:
-    return None if ttl is None else max(1, math.ceil(ttl * 60 * (1 + TTL_SLACK)))
-
-
-def _tags(namespace: Namespace, *, searched: bool) -> list[str]:
-    """One for each namespace it lies below. Raises ValueError where those are too many."""
-    if len(namespace) > DEEPEST:
-        raise ValueError(f"a namespace of {len(namespace)} labels is too deep; {DEEPEST} is the most")
-    prefixes = [namespace[:depth] for depth in range(len(namespace) + 1)]
-    return [_tag(prefix, searched=each) for each in ((False, True) if searched else (False,))
-            for prefix in prefixes]
-
-
-def _tag(prefix: Namespace, *, searched: bool = False) -> str:
-    return _bounded(f"{KEPT}{'-searched' if searched else ''}:", _path(prefix))
-
-
-def _name(namespace: Namespace, key: str) -> str:
-    """What only this item's memory has as its session: by that it is found at once."""
-    return _bounded(f"{KEPT}:", f"{_path(namespace)}?{_quoted(key)}")
-
-
-def _path(namespace: Namespace) -> str:
-    return "".join(f"/{_quoted(label)}" for label in namespace) or "/"
-
-
-def _quoted(text: str) -> str:
-    return quote(text, safe=" ", errors="surrogatepass")
-
-
-def _bounded(kind: str, text: str) -> str:
-    if len(kind) + len(text) <= MAX_ID_CHARS:
-        return kind + text
-    return f"{kind}#{hashlib.sha256(text.encode()).hexdigest()}"
+def _items(memories: Iterable[MemoryRecord | MemorySummary]) -> list[_Held]:
+    """The items in memories; those that somebody else gave an item's tag are none."""
+    items: list[_Held] = []
+    for memory in memories:
+        kept = item_in(memory.metadata)
+        if kept is not None:
+            score = memory.score if isinstance(memory, MemorySummary) else None
+            ends_at = memory.expires_at if isinstance(memory, MemoryRecord) else None
+            items.append(_Held(memory.memory_id, kept, score, ends_at))
+    return items

@@ -86,7 +86,8 @@ class AgentCoreSession(SessionABC):
         cursor: str | None = None
         while True:
             wanted = MAX_PAGE if most is None else min(MAX_PAGE, most - len(found))
-            page = await self._memory.list(ListParams(limit=wanted, cursor=cursor, **self._own()))
+            page = await self._memory.list(ListParams(
+                limit=wanted, cursor=cursor, consistent=True, **self._own()))
             found += [record for record in page.memories if KEPT in record.metadata]
             cursor = page.next_cursor
             if cursor is None or (most is not None and len(found) >= most):

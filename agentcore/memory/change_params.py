@@ -49,6 +49,11 @@ class Updates(Strict):
         default_factory=list, description="Targets whose links go."
     )
     current: Literal[True] | None = Field(None, description="A superseded memory holds again.")
+    renew: Literal[True] | None = Field(
+        None,
+        description="Its time to live begins anew, once a twentieth of it is over. Stands alone: a use is no "
+        "change; version and history stay.",
+    )
     if_version: Annotated[int, Field(strict=True, ge=1)] | None = Field(
         None, description="Change only this version; else a conflict."
     )
@@ -69,6 +74,8 @@ class Updates(Strict):
         for name in sorted(self.model_fields_set - {"ttl_seconds"}):
             if getattr(self, name) is None:
                 raise ValueError(f"{name} is null")
+        if self.renew is not None and self.model_fields_set != {"renew"}:
+            raise ValueError("renew stands alone")
         if self.relevance_score is not None and self.importance is not None:
             raise ValueError("relevance_score and importance are the same field: give one")
         if self.content is not None and self.context is not None:

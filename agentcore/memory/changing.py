@@ -257,6 +257,6 @@ async def complete_task(parts: MemoryParts, caller: Caller, task_id: str) -> int
     """Clear a task's working memory; how many memories it held."""
     held = await parts.storage.working_rows(caller.agent_id, task_id, parts.working.ttl_seconds)
     async with parts.storage.transaction(caller.agent_id) as transaction:
-        await transaction.complete_task(task_id, caller.token_id, caller.trace_id)
+        await transaction.life.complete_task(task_id, caller.token_id, caller.trace_id)
     await parts.working.forget(caller.agent_id, [task_id])
     return len(held)

@@ -170,7 +170,9 @@ class MemoryManager(LifecycleOperations):
     async def get(self, params: GetParams) -> GetResult:
         steps = self._parts.steps()
         with steps("fetch"):
-            records = await self._parts.storage.get(self._caller.agent_id, [params.memory_id])
+            records = await self._parts.storage.get(
+                self._caller.agent_id, [params.memory_id], primary=params.consistent
+            )
         if params.memory_id not in records:
             raise NotFound(data={"memory_id": str(params.memory_id)})
         return GetResult(memory=records[params.memory_id], receipt=receipt_of(steps))
@@ -187,12 +189,17 @@ class MemoryManager(LifecycleOperations):
                 place=place,
                 after_id=after_id,
                 limit=params.limit + 1,
+                primary=params.consistent,
             )
         page = rows[: params.limit]
         with steps("fetch"):
-            records = await self._parts.storage.get(self._caller.agent_id, [row["memory_id"] for row in page])
+            records = await self._parts.storage.get(
+                self._caller.agent_id, [row["memory_id"] for row in page], primary=params.consistent
+            )
             if params.vectors:
-                vectors = await self._parts.storage.own_vectors(self._caller.agent_id, list(records))
+                vectors = await self._parts.storage.own_vectors(
+                    self._caller.agent_id, list(records), primary=params.consistent
+                )
                 own = ((each, {"embedding": vector}) for each, vector in vectors.items())
                 records |= {each: records[each].model_copy(update=update) for each, update in own}
         return ListResult(
@@ -204,7 +211,9 @@ class MemoryManager(LifecycleOperations):
     async def count(self, params: CountParams) -> CountResult:
         steps = self._parts.steps()
         with steps("search"):
-            count = await self._parts.storage.count(self._caller.agent_id, params.conditions())
+            count = await self._parts.storage.count(
+                self._caller.agent_id, params.conditions(), primary=params.consistent
+            )
         return CountResult(count=count, receipt=filter_receipt(params.conditions(), steps))
 
     async def delete(self, params: DeleteParams) -> DeleteResult:

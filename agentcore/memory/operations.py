@@ -32,6 +32,7 @@ from agentcore.memory.params import (
     CompleteTaskResult,
 )
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.renewing import Renewing
 from agentcore.memory.session_params import (
     AddSessionParams,
     AddSessionResult,
@@ -53,6 +54,8 @@ class LifecycleOperations(MemoryApi):
         self._caller = caller
 
     async def update(self, params: UpdateParams) -> UpdateResult:
+        if params.updates.renew is not None:
+            return UpdateResult(**await self._changed(Renewing(self._parts, self._caller, params.memory_id)))
         return UpdateResult(**await self._changed(updating.Updating(self._parts, self._caller, params)))
 
     async def history(self, params: HistoryParams) -> HistoryResult:
@@ -69,7 +72,7 @@ class LifecycleOperations(MemoryApi):
         changed = await self._changed(judging)
         return FeedbackResult(**changed, relevance_score=judging.relevance_score)
 
-    async def _changed(self, changing: Changing) -> dict[str, Any]:
+    async def _changed(self, changing: Changing | Renewing) -> dict[str, Any]:
         """What every change of a memory answers with."""
         steps = self._parts.steps()
         with steps(changing.operation):

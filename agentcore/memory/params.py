@@ -40,6 +40,9 @@ MAX_LINKS_A_CALL = 64
 # A list matches any of its values, so an empty one could only mean nothing, or be meant to say anything.
 FilterLabels = Annotated[Labels, Field(min_length=1)]
 MemoryTypes = Annotated[list[MemoryType], Field(min_length=1, max_length=len(MemoryType))]
+Consistent = Annotated[Flag, Field(
+    description="Read what was stored and changed just now, too, where reads go to a replica that lags: for "
+    "what then decides a write.")]
 PruningStrategyName = Literal["least_relevant", "oldest_first", "frequency_based", "retention_curve"]
 
 
@@ -296,6 +299,7 @@ class GetParams(Strict):
     """Which memory."""
 
     memory_id: UUID
+    consistent: Consistent = False
 
 
 class GetResult(Strict):
@@ -309,6 +313,7 @@ class ListParams(Filters):
     order_by: Literal["timestamp", "importance", "access_count"] = "timestamp"
     descending: Flag = True
     vectors: Flag = Field(False, description="Give the vectors that callers gave, too.")
+    consistent: Consistent = False
     limit: Annotated[int, Field(strict=True, ge=1, le=MAX_PAGE)] = 50
     cursor: Annotated[str, Field(max_length=512)] | None = Field(
         None, description="`next_cursor` of the page before."
@@ -323,6 +328,8 @@ class ListResult(Strict):
 
 class CountParams(Filters):
     """Which memories."""
+
+    consistent: Consistent = False
 
 
 class CountResult(Strict):

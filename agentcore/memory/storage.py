@@ -27,6 +27,7 @@ from agentcore.memory.fact_rows import FactRows
 from agentcore.memory.history_rows import HistoryRows
 from agentcore.memory.jobs import JobRows
 from agentcore.memory.layer_params import OwnRules
+from agentcore.memory.life_rows import LifeRows
 from agentcore.memory.link_rows import LinkRows
 from agentcore.memory.llm_rows import LlmRows
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
@@ -70,6 +71,7 @@ class MemoryTransaction(OwnedRows):
         self.aliases = AliasRows(connection, agent_id)
         self.clusters = ClusterRows(connection, agent_id)
         self.history = HistoryRows(connection, agent_id)
+        self.life = LifeRows(connection, agent_id)
         self.links = LinkRows(connection, agent_id)
         self.rules = RuleRows(connection, agent_id)
         self.jobs = JobRows(connection, agent_id)
@@ -211,11 +213,6 @@ class MemoryTransaction(OwnedRows):
             await self.append_terms([row["term_keys"] for row in rows], sign=-1)
         return rows
 
-    async def complete_task(self, task_id: str, token_id: str | None, trace_id: str | None) -> None:
-        """Mark a task as ended and expire its working-layer rows, which goes into their histories."""
-        await self._run("complete_task", task_id=task_id)
-        await self._run("expire_working_rows", task_id=task_id, token_id=token_id, trace_id=trace_id)
-
     async def end_session(self, session_id: str, **rules: Any) -> list[Row]:
         """Let a session's working memories last or end by these rules; a row for each."""
         return await self._rows("end_session_rows", session_id=session_id, **rules)
@@ -265,9 +262,11 @@ class MemoryStorage:
         [rows] = await self._database.fetch(agent_id, statements, primary=primary)
         return rows
 
-    async def get(self, agent_id: str, memory_ids: Sequence[UUID]) -> dict[UUID, MemoryRecord]:
+    async def get(
+        self, agent_id: str, memory_ids: Sequence[UUID], *, primary: bool = False
+    ) -> dict[UUID, MemoryRecord]:
         """Whole records of the ids that exist."""
-        rows = await self._read(agent_id, "get_memories", memory_ids=list(memory_ids))
+        rows = await self._read(agent_id, "get_memories", primary=primary, memory_ids=list(memory_ids))
         return {row["memory_id"]: as_record(row) for row in rows}
 
     async def summaries(self, agent_id: str, memory_ids: Sequence[UUID]) -> dict[UUID, MemorySummary]:
@@ -294,16 +293,18 @@ class MemoryStorage:
         place: Any,
         after_id: UUID | None,
         limit: int,
+        primary: bool = False,
     ) -> list[Row]:
         """Ids and places of one page, in order."""
         direction, beyond = _DIRECTIONS[descending]
         statement = shaped_query(_LISTS[order_by], direction=direction, beyond=beyond)
         values = {"filter": Jsonb(conditions), "place": place, "after_id": after_id, "limit": limit}
-        return await self._fetch(agent_id, statement, values, primary=False)
+        return await self._fetch(agent_id, statement, values, primary=primary)
 
-    async def count(self, agent_id: str, conditions: Mapping[str, Any]) -> int:
+    async def count(self, agent_id: str, conditions: Mapping[str, Any], *, primary: bool = False) -> int:
         """How many memories match."""
-        return int((await self._read(agent_id, "count_memories", filter=Jsonb(conditions)))[0]["count"])
+        rows = await self._read(agent_id, "count_memories", primary=primary, filter=Jsonb(conditions))
+        return int(rows[0]["count"])
 
     async def aliases(self, agent_id: str, after: Sequence[str] | None, limit: int) -> list[Row]:
         """Aliases in order, behind the one with this alias, meaning and memory id."""
@@ -369,9 +370,11 @@ class MemoryStorage:
         where = {"filter": Jsonb(conditions), "place": place, "after_id": after_id, "limit": limit}
         return await self._read(agent_id, "list_tombstones", **where)
 
-    async def own_vectors(self, agent_id: str, memory_ids: Sequence[UUID]) -> dict[UUID, list[float]]:
+    async def own_vectors(
+        self, agent_id: str, memory_ids: Sequence[UUID], *, primary: bool = False
+    ) -> dict[UUID, list[float]]:
         """The vectors that callers gave, by their memories."""
-        rows = await self._read(agent_id, "own_vectors", memory_ids=list(memory_ids))
+        rows = await self._read(agent_id, "own_vectors", primary=primary, memory_ids=list(memory_ids))
         return {row["memory_id"]: row["embedding"].to_list() for row in rows}
 
 

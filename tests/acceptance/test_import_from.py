@@ -13,7 +13,9 @@ from zipfile import ZipFile
 
 import pytest
 
+from agentcore.agents.scope import MemoryScope
 from agentcore.client import MemoryClient
+from agentcore.integrations.langgraph import AgentCoreStore
 from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.params import CountParams, ListParams
 from tests.fixtures.serving import ROOT, Done, Serving
@@ -121,13 +123,33 @@ async def test_memories_of_others_keep_whose_they_are_when_and_how_long(
     assert peanuts.timestamp == datetime(2026, 1, 5, 17, tzinfo=UTC)
     assert peanuts.metadata == {"source": "mem0", "source_page": 3, "agent_id": "coach"}
     concert = kept["Ada's concert is in the Casa da Musica"]
-    assert (concert.namespace, concert.external_id) == ("users/ada", "k-2")
-    assert kept['{"boat": "Seagull", "metres": 9}'].namespace == "users/bruno"
+    assert (concert.namespace, concert.external_id) == (None, "k-2")
+    assert "langgraph:/users/ada" in concert.tags
     nodes = kept["The staging cluster has three worker nodes"]
     assert (nodes.user_id, nodes.session_id) == ("ada@example.org", "session-9")
     assert nodes.timestamp == datetime(2026, 1, 9, 10, tzinfo=UTC)
     assert nodes.expires_at is not None
     assert nodes.expires_at.year == 2099
+
+
+async def test_langgraphs_store_goes_on_with_the_items_of_its_dump(
+    run: Callable[..., Done], memory: MemoryClient
+) -> None:
+    for owner in ((), ("--user", "ada", "--namespace", "app")):
+        assert outcomes(run("--from", "langgraph", str(EXPORTS / "langgraph.jsonl"), *owner))["stored"] == 3
+    stores = [AgentCoreStore(memory, MemoryScope(user_id="ada", namespace="app")), AgentCoreStore(memory)]
+    boat = await stores[0].aget(("users", "bruno"), "k-1")
+    assert boat is not None
+    assert boat.value == {"boat": "Seagull", "metres": 9}
+    assert boat.created_at == datetime(2026, 1, 8, 10, 0, 0, 500_000, UTC)
+    [first, *_] = await stores[0].asearch(("users", "ada"), query="Where is the concert?")
+    assert first.value["content"] == {"content": "Ada's concert is in the Casa da Musica"}
+    assert [each.key for each in await stores[0].asearch(())] == ["k-1", "k-2", "k-1"]
+    assert await stores[0].alist_namespaces() == [("users", "ada"), ("users", "bruno")]
+    await stores[0].aput(("users", "bruno"), "k-1", {"boat": "Albatross"})
+    await stores[1].adelete(("users", "ada"), "k-1")
+    assert (await memory.count(CountParams(user_id="ada"))).count == 2
+    assert await stores[0].aget(("users", "bruno"), "k-1") == await stores[1].aget(("users", "bruno"), "k-1")
 
 
 @pytest.mark.parametrize("form", ["chatgpt", "claude"])
@@ -196,13 +218,35 @@ async def test_a_state_lets_the_next_run_begin_behind_what_is_stored(
     assert "going on after record 260" in gone_on.stderr
     assert outcomes(gone_on) == {"stored": 40, "failed": 1}
     assert outcomes(run(*arguments)) == {}
-    # For another user it is another import, and a file that changed is another file.
+    # For another user it is another import, and so it is by force; a file that changed is another file.
+    assert "going on" not in run(*arguments, "--force").stderr
     assert "going on" not in run(*arguments, "--user", "ada").stderr
     file.write_text("\n".join(lines[:2]))
     assert outcomes(run(*arguments)) == {"existing": 2}
     state.write_text("no state")
     assert "it is no state of an import" in run(*arguments).stderr
     assert (await memory.count(CountParams())).count == 600
+
+
+async def test_a_record_that_was_stored_in_part_is_read_again(
+    run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
+) -> None:
+    def talk(name: str, count: int, long: int = -1) -> dict[str, Any]:
+        """A conversation, one message of which is too long to be a memory."""
+        said = [f"Parcel {n * 7919} of {name} lies in locker {n}." * (20_000 if n == long else 1)
+                for n in range(count)]
+        return {"uuid": name, "chat_messages": [
+            {"uuid": f"{name}-{n}", "sender": "human", "text": text} for n, text in enumerate(said)]}
+
+    file, state = tmp_path / "conversations.json", tmp_path / "state.json"
+    file.write_text(json.dumps([talk("a", 100), talk("b", 200, long=170)]))
+    arguments = ("--from", "claude", str(file), "--state", str(state))
+    assert "stopped after record 2: record 2" in run(*arguments, "--strict").stderr
+    assert json.loads(state.read_text())["position"] == 1
+    gone_on = run(*arguments)
+    assert "going on after record 1" in gone_on.stderr
+    assert outcomes(gone_on) == {"existing": 170, "stored": 29, "failed": 1}
+    assert (await memory.count(CountParams())).count == 299
 
 
 @pytest.mark.parametrize(("arguments", "problem"), [

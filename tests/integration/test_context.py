@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from uuid import UUID, uuid4
+from uuid import UUID
 
-import psycopg
 import pytest
-from psycopg import sql
 from redis.asyncio import Redis
 
-from agentcore import migration
 from agentcore.memory.api import Caller
 from agentcore.memory.change_params import UpdateParams
 from agentcore.memory.manager import MemoryManager
@@ -25,9 +21,7 @@ from agentcore.memory.params import (
     StoreParams,
 )
 from agentcore.memory.working import MAX_ENTRIES, WorkingMemory
-from agentcore.runtime import open_runtime
-from tests.fixtures.memory import Agent, settings_for
-from tests.fixtures.services import Services
+from tests.fixtures.memory import Agent
 
 
 async def context(agent: Agent, query: str = "what are we doing", **values: object) -> ContextResult:
@@ -257,37 +251,17 @@ async def test_a_task_as_of_a_time_holds_nothing_later(agent: Agent) -> None:
     assert long_before.context == ""
 
 
-@pytest.fixture
-def lagging_replica(services: Services) -> Iterator[str]:
-    """A replica that has not replayed anything yet: the schema without a row."""
-    name = f"replica_{uuid4().hex}"
-    superuser_url = services.superuser_url()
-    with psycopg.connect(superuser_url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {} OWNER agentcore").format(sql.Identifier(name)))
-    with psycopg.connect(superuser_url.replace("/postgres?", f"/{name}?"), autocommit=True) as connection:
-        connection.execute("CREATE EXTENSION vector")
-    url = services.database_url.replace("/agentcore?", f"/{name}?")
-    migration.upgrade(url)
-    yield url
-    with psycopg.connect(superuser_url, autocommit=True) as connection:
-        connection.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
-
-
-async def test_a_replica_that_lags_takes_nothing_from_a_task_nor_stops_a_change(
-    services: Services, lagging_replica: str
-) -> None:
-    async with open_runtime(settings_for(services, database_read_url=lagging_replica)) as running:
-        agent = Agent(running)
-        memory_id = await agent.stored_id("Drafted the first chapter.", task_id="book")
-        for _ in ("from the rows", "from the copy"):
-            assert "first chapter" in task_section(await context(agent, task_id="book"))
-        assert await redis_of(agent).llen(key_of(agent, "book")) == 1
-        change = {"memory_id": memory_id, "updates": {"content": "Drafted the preface."}}
-        assert (await agent.memory.update(UpdateParams.model_validate(change))).version == 2
-        going = await agent.memory.prune(
-            PruneParams.model_validate({"memory_layer": "episodic", "target": 1, "dry_run": True})
-        )
-        assert going.memory_ids == [memory_id]
+async def test_a_replica_that_lags_takes_nothing_from_a_task_nor_stops_a_change(lagging: Agent) -> None:
+    memory_id = await lagging.stored_id("Drafted the first chapter.", task_id="book")
+    for _ in ("from the rows", "from the copy"):
+        assert "first chapter" in task_section(await context(lagging, task_id="book"))
+    assert await redis_of(lagging).llen(key_of(lagging, "book")) == 1
+    change = {"memory_id": memory_id, "updates": {"content": "Drafted the preface."}}
+    assert (await lagging.memory.update(UpdateParams.model_validate(change))).version == 2
+    going = await lagging.memory.prune(
+        PruneParams.model_validate({"memory_layer": "episodic", "target": 1, "dry_run": True})
+    )
+    assert going.memory_ids == [memory_id]
 
 
 async def test_access_is_counted_for_what_the_context_gives_of_the_task_too(agent: Agent) -> None:

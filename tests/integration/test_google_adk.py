@@ -158,6 +158,17 @@ async def test_a_session_added_again_after_its_keys_are_forgotten_adds_nothing(a
     assert [record.external_id for record in await kept(agent.memory)] == ["e1", "e2"]
 
 
+async def test_what_was_just_kept_is_known_and_can_be_deleted_where_a_replica_lags(lagging: Agent) -> None:
+    service, monday = AgentCoreMemoryService(lagging.memory), session(event(PARROTS))
+    for _ in range(2):
+        await service.add_session_to_memory(monday)
+        async with lagging.runtime.database.transaction(lagging.agent_id) as connection:
+            await connection.execute("DELETE FROM idempotency_keys WHERE agent_id = %s", (lagging.agent_id,))
+    [record] = (await lagging.memory.list(ListParams(consistent=True))).memories
+    await service.delete_memory(**ADA, memory_id=str(record.memory_id))
+    assert (await lagging.memory.list(ListParams(consistent=True))).memories == []
+
+
 async def test_an_event_keeps_who_when_where_and_whose(
     memory: MemoryApi, service: AgentCoreMemoryService
 ) -> None:

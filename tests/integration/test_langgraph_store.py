@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
-from datetime import datetime
+from contextlib import AsyncExitStack
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,11 +17,14 @@ from typing_extensions import TypedDict
 
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import MemoryTools
-from agentcore.integrations.langgraph import DEEPEST, AgentCoreStore
+from agentcore.integrations.langgraph import AgentCoreStore
+from agentcore.integrations.langgraph_items import DEEPEST, KEPT, session_of, tag_of
 from agentcore.memory.change_params import HistoryParams
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import ListParams, StoreParams
+from agentcore.memory.params import CountParams, ListParams, StoreParams
+from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
+from tests.fixtures.memory_faces import FACES
 
 USER = ("users", "ada")
 
@@ -34,6 +39,14 @@ async def record_of(agent: Agent) -> MemoryRecord:
     """The only memory of an agent."""
     [record] = (await agent.memory.list(ListParams())).memories
     return record
+
+
+async def age(agent: Agent, seconds: float) -> None:
+    """As if so many seconds of its memories' lives had gone by."""
+    async with agent.runtime.database.transaction(agent.agent_id) as connection:
+        await connection.execute(
+            "UPDATE memories SET expires_at = expires_at - make_interval(secs => %s) WHERE agent_id = %s",
+            (seconds, agent.agent_id))
 
 
 async def expires_at(agent: Agent) -> datetime:
@@ -92,21 +105,93 @@ async def test_a_time_to_live_is_in_minutes_and_a_read_renews_it(agent: Agent, s
     assert not record.pinned
     await store.aget(USER, "code")
     assert await expires_at(agent) == record.expires_at, "too early to be worth a write"
-    await store.aput(USER, "code", {"code": 4712}, ttl=0.001)
     for read in (store.aget(USER, "code"), store.asearch(USER, query="code"), store.asearch(USER)):
-        before = await expires_at(agent)
+        await age(agent, 60)
         await read
-        assert await expires_at(agent) > before
+        assert await expires_at(agent) > record.expires_at
+    await age(agent, 60)
     before = await expires_at(agent)
     await store.aget(USER, "code", refresh_ttl=False)
     await store.asearch(USER, refresh_ttl=False)
     assert await expires_at(agent) == before
 
 
-async def test_a_read_that_renews_leaves_the_items_own_times_alone(store: AgentCoreStore) -> None:
-    await store.aput(USER, "code", {"code": 4711}, ttl=0.001)
-    first, second = await store.aget(USER, "code"), await store.aget(USER, "code")
-    assert first == second
+async def test_a_read_that_renews_leaves_the_item_its_version_and_its_history_alone(
+    agent: Agent, store: AgentCoreStore
+) -> None:
+    await store.aput(USER, "code", {"code": 4711}, ttl=10)
+    found = []
+    for _ in range(5):
+        await age(agent, 60)
+        found.append(await store.aget(USER, "code"))
+    assert found == [found[0]] * 5
+    record = await record_of(agent)
+    history = await agent.memory.history(HistoryParams(memory_id=record.memory_id))
+    assert (record.version, history.changes) == (1, [])
+
+
+async def test_a_read_that_renews_takes_nothing_from_a_put_at_the_same_time(
+    agent: Agent, store: AgentCoreStore
+) -> None:
+    for number in range(40):
+        await store.aput(USER, "code", {"code": "old"}, ttl=10)
+        await age(agent, 60)
+        await asyncio.gather(store.aget(USER, "code"), store.asearch(USER, query="code"),
+                             store.aput(USER, "code", {"code": number}, ttl=None))
+        item = await store.aget(USER, "code")
+        assert item is not None
+        assert item.value == {"code": number}
+        assert (await record_of(agent)).expires_at is None
+
+
+async def test_stores_that_put_one_new_key_at_the_same_time_make_one_item_of_it(
+    agent: Agent, runtime: Runtime
+) -> None:
+    async with AsyncExitStack() as clients:
+        remote = [await clients.enter_async_context(FACES["HTTP client"](runtime, agent.agent_id))
+                  for _ in range(3)]
+        stores = [AgentCoreStore(memory) for memory in remote]
+        for number in range(10):
+            key = f"k-{number}"
+            await asyncio.gather(*(each.aput(USER, key, {"by": place}) for place, each in enumerate(stores)))
+            held = await agent.memory.list(ListParams(session_id=session_of(USER, key)))
+            assert len(held.memories) == 1
+            got = [await each.aget(USER, key) for each in stores]
+            assert got == [got[0]] * 3
+    assert len(await AgentCoreStore(agent.memory).asearch(USER, limit=50)) == 10
+
+
+async def test_of_an_item_in_two_memories_the_newer_value_is_read_and_a_put_leaves_one(
+    agent: Agent, store: AgentCoreStore
+) -> None:
+    """As two workers leave it that were stopped in the middle, or a dump that was imported again."""
+    await store.aput(USER, "theme", {"is": "dark"})
+    first = await record_of(agent)
+    await store.aput(USER, "theme", {"is": "light"})
+    await agent.memory.store(StoreParams(
+        content="is: dark", session_id=session_of(USER, "theme"), tags=first.tags, metadata=first.metadata,
+        timestamp=first.timestamp - timedelta(days=1)))
+    item = await store.aget(USER, "theme")
+    assert item is not None
+    assert item.value == {"is": "light"}
+    assert [found.value for found in await store.asearch(USER)] == [{"is": "light"}]
+    await store.aput(USER, "theme", {"is": "grey"})
+    assert (await record_of(agent)).memory_id == first.memory_id
+    assert [found.value for found in await store.asearch(USER)] == [{"is": "grey"}]
+
+
+async def test_a_put_is_decided_and_an_item_got_on_what_was_just_put_where_a_replica_lags(
+    lagging: Agent
+) -> None:
+    store = AgentCoreStore(lagging.memory)
+    for number in (1, 2):
+        await store.aput(USER, "k", {"n": number})
+        item = await store.aget(USER, "k")
+        assert item is not None
+        assert item.value == {"n": number}
+    assert (await lagging.memory.count(CountParams(consistent=True))).count == 1
+    await store.adelete(USER, "k")
+    assert await store.aget(USER, "k") is None
 
 
 async def test_what_has_expired_is_not_there_and_a_put_without_a_time_to_live_ends_it(
@@ -177,6 +262,12 @@ async def test_agents_and_users_of_a_scope_do_not_meet(
 async def test_memories_that_are_no_items_are_none(agent: Agent, store: AgentCoreStore) -> None:
     await agent.store("African Grey parrots")
     await agent.memory.store(StoreParams(content="Tea.", tags=["langgraph:/"], metadata={"langgraph": 1}))
+    wrong = {"namespace": ["users"], "key": "k", "value": 1, "created_at": "", "updated_at": "", "ttl": 1}
+    for text in ("no JSON", "[]", '{"key": "k"}', json.dumps(wrong)):
+        await agent.memory.store(StoreParams(
+            content=text, force=True, tags=[tag_of(())], session_id=session_of(USER, "k"),
+            metadata={KEPT: text}))
+    assert await store.aget(USER, "k") is None
     assert await store.asearch((), query="African Grey parrots") == []
     assert await store.alist_namespaces() == []
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 
+from agentcore.errors import NotFound
 from agentcore.maintenance.expiry import sweep_expired
 from agentcore.memory.change_params import HistoryParams, RevertParams, UpdateParams
 from agentcore.memory.jobs import job_lock
@@ -37,6 +38,12 @@ async def lives(agent: Agent, memory_id: UUID) -> float | None:
     """Days from now until the memory expires."""
     expires_at = (await agent.get(memory_id)).expires_at
     return None if expires_at is None else (expires_at - datetime.now(UTC)) / timedelta(days=1)
+
+
+async def renew(agent: Agent, memory_id: UUID) -> int:
+    """Let a memory live its time anew; its version."""
+    params = UpdateParams.model_validate({"memory_id": memory_id, "updates": {"renew": True}})
+    return (await agent.memory.update(params)).version
 
 
 async def configure(agent: Agent, **layers: dict[str, Any]) -> None:
@@ -184,3 +191,26 @@ async def test_what_will_be_gone_sooner_takes_no_place(ruled: Runtime) -> None:
     lasting = await agent.stored_id("The wifi password is heron-1.", memory_type="semantic")
     await agent.stored_id("The wifi password is zebra-2 now.")
     assert (await agent.get(lasting)).superseded_by is None
+
+
+async def test_a_memory_that_is_renewed_lives_its_time_anew_and_keeps_its_version_and_history(
+    agent: Agent
+) -> None:
+    memory_id = await agent.stored_id("The code of the gate is 4711.", ttl_seconds=10 * DAY, task_id="gate")
+    await age(agent, memory_id, 4)
+    assert await renew(agent, memory_id) == 1
+    assert await lives(agent, memory_id) == pytest.approx(10, abs=0.01)
+    assert (await agent.memory.history(HistoryParams(memory_id=memory_id))).changes == []
+    await age(agent, memory_id, 0.4)
+    await renew(agent, memory_id)
+    assert await lives(agent, memory_id) == pytest.approx(9.6, abs=0.01), "too early to be worth a write"
+
+
+async def test_a_renewal_gives_no_time_to_live_and_brings_nothing_back(agent: Agent) -> None:
+    lasting = await agent.stored_id("The kiln is hot.")
+    assert await renew(agent, lasting) == 1
+    assert await lives(agent, lasting) is None
+    over = await agent.stored_id("The code of the gate is 4711.", ttl_seconds=DAY)
+    await age(agent, over, 2)
+    with pytest.raises(NotFound):
+        await renew(agent, over)

@@ -87,6 +87,14 @@ async def test_items_are_popped_from_the_end_until_there_is_none(session: AgentC
     assert await session.get_items() == ITEMS[:1]
 
 
+async def test_a_session_goes_on_from_what_was_just_added_where_a_replica_lags(lagging: Agent) -> None:
+    session = AgentCoreSession("monday", lagging.memory)
+    await session.add_items(ITEMS)
+    assert await session.get_items() == ITEMS
+    assert await session.pop_item() == ITEMS[-1]
+    assert await session.get_items(limit=1) == [ITEMS[-2]]
+
+
 async def test_more_than_a_page_of_items_keeps_its_order(session: AgentCoreSession) -> None:
     items: list[Any] = [{"role": "user", "content": f"line {n}"} for n in range(1_205)]
     await session.add_items(items)

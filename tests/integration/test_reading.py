@@ -9,13 +9,13 @@ from uuid import uuid4
 
 import pytest
 
-from agentcore.errors import InvalidParams
+from agentcore.errors import InvalidParams, NotFound
 from agentcore.memory.api import Caller
 from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
 from agentcore.memory.overview_params import CapabilitiesParams, StatsParams
-from agentcore.memory.params import ListParams
+from agentcore.memory.params import CountParams, GetParams, ListParams
 from tests.fixtures.memory import Agent, fill
 
 
@@ -25,6 +25,19 @@ async def test_capabilities_are_told_before_anything_was_embedded(agent: Agent) 
     parts = replace(agent.runtime.parts, embedder=CachingEmbedder(embedder))
     told = await MemoryManager(parts, Caller(agent.agent_id)).capabilities(CapabilitiesParams())
     assert told.embedding_model == embedder.model
+
+
+async def test_a_consistent_reading_shows_what_was_just_written_where_a_replica_lags(lagging: Agent) -> None:
+    embedding = [0.5] * 64
+    memory_id = await lagging.stored_id("The kiln is hot.", embedding=embedding)
+    for consistent in (False, True):
+        listed = await lagging.memory.list(ListParams(vectors=True, consistent=consistent))
+        assert [(each.memory_id, each.embedding) for each in listed.memories] == [
+            (memory_id, embedding)] * consistent
+        assert (await lagging.memory.count(CountParams(consistent=consistent))).count == int(consistent)
+    with pytest.raises(NotFound):
+        await lagging.get(memory_id)
+    assert (await lagging.memory.get(GetParams(memory_id=memory_id, consistent=True))).memory.version == 1
 
 
 @pytest.mark.parametrize("order_by", ["timestamp", "importance", "access_count"])

@@ -16,6 +16,7 @@ from agentcore.cli.imports.forms import FORMS, form_named, numbered_lines
 from agentcore.cli.imports.pieces import Broken, Found, LeftOut
 from agentcore.cli.lines import Line
 from agentcore.errors import ConfigurationError
+from agentcore.integrations.langgraph_items import KeptItem, item_in
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 IMAGE = {"content_type": "image_asset_pointer"}
@@ -175,28 +176,73 @@ def test_mem0_keeps_whose_when_and_what_it_was_about() -> None:
             if isinstance(each, LeftOut)] == ["relation of the graph"]
 
 
-@pytest.mark.parametrize(("value", "text", "rest"), [
-    ({"data": "Ada likes tea", "strength": 3}, "Ada likes tea", {"strength": 3}),
-    ({"kind": "Memory", "content": {"content": "Ada likes tea"}}, "Ada likes tea", {"kind": "Memory"}),
-    ({"food_preference": "Ada likes tea"}, "Ada likes tea", {"field": "food_preference"}),
-    ({"drink": "tea", "cups": 3}, '{"drink": "tea", "cups": 3}', {}),
+@pytest.mark.parametrize(("value", "text"), [
+    ({"data": "Ada likes tea", "strength": 3}, "Ada likes tea"),
+    ({"kind": "Memory", "content": {"content": "Ada likes tea"}}, "Ada likes tea"),
+    ({"food_preference": "Ada likes tea"}, "Ada likes tea"),
+    ({"drink": "tea", "cups": 3}, '{"drink": "tea", "cups": 3}'),
+    ({"text": "a\x00b \ud83d", "x": None}, "ab \ufffd"),
 ])
-def test_langgraphs_items_say_their_text(value: dict[str, Any], text: str, rest: dict[str, Any]) -> None:
+def test_langgraphs_items_say_their_text_and_keep_their_value(value: dict[str, Any], text: str) -> None:
     [line] = found("langgraph", {"namespace": ["users", "ada"], "key": "k-1", "value": value,
                                  "created_at": "2026-01-01T10:00:00+00:00", "updated_at": "2026-02-01"})
-    assert (line["text"], line["namespace"], line["external_id"]) == (text, "users/ada", "k-1")
-    assert line["metadata"] == {**rest, "source": "langgraph", "langgraph_namespace": ["users", "ada"]}
-    assert line["time"] == "2026-01-01T10:00:00+00:00"
+    assert (line["text"], line["external_id"]) == (text, "k-1")
+    assert item_in(line["metadata"]) == KeptItem(
+        ["users", "ada"], "k-1", value, "2026-01-01T10:00:00+00:00", "2026-02-01T00:00:00+00:00", None)
+    assert (line["time"], line["pinned"]) == ("2026-01-01T10:00:00+00:00", True)
 
 
 def test_langgraphs_rows_are_its_items() -> None:
     row = {"prefix": "users.ada", "key": "k-1", "value": json.dumps({"text": "Ada likes tea"}),
            "created_at": "2026-01-01 10:00:00.5+00", "expires_at": None}
     [line] = found("langgraph", row)
-    assert (line["namespace"], line["time"]) == ("users/ada", "2026-01-01T10:00:00.500000+00:00")
+    kept = item_in(line["metadata"])
+    assert kept is not None
+    assert (kept.place, kept.value) == ((("users", "ada"), "k-1"), {"text": "Ada likes tea"})
+    assert line["time"] == "2026-01-01T10:00:00.500000+00:00"
+    [living] = found("langgraph", {**row, "expires_at": "2026-06-01T00:00:00Z", "ttl_minutes": 10})
+    assert (living["ttl_seconds"], living["pinned"], "expires_at" in living) == (630, False, False)
+    [ending] = found("langgraph", {**row, "expires_at": "2026-06-01T00:00:00Z", "ttl_minutes": 1e300})
+    assert (ending["expires_at"], ending["pinned"]) == ("2026-06-01T00:00:00+00:00", False)
+    [root] = found("langgraph", {**row, "prefix": ""})
+    assert root["tags"] == ["langgraph:/", "langgraph-searched:/"]
     assert left_out("langgraph", {**row, "value": {}}) == ["empty item"]
     assert left_out("langgraph", {**row, "expires_at": "2020-01-01T00:00:00Z"}) == ["expired"]
+    assert left_out("langgraph", {**row, "value": None}) == ["empty item"]
     assert problems("langgraph", {"namespace": []}) == ["is no item: it has no key or no value"]
+    assert problems("langgraph", {**row, "value": "no JSON"}) == ["is no item: its value is no object"]
+    [deep] = problems("langgraph", {**row, "prefix": ".".join("x" * 32)})
+    assert "31 is the most" in deep
+
+
+def numbers(form: str, raw: bytes, now: datetime, **more: str) -> list[tuple[int, str]]:
+    """What an import makes of a file: the number and the text, or the reason, of each."""
+    left: list[tuple[int, str]] = []
+    lines = numbered_lines(form, [BytesIO(raw)], now=now, more=more,
+                           leave_out=lambda number, piece: left.append((number, piece.reason)))
+    said = [(each.number, each.line.text if isinstance(each.line, Line) else str(each.problem))
+            for each in lines]
+    return sorted([*said, *left])
+
+
+def test_a_record_has_the_same_number_whatever_expired_between_two_runs() -> None:
+    records = [{"id": f"k-{n}", "content": f"Node {n} is up", "embedding": [0.1],
+                "expires_at": f"2026-05-0{n}T12:00:00Z"} for n in (1, 2, 3)]
+    raw, vector = json.dumps({"data": records}).encode(), "vector of another model: it is made anew"
+    assert numbers("kagent", raw, NOW) == sorted(
+        [(n, text) for n in (1, 2, 3) for text in (f"Node {n} is up", vector)])
+    assert numbers("kagent", raw, datetime(2026, 5, 3, tzinfo=UTC)) == [
+        (1, "expired"), (2, "expired"), (3, "Node 3 is up"), (3, vector)]
+
+
+def test_of_whom_and_where_are_different_imports_even_by_one_name() -> None:
+    def keys(**more: str) -> set[str]:
+        raw = json.dumps([{"id": "m-1", "memory": "Ada plays the cello"}]).encode()
+        return {each.key for each in numbered_lines(
+            "mem0", [BytesIO(raw)], now=NOW, more=more, leave_out=lambda number, piece: None)}
+
+    assert len(keys(user="team") | keys(namespace="team") | keys() | keys(user="team", namespace="team")) == 4
+    assert keys(user="a", namespace="b") == keys(namespace="b", user="a")
 
 
 def test_kagents_memories_keep_their_session_and_leave_their_vector() -> None:
@@ -222,6 +268,55 @@ def test_kagents_memories_keep_their_session_and_leave_their_vector() -> None:
 def test_what_is_no_conversation_is_told_to_be_none(form: str, value: Any) -> None:
     [problem] = problems(form, value)
     assert problem.startswith("is no conversation")
+
+
+@pytest.mark.parametrize(("form", "conversation"), [
+    ("chatgpt", chatgpt({})), ("chatgpt", chatgpt({"root": node(None)})), ("claude", claude()),
+])
+def test_a_conversation_without_a_message_is_told_to_be_empty(form: str, conversation: Any) -> None:
+    assert left_out(form, conversation) == ["empty conversation"]
+
+
+def test_chatgpts_marks_are_left_out_and_the_names_in_them_are_not() -> None:
+    marked = ("The review by \ue200entity\ue202[\"people\", \"Nathaniel\", 0]\ue201 says so. "
+              "\ue200cite\ue202turn0search3\ue202turn0search8\ue201")
+    odd = "\ue200entity\ue202no JSON\ue201\ue200entity\ue202[1]\ue201\ue200entity\ue2027\ue201One\ue200 more."
+    lines = found("chatgpt", chatgpt({
+        "a": node(None, "user", marked), "b": node("a", "user", odd, time=1.8e9)}, current_node="b"))
+    assert [line["text"] for line in lines] == ["The review by Nathaniel says so.", "One\ue200 more."]
+
+
+def test_chatgpts_parts_may_be_one_text() -> None:
+    message = node(None, "user")
+    message["message"] = {"id": "m", "author": {"role": "user"}, "content": {
+        "content_type": "text", "parts": "Where is the key?"}}
+    assert [line["text"] for line in found("chatgpt", chatgpt({"a": message}))] == ["Where is the key?"]
+
+
+def test_claudes_branch_goes_on_before_a_message_that_is_missing() -> None:
+    root = "00000000-0000-4000-8000-000000000000"
+    lines = found("claude", claude(
+        said("z", "human", "Never shown.", parent_message_uuid=root),
+        said("a", "human", "One.", parent_message_uuid=root),
+        said("ccc", "assistant", "Three.", parent_message_uuid="lost"),
+        said("dddd", "human", "Four.", parent_message_uuid="ccc")))
+    assert [line["text"] for line in lines] == ["One.", "Three.", "Four."]
+
+
+def test_claudes_messages_without_an_id_are_all_kept_and_their_text_may_stand_alone() -> None:
+    yes = {"sender": "human", "content": "Yes."}
+    raw = json.dumps([claude(yes, {"sender": "assistant", "text": "Sure?"}, yes)]).encode()
+    lines = list(numbered_lines(
+        "claude", [BytesIO(raw)], now=NOW, more={}, leave_out=lambda number, piece: None))
+    assert [each.line.text for each in lines if isinstance(each.line, Line)] == ["Yes.", "Sure?", "Yes."]
+    assert len({each.key for each in lines}) == 3
+
+
+def test_mem0s_categories_are_tags_as_far_as_a_memory_has_them() -> None:
+    [line] = found("mem0", {"memory": "Ada plays", "categories": ["x" * 300, None, "", *map(str, range(99))]})
+    assert len(line["tags"]) == 64
+    [line] = found("mem0", {"memory": "Ada plays", "categories": "hobbies"})
+    assert line["tags"] == ["hobbies"]
 
 
 def test_hostile_ids_texts_and_times_become_what_a_memory_can_hold() -> None:

@@ -55,6 +55,15 @@ def test_lines_give_an_object_each_and_a_broken_one_is_told_alone(step: int) -> 
     assert [each.problem is None for each in found] == [True, False, True, True]
 
 
+@pytest.mark.parametrize("step", [1, 3, 1 << 20])
+@pytest.mark.parametrize("broken", [
+    "null", "7", "<html>", '{"id": 2, "text": "cut\r\n\r', f'{{"id": {"9" * 5_000}}}'])
+def test_a_line_that_is_no_object_takes_no_other_with_it(step: int, broken: str) -> None:
+    found = read(f'{{"id": 1}}\n{broken}\n{{"id": 3}}', step)
+    assert [each.value for each in found] == [{"id": 1}, None, {"id": 3}]
+    assert found[1].problem is not None
+
+
 @pytest.mark.parametrize("step", [1, 1 << 20])
 def test_an_object_of_many_lines_is_one_record(step: int) -> None:
     record = {"id": 1, "results": 7, "inner": {"a": [1, 2]}}
@@ -72,6 +81,7 @@ def test_an_object_of_many_lines_is_one_record(step: int) -> None:
     ("hello", 0, "is not JSON"),
     (b'[1, 2, "\xff"]', 0, "is not UTF-8"),
     ("[" * 100_000, 0, "is nested too deeply"),
+    (f"[1, {'9' * 5_000}, 2]", 1, "too many digits"),
 ])
 def test_what_stands_before_the_break_is_read(content: str | bytes, before: int, problem: str) -> None:
     raw = content.encode() if isinstance(content, str) else content

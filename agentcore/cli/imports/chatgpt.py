@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+import re
+from collections.abc import Iterator, Mapping, Set
 from datetime import datetime
 from typing import Any
 
@@ -28,6 +30,10 @@ _BY_TYPE = {
     "model_editable_context": "custom instructions",
 }
 
+# A mark in a text: \ue200cite\ue202turn0search1\ue201, or \ue200entity\ue202["city","Porto",0]\ue201.
+_MARK_SIGN = "\ue200"
+_MARK = re.compile("\ue200(?P<kind>\\w*)\ue202?(?P<told>[^\ue200\ue201]*)\ue201")
+
 
 def parse(name: str | None, conversation: Any, now: datetime) -> Iterator[Piece]:
     """The messages of one conversation."""
@@ -39,12 +45,19 @@ def parse(name: str | None, conversation: Any, now: datetime) -> Iterator[Piece]
     if session is None:
         yield Broken("is no conversation: it has no id")
         return
+    if not any(_said(node) for node in nodes.values()):
+        yield LeftOut("empty conversation", session)
+        return
     shown = _branch(nodes, conversation.get("current_node"))
     for node_id in shown:
         yield from _message(conversation, session, node_id, nodes[node_id])
-    seen = set(shown)
+    yield from _beside(nodes, set(shown), session)
+
+
+def _beside(nodes: Mapping[str, Any], shown: Set[str], session: str) -> Iterator[Piece]:
+    """What was said on other branches."""
     for node_id, node in nodes.items():
-        if node_id not in seen and _role(_said(node)) in ("user", "assistant"):
+        if node_id not in shown and _role(_said(node)) in ("user", "assistant"):
             yield LeftOut("another branch of the conversation", f"{session} {node_id}")
 
 
@@ -123,15 +136,32 @@ def _text(parts: Any) -> tuple[str, list[str]]:
     """What is said, and the kinds of the parts that hold no text."""
     said: list[str] = []
     others: list[str] = []
-    for part in parts if isinstance(parts, list) else []:
+    for part in parts if isinstance(parts, list) else [parts]:
         if isinstance(part, dict):
-            heard = text_of(part.get("text"))
+            heard = _worded(text_of(part.get("text")))
             kind = text_of(part.get("content_type"))[:40]
             said.append(heard)
             others += [] if heard else ["image" if kind == "image_asset_pointer" else "attachment"]
         else:
-            said.append(text_of(part))
+            said.append(_worded(text_of(part)))
     return "\n".join(filter(None, said)), others
+
+
+def _worded(text: str) -> str:
+    """A text as the app shows it: without the marks of its sources, with the names that marks stand for."""
+    if _MARK_SIGN not in text:
+        return text
+    return _MARK.sub(lambda mark: _named(mark["kind"], mark["told"]), text).strip()
+
+
+def _named(kind: str, told: str) -> str:
+    if kind != "entity":
+        return ""
+    try:
+        _, name, *_ = json.loads(told)
+    except (ValueError, TypeError, RecursionError):
+        return ""
+    return text_of(name)
 
 
 FORM = Form(parse, frozenset({"conversations"}), r"conversations(?:[-_]\d+)?\.json")

@@ -27,6 +27,8 @@ _BY_TYPE = {
     "tool_result": "tool output", "token_budget": "bookkeeping of the app",
 }
 
+ROOT = "00000000-0000-4000-8000-000000000000"
+
 
 def parse(name: str | None, conversation: Any, now: datetime) -> Iterator[Piece]:
     """The messages of one conversation."""
@@ -35,13 +37,16 @@ def parse(name: str | None, conversation: Any, now: datetime) -> Iterator[Piece]
     if not isinstance(messages, list) or session is None:
         yield Broken("is no conversation: it has no uuid or no chat_messages")
         return
+    if not messages:
+        yield LeftOut("empty conversation", session)
+        return
     known = [each for each in messages if isinstance(each, dict)]
     for _ in range(len(messages) - len(known)):
         yield Broken(f"conversation {session}: a message is no object")
     shown = _branch(known, conversation.get("current_leaf_message_uuid"))
     for place, message in enumerate(known):
         if place in shown:
-            yield from _message(conversation, session, message)
+            yield from _message(conversation, session, place, message)
         else:
             yield LeftOut("another branch of the conversation", f"{session} {label_of(message.get('uuid'))}")
 
@@ -58,11 +63,20 @@ def _branch(messages: Sequence[Mapping[str, Any]], current: Any) -> set[int]:
     path: set[int] = set()
     while at is not None and at not in path:
         path.add(at)
-        at = None if parents[at] is None else places.get(parents[at])
+        at = _before(at, parents[at], places)
     return path
 
 
-def _message(conversation: Mapping[str, Any], session: str, message: Mapping[str, Any]) -> Iterator[Piece]:
+def _before(place: int, parent: str | None, places: Mapping[str | None, int]) -> int | None:
+    """Where the branch goes on; where the parent is not in the export, at the message told before."""
+    if parent in (None, ROOT):
+        return None
+    return places.get(parent, place - 1 if place else None)
+
+
+def _message(
+    conversation: Mapping[str, Any], session: str, number: int, message: Mapping[str, Any]
+) -> Iterator[Piece]:
     message_id = label_of(message.get("uuid"))
     place = f"{session} {message_id}"
     role = _ROLES.get(text_of(message.get("sender")))
@@ -76,7 +90,7 @@ def _message(conversation: Mapping[str, Any], session: str, message: Mapping[str
         yield LeftOut("empty message", place)
         return
     project = conversation.get("project")
-    yield Found(key_of(session, message_id, text), present({
+    yield Found(key_of(session, number if message_id is None else message_id, text), present({
         "role": role, "text": text, "session": session, "external_id": message_id,
         "time": time_of(message.get("created_at"), conversation.get("created_at")),
         "importance": importance_of(role),
@@ -95,7 +109,8 @@ def _text(message: Mapping[str, Any]) -> tuple[str, list[str]]:
     others += ["text of an attachment" for each in objects_in(message.get("attachments"))
                if text_of(each.get("extracted_content"))]
     # Older exports have the text alone; newer ones repeat in it what the blocks say.
-    return "\n\n".join(filter(None, said)) or ("" if blocks else text_of(message.get("text"))), others
+    whole = text_of(message.get("content")) or text_of(message.get("text"))
+    return "\n\n".join(filter(None, said)) or ("" if blocks else whole), others
 
 
 def _files(message: Mapping[str, Any]) -> list[str]:

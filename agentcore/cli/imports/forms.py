@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agentcore.cli.imports.json_stream import BadJson, elements
+from agentcore.cli.imports.json_stream import BadJson, Element, elements
 from agentcore.cli.imports.pieces import Broken, Form, Found, LeftOut, Piece, key_of
 from agentcore.cli.lines import Line, NumberedLine, problem_of
 from agentcore.registry import resolve
@@ -37,9 +37,10 @@ def numbered_lines(
 ) -> Iterator[NumberedLine]:
     """A line for each memory to be, and for each that cannot be; `more` is said of all that do not say it.
 
-    A number counts what the file holds, also what is left out: of the same file it is always the same.
+    A number counts the records of the file, whatever became of them: of the same file it is always the same.
+    A record of several memories, such as a conversation, gives them all its number.
     """
-    for number, (piece, end) in enumerate(_pieces(form_named(name), sources, now), start=1):
+    for number, piece, end in _pieces(form_named(name), sources, now):
         if isinstance(piece, LeftOut):
             leave_out(number, piece)
         elif isinstance(piece, Broken):
@@ -48,28 +49,36 @@ def numbered_lines(
             yield _line(name, piece, number, end, more)
 
 
-def _pieces(form: Form, sources: Sequence[BufferedIOBase], now: datetime) -> Iterator[tuple[Piece, int]]:
-    before = 0
+def _pieces(
+    form: Form, sources: Sequence[BufferedIOBase], now: datetime
+) -> Iterator[tuple[int, Piece, int]]:
+    """What the records hold, each with its record's number and the bytes that were read by its end."""
+    number = before = 0
     for source in sources:
         end = 0
         try:
             for element in elements(source, form.arrays):
-                end = element.end
-                if element.problem is not None:
-                    yield Broken(element.problem), before + end
-                    continue
-                try:
-                    for piece in form.parse(element.name, element.value, now):
-                        yield piece, before + end
-                except RecursionError:
-                    yield Broken("is nested too deeply"), before + end
+                number, end = number + 1, element.end
+                for piece in _parsed(form, element, now):
+                    yield number, piece, before + end
         except BadJson as problem:
-            yield Broken(f"{problem}: nothing after it could be read"), before + end
+            number += 1
+            yield number, Broken(f"{problem}: nothing after it could be read"), before + end
         before += end
 
 
+def _parsed(form: Form, element: Element, now: datetime) -> Iterator[Piece]:
+    if element.problem is not None:
+        yield Broken(element.problem)
+        return
+    try:
+        yield from form.parse(element.name, element.value, now)
+    except RecursionError:
+        yield Broken("is nested too deeply")
+
+
 def _line(name: str, found: Found, number: int, end: int, more: Mapping[str, Any]) -> NumberedLine:
-    key = f"import:{name}:{key_of(found.key, *more.values())}"
+    key = f"import:{name}:{key_of(found.key, *sorted(more.items()))}"
     try:
         return NumberedLine(number, end, Line.model_validate({**more, **found.line}), key)
     except ValidationError as error:

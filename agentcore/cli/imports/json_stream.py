@@ -21,6 +21,7 @@ MAX_LINE_CHARS = 4 * 1_048_576
 # So near to what is read so far an error may only mean that more is to come.
 _NEAR_THE_END = 16
 _BLANK = " \t\r\n"
+LONG_NUMBER = "holds a number with too many digits"
 
 
 class BadJson(Exception):
@@ -49,7 +50,10 @@ def elements(source: BufferedIOBase, arrays: Container[str]) -> Iterator[Element
         elif sign == "{":
             yield from _line(text, arrays)
         else:
-            raise BadJson("is not JSON: neither an object nor an array begins there")
+            line = text.line()
+            if line is None or not _is_one_of_many(text, line):
+                raise BadJson("is not JSON: neither an object nor an array begins there")
+            yield Element(None, None, text.end, "is not JSON: no object begins there")
 
 
 class _Text:
@@ -102,7 +106,9 @@ class _Text:
             return self._json.raw_decode(self._held, self._at)
         except RecursionError as cause:
             raise BadJson("is nested too deeply") from cause
-        except json.JSONDecodeError as cause:
+        except ValueError as cause:
+            if not isinstance(cause, json.JSONDecodeError):
+                raise BadJson(LONG_NUMBER) from cause
             unfinished = cause.msg.startswith("Unterminated string") or (
                 cause.pos >= len(self._held) - _NEAR_THE_END)
             if unfinished and self._more():
@@ -120,12 +126,15 @@ class _Text:
         return self._held[self._at : end]
 
     def following(self, count: int) -> str:
-        """The first character of the line after, of which so many characters are left; empty at the end."""
-        place = count + 1
-        while len(self._held) - self._at <= place:
-            if not self._more():
-                return ""
-        return self._held[self._at + place]
+        """The first character of the next line that is not empty; so many are left of this one."""
+        place = count
+        while True:
+            while len(self._held) - self._at <= place:
+                if not self._more():
+                    return ""
+            if (sign := self._held[self._at + place]) not in "\r\n":
+                return sign
+            place += 1
 
     def skip(self, count: int) -> None:
         """Pass so many characters of what `line` gave."""
@@ -175,6 +184,10 @@ def _line(text: _Text, arrays: Container[str]) -> Iterator[Element]:
             if _is_one_of_many(text, line):
                 yield Element(None, None, text.end, f"is not JSON: {cause.msg} at character {cause.pos + 1}")
                 return
+        except ValueError:
+            text.skip(len(line))
+            yield Element(None, None, text.end, LONG_NUMBER)
+            return
         else:
             text.skip(len(line))
             yield from _of(value, arrays, text.end)

@@ -21,6 +21,7 @@ from agentcore.cli.imports.pieces import (
     text_of,
     time_of,
 )
+from agentcore.memory.models import MAX_LABELS
 
 _TEXTS = ("memory", "text", "data", "content")
 
@@ -42,16 +43,21 @@ def parse(name: str | None, record: Any, now: datetime) -> Iterator[Piece]:
     if is_over(expires_at, now):
         yield LeftOut("expired", memory_id or "")
         return
-    categories = record.get("categories")
     user, run = label_of(record.get("user_id")), label_of(record.get("run_id"))
     yield Found(key_of(memory_id, user, run, text), present({
         "text": text, "memory_type": "semantic", "external_id": memory_id, "user": user, "session": run,
         "speaker": label_of(record.get("actor_id")), "role": label_of(record.get("role")),
         "time": time_of(record.get("created_at"), record.get("updated_at")), "expires_at": expires_at,
-        "tags": [each for each in map(text_of, categories) if each] if isinstance(categories, list) else [],
+        "tags": _tags(record.get("categories")),
         "metadata": {"source": "mem0", **object_of(record.get("metadata")), **present({
             "agent_id": label_of(record.get("agent_id")), "app_id": label_of(record.get("app_id"))})},
     }))
+
+
+def _tags(categories: Any) -> list[str]:
+    """The first of its categories, as many as a memory has tags."""
+    told = map(label_of, categories if isinstance(categories, list) else [categories])
+    return list(dict.fromkeys(each for each in told if each))[:MAX_LABELS]
 
 
 FORM = Form(parse, frozenset({"results", "memories", "relations"}))

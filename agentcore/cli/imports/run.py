@@ -25,7 +25,7 @@ async def import_export(
 
     With a `state` it begins behind the last record that was stored from this file before.
     """
-    position = None if state is None else Position(state, file, form=form, **more)
+    position = None if state is None else Position(state, file, form=form, forced=forced, **more)
     done = last = 0 if position is None else position.read()
     if done:
         say(f"going on after record {done}")
@@ -36,8 +36,12 @@ async def import_export(
             last = number
             tally.leave_out(piece.reason, f"record {number} {piece.place}".rstrip())
 
-    importing = Import(memory, tally, strict=strict, forced=forced, unit="record",
-                       passed=_nothing if position is None else position.write)
+    def passed(number: int) -> None:
+        # Of the record that is being read more may come: the next run reads it again.
+        if position is not None:
+            position.write(min(number, last - 1))
+
+    importing = Import(memory, tally, strict=strict, forced=forced, unit="record", passed=passed)
     with opened(file, form_named(form)) as export, progress(export.size, "records") as advance:
         for other in export.others:
             tally.leave_out("another file of the export", other)
@@ -50,7 +54,3 @@ async def import_export(
         await importing.finish()
     if position is not None:
         position.write(last)
-
-
-def _nothing(number: int) -> None:
-    """Nobody keeps how far it is."""

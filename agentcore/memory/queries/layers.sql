@@ -12,6 +12,22 @@ RETURNING layers;
 -- The agent's rules from now on.
 UPDATE agent_settings SET layers = %(layers)s, updated_at = now() WHERE agent_id = %(agent_id)s;
 
+-- name: renew_memory
+-- One memory's time to live, counted from now; what has none stays as it is, and so does what began anew just now.
+-- Not a change of what it holds: the version stays, and the history tells nothing.
+WITH held AS (
+    SELECT memory_id, version, task_id, expires_at, make_interval(secs => ttl_seconds) AS life
+      FROM memories
+     WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s
+       AND (expires_at IS NULL OR pinned OR expires_at > now())
+       FOR NO KEY UPDATE),
+renewed AS (
+    UPDATE memories m SET expires_at = now() + held.life
+      FROM held
+     WHERE m.agent_id = %(agent_id)s AND m.memory_id = held.memory_id
+       AND held.expires_at <= now() + held.life * 0.95)
+SELECT version, task_id FROM held;
+
 -- name: extend_used
 -- Memories that were used often enough within their life get their time to live again, counted from now, and begin
 -- to count anew. Not a change of what they hold: the version stays. What somebody holds, a prune say, is left to its

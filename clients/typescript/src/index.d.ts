@@ -277,6 +277,8 @@ export interface CountParams {
   keywords?: string[] | null;
   tags?: string[] | null;
   min_importance?: number | null;
+  /** Read what was stored and changed just now, too, where reads go to a replica that lags: for what then decides a write. */
+  consistent?: boolean;
 }
 
 export interface CountResult {
@@ -404,6 +406,8 @@ export interface FeedbackResult {
 /** Which memory. */
 export interface GetParams {
   memory_id: string;
+  /** Read what was stored and changed just now, too, where reads go to a replica that lags: for what then decides a write. */
+  consistent?: boolean;
 }
 
 export interface GetResult {
@@ -544,6 +548,8 @@ export interface ListParams {
   descending?: boolean;
   /** Give the vectors that callers gave, too. */
   vectors?: boolean;
+  /** Read what was stored and changed just now, too, where reads go to a replica that lags: for what then decides a write. */
+  consistent?: boolean;
   limit?: number;
   /** `next_cursor` of the page before. */
   cursor?: string | null;
@@ -1038,6 +1044,8 @@ export interface Updates {
   unlink?: string[];
   /** A superseded memory holds again. */
   current?: true | null;
+  /** Its time to live begins anew, once a twentieth of it is over. Stands alone: a use is no change; version and history stay. */
+  renew?: true | null;
   /** Change only this version; else a conflict. */
   if_version?: number | null;
 }

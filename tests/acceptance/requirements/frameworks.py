@@ -26,6 +26,22 @@ FRAMED = (
            "test_a_time_to_live_is_in_minutes_and_a_read_renews_it",
            "integration/test_langgraph_store.py::"
            "test_nodes_with_and_without_await_use_the_store_of_their_graph"),
+    _asked("5 LangGraph workers", "Several stores over one memory lose no put, whoever reads beside it.",
+           "integration/test_langgraph_store.py::"
+           "test_a_read_that_renews_takes_nothing_from_a_put_at_the_same_time",
+           "integration/test_langgraph_store.py::"
+           "test_stores_that_put_one_new_key_at_the_same_time_make_one_item_of_it",
+           "integration/test_langgraph_store.py::"
+           "test_of_an_item_in_two_memories_the_newer_value_is_read_and_a_put_leaves_one"),
+    _asked("5 replica", "Behind a replica that lags the frameworks decide on what was just written.",
+           "integration/test_reading.py::"
+           "test_a_consistent_reading_shows_what_was_just_written_where_a_replica_lags",
+           "integration/test_langgraph_store.py::"
+           "test_a_put_is_decided_and_an_item_got_on_what_was_just_put_where_a_replica_lags",
+           "integration/test_openai_agents.py::"
+           "test_a_session_goes_on_from_what_was_just_added_where_a_replica_lags",
+           "integration/test_google_adk.py::"
+           "test_what_was_just_kept_is_known_and_can_be_deleted_where_a_replica_lags"),
     _asked("5 OpenAI Agents", "A session of the OpenAI Agents SDK whose items come back to the letter.",
            "integration/test_openai_agents.py::test_items_come_back_to_the_letter_and_in_their_order",
            "integration/test_openai_agents.py::test_items_are_popped_from_the_end_until_there_is_none",

@@ -1,0 +1,113 @@
+"""An item of LangGraph's store as a memory: its text, tags, session, metadata. Pure; knows no LangGraph."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from agentcore.integrations.langgraph_matching import Namespace
+from agentcore.memory.models import MAX_ID_CHARS, MAX_TEXT_CHARS
+
+KEPT = "langgraph"
+NOT_SEARCHED = "(not searched)"
+DEEPEST = 31
+# An item lives so much longer than asked: a read renews its life only once so much of it is over.
+TTL_SLACK = 0.05
+
+
+@dataclass(frozen=True)
+class KeptItem:
+    """An item as its memory's metadata holds it; times in ISO 8601, `ttl` in minutes."""
+
+    namespace: Sequence[str]
+    key: str
+    value: dict[str, Any]
+    created_at: str
+    updated_at: str
+    ttl: float | None
+
+    @property
+    def place(self) -> tuple[Namespace, str]:
+        return tuple(self.namespace), self.key
+
+    @property
+    def changed_at(self) -> datetime:
+        return datetime.fromisoformat(self.updated_at)
+
+    def memory(self, text: str) -> dict[str, Any]:
+        """What its memory is to hold, by the fields of a store; `text` is what it is found by."""
+        return {
+            "content": text or NOT_SEARCHED, "tags": tags_of(tuple(self.namespace), searched=bool(text)),
+            # One text is given back to the letter.
+            "metadata": {KEPT: json.dumps(asdict(self))},
+            "pinned": self.ttl is None,
+            "ttl_seconds": None if self.ttl is None else max(1, math.ceil(self.ttl * 60 * (1 + TTL_SLACK))),
+        }
+
+
+def item_in(metadata: Mapping[str, Any]) -> KeptItem | None:
+    """The item in a memory; None in one that somebody else gave an item's tag."""
+    try:
+        told = json.loads(metadata[KEPT])
+        kept = KeptItem(**{each.name: told[each.name] for each in fields(KeptItem)})
+        moments = [datetime.fromisoformat(each) for each in (kept.created_at, kept.updated_at)]
+    except (KeyError, TypeError, ValueError):
+        return None
+    return kept if isinstance(kept.value, dict) and all(each.tzinfo for each in moments) else None
+
+
+def searched_text(lines: Sequence[str]) -> str:
+    """The lines as what an item is searched by; empty where they say nothing."""
+    said = "\n".join(lines).replace("\x00", " ").encode(errors="replace").decode()[:MAX_TEXT_CHARS]
+    return said if said.strip() else ""
+
+
+def lines_of(value: Any, name: str = "") -> list[str]:
+    """A value as lines of text, each leaf with its name."""
+    match value:
+        case dict():
+            return [line for key, each in value.items()
+                    for line in lines_of(each, f"{name}.{key}" if name else str(key))]
+        case list() | tuple():
+            return [line for each in value for line in lines_of(each, name)]
+        case None:
+            return []
+    return [f"{name}: {value}"]
+
+
+def tags_of(namespace: Namespace, *, searched: bool) -> list[str]:
+    """One for each namespace it lies below. Raises ValueError where those are too many."""
+    if len(namespace) > DEEPEST:
+        raise ValueError(f"a namespace of {len(namespace)} labels is too deep; {DEEPEST} is the most")
+    prefixes = [namespace[:depth] for depth in range(len(namespace) + 1)]
+    return [tag_of(prefix, searched=each) for each in ((False, True) if searched else (False,))
+            for prefix in prefixes]
+
+
+def tag_of(prefix: Namespace, *, searched: bool = False) -> str:
+    return _bounded(f"{KEPT}{'-searched' if searched else ''}:", _path(prefix))
+
+
+def session_of(namespace: Namespace, key: str) -> str:
+    """What only this item's memory has as its session: by that it is found at once."""
+    return _bounded(f"{KEPT}:", f"{_path(namespace)}?{_quoted(key)}")
+
+
+def _path(namespace: Namespace) -> str:
+    return "".join(f"/{_quoted(label)}" for label in namespace) or "/"
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe=" ", errors="surrogatepass")
+
+
+def _bounded(kind: str, text: str) -> str:
+    if len(kind) + len(text) <= MAX_ID_CHARS:
+        return kind + text
+    return f"{kind}#{hashlib.sha256(text.encode()).hexdigest()}"
