@@ -8,20 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cache
-from itertools import groupby
 from typing import Any, Literal
 from uuid import UUID
 
+from agentcore.memory.context_lines import (
+    ANY_TIME,
+    TASK,
+    ContextEntry,
+    ContextLine,
+    in_order,
+    said,
+    sections,
+    stretch_of,
+    time_of,
+)
 from agentcore.memory.extraction import MOST_CHARACTERS_PER_TOKEN, extract
 from agentcore.memory.fencing import quoted
-from agentcore.memory.rendering import FORMS, Form, Said, Section, Stretch
+from agentcore.memory.rendering import FORMS, Form
 from agentcore.memory.text import normal_form
 
 CountTokens = Callable[[str], int]
-TASK, PAST, KNOWLEDGE = "Current Task Context", "Relevant Past Interactions", "Relevant Knowledge"
-SECTIONS = (TASK, PAST, KNOWLEDGE)
 WORKING_SHARE = 0.5
 # So many of the best that a search found come before anything else, also where they belong to the task.
 BEST_FOUND = 3
@@ -35,46 +42,7 @@ TRIED_SHORTENED = 8
 # Behind the best, a text longer than this must be better to stand before a shorter one; decision 0031.
 LONG_CHARS = 800
 LONG_EXPONENT = 0.2
-# Numbers below a thousand are one token, and all times are alike.
-ANY_NUMBER = 100
-ANY_TIME = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
 Loss = Literal["beyond_max_tokens", "same_text", "told_by_parent", "told_by_sources"]
-
-
-@dataclass(frozen=True)
-class ContextEntry:
-    """A memory that may stand in a context.
-
-    `content_tokens` as it was stored with; 0 means unknown. `rank` is its place among what the search found,
-    from 0, None if it was not found; `worth` is the score of that place. `parent_id` is the
-    memory that a fact was read from, `sources` what a summary is of.
-    """
-
-    memory_id: UUID
-    section: str
-    timestamp: datetime
-    speaker: str | None
-    content: str
-    summary: str
-    content_tokens: int = 0
-    rank: int | None = None
-    worth: float = 0.0
-    session_id: str | None = None
-    parent_id: UUID | None = None
-    sources: Set[UUID] = frozenset()
-
-
-@dataclass(frozen=True)
-class ContextLine:
-    """A memory as it stands in the context, in full or shortened, and how many tokens that takes.
-
-    The first of a section or of a stretch also takes the tokens of the heading.
-    """
-
-    entry: ContextEntry
-    text: str
-    tokens: int
-    shortened: bool
 
 
 @dataclass(frozen=True)
@@ -135,7 +103,7 @@ def build_context(
         for entry in entries
         if entry.memory_id not in there
     ]
-    return Context(text, tokens, _in_order(lines), left_out)
+    return Context(text, tokens, in_order(lines), left_out)
 
 
 def _loss(entry: ContextEntry, new: Set[UUID], telling: Set[UUID]) -> Loss:
@@ -220,7 +188,7 @@ class _Filling:
         told = []
         if entry.memory_id in self._facts:
             told = [line for line in self.lines if line.entry.parent_id == entry.memory_id]
-        freed = sum(self._count(self._form.memory(_said(line.entry, line.text))) for line in told)
+        freed = sum(self._count(self._form.memory(said(line.entry, line.text))) for line in told)
         room += freed
         # Counting takes time: what is surely too long is not counted.
         if entry.content_tokens > room or len(entry.content) > max(0, room) * MOST_CHARACTERS_PER_TOKEN:
@@ -259,10 +227,10 @@ class _Filling:
         told = self.told_by(self._telling())
         for line in [each for each in self.lines if each.entry.memory_id in told]:
             self.lines.remove(line)
-            self.room += self._count(self._form.memory(_said(line.entry, line.text)))
+            self.room += self._count(self._form.memory(said(line.entry, line.text)))
 
     def _add_shortened(self, entry: ContextEntry, room: int) -> bool:
-        head = self._count(self._form.memory(_said(entry, ""))) + self._heading_tokens(entry)
+        head = self._count(self._form.memory(said(entry, ""))) + self._heading_tokens(entry)
         if room - head < LEAST_SHORTENED_TOKENS // 2:
             return False
         text = extract(entry.content, self._terms, room - head, self._count)
@@ -273,10 +241,10 @@ class _Filling:
 
     def _add_text(self, entry: ContextEntry, text: str, room: int, *, shortened: bool) -> bool:
         line = quoted(text)
-        tokens = self._count(self._form.memory(_said(entry, line))) + self._heading_tokens(entry)
+        tokens = self._count(self._form.memory(said(entry, line))) + self._heading_tokens(entry)
         if tokens > room:
             return False
-        self._headed |= {entry.section, _stretch(entry)}
+        self._headed |= {entry.section, stretch_of(entry)}
         self.lines.append(ContextLine(entry, line, tokens, shortened=shortened))
         self.room -= tokens
         return True
@@ -285,8 +253,8 @@ class _Filling:
         tokens = 0
         if entry.section not in self._headed:
             tokens += self._count(self._form.heading(entry.section))
-        if _stretch(entry) not in self._headed:
-            tokens += self._count(self._form.time(_time(entry.section, ANY_TIME)))
+        if stretch_of(entry) not in self._headed:
+            tokens += self._count(self._form.time(time_of(entry.section, ANY_TIME)))
         return tokens
 
 
@@ -336,7 +304,7 @@ def _drop(lines: list[ContextLine], excess_tokens: int) -> None:
 def _counted(lines: Sequence[ContextLine], form: Form, count: CountTokens) -> tuple[str, int]:
     if not lines:
         return "", 0
-    text = form.whole(_sections(_in_order(lines)))
+    text = form.whole(sections(in_order(lines)))
     return text, count(text)
 
 
@@ -344,64 +312,3 @@ def _nothing(form: Form, max_tokens: int, count: CountTokens) -> tuple[str, int]
     """A document of the form without a memory, where that fits; else no text at all."""
     tokens = count(form.nothing) if form.nothing else 0
     return (form.nothing, tokens) if tokens <= max_tokens else ("", 0)
-
-
-def _sections(ordered: Sequence[ContextLine]) -> list[Section]:
-    numbers = {line.entry.memory_id: number for number, line in enumerate(ordered, 1)}
-    return [
-        Section(
-            title,
-            [
-                _told(list(stretch), numbers)
-                for _, stretch in groupby(lines, key=lambda line: _stretch(line.entry))
-            ],
-        )
-        for title, lines in groupby(ordered, key=lambda line: line.entry.section)
-    ]
-
-
-def _told(lines: Sequence[ContextLine], numbers: dict[UUID, int]) -> Stretch:
-    first = lines[0].entry
-    return Stretch(
-        _time(first.section, first.timestamp),
-        [_said(line.entry, line.text, numbers[line.entry.memory_id]) for line in lines],
-    )
-
-
-def _said(entry: ContextEntry, text: str, number: int = ANY_NUMBER) -> Said:
-    return Said(number, quoted(entry.speaker or ""), text)
-
-
-def _time(section: str, moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%d" if section == KNOWLEDGE else "%Y-%m-%d %H:%M")
-
-
-def _stretch(entry: ContextEntry) -> tuple[Any, ...]:
-    """What stands under one time: of knowledge a day's, else a session's within the hour."""
-    day = entry.timestamp.date()
-    if entry.section == KNOWLEDGE:
-        return entry.section, day
-    return entry.section, entry.session_id, day, entry.timestamp.hour
-
-
-def _in_order(lines: Sequence[ContextLine]) -> list[ContextLine]:
-    """By section, then as a story: a session's day in one piece, each by the time it begins."""
-    began: dict[tuple[Any, ...], datetime] = {}
-    for line in lines:
-        talk = _talk(line.entry)
-        began[talk] = min(began.get(talk, line.entry.timestamp), line.entry.timestamp)
-    return sorted(
-        lines,
-        key=lambda line: (
-            SECTIONS.index(line.entry.section),
-            began[_talk(line.entry)],
-            str(_talk(line.entry)[1]),
-            line.entry.timestamp,
-            line.entry.memory_id,
-        ),
-    )
-
-
-def _talk(entry: ContextEntry) -> tuple[Any, ...]:
-    session = None if entry.section == KNOWLEDGE else entry.session_id
-    return entry.section, session, entry.timestamp.date()

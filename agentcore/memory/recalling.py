@@ -9,16 +9,8 @@ from typing import Any, Literal
 
 from agentcore.errors import InvalidParams
 from agentcore.memory.api import Caller
-from agentcore.memory.compression import (
-    KNOWLEDGE,
-    PAST,
-    TASK,
-    Context,
-    ContextEntry,
-    CountTokens,
-    Manner,
-    build_context,
-)
+from agentcore.memory.compression import Context, CountTokens, Manner, build_context
+from agentcore.memory.context_lines import KNOWLEDGE, PAST, TASK, ContextEntry
 from agentcore.memory.encoding import digest
 from agentcore.memory.fitness import CutOffs
 from agentcore.memory.gate import gate

@@ -9,16 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from agentcore.memory.compression import (
-    KNOWLEDGE,
-    PAST,
-    TASK,
-    Context,
-    ContextEntry,
-    Manner,
-    build_context,
-    compress_memory_sequence,
-)
+from agentcore.memory.compression import Context, Manner, build_context, compress_memory_sequence
+from agentcore.memory.context_lines import KNOWLEDGE, PAST, TASK, ContextEntry
 from agentcore.memory.fencing import CLOSING, NOTICE, OPENING
 from agentcore.memory.rendering import FORMS
 
