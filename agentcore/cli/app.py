@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from agentcore import __version__
-from agentcore.errors import AgentCoreError, ConfigurationError, problem_sentence
+from agentcore.errors import AgentCoreError, ConfigurationError, field_path, problem_sentence
 
 SERVICE = "The service"
 MEMORIES = "Memories"
@@ -103,5 +103,5 @@ def _sentence(error: AgentCoreError) -> str:
 
 
 def _problem(found: ErrorDetails) -> str:
-    where = ".".join(str(part) for part in found["loc"])
+    where = field_path(found["loc"])
     return f"{where}: {problem_sentence(found)}" if where else problem_sentence(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from inspect import isawaitable
 
 from agentcore.errors import AuthenticationFailed
 
@@ -14,6 +15,10 @@ class Credential:
     """Where the token comes from; `renewable` where it can be asked for again."""
 
     def __init__(self, source: TokenSource) -> None:
+        if isinstance(source, str):
+            _checked(source)
+        elif not callable(source):
+            raise TypeError(f"token is a JWT or a callable that gives one, not a {type(source).__name__}")
         self._source = source
         self._token: str | None = None
         self._lock = asyncio.Lock()
@@ -26,14 +31,16 @@ class Credential:
                 self._token = _checked(await self._fetch())
             return self._token
 
-    async def _fetch(self) -> str:
+    async def _fetch(self) -> object:
         if isinstance(self._source, str):
             return self._source
         given = self._source()
-        return given if isinstance(given, str) else await given
+        return await given if isawaitable(given) else given
 
 
-def _checked(token: str) -> str:
+def _checked(token: object) -> str:
+    if not isinstance(token, str):
+        raise AuthenticationFailed(f"What gives the token gave a {type(token).__name__}, not a text.")
     stripped = token.strip()
     if not stripped or not stripped.isascii() or not stripped.isprintable() or " " in stripped:
         raise AuthenticationFailed("The token is not a JWT: it is empty, or holds characters no token has.")

@@ -20,8 +20,8 @@ from agentcore.memory.values import NUMBER_WORDS
 
 # A word of another form is the same: "German" stands in "Germany".
 _SAME_LETTERS = 4
-# Where so many long words inside sentences are capitalised, and so few words are the small ones of English, as
-# in German, capitals tell no names.
+# Where so many long words inside sentences are capitalised, and so few words are the small ones of English,
+# as in German, capitals tell no names.
 _MOST_CAPITALS, _LEAST_ENGLISH = 0.22, 0.2
 _LONG_WORD = 4
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")

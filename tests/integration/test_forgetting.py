@@ -1,4 +1,4 @@
-"""What a model's `forget_memory` proposes for a few words, with the local model, and what may be confirmed."""
+"""What a model's `forget_memory` proposes for a few words, with the local model, and what is confirmed."""
 
 from __future__ import annotations
 
