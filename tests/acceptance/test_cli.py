@@ -35,6 +35,16 @@ def stopped(new_serving: Callable[..., Serving]) -> Serving:
     return new_serving()
 
 
+def test_every_wrong_choice_is_told_before_anything_is_made(stopped: Serving) -> None:
+    done = stopped.cli("serve", "--port", "0", EMBEDDING_MODEL="foo", RERANKER="bar",
+                       MEMORY_PRUNIG_STRATEGY="oldest_first")
+    assert done.returncode == 1
+    assert "'foo'" in done.stderr
+    assert "'bar'" in done.stderr
+    assert "did you mean MEMORY_PRUNING_STRATEGY?" in done.stderr
+    assert not stopped.home.exists()
+
+
 # --- tokens ------------------------------------------------------------------------------------------------
 
 
@@ -42,7 +52,11 @@ def test_a_token_made_before_the_first_start_opens_the_service_afterwards(
     new_serving: Callable[..., Serving],
 ) -> None:
     serving = new_serving()
-    made = serving.cli("token", "--agent", "early")
+    refused = serving.cli("token", "--agent", "early")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "--new" in refused.stderr
+    assert not serving.home.exists()
+    made = serving.cli("token", "--agent", "early", "--new")
     assert made.returncode == 0
     assert "made a new secret" in made.stderr
     assert serving.cli("token", "--agent", "early").stderr == ""
@@ -62,6 +76,56 @@ def test_a_token_allows_what_its_scopes_say(serving: Serving, agent_id: str) -> 
     refused = serving.cli("store", "Ada likes tea", "--token", reader)
     assert refused.returncode == 1
     assert len(refused.stderr.splitlines()) == 1
+    assert "agentcore token --scope memory:write" in refused.stderr
+
+
+def test_a_memory_is_shown_corrected_counted_and_deleted_by_its_id(run: Callable[..., Done]) -> None:
+    memory_id = run("store", "The kiln is fired on Mondays.", "--tag", "pottery").stdout.strip()
+    shown = run("get", memory_id).stdout
+    assert "The kiln is fired on Mondays." in shown
+    assert "pottery" in shown
+    assert "version 2" in run("update", memory_id, "--content", "The kiln is fired on Fridays.").stderr
+    assert json.loads(run("get", memory_id, "--json").stdout)["content"] == "The kiln is fired on Fridays."
+    assert "1 in all" in run("stats").stderr
+    assert run("delete", memory_id, said="n\n").returncode == 1
+    assert run("delete", memory_id, "--yes").stderr == "1 deleted\n"
+    assert run("get", memory_id).returncode == 1
+
+
+def test_the_past_is_searched_as_of_a_time(run: Callable[..., Done]) -> None:
+    run("store", "The kiln is fired on Mondays.", "--time", "2026-05-01")
+    assert "kiln" in run("retrieve", "when is the kiln fired", "--as-of", "2026-06-01").stdout
+    assert "kiln" not in run("retrieve", "when is the kiln fired", "--as-of", "2026-04-01").stdout
+    assert "kiln" not in run("context", "when is the kiln fired", "--as-of", "2026-04-01").stdout
+
+
+def test_a_file_that_holds_no_messages_is_named_with_the_form_wanted(
+    run: Callable[..., Done], tmp_path: Path
+) -> None:
+    for text in ("{broken", '{"role": "user"}', "[7]"):
+        file = tmp_path / "bad.json"
+        file.write_text(text)
+        done = run("session", "add", "s-1", str(file))
+        assert done.returncode == 2
+        assert "bad.json" in done.stderr
+        assert '"content"' in done.stderr
+
+
+def test_doctor_looks_at_the_token(serving: Serving, new_serving: Callable[..., Serving]) -> None:
+    good = serving.cli("token", "--agent", "ada").stdout.strip()
+    assert "of ada, memory:read memory:write" in serving.cli("doctor", AGENTCORE_TOKEN=good).stdout
+    other = new_serving().cli("token", "--agent", "ada", "--new").stdout.strip()
+    for token, said in ((other, "another home"), ("nonsense", "malformed")):
+        done = serving.cli("doctor", AGENTCORE_TOKEN=token)
+        assert done.returncode == 1
+        assert said in " ".join(done.stdout.split())
+
+
+def test_a_token_of_another_home_is_refused_with_where_to_look(
+    serving: Serving, new_serving: Callable[..., Serving]
+) -> None:
+    other = new_serving().cli("token", "--agent", "ada", "--new").stdout.strip()
+    assert "AGENTCORE_HOME" in serving.cli("list", "--token", other).stderr
 
 
 def test_tokens_of_a_service_with_public_keys_come_from_elsewhere(stopped: Serving) -> None:
@@ -266,7 +330,10 @@ def test_doctor_finds_a_running_service_well(serving: Serving) -> None:
 
 
 def test_doctor_starts_nothing_and_says_what_does_not_run(stopped: Serving) -> None:
-    done = stopped.cli("doctor")
+    asked_for = stopped.cli("doctor")
+    assert asked_for.returncode == 1
+    assert re.search(r"^WRONG +service ", asked_for.stdout, re.MULTILINE)
+    done = stopped.cli("doctor", AGENTCORE_URL="")
     assert done.returncode == 0, done.stdout
     assert "No agentcore server runs on" in done.stdout
     assert not stopped.home.exists()

@@ -255,7 +255,7 @@ def test_outside_its_block_it_is_closed_and_its_thread_has_ended() -> None:
 
 
 def test_an_error_of_the_token_is_raised_where_the_call_waits() -> None:
-    with SyncMemoryClient("http://memory.test", "  ") as memory, pytest.raises(AuthenticationFailed):
+    with SyncMemoryClient("http://memory.test", lambda: "  ") as memory, pytest.raises(AuthenticationFailed):
         memory.count(CountParams())
 
 
