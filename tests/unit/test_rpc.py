@@ -58,24 +58,6 @@ async def test_what_is_not_json_is_a_parse_error_and_nothing_more(body: bytes) -
     assert problem == "" or " at character " in problem or " at byte " in problem
 
 
-async def test_a_parse_error_says_where_and_quotes_nothing() -> None:
-    answer = await Service().ask(b'{"password": "' + SECRET.encode() + b'" "method"}')
-    assert answer["error"]["data"] == {
-        "problem": f"Expecting ',' delimiter, at character {len(SECRET) + 17}"}
-
-
-async def test_a_method_that_there_is_not_is_named_with_the_nearest_one() -> None:
-    near, far = [await Service([echoing()]).call(name, {}) for name in ("eco", "f" * 9_000)]
-    assert near["error"]["data"] == {"problem": "there is no method 'eco'; did you mean echo?"}
-    assert len(far["error"]["data"]["problem"]) < 300
-
-
-async def test_a_request_without_a_method_keeps_its_id_and_says_what_is_missing() -> None:
-    answer = await Service().ask(b'{"jsonrpc": "2.0", "id": "a-1", "params": {}}')
-    assert (answer["id"], answer["error"]["code"]) == ("a-1", -32600)
-    assert answer["error"]["data"]["problem"].startswith("method is required")
-
-
 @pytest.mark.parametrize(("number", "problem"), [
     ("NaN", "NaN is not JSON"), ("Infinity", "Infinity is not JSON"), ("-Infinity", "-Infinity is not JSON"),
     ("1e400", "a number is out of range"), ("-1e400", "a number is out of range"),
@@ -118,16 +100,6 @@ async def test_many_brackets_side_by_side_are_not_nesting() -> None:
 
 
 # --- what is no request ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("body", [
-    1, "text", None, True, {}, {"foo": "boo"}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "method": None},
-    {"jsonrpc": "2.0", "method": 1, "id": [7]},
-])
-async def test_a_value_without_a_method_is_an_invalid_request(body: object) -> None:
-    answer = await Service().ask(body)
-    assert answer["error"].pop("data")["problem"]
-    assert answer == {"jsonrpc": "2.0", "error": {"code": -32600, "message": "Invalid Request"}, "id": None}
 
 
 @pytest.mark.parametrize(("members", "problem"), [

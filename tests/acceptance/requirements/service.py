@@ -59,6 +59,9 @@ BUILT = (
            "rpc.discover gives a valid OpenRPC document with schemas of all params and results.",
            "architecture/test_contract_files.py::test_the_openrpc_document_is_valid",
            "architecture/test_contract_files.py::test_the_schemas_judge_params"),
+    _asked("8 by id", "The command line shows, corrects and deletes a memory by its id.",
+           "acceptance/test_cli_memories.py::"
+           "test_a_memory_is_shown_corrected_counted_and_deleted_by_its_id"),
     _asked("5 tokens", "agentcore token prints one; the home's secret is made once with mode 0600.",
            "acceptance/test_cli.py::test_a_token_made_before_the_first_start_opens_the_service_afterwards",
            "unit/test_embedded_home.py::test_a_secret_is_made_once_and_closed_to_others"),
