@@ -20,6 +20,7 @@ help:
 	@echo 'make check    lint, type-check, and hold the layers'
 	@echo 'make docs     build the documentation into build/docs, its links and anchors checked'
 	@echo 'make bench    list the benchmarks; run one with ARGS=name; results go to benchmarks/results/'
+	@echo 'make setup-all   set up all of it: the optional parts, tests and tools too (make setup: the service)'
 	@echo 'make lock     lock the dependencies again after a change (ARGS=--upgrade to renew all)'
 	@echo 'make clean    remove .venv and every cache'
 	@echo 'Each sets itself up. PYTHON=python3.12 chooses the Python (3.11, 3.12 or 3.13).'

@@ -20,7 +20,7 @@ from agentcore.errors import (
     TooLarge,
 )
 from agentcore.ratelimit import RateLimit
-from agentcore.rpc import Call, Frame, error_answer
+from agentcore.rpc import Frame, error_answer
 from agentcore.telemetry import Trace, new_request_id
 
 # Where one error answers the whole request; every other, and the error of one call, travels with 200.
@@ -112,7 +112,7 @@ async def refuse(
 ) -> None:
     """One error for the whole body; it carries the id where there is just one call."""
     only = frame.members[0] if frame is not None and not frame.is_batch else None
-    answer = error_answer(error, only.id if isinstance(only, Call) else None)
+    answer = error_answer(error, only.id if only is not None else None)
     headers: list[Header] = []
     if isinstance(error, AuthenticationFailed):
         headers.append((b"www-authenticate", _challenge(exchange, error).encode()))

@@ -106,6 +106,25 @@ def make_embedder(settings: Settings) -> WatchedEmbedder | None:
     return WatchedEmbedder(resolve(settings.embedding_model, EMBEDDERS, kind="EMBEDDING_MODEL")(options))
 
 
+def check_choices(settings: Settings) -> None:
+    """Raises ConfigurationError with every choice that there is not, before anything is made."""
+    chosen = (
+        (settings.embedding_model, EMBEDDERS, "EMBEDDING_MODEL"),
+        (settings.reranker, RERANKERS, "RERANKER"),
+        (settings.query_rewriter, QUERY_REWRITERS, "QUERY_REWRITER"),
+        (settings.vector_store, VECTOR_STORES, "VECTOR_STORE"),
+    )
+    problems: list[str] = []
+    for name, table, kind in chosen:
+        try:
+            if name != "none":
+                resolve(name, table, kind=kind)
+        except ConfigurationError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigurationError(problems)
+
+
 def make_reranker(settings: Settings) -> LimitedReranker | None:
     """What orders the foremost memories, not yet open; None where nothing does."""
     if settings.reranker == "none":

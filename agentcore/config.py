@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,18 +17,20 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import BaseSettings, DotEnvSettingsSource, NoDecode, SettingsConfigDict
 
 from agentcore.archive_options import read_archive_options
 from agentcore.errors import ConfigurationError
 from agentcore.llm_options import read_llm_options
 
-__all__ = ["Settings", "load_settings", "revealed"]
+__all__ = ["Settings", "load_settings", "misspelt_variables", "revealed"]
 
 LayerName = Literal["working", "episodic", "semantic", "procedural"]
 LayerRule = Literal["ttl_seconds", "extend_after_uses", "capacity"]
 JwtAlgorithm = Literal["HS256", "RS256", "ES256", "EdDSA"]
 MIN_SECRET_BYTES = 32
+# Above this share of letters in common a name is taken for a slip, not for another program's.
+NEARLY_THE_SAME = 0.9
 POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
 HTTP_SCHEMES = ("http://", "https://")
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
@@ -333,6 +337,20 @@ def load_settings(**overrides: Any) -> Settings:
     Raises ConfigurationError that lists every problem at once, each with its mend.
     """
     return Settings(**overrides)
+
+
+def misspelt_variables() -> dict[str, str]:
+    """Variables, of the environment and `.env`, that are no setting but spelt nearly as one; and that one."""
+    known = {name.upper() for name in Settings.model_fields}
+    prefixes = tuple({f"{name.partition('_')[0]}_" for name in known})
+    written = {name.upper() for name in DotEnvSettingsSource(Settings, env_file=".env").env_vars}
+    found: dict[str, str] = {}
+    others = {*os.environ, *written} - known
+    for name in sorted(each for each in others if each.startswith(prefixes)):
+        near = get_close_matches(name, known, n=1, cutoff=NEARLY_THE_SAME)
+        if near:
+            found[name] = near[0]
+    return found
 
 
 def _mend(error: Any) -> str:

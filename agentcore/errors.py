@@ -6,7 +6,8 @@ the cause kept; `rpc.py` turns them into JSON-RPC error objects in one place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, ClassVar
 
@@ -150,8 +151,25 @@ def problem_sentence(found: Mapping[str, Any]) -> str:
             return "must be an object"
         case "string_too_short" | "too_short" if "at least 1 " in found["msg"]:
             return "is empty"
+        case "string_type":
+            return "must be a text"
+        case "string_too_long" | "too_long":
+            return _too_long(str(found["msg"]))
         case _:
-            return str(found["msg"]).removeprefix("Value error, ")
+            said = str(found["msg"]).removeprefix("Value error, ")
+            return re.sub("^Input should be ", "must be ", said)
+
+
+def _too_long(said: str) -> str:
+    """A text behind a validator is counted in "items" by pydantic: only a List is one."""
+    unit = "items" if said.startswith(("List", "Tuple", "Set", "Dictionary")) else "characters"
+    return re.sub(r"^.*?at most (\d+).*$", rf"is longer than \1 {unit}", said)
+
+
+def field_path(location: Iterable[Any]) -> str:
+    """Of one of pydantic's `errors()`; the names it gives a union's members and a key are no part of it."""
+    parts = (str(part) for part in location)
+    return ".".join(part for part in parts if part != "[key]" and not part.startswith("constrained-"))
 
 
 def _descendants(root: type[AgentCoreError]) -> list[type[AgentCoreError]]:

@@ -14,6 +14,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from inspect import signature
 from typing import Any, Generic, NoReturn, TypeVar, cast
 from uuid import uuid4
@@ -32,6 +33,7 @@ from agentcore.errors import (
     NotAuthorised,
     ParseError,
     TooLarge,
+    field_path,
     problem_sentence,
 )
 from agentcore.telemetry import describe_failure
@@ -43,7 +45,6 @@ MAX_A2A_BYTES = 16_384
 MAX_PROBLEMS = 20
 MAX_FIELD_CHARS = 200
 
-_NO_ID = object()
 _NOT_OUTLINE = bytes(set(range(256)) - set(b'"[]{},'))
 _ONE_BRACKET = bytes.maketrans(b"{}", b"[]")
 _STEPS = bytes.maketrans(b"[],", np.array([1, -1, 0], np.int8).tobytes())
@@ -88,11 +89,19 @@ class Call:
     a2a: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class NoCall:
+    """A member that is no valid request: the error that answers it, with its id where it has one."""
+
+    error: InvalidRequest
+    id: str | None = None
+
+
 @dataclass(frozen=True)
 class Frame:
-    """A body's members: calls, and for each member that is no request the error that answers it."""
+    """A body's members: calls, and those that are none."""
 
-    members: tuple[Call | InvalidRequest, ...]
+    members: tuple[Call | NoCall, ...]
     is_batch: bool
 
 
@@ -158,17 +167,26 @@ def _parse(body: bytes) -> Any:
         raise ParseError(data={"problem": f"nested deeper than {MAX_DEPTH} levels"})
     try:
         return _DECODER.decode(body.decode())
+    except json.JSONDecodeError as cause:
+        raise ParseError(data={"problem": f"{cause.msg}, at character {cause.pos + 1}"}) from cause
+    except UnicodeDecodeError as cause:
+        raise ParseError(data={"problem": f"is not UTF-8, at byte {cause.start + 1}"}) from cause
     except ValueError as cause:
         raise ParseError from cause
 
 
+def _is_id(identity: Any) -> bool:
+    return isinstance(identity, (str, int, float, type(None))) and not isinstance(identity, bool)
+
+
 def _problem(member: dict[str, Any]) -> str | None:
+    if not isinstance(member.get("method"), str):
+        return "method is required: the name of a method, such as memory.store"
     if member.get("jsonrpc") != "2.0":
         return 'jsonrpc is not "2.0"'
     if not isinstance(member.get("params", []), (list, dict)):
         return "params is neither an array nor an object"
-    identity = member.get("id")
-    if isinstance(identity, bool) or not isinstance(identity, (str, int, float, type(None))):
+    if not _is_id(member.get("id")):
         return "id is neither a string, nor a number, nor null"
     if not isinstance(member.get("a2a_context"), (dict, type(None))):
         return "a2a_context is not an object"
@@ -189,21 +207,21 @@ def _carried(a2a_context: dict[str, Any] | None) -> str:
     return text
 
 
-def _member(value: Any) -> Call | InvalidRequest:
-    if not isinstance(value, dict) or not isinstance(value.get("method"), str):
-        return InvalidRequest()
+def _member(value: Any) -> Call | NoCall:
+    if not isinstance(value, dict):
+        return NoCall(InvalidRequest(data={"problem": "a request is an object"}))
+    identity = json.dumps(value["id"]) if "id" in value and _is_id(value["id"]) else None
     problem = _problem(value)
     if problem is not None:
-        return InvalidRequest(data={"problem": problem})
+        return NoCall(InvalidRequest(data={"problem": problem}), identity)
     try:
         a2a = _carried(value["a2a_context"]) if "a2a_context" in value else None
     except ValueError as cause:
-        return InvalidRequest(data={"problem": f"a2a_context {cause}"})
-    identity = value.get("id", _NO_ID)
+        return NoCall(InvalidRequest(data={"problem": f"a2a_context {cause}"}), identity)
     return Call(
         method=value["method"],
         params=value.get("params", {}),
-        id=None if identity is _NO_ID else json.dumps(identity),
+        id=identity,
         a2a_context=value.get("a2a_context"),
         a2a=a2a,
     )
@@ -229,9 +247,7 @@ def read_frame(body: bytes, limits: Limits) -> Frame:
 
 
 def _field(location: Iterable[Any]) -> str:
-    """Its path; the names that pydantic gives the members of a union are no part of it."""
-    parts = (str(part) for part in location if not str(part).startswith("constrained-"))
-    return ".".join(parts)[:MAX_FIELD_CHARS] or "params"
+    return field_path(location)[:MAX_FIELD_CHARS] or "params"
 
 
 def invalid_params(cause: ValidationError) -> InvalidParams:
@@ -339,7 +355,7 @@ class MethodTable(Generic[ContextT]):
             return await self._answer_member(frame.members[0], session)
         places = asyncio.Semaphore(self.limits.batch_concurrency)
 
-        async def in_turn(member: Call | InvalidRequest) -> bytes | None:
+        async def in_turn(member: Call | NoCall) -> bytes | None:
             async with places:
                 return await self._answer_member(member, session)
 
@@ -347,10 +363,10 @@ class MethodTable(Generic[ContextT]):
         said = [answer for answer in answers if answer is not None]
         return b"[" + b", ".join(said) + b"]" if said else None
 
-    async def _answer_member(self, member: Call | InvalidRequest, session: Session[ContextT]) -> bytes | None:
-        if isinstance(member, InvalidRequest):
-            session.report(Report("invalid", _outcome(member.code), 0.0))
-            return error_answer(member)
+    async def _answer_member(self, member: Call | NoCall, session: Session[ContextT]) -> bytes | None:
+        if isinstance(member, NoCall):
+            session.report(Report("invalid", _outcome(member.error.code), 0.0))
+            return error_answer(member.error, member.id)
         started = time.perf_counter()
         # A notification is dispatched with an id too: how it ended is heard by the report alone.
         request = {"method": member.method, "params": member.params, "id": None}
@@ -359,7 +375,7 @@ class MethodTable(Generic[ContextT]):
         error = response.get("error")
         known = member.method in self._methods
         if error is not None and not known:
-            error.pop("data")  # jsonrpcserver repeats the method's name, the specification prints no data
+            error["data"] = {"problem": self._unknown(member.method)}
         outcome = "ok" if error is None else _outcome(error["code"])
         seconds = time.perf_counter() - started
         session.report(Report(member.method if known else "unknown", outcome, seconds, member))
@@ -367,6 +383,13 @@ class MethodTable(Generic[ContextT]):
             return None
         said = b'"result": ' + response["result"] if error is None else _error_text(error)
         return _response(said, member.id, member.a2a)
+
+
+    def _unknown(self, name: str) -> str:
+        """Which method there is not, and the known one that is spelt most like it."""
+        near = get_close_matches(name[:MAX_FIELD_CHARS], self._methods, n=1)
+        meant = f"; did you mean {near[0]}?" if near else "; rpc.discover names them all"
+        return f"there is no method {name[:MAX_FIELD_CHARS]!r}{meant}"
 
 
 def _outcome(code: int) -> str:

@@ -100,6 +100,7 @@ async def open_runtime(
     embedded database is migrated by itself, another only with `migrate`. Raises ConfigurationError and
     StartupError.
     """
+    assembly.check_choices(settings)
     async with AsyncExitStack() as stack:
         home = home_of(settings)
         database_url, redis_url = await _urls(settings, home, stack, log, attach_only)

@@ -25,7 +25,7 @@ from agentcore.agent_card import AGENT_CARD, agent_card
 from agentcore.edge import RpcEndpoint, Runtime
 from agentcore.errors import InternalError, StartupError
 from agentcore.mcp_endpoint import McpEndpoint
-from agentcore.memory.jsonrpc import MemoryCall, memory_methods
+from agentcore.memory.jsonrpc import CONTRACT_VERSION, MemoryCall, memory_methods
 from agentcore.ratelimit import RateLimit
 from agentcore.rpc import RpcMethod, error_answer
 from agentcore.telemetry import describe_failure, new_request_id
@@ -42,7 +42,8 @@ logger = logging.getLogger(__name__)
 def _open_routes(runtime: Runtime, stopping: asyncio.Event) -> list[Route]:
     async def face(request: Request) -> Response:
         return JSONResponse({
-            "name": "agentcore-memory", "version": __version__, "endpoint": ENDPOINT,
+            "name": "agentcore-memory", "version": __version__,
+            "contract_version": CONTRACT_VERSION, "endpoint": ENDPOINT,
             "mcp": MCP_ENDPOINT, "agent_card": AGENT_CARD,
             "discover": "rpc.discover", "health": "/healthz", "ready": "/readyz", "metrics": "/metrics",
         })

@@ -6,10 +6,10 @@ With AGENTCORE_TOKEN set it asks the service at AGENTCORE_URL, else it opens a m
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import re
-import sys
 
 from agentcore.agents.memory_enabled_agent import MemoryEnabledAgent
 from agentcore.agents.open_memory import open_memory
@@ -37,13 +37,15 @@ def words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.lower()))
 
 
-async def main() -> None:
+async def main(queries: list[str]) -> None:
     agent_id = None if "AGENTCORE_TOKEN" in os.environ else "example-agent"
     async with open_memory(agent_id=agent_id) as memory:
         assistant = Assistant(memory)
-        for query in sys.argv[1:] or ["I love African Grey parrots"]:
+        for query in queries:
             print(f"> {query}\n{await assistant.run(query)}", flush=True)
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("query", nargs="*", default=["I love African Grey parrots"])
+    asyncio.run(main(parser.parse_args().query))

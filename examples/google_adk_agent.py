@@ -6,10 +6,10 @@ With AGENTCORE_TOKEN set it asks the service at AGENTCORE_URL, else it opens a m
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import re
-import sys
 from collections.abc import AsyncGenerator
 
 from google.adk.agents import LlmAgent
@@ -50,7 +50,7 @@ async def keep(callback_context: CallbackContext) -> None:
     await callback_context.add_session_to_memory()
 
 
-async def main() -> None:
+async def main(queries: list[str]) -> None:
     agent = LlmAgent(name="assistant", model=ScriptedModel(model="scripted"), tools=[PreloadMemoryTool()],
                      after_agent_callback=keep)
     agent_id = None if "AGENTCORE_TOKEN" in os.environ else "adk-example"
@@ -58,7 +58,7 @@ async def main() -> None:
         runner = Runner(app_name=APP, agent=agent, session_service=InMemorySessionService(),
                         memory_service=AgentCoreMemoryService(memory))
         session = await runner.session_service.create_session(app_name=APP, user_id=USER)
-        for query in sys.argv[1:] or ["I love African Grey parrots"]:
+        for query in queries:
             said = types.Content(role="user", parts=[types.Part(text=query)])
             async for event in runner.run_async(user_id=USER, session_id=session.id, new_message=said):
                 if event.is_final_response() and event.content and event.content.parts:
@@ -66,4 +66,6 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("query", nargs="*", default=["I love African Grey parrots"])
+    asyncio.run(main(parser.parse_args().query))

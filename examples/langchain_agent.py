@@ -6,9 +6,9 @@ With AGENTCORE_TOKEN set it asks the service at AGENTCORE_URL, else it opens a m
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
-import sys
 from typing import Any
 
 from langchain_core.messages import AIMessage
@@ -38,14 +38,14 @@ def block(documents: list[Any]) -> str:
     return fenced(document.page_content for document in documents)
 
 
-async def main() -> None:
+async def main(queries: list[str]) -> None:
     agent_id = None if "AGENTCORE_TOKEN" in os.environ else "langchain-example"
     async with open_memory(agent_id=agent_id) as memory:
         tools = {tool.name: tool for tool in memory_tools(memory)}
         retriever = MemoryRetriever(memory=memory)
         chain = {"known": retriever | block, "said": RunnablePassthrough()} | PROMPT | RunnableLambda(
             scripted_model)
-        for query in sys.argv[1:] or ["I love African Grey parrots"]:
+        for query in queries:
             message = await chain.ainvoke(query)
             for call in message.tool_calls:
                 await tools[call["name"]].ainvoke(call)
@@ -53,4 +53,6 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("query", nargs="*", default=["I love African Grey parrots"])
+    asyncio.run(main(parser.parse_args().query))

@@ -6,9 +6,9 @@ With AGENTCORE_TOKEN set it asks the service at AGENTCORE_URL, else it opens a m
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
-import sys
 import uuid
 from dataclasses import dataclass
 from typing import Any
@@ -39,16 +39,18 @@ async def answer(state: MessagesState, runtime: Runtime[Asker]) -> dict[str, Any
     return {"messages": [("ai", f"You told me: {found[0].value['data']}" if found else "I do not know.")]}
 
 
-async def main() -> None:
+async def main(queries: list[str]) -> None:
     graph = StateGraph(MessagesState, context_schema=Asker)
     graph.add_node(answer).add_edge(START, "answer").add_edge("answer", END)
     agent_id = None if "AGENTCORE_TOKEN" in os.environ else "langgraph-example"
     async with open_memory(agent_id=agent_id) as memory:
         compiled = graph.compile(store=AgentCoreStore(memory))
-        for query in sys.argv[1:] or ["I love African Grey parrots"]:
+        for query in queries:
             state = await compiled.ainvoke({"messages": [("user", query)]}, context=Asker("ada"))
             print(f"> {query}\n{state['messages'][-1].content}", flush=True)
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("query", nargs="*", default=["I love African Grey parrots"])
+    asyncio.run(main(parser.parse_args().query))

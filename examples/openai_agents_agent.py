@@ -6,10 +6,10 @@ With AGENTCORE_TOKEN set it asks the service at AGENTCORE_URL, else it opens a m
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
-import sys
 import uuid
 from collections.abc import AsyncIterator
 from typing import Any
@@ -58,17 +58,19 @@ def reply(text: str) -> ModelResponse:
     return ModelResponse(output=[message], usage=Usage(), response_id=None)
 
 
-async def main() -> None:
+async def main(queries: list[str]) -> None:
     agent_id = None if "AGENTCORE_TOKEN" in os.environ else "openai-example"
     async with open_memory(agent_id=agent_id) as memory:
         agent = Agent(name="assistant", model=ScriptedModel(), tools=[*memory_tools(memory)],
                       instructions=memory_instructions(USUAL_TOOLS))
         session = AgentCoreSession(uuid.uuid4().hex, memory)
-        for query in sys.argv[1:] or ["I love African Grey parrots"]:
+        for query in queries:
             done = await Runner.run(
                 agent, query, session=session, run_config=RunConfig(tracing_disabled=True))
             print(f"> {query}\n{done.final_output}", flush=True)
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("query", nargs="*", default=["I love African Grey parrots"])
+    asyncio.run(main(parser.parse_args().query))

@@ -1,4 +1,4 @@
-"""The two steps of forgetting: a confirmation that holds for one proposal, and not for long.
+"""The two steps of forgetting: a confirmation that holds for what was proposed, and not for long.
 
 A confirmation is worked out from what was proposed, not kept: any process with the same key can check it.
 """
@@ -15,7 +15,8 @@ from uuid import UUID
 from agentcore.memory.models import Strict
 
 CONFIRMATION_SECONDS = 600
-DIGEST_CHARS = 16
+# Of each memory; it guards against slips, not against a caller, who is given one for the asking.
+MARK_CHARS = 6
 
 
 class Confirmations:
@@ -32,24 +33,25 @@ class Confirmations:
         self._now = now
 
     def given(self, versions: Mapping[UUID, int], scope: Strict) -> str:
-        """The confirmation of these memories at these versions."""
+        """The confirmation of these memories at these versions, or of some of them."""
         expires = int(self._now().timestamp()) + self._seconds
-        return f"{expires:x}-{self._digest(expires, versions, scope)}"
+        marks = (self._mark(expires, *named, scope) for named in sorted(versions.items()))
+        return f"{expires:x}-{''.join(marks)}"
 
     def problem(self, confirmation: str, versions: Mapping[UUID, int], scope: Strict) -> str | None:
         """Why the confirmation does not hold for these memories as they stand now; None where it does."""
-        stamp, _, digest = confirmation.strip().partition("-")
+        stamp, _, marks = confirmation.strip().partition("-")
         try:
             expires = int(stamp, 16)
         except ValueError:
             return "is not one that forget_memory gave"
-        if not hmac.compare_digest(digest.encode(), self._digest(expires, versions, scope).encode()):
-            return "does not belong to exactly these memories, or one of them has changed since"
+        held = {marks[start:start + MARK_CHARS] for start in range(0, len(marks), MARK_CHARS)}
+        if any(self._mark(expires, *named, scope) not in held for named in versions.items()):
+            return "does not belong to all of these memories, or one of them has changed since"
         if self._now().timestamp() >= expires:
             return "has expired"
         return None
 
-    def _digest(self, expires: int, versions: Mapping[UUID, int], scope: Strict) -> str:
-        named = sorted(f"{memory_id}:{version}" for memory_id, version in versions.items())
-        said = "|".join([scope.model_dump_json(), str(expires), *named])
-        return hmac.new(self._key, said.encode(), hashlib.sha256).hexdigest()[:DIGEST_CHARS]
+    def _mark(self, expires: int, memory_id: UUID, version: int, scope: Strict) -> str:
+        said = f"{scope.model_dump_json()}|{expires}|{memory_id}:{version}"
+        return hmac.new(self._key, said.encode(), hashlib.sha256).hexdigest()[:MARK_CHARS]

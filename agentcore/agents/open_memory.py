@@ -35,7 +35,7 @@ async def open_memory(
             yield failing_open(memory, timeout_seconds=timeout_seconds) if fail_open else memory
         return
     known = settings or load_settings()
-    source = token or revealed(known.agentcore_token)
+    source = revealed(known.agentcore_token) if token is None else token
     if source is None:
         raise ConfigurationError([
             "No token: set AGENTCORE_TOKEN (`agentcore token --agent my-agent` prints one), or give agent_id "

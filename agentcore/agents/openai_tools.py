@@ -29,9 +29,12 @@ def response_tools(definitions: Iterable[ToolDefinition], *, strict: bool = Fals
     return [{"type": "function", **_described(tool, strict), "strict": strict} for tool in definitions]
 
 
-async def chat_answers(tools: MemoryTools, calls: Iterable[Any]) -> list[Any]:
-    """The `tool` messages for the memory calls among `tool_calls`; those of other tools are passed over."""
-    own = [call for call in map(_plain, calls) if tools.has(str(_member(call, "function", "name")))]
+async def chat_answers(tools: MemoryTools, calls: Iterable[Any] | None) -> list[Any]:
+    """The `tool` messages for the memory calls among `tool_calls`; those of other tools are passed over.
+
+    Of none (`message.tool_calls` is None where a model calls nothing) there are none.
+    """
+    own = [call for call in map(_plain, calls or ()) if tools.has(str(_member(call, "function", "name")))]
     texts = await asyncio.gather(*(
         tools.call(call["function"]["name"], call["function"].get("arguments")) for call in own))
     return [{"role": "tool", "tool_call_id": call["id"], "content": text}

@@ -17,6 +17,7 @@ from agentcore.errors import (
     NotAuthorised,
     NotFound,
     TooLarge,
+    field_path,
     problem_sentence,
 )
 from agentcore.memory.models import MemoryRecord, MemorySummary
@@ -87,7 +88,7 @@ def failure_sentence(failure: AgentCoreError | ValidationError) -> str:
 
 def _problems(failure: ValidationError) -> Iterable[str]:
     for found in failure.errors(include_url=False, include_context=False, include_input=False):
-        place = ".".join(str(part) for part in found["loc"])
+        place = field_path(found["loc"])
         sentence = problem_sentence(dict(found))
         yield f"{place} {sentence}" if place else sentence
 

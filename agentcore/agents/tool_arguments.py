@@ -94,15 +94,16 @@ class UpdateMemory(Strict):
 
 class ForgetMemory(Strict):
     """Delete memories, in two steps. First give a `query`, or the `memory_ids`: nothing is deleted, the
-    answer lists what would go and gives a `confirmation`. Show that list to the user. Only when the user
-    agrees, call again with exactly those `memory_ids` and the `confirmation`. It cannot be undone.
+    answer lists what would go and gives a `confirmation`. A query proposes only what surely is meant. Show
+    that list to the user. Only when the user agrees, call again with those `memory_ids`, or fewer of them,
+    and the `confirmation`. It cannot be undone.
     """
 
     query: Query | None = Field(None, description="Step 1: what to forget, in plain words.")
     memory_ids: Annotated[list[UUID], Field(min_length=1, max_length=MOST_FORGOTTEN)] | None = Field(
-        None, description="Step 1: which memories; step 2: exactly those that step 1 listed."
+        None, description="Step 1: which memories; step 2: those of step 1's list that the user gives up."
     )
-    confirmation: Annotated[str, Field(min_length=1, max_length=64)] | None = Field(
+    confirmation: Annotated[str, Field(min_length=1, max_length=256)] | None = Field(
         None, description="Step 2: as step 1 gave it."
     )
 

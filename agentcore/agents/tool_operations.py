@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from agentcore.agents.forgetting import Confirmations
 from agentcore.agents.prefetch import prefetched
+from agentcore.agents.proposing import SURE_FIT, surely_meant
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tool_answers import bounded, told
 from agentcore.agents.tool_arguments import (
@@ -36,10 +37,14 @@ from agentcore.memory.params import (
 from agentcore.memory.summarizing import SUMMARY_RELATION
 
 NEXT_STEP = (
-    "Nothing is deleted yet. Show these to the user; if they agree to all, call forget_memory with exactly "
-    "these memory_ids and the confirmation. To forget fewer, propose those alone."
+    "Nothing is deleted yet. Show these to the user; call forget_memory with the memory_ids of those they "
+    "agree to, all or fewer, and the confirmation."
 )
 NOTHING_FITS = "Nothing in memory fits."
+NOTHING_SURE = (
+    "Nothing in memory surely is what you mean; nothing is proposed. recall_memory shows what is near: "
+    "call forget_memory with the memory_ids of what is meant."
+)
 MOST_SOURCES = 20
 # Times are kept in whole microseconds.
 SHORTEST_TIME = timedelta(microseconds=1)
@@ -92,10 +97,11 @@ class ToolOperations:
 
     async def forget(self, asked: ForgetMemory) -> dict[str, Any]:
         """Propose what would go, or, confirmed, delete what was proposed."""
-        wanted = list(dict.fromkeys(asked.memory_ids or await self._found(asked.query or "")))
-        if asked.confirmation is None:
-            return self._proposal(await self._records(wanted))
-        return await self._forgotten(wanted, asked.confirmation)
+        wanted = list(dict.fromkeys(asked.memory_ids or ()))
+        if asked.confirmation is not None:
+            return await self._forgotten(wanted, asked.confirmation)
+        scores = dict.fromkeys(wanted) if wanted else await self._meant(asked.query or "")
+        return self._proposal(await self._records(list(scores)), scores)
 
     async def session(self, asked: MemorySession) -> dict[str, Any]:
         """The memory with its neighbours in its session or task, and with its sources."""
@@ -114,16 +120,20 @@ class ToolOperations:
     async def _records(self, memory_ids: Sequence[UUID]) -> list[MemoryRecord]:
         return await asyncio.gather(*(self._record(memory_id) for memory_id in memory_ids))
 
-    async def _found(self, query: str) -> list[UUID]:
+    async def _meant(self, query: str) -> dict[UUID, float | None]:
+        """The memories that surely are meant, best first, with their scores."""
         found = await self._memory.retrieve(RetrieveParams(
-            query=query, k=MOST_PROPOSED, distinct=False, **self._scope.filters()))
+            query=query, k=MOST_PROPOSED, distinct=False, min_fit=SURE_FIT, explain=True,
+            **self._scope.filters()))
         _must_be_asked(found.receipt)
-        return [memory.memory_id for memory in found.memories]
+        return {memory.memory_id: memory.score for memory in surely_meant(found.memories)}
 
-    def _proposal(self, records: Sequence[MemoryRecord]) -> dict[str, Any]:
+    def _proposal(
+        self, records: Sequence[MemoryRecord], scores: Mapping[UUID, float | None]
+    ) -> dict[str, Any]:
         if not records:
-            return {"note": NOTHING_FITS}
-        would_go = bounded([told(record) for record in records])
+            return {"note": NOTHING_SURE}
+        would_go = bounded([told(record, score=scores[record.memory_id]) for record in records])
         kept = records[:len(would_go["memories"])]
         confirmation = self._confirmations.given(_versions(kept), self._scope)
         return {

@@ -19,6 +19,7 @@ MODULES = {
     "agentcore.cli.reembed": ("reembed",),
     "agentcore.cli.model": ("model",),
     "agentcore.cli.data": ("store", "retrieve", "context", "list", "prune"),
+    "agentcore.cli.single": ("get", "update", "delete", "stats"),
     "agentcore.cli.past": ("history", "revert", "feedback"),
     "agentcore.cli.layers": ("layers",),
     "agentcore.cli.consolidate": ("consolidate",),

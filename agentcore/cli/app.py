@@ -13,12 +13,21 @@ from rich.console import Console
 from rich.text import Text
 
 from agentcore import __version__
-from agentcore.errors import AgentCoreError, ConfigurationError, problem_sentence
+from agentcore.errors import (
+    AgentCoreError,
+    AuthenticationFailed,
+    ConfigurationError,
+    InvalidParams,
+    NotAuthorised,
+    field_path,
+    problem_sentence,
+)
 
 SERVICE = "The service"
 MEMORIES = "Memories"
 FAILED = 1
 MISUSED = 2
+WRONG_SIGNATURE = "The token's signature is wrong."
 
 app = typer.Typer(
     name="agentcore",
@@ -98,10 +107,19 @@ def run(arguments: Sequence[str]) -> None:
 def _sentence(error: AgentCoreError) -> str:
     if isinstance(error, ConfigurationError) and len(error.problems) == 1:
         return error.problems[0]
+    if isinstance(error, NotAuthorised) and "needs" in error.data:
+        needed = error.data["needs"]
+        return f"The token lacks the scope {needed}: make one with agentcore token --scope {needed}."
+    if isinstance(error, AuthenticationFailed) and error.message == WRONG_SIGNATURE:
+        return f"{error.message} Another home's secret made it: set AGENTCORE_HOME as for serve."
+    problems = error.data.get("errors")
+    if isinstance(error, InvalidParams) and isinstance(problems, list):
+        told = (f"{each.get('field')}: {each.get('problem')}" for each in problems if isinstance(each, dict))
+        return f"{error.message}: {'; '.join(told)}"
     reference = error.data.get("reference")
     return error.message if reference is None else f"{error.message} (reference {reference})"
 
 
 def _problem(found: ErrorDetails) -> str:
-    where = ".".join(str(part) for part in found["loc"])
+    where = field_path(found["loc"])
     return f"{where}: {problem_sentence(found)}" if where else problem_sentence(found)

@@ -178,10 +178,10 @@ async def _verified(agent_id: str | None) -> tuple[int, list[Finding]]:
 
 def _table(page: ArchivedResult) -> Table:
     identity = Column("memory_id", no_wrap=True, min_width=36)
-    table = Table(identity, "layer", "when", "archived", "by", "bytes", "session", box=None, pad_edge=False)
+    day = Column("archived", no_wrap=True)
+    table = Table(identity, "layer", day, "by", "session", box=None, pad_edge=False)
     for each in page.memories:
-        when = "-" if each.timestamp is None else f"{each.timestamp:%Y-%m-%d}"
         table.add_row(
-            str(each.memory_id), each.memory_type.value, when, f"{each.archived_at:%Y-%m-%d %H:%M}",
-            each.reason, str(each.size_bytes), Text(printable(each.session_id or "")))
+            str(each.memory_id), each.memory_type.value, f"{each.archived_at:%Y-%m-%d}", each.reason,
+            Text(printable(each.session_id or "")))
     return table

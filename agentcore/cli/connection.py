@@ -65,7 +65,8 @@ def _secret(settings: Settings, *, make_home: bool) -> str:
     if not kept and not makes_one:
         raise ConfigurationError([
             f"No secret to make a token with: {home.path} holds none. Set AGENTCORE_TOKEN to a token of the "
-            "service, JWT_SECRET_KEY to its secret, or AGENTCORE_HOME to its home on this machine."])
+            "service, JWT_SECRET_KEY to its secret, or AGENTCORE_HOME to its home on this machine. Before "
+            "the first start of a service there, agentcore token --new makes the secret."])
     if not kept:
         say(f"made a new secret in {home.path}: only a service on this home takes its tokens")
     return home.secret("jwt")

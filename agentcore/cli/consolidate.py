@@ -51,5 +51,8 @@ def consolidate(
         typer.echo("  " + cluster.summary.replace("\n", "\n  "))
     say(f"{counted(len(done.clusters), 'summary', 'summaries')} of {done.looked_at_count} looked at, "
         f"{done.archived_count} archived")
+    young = sum(each.count for each in done.receipt.dropped if each.reason == "too_young")
+    if young:
+        say(f"{counted(young, 'memory is', 'memories are')} younger than a day, and left for later")
     if not done.complete:
         say("There is more: run the same again for the rest, without --again.")

@@ -102,6 +102,7 @@ def retrieve(
     min_fit: options.MinFit = None,
     asked_at: Annotated[datetime | None, typer.Option(
         parser=options.moment, metavar="TIME", help="The time 'now' of the question.")] = None,
+    as_of: options.AsOf = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say where each score came from.")] = False,
     memory_types: options.MemoryTypes = None,
     task_id: options.TaskId = None,
@@ -163,6 +164,7 @@ def get_context(
     gate: options.Gate = "cautious",
     asked_at: Annotated[datetime | None, typer.Option(
         parser=options.moment, metavar="TIME", help="The time 'now' of the question.")] = None,
+    as_of: options.AsOf = None,
     memory_types: options.MemoryTypes = None,
     session_id: options.SessionId = None,
     user_id: options.UserId = None,

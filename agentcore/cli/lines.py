@@ -14,7 +14,7 @@ from uuid import UUID
 
 from pydantic import AliasChoices, ConfigDict, Field, ValidationError
 
-from agentcore.errors import problem_sentence
+from agentcore.errors import field_path, problem_sentence
 from agentcore.memory.alias_params import KnownAlias, SetAliasParams
 from agentcore.memory.encoding import interaction_text
 from agentcore.memory.models import (
@@ -211,7 +211,7 @@ def problem_of(error: ValidationError) -> str:
 
 
 def _problem(found: Mapping[str, Any]) -> str:
-    where = ".".join(str(part) for part in found["loc"])
+    where = field_path(found["loc"])
     if found["type"] == "extra_forbidden":
         return f"unknown field {where!r}; what is your own belongs into metadata"
     return f"{where}: {problem_sentence(found)}"

@@ -105,5 +105,7 @@ MinFit = Annotated[float | None, typer.Option(
 Gate = Annotated[str, typer.Option(
     metavar="off|cautious|general_knowledge",
     help="What is passed over: nothing, greetings and what needs no memory, or general knowledge too.")]
+AsOf = Annotated[datetime | None, typer.Option(
+    "--as-of", parser=moment, metavar="TIME", help="What held at this time.")]
 MinScore = Annotated[float | None, typer.Option(
     "--min-score", metavar="0..1", help="At least this similar (cosine).", rich_help_panel=_FILTERS)]

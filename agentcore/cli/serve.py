@@ -17,7 +17,7 @@ import uvloop
 
 from agentcore.cli import INTERRUPTED
 from agentcore.cli.app import SERVICE, app, examples, say
-from agentcore.config import Settings, load_settings
+from agentcore.config import Settings, load_settings, misspelt_variables
 from agentcore.embedded import default_home
 from agentcore.runtime import home_of, open_runtime
 from agentcore.server import ENDPOINT, bound, create_app, stop_on_signals
@@ -51,6 +51,8 @@ def serve(
     given = {"host": host, "port": port}
     settings = load_settings(**{name: value for name, value in given.items() if value is not None})
     configure_logging(settings.log_level, settings.log_format)
+    for name, meant in misspelt_variables().items():
+        say(f"{name} is no setting and does nothing: did you mean {meant}?")
 
     async def work(stop: Stop) -> None:
         async with open_runtime(settings, migrate=migrate) as runtime:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from pydantic import TypeAdapter
 
 from agentcore.cli import options
 from agentcore.cli.app import FAILED, MEMORIES, app, examples, say
@@ -16,12 +16,12 @@ from agentcore.memory.session_params import (
     AddSessionParams,
     ClearParams,
     EndSessionParams,
-    Message,
     SummarizeParams,
 )
 
 sessions = typer.Typer(no_args_is_help=True, help="Whole conversations.")
 app.add_typer(sessions, name="session", rich_help_panel=MEMORIES)
+FORM = 'Wanted is a JSON list such as [{"role": "user", "content": "I moved to Ghent."}].'
 SessionId = Annotated[str, typer.Argument(help="The session's id.", show_default=False)]
 
 
@@ -53,8 +53,7 @@ def add(
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as cause:
         raise typer.BadParameter(f"{file} cannot be read: {cause}", ctx=context) from cause
-    messages = TypeAdapter(list[Message]).validate_json(text)
-    params = options.given(context, AddSessionParams, messages=messages)
+    params = options.given(context, AddSessionParams, messages=_messages(text, file, context))
     added = ask(context, lambda memory: memory.add_session(params))
     say(f"{added.stored_count} of {len(added.results)} stored")
     for place, result in enumerate(added.results, start=1):
@@ -62,6 +61,17 @@ def add(
             say(f"message {place}: {result.reason}")
     if not added.success:
         raise typer.Exit(FAILED)
+
+
+def _messages(text: str, file: Path, context: typer.Context) -> list[Any]:
+    """What the file holds; a misuse names it and the form that is wanted."""
+    try:
+        messages = json.loads(text)
+    except ValueError as cause:
+        raise typer.BadParameter(f"{file} is not JSON: {cause}. {FORM}", ctx=context) from cause
+    if not isinstance(messages, list) or not all(isinstance(each, dict) for each in messages):
+        raise typer.BadParameter(f"{file} holds no list of messages. {FORM}", ctx=context)
+    return messages
 
 
 @sessions.command("end", epilog=examples("agentcore session end call-7"))

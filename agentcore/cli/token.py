@@ -35,11 +35,14 @@ def token(
     ttl: Annotated[int | None, typer.Option(
         "--ttl", parser=options.seconds, metavar="TIME",
         help="How long it holds: 3600, 15m, 24h (if absent), 30d.")] = None,
+    new: Annotated[bool, typer.Option(
+        "--new", help="Make the secret where no service ever ran: one started there later takes the token."
+    )] = False,
 ) -> None:
     """Print a token that opens one agent's memory; nothing else goes to stdout.
 
     It is made with JWT_SECRET_KEY, else with the secret of the embedded
-    service's home, which is made if it is not there yet.
+    service's home; where none is there yet, only with --new.
     """
     settings = load_settings()
-    typer.echo(token_for(settings, agent, scopes or DEFAULT_SCOPES, ttl or DAY_SECONDS, make_home=True))
+    typer.echo(token_for(settings, agent, scopes or DEFAULT_SCOPES, ttl or DAY_SECONDS, make_home=new))

@@ -16,6 +16,10 @@ class Credential:
     """Where the token comes from; `renewable` where it can be asked for again."""
 
     def __init__(self, source: TokenSource, timeout_seconds: float) -> None:
+        if isinstance(source, str):
+            _checked(source)
+        elif not callable(source):
+            raise TypeError(f"token is a JWT or a callable that gives one, not a {type(source).__name__}")
         self._source = source
         self._timeout_seconds = timeout_seconds
         self._token: str | None = None
@@ -75,7 +79,9 @@ async def _given(source: Callable[[], Any]) -> Any:
 
 
 def _checked(token: Any) -> str:
-    stripped = token.strip() if isinstance(token, str) else ""
+    if not isinstance(token, str):
+        raise AuthenticationFailed(f"What gives the token gave a {type(token).__name__}, not a text.")
+    stripped = token.strip()
     if not stripped or not stripped.isascii() or not stripped.isprintable() or " " in stripped:
         raise AuthenticationFailed("The token is not a JWT: it is empty, or holds characters no token has.")
     return stripped

@@ -24,6 +24,7 @@ from agentcore.client.credential import Credential, TokenSource
 from agentcore.client.tracing import checked_a2a_context, checked_traceparent
 from agentcore.errors import (
     AuthenticationFailed,
+    ConfigurationError,
     DependencyUnavailable,
     InternalError,
     NotReady,
@@ -118,6 +119,10 @@ class MemoryClient(MemoryApi):
     def __init__(self, url: str, token: TokenSource, *, timeout_seconds: float = 30.0, max_attempts: int = 3,
                  fail_open: bool = False, traceparent: str | None = None,
                  transport: httpx.AsyncBaseTransport | None = None) -> None:
+        if max_attempts < 1 or timeout_seconds <= 0:
+            raise ConfigurationError([
+                f"max_attempts is at least 1 and timeout_seconds above 0, not {max_attempts} and "
+                f"{timeout_seconds}."])
         self._connection = Connection(url, timeout_seconds=timeout_seconds, transport=transport)
         self.url = self._connection.url
         self._sender: Sender = self._connection
@@ -165,9 +170,11 @@ class MemoryClient(MemoryApi):
         return view
 
     async def store(self, params: StoreParams) -> StoreResult:
+        _must_fit("store", params)
         return await self._call("store", params, StoreResult, repeatable=params.idempotency_key is not None)
 
     async def store_batch(self, params: StoreBatchParams) -> StoreBatchResult:
+        _must_fit("store_batch", params)
         keyed = all(item.idempotency_key is not None for item in params.items)
         return await self._call("store_batch", params, StoreBatchResult, repeatable=keyed)
 
@@ -190,39 +197,42 @@ class MemoryClient(MemoryApi):
         return await self._call("feedback", params, FeedbackResult)
 
     async def prune(self, params: PruneParams) -> PruneResult:
+        _must_fit("prune", params)
         return await self._call("prune", params, PruneResult, repeatable=params.dry_run)
 
     async def restore(self, params: RestoreParams) -> RestoreResult:
+        _must_fit("restore", params)
         return await self._call("restore", params, RestoreResult, repeatable=params.dry_run)
 
-    async def archived(self, params: ArchivedParams) -> ArchivedResult:
+    async def archived(self, params: ArchivedParams = ArchivedParams()) -> ArchivedResult:
         return await self._call("archived", params, ArchivedResult)
 
     async def get(self, params: GetParams) -> GetResult:
         return await self._call("get", params, GetResult)
 
-    async def list(self, params: ListParams) -> ListResult:
+    async def list(self, params: ListParams = ListParams()) -> ListResult:
         return await self._call("list", params, ListResult)
 
-    async def count(self, params: CountParams) -> CountResult:
+    async def count(self, params: CountParams = CountParams()) -> CountResult:
         return await self._call("count", params, CountResult)
 
     async def delete(self, params: DeleteParams) -> DeleteResult:
         return await self._call("delete", params, DeleteResult)
 
-    async def stats(self, params: StatsParams) -> StatsResult:
+    async def stats(self, params: StatsParams = StatsParams()) -> StatsResult:
         return await self._call("stats", params, StatsResult)
 
     async def erase(self, params: EraseParams) -> EraseResult:
         return await self._call("erase", params, EraseResult)
 
-    async def capabilities(self, params: CapabilitiesParams) -> CapabilitiesResult:
+    async def capabilities(self, params: CapabilitiesParams = CapabilitiesParams()) -> CapabilitiesResult:
         return await self._call("capabilities", params, CapabilitiesResult)
 
     async def complete_task(self, params: CompleteTaskParams) -> CompleteTaskResult:
         return await self._call("complete_task", params, CompleteTaskResult)
 
     async def add_session(self, params: AddSessionParams) -> AddSessionResult:
+        _must_fit("add_session", params)
         keyed = all(message.message_id is not None for message in params.messages)
         return await self._call("add_session", params, AddSessionResult, repeatable=keyed)
 
@@ -235,13 +245,13 @@ class MemoryClient(MemoryApi):
     async def clear(self, params: ClearParams) -> ClearResult:
         return await self._call("clear", params, ClearResult)
 
-    async def settings(self, params: SettingsParams) -> SettingsResult:
+    async def settings(self, params: SettingsParams = SettingsParams()) -> SettingsResult:
         return await self._call("settings", params, SettingsResult)
 
     async def configure(self, params: ConfigureParams) -> ConfigureResult:
         return await self._call("configure", params, ConfigureResult, repeatable=True)
 
-    async def consolidate(self, params: ConsolidateParams) -> ConsolidateResult:
+    async def consolidate(self, params: ConsolidateParams = ConsolidateParams()) -> ConsolidateResult:
         return await self._call("consolidate", params, ConsolidateResult, repeatable=True)
 
     async def set_alias(self, params: SetAliasParams) -> SetAliasResult:
@@ -250,11 +260,12 @@ class MemoryClient(MemoryApi):
     async def delete_alias(self, params: DeleteAliasParams) -> DeleteAliasResult:
         return await self._call("delete_alias", params, DeleteAliasResult)
 
-    async def list_aliases(self, params: ListAliasesParams) -> ListAliasesResult:
+    async def list_aliases(self, params: ListAliasesParams = ListAliasesParams()) -> ListAliasesResult:
         return await self._call("list_aliases", params, ListAliasesResult)
 
     async def _call(self, attribute: str, params: Strict, result: type[ResultT], *,
                     repeatable: bool = False) -> ResultT:
+        _must_fit(attribute, params)
         method = _METHODS[attribute]
         safe = repeatable or method.scope == "memory:read"
         # Only what the caller gave: the service's defaults are the service's business.
@@ -299,6 +310,14 @@ class MemoryClient(MemoryApi):
                 raise
         renewed = await self._credential.token(refused=token)
         return await self._sender.send(body, renewed, self._traceparent)
+
+
+def _must_fit(attribute: str, params: object) -> None:
+    """Raises TypeError for what is no instance of the method's params, and names their class."""
+    kind = _METHODS[attribute].params
+    if not isinstance(params, kind):
+        raise TypeError(f"{attribute} takes a {kind.__name__} (from agentcore.params), not a "
+                        f"{type(params).__name__}: {attribute}({kind.__name__}(...))")
 
 
 def _again(error: Exception, repeatable: bool) -> bool | float:

@@ -22,6 +22,7 @@ from redis.exceptions import RedisError
 from agentcore import migration
 from agentcore.config import Settings
 from agentcore.doctor import verdicts
+from agentcore.doctor.own_token import own_token
 from agentcore.doctor.verdicts import Check
 from agentcore.embedded import EmbeddedUrls, Home, attach
 from agentcore.errors import AgentCoreError, StartupError
@@ -74,6 +75,7 @@ async def examine(settings: Settings) -> list[Check]:
         _embedder(settings),
         *_models_beside(settings),
         *await _guarded("archive", lambda: _archive(settings, home)),
+        await own_token(settings, home),
         await _service(settings),
     ]
 
@@ -265,7 +267,10 @@ async def _service(settings: Settings) -> Check:
             answer = await client.get(f"{url}/readyz")
         parts = answer.json().get("parts", {})
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, AttributeError):
-        return Check("service", None, f"no memory service answers at {url} (AGENTCORE_URL)")
+        found = f"no memory service answers at {url} (AGENTCORE_URL)"
+        asked_for = "agentcore_url" in settings.model_fields_set
+        return Check("service", False if asked_for else None, found,
+                     "Start it there, or mend AGENTCORE_URL." if asked_for else "")
     ill = [name for name, part in parts.items() if not part.get("ok") and part.get("required", True)]
     if ill:
         return Check("service", False, f"{url} answers, but not ready: {', '.join(ill)}",

@@ -107,6 +107,15 @@ def clock(skew_seconds: float) -> Check:
     return Check("clock", False, found, "Set both clocks by NTP: times to live and tokens depend on them.")
 
 
+def token(problem: str | None, agent_id: str, scopes: str, seconds_left: float) -> Check:
+    """`problem`: why the service would not take it."""
+    mend = "Make one where the service's home or secret is: agentcore token --agent <agent>."
+    if problem is not None:
+        return Check("token", False, f"AGENTCORE_TOKEN: {problem}", mend)
+    found = f"of {agent_id}, {scopes or 'no scope'}, for {max(0.0, seconds_left) / 3600:.1f} h more"
+    return Check("token", bool(scopes), found, "" if scopes else mend)
+
+
 def redis(version: str, append_only: bool) -> Check:
     kept = "append-only file on" if append_only else "no append-only file: tasks are lost when it restarts"
     if _numbers(version) < OLDEST_REDIS:

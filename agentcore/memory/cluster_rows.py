@@ -80,6 +80,11 @@ class ClusterRows(OwnedRows):
         )
         return [(row["one_id"], row["other_id"]) for row in rows]
 
+    async def count_young(self, before: datetime) -> int:
+        """How many episodes are too young to be looked at."""
+        [row] = await self._rows("count_young_episodes", before=before)
+        return int(row["count"])
+
     async def standing(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """The summaries that stand for any of these memories."""
         return await self._rows("standing_summaries", memory_ids=list(memory_ids))

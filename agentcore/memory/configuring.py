@@ -92,7 +92,7 @@ async def _models(
 
 def _told(parts: MemoryParts, own: OwnRules, wish: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "layers": rules_of(parts.policy.layers, own),
+        "layers": rules_of(parts.layer_rules, own),
         "own": {MemoryType(layer): LayerRules(**each) for layer, each in own.items()},
         "consolidate": bool(wish.get("consolidate")),
         "archive_sources_after_days": int(wish.get("archive_sources_after_days", 0)),

@@ -57,6 +57,7 @@ class Consolidated:
 
     clusters: list[ConsolidatedCluster] = field(default_factory=list)
     looked_at_count: int = 0
+    too_young_count: int = 0
     archived: list[UUID] = field(default_factory=list)
     complete: bool = True
 
@@ -107,6 +108,7 @@ class Consolidating:
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             _, after = await transaction.clusters.settings()
             changed = await transaction.clusters.changed_sources(MOST_CHANGED)
+            done.too_young_count = await transaction.clusters.count_young(self._before)
         after, after_late = None if self._params.again else after, None
         while True:
             page, late = await self._page(after), await self._late(after_late)

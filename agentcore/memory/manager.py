@@ -160,7 +160,7 @@ class MemoryManager(LifecycleOperations):
             receipt=receipt_of(steps, degraded),
         )
 
-    async def archived(self, params: ArchivedParams) -> ArchivedResult:
+    async def archived(self, params: ArchivedParams = ArchivedParams()) -> ArchivedResult:
         steps = self._parts.steps()
         with steps("search"):
             memories, cursor = await restoring.archived(self._parts, self._caller, params)
@@ -177,7 +177,7 @@ class MemoryManager(LifecycleOperations):
             raise NotFound(data={"memory_id": str(params.memory_id)})
         return GetResult(memory=records[params.memory_id], receipt=receipt_of(steps))
 
-    async def list(self, params: ListParams) -> ListResult:
+    async def list(self, params: ListParams = ListParams()) -> ListResult:
         steps = self._parts.steps()
         place, after_id = _place(params)
         with steps("search"):
@@ -208,7 +208,7 @@ class MemoryManager(LifecycleOperations):
             receipt=filter_receipt(params.conditions(), steps),
         )
 
-    async def count(self, params: CountParams) -> CountResult:
+    async def count(self, params: CountParams = CountParams()) -> CountResult:
         steps = self._parts.steps()
         with steps("search"):
             count = await self._parts.storage.count(
@@ -227,7 +227,7 @@ class MemoryManager(LifecycleOperations):
             receipt=receipt_of(steps),
         )
 
-    async def stats(self, params: StatsParams) -> StatsResult:
+    async def stats(self, params: StatsParams = StatsParams()) -> StatsResult:
         steps = self._parts.steps()
         with steps("search"):
             rows = {
@@ -247,7 +247,7 @@ class MemoryManager(LifecycleOperations):
             receipt=filter_receipt({}, steps),
         )
 
-    async def capabilities(self, params: CapabilitiesParams) -> CapabilitiesResult:
+    async def capabilities(self, params: CapabilitiesParams = CapabilitiesParams()) -> CapabilitiesResult:
         archive, embedder = self._parts.archive, self._parts.embedder
         return CapabilitiesResult(
             version=__version__,
@@ -280,7 +280,7 @@ class MemoryManager(LifecycleOperations):
             deleted = await naming.delete_alias(self._parts, self._caller, params)
         return DeleteAliasResult(success=deleted > 0, deleted_count=deleted, receipt=receipt_of(steps))
 
-    async def list_aliases(self, params: ListAliasesParams) -> ListAliasesResult:
+    async def list_aliases(self, params: ListAliasesParams = ListAliasesParams()) -> ListAliasesResult:
         steps = self._parts.steps()
         with steps("alias"):
             aliases, cursor = await naming.list_aliases(self._parts, self._caller, params)

@@ -80,6 +80,8 @@ def _in_single_precision(share: float) -> float:
 
 
 def _at_most_all(amount: Any) -> Any:
+    if not isinstance(amount, int | float) or isinstance(amount, bool):
+        raise ValueError("is a number: a count such as 500, or a share such as 0.2 for 20 %")
     if isinstance(amount, float) and amount > 1:
         raise ValueError("is a share above 1.0, more than there is; a count is a whole number, such as 500")
     return amount

@@ -26,7 +26,7 @@ from agentcore.memory.layer_params import (
     SettingsParams,
     SettingsResult,
 )
-from agentcore.memory.models import Receipt
+from agentcore.memory.models import Dropped, Receipt
 from agentcore.memory.params import (
     CompleteTaskParams,
     CompleteTaskResult,
@@ -131,7 +131,7 @@ class LifecycleOperations(MemoryApi):
             receipt=receipt_of(steps),
         )
 
-    async def settings(self, params: SettingsParams) -> SettingsResult:
+    async def settings(self, params: SettingsParams = SettingsParams()) -> SettingsResult:
         steps = self._parts.steps()
         with steps("fetch"):
             rules = await configuring.rules(self._parts, self._caller)
@@ -143,7 +143,7 @@ class LifecycleOperations(MemoryApi):
             rules = await configuring.configure(self._parts, self._caller, params)
         return ConfigureResult(success=True, **rules, receipt=receipt_of(steps))
 
-    async def consolidate(self, params: ConsolidateParams) -> ConsolidateResult:
+    async def consolidate(self, params: ConsolidateParams = ConsolidateParams()) -> ConsolidateResult:
         steps = self._parts.steps()
         work = consolidating.Consolidating(self._parts, self._caller, params)
         with steps("consolidate"):
@@ -155,7 +155,7 @@ class LifecycleOperations(MemoryApi):
             looked_at_count=done.looked_at_count,
             archived_count=len(done.archived),
             complete=done.complete,
-            receipt=receipt_of(steps, work.degraded),
+            receipt=receipt_of(steps, work.degraded).model_copy(update={"dropped": _young(done)}),
         )
 
     async def erase(self, params: EraseParams) -> EraseResult:
@@ -163,6 +163,11 @@ class LifecycleOperations(MemoryApi):
         with steps("erase"):
             done = await erasing.Erasing(self._parts, self._caller, params).run()
         return EraseResult(verified=done.verified, **vars(done), receipt=receipt_of(steps))
+
+
+def _young(done: consolidating.Consolidated) -> list[Dropped]:
+    """Those left for later, where there are any."""
+    return [Dropped(reason="too_young", count=done.too_young_count)] if done.too_young_count else []
 
 
 def receipt_of(steps: Steps, degraded: Sequence[str] = ()) -> Receipt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SerializeAsAny, WrapValidator, field_validator, model_validator
 
 from agentcore.memory.models import (
     Amount,
@@ -28,6 +28,7 @@ from agentcore.memory.models import (
     TtlSeconds,
     Vector,
 )
+from agentcore.memory.refused_items import RefusedItem, each_alone
 
 MAX_BATCH_ITEMS = 1_000
 MAX_K = 200
@@ -114,6 +115,16 @@ class StoreParams(Strict):
             raise ValueError("needs either interaction or content, and not both")
         return self
 
+    @model_validator(mode="after")
+    def _does_not_contradict_itself(self) -> StoreParams:
+        if self.valid_from is not None and self.valid_to is not None and self.valid_from > self.valid_to:
+            raise ValueError("valid_from lies after valid_to")
+        for name in ("session_id", "user_id", "task_id"):
+            inner = getattr(self.interaction, name, None)
+            if inner is not None and getattr(self, name) not in (None, inner):
+                raise ValueError(f"{name} and interaction.{name} name two: give one, or the same")
+        return self
+
 
 class StoreResult(Strict):
     success: bool
@@ -133,10 +144,22 @@ class StoreResult(Strict):
     receipt: Receipt | None = Field(None, description="In a batch, the batch's receipt stands for all.")
 
 
+class RefusedStore(RefusedItem, StoreParams):
+    """An item whose values are wrong."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> RefusedStore:
+        return self
+
+
+
 class StoreBatchParams(Strict):
     """Many stores in one transaction; an item that cannot be stored is rejected alone."""
 
-    items: Annotated[list[StoreParams], Field(min_length=1, max_length=MAX_BATCH_ITEMS)]
+    items: Annotated[
+        list[Annotated[SerializeAsAny[StoreParams], WrapValidator(each_alone(RefusedStore))]],
+        Field(min_length=1, max_length=MAX_BATCH_ITEMS),
+    ]
 
 
 class StoreBatchResult(Strict):

@@ -125,9 +125,17 @@ class MemoryParts:
     @property
     def default_ttls(self) -> dict[str, int]:
         """Seconds that a memory lives by default, by layer; working memory as its copy does."""
-        named = {layer: rules.ttl_seconds for layer, rules in self.policy.layers.items()}
-        given = {layer: seconds for layer, seconds in named.items() if seconds is not None}
-        return {MemoryType.WORKING.value: self.working.ttl_seconds, **given}
+        named = {layer: rules.ttl_seconds for layer, rules in self.layer_rules.items()}
+        return {layer: seconds for layer, seconds in named.items() if seconds is not None}
+
+    @property
+    def layer_rules(self) -> dict[str, LayerRules]:
+        """What holds by default, by layer."""
+        default = LayerRules(ttl_seconds=self.working.ttl_seconds)
+        working = self.policy.layers.get(MemoryType.WORKING.value, default)
+        if working.ttl_seconds is None:
+            working = working.model_copy(update={"ttl_seconds": default.ttl_seconds})
+        return {**self.policy.layers, MemoryType.WORKING.value: working}
 
     @property
     def capacities(self) -> dict[str, int]:

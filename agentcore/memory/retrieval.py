@@ -194,13 +194,16 @@ def _values(candidates: Sequence[Candidate], weights: RetrievalWeights, question
 
 
 def _facts(candidate: Candidate, now: float) -> tuple[float, ...]:
-    """Similarity, words, session, seconds since it happened, accesses, seconds since the last, importance."""
+    """Similarity, words, session, seconds to its time, accesses, seconds since the last, importance.
+
+    What is to come is no more recent than what was as long ago: a time far ahead gives no place at the top.
+    """
     last = candidate.last_accessed
     return (
         math.nan if candidate.similarity is None else candidate.similarity,
         candidate.words,
         candidate.session_words,
-        now - candidate.timestamp.timestamp(),
+        abs(now - candidate.timestamp.timestamp()),
         candidate.access_count,
         math.inf if last is None else now - last.timestamp(),
         candidate.relevance_score,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny, WithJsonSchema, WrapValidator, model_validator
 
 from agentcore.memory.models import (
+    MAX_TEXT_CHARS,
     FilledText,
     Flag,
     Identifier,
@@ -21,18 +22,38 @@ from agentcore.memory.models import (
     TtlSeconds,
 )
 from agentcore.memory.params import MAX_BATCH_ITEMS, Filters, StoreResult
+from agentcore.memory.refused_items import RefusedItem, each_alone
 
 MAX_SUMMARY_TOKENS = 4_000
 # What a message is worth by its role where nobody says; of other roles as any memory.
 ROLE_IMPORTANCE: Mapping[str, float] = {"assistant": 0.4, "agent": 0.4, "system": 0.3, "tool": 0.3}
 
 SummaryTokens = Annotated[int, Field(strict=True, ge=10, le=MAX_SUMMARY_TOKENS)]
+NOTHING_SAID = "it has no text: what only calls a tool or shows something is not stored"
+# As OpenAI's messages have it: a text, a list of parts, or nothing.
+_CONTENT_SCHEMA = {"anyOf": [
+    {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_CHARS},
+    {"type": "array", "items": {"type": "object"}},
+    {"type": "null"},
+]}
+NotKept = Annotated[Any, Field(exclude=True)]
+
+
+def _said(content: Any) -> Any:
+    """The texts of a content in parts, one to a line; null where it has none."""
+    if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+        return content
+    texts = [part["text"] for part in content if isinstance(part.get("text"), str)]
+    return "\n".join(texts) or None
 
 
 class Message(Strict):
-    """One message of a conversation."""
+    """One message of a conversation, also in the form of OpenAI's chat completions."""
 
-    content: FilledText
+    content: Annotated[FilledText, BeforeValidator(_said), WithJsonSchema(_CONTENT_SCHEMA)] = Field(
+        description="What was said: a text, or OpenAI's parts, of which the texts are kept. With null, or "
+        "without a text, the message is passed over."
+    )
     role: Identifier = Field(
         "user", description="user, assistant, agent, system, tool ...: the speaker, unless `name` says who."
     )
@@ -54,6 +75,13 @@ class Message(Strict):
         None, description="Where that begins; absent: with the session. Only with `compacted_until`."
     )
 
+    tool_calls: NotKept = Field(None, description="As OpenAI's messages have it: taken, and not kept.")
+    tool_call_id: NotKept = Field(None, description="The same.")
+    function_call: NotKept = Field(None, description="The same.")
+    refusal: NotKept = Field(None, description="The same.")
+    annotations: NotKept = Field(None, description="The same.")
+    audio: NotKept = Field(None, description="The same.")
+
     @model_validator(mode="after")
     def _compacts_something(self) -> Message:
         if self.compacted_from is not None and (
@@ -63,11 +91,26 @@ class Message(Strict):
         return self
 
 
+class RefusedMessage(RefusedItem, Message):
+    """A message whose values are wrong, or that says nothing."""
+
+    content: str = ""
+
+
+def _refused(problem: str, given: Any) -> RefusedMessage:
+    says_nothing = isinstance(given, dict) and "content" in given and _said(given["content"]) is None
+    return RefusedMessage(
+        problem=NOTHING_SAID if says_nothing else problem, given=given, is_wrong=not says_nothing)
+
+
 class AddSessionParams(Strict):
     """A conversation, or more of one: a memory for each message."""
 
     session_id: Identifier
-    messages: Annotated[list[Message], Field(min_length=1, max_length=MAX_BATCH_ITEMS)]
+    messages: Annotated[
+        list[Annotated[SerializeAsAny[Message], WrapValidator(each_alone(_refused))]],
+        Field(min_length=1, max_length=MAX_BATCH_ITEMS),
+    ]
     user_id: Identifier | None = None
     namespace: Identifier | None = None
     task_id: Identifier | None = None

@@ -15,7 +15,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.llm_work import COMPACTION, PERIOD_TAG, SESSION_FORM, SUMMARY_TAG
 from agentcore.memory.models import Link, MemoryRecord, MemoryType
 from agentcore.memory.owned_rows import Row
-from agentcore.memory.params import DeleteParams, StoreParams, StoreResult
+from agentcore.memory.params import DeleteParams, RefusedStore, StoreParams, StoreResult
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.remnants import Spoken, remnants
 from agentcore.memory.session_params import (
@@ -24,6 +24,7 @@ from agentcore.memory.session_params import (
     ClearParams,
     EndSessionParams,
     Message,
+    RefusedMessage,
 )
 from agentcore.memory.session_summaries import at_the_end
 from agentcore.memory.storing import Storing
@@ -52,8 +53,16 @@ async def add(
 
     Raises DependencyUnavailable.
     """
-    storing = Storing(parts, caller, [_item(params, message) for message in params.messages])
+    items = [_refused(message) or _item(params, message) for message in params.messages]
+    storing = Storing(parts, caller, items)
     return await storing.run(), storing.degraded
+
+
+def _refused(message: Message) -> RefusedStore | None:
+    """What stands in a refused message's place; nothing of one that can be stored."""
+    if not isinstance(message, RefusedMessage):
+        return None
+    return RefusedStore(problem=message.problem, given=message.given, is_wrong=message.is_wrong)
 
 
 def _item(params: AddSessionParams, message: Message) -> StoreParams:

@@ -17,6 +17,7 @@ from agentcore.memory.llm_work import queue_llm_work
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import StoreParams, StoreResult
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.refused_items import RefusedItem
 from agentcore.memory.staleness import let_summaries_wait
 from agentcore.memory.storage import MemoryTransaction, NewMemory
 from agentcore.memory.superseding import Superseding
@@ -59,6 +60,7 @@ class Storing:
 
         Raises DependencyUnavailable.
         """
+        self._refuse_wrong_items()
         drafts = await self._embedded_drafts()
         await self._superseding.look_up(self._open(drafts).values())
         self.degraded += self._superseding.degraded
@@ -68,6 +70,16 @@ class Storing:
         if self._reinforced:
             self._parts.accesses.note(self._caller.agent_id, self._reinforced, self._parts.clock())
         return [result for result in self._results if result is not None]
+
+    def _refuse_wrong_items(self) -> None:
+        for index, item in enumerate(self._items):
+            if isinstance(item, RefusedItem) and item.is_wrong:
+                self._refuse(index, InvalidParams(item.problem))
+            elif isinstance(item, RefusedItem):
+                self._pass_over(index, item.problem)
+
+    def _pass_over(self, index: int, reason: str) -> None:
+        self._results[index] = StoreResult(success=False, memory_id=None, status="rejected", reason=reason)
 
     def _open(self, drafts: Mapping[int, Draft]) -> dict[int, Draft]:
         """The drafts that have no answer yet."""
@@ -88,7 +100,7 @@ class Storing:
         drafts: dict[int, Draft] = {}
         async with asyncio.TaskGroup() as embedding:
             for start in range(0, len(self._items), DRAFTED_TOGETHER):
-                made = await self._drafts(start, self._items[start : start + DRAFTED_TOGETHER])
+                made = await self._drafts(range(start, len(self._items))[:DRAFTED_TOGETHER])
                 for index, each in made.items():
                     self._answer_early(index, each, known.get(each.params.idempotency_key or ""))
                 drafts |= made
@@ -96,11 +108,13 @@ class Storing:
         self.degraded = list(dict.fromkeys(self.degraded))
         return drafts
 
-    async def _drafts(self, start: int, items: Sequence[StoreParams]) -> dict[int, Draft]:
-        """The drafts of the items from `start` on, of those that have nothing wrong with them."""
+    async def _drafts(self, places: Sequence[int]) -> dict[int, Draft]:
+        """The drafts of the items at these places, of those that have nothing wrong with them."""
+        places = [place for place in places if self._results[place] is None]
+        items = [self._items[place] for place in places]
         long = is_long_work(sum(map(_chars, items)), len(items))
         drafted = await asyncio.to_thread(self._make_drafts, items) if long else self._make_drafts(items)
-        made = dict(enumerate(drafted, start))
+        made = dict(zip(places, drafted, strict=True))
         for index, each in made.items():
             if isinstance(each, InvalidParams):
                 self._refuse(index, each)
@@ -147,9 +161,7 @@ class Storing:
     def _answer_early(self, index: int, each: Draft, earlier: Row | None) -> None:
         """What needs no vector: text that is not worth storing, and what was stored under its key."""
         if each.reason is not None:
-            self._results[index] = StoreResult(
-                success=False, memory_id=None, status="rejected", reason=each.reason
-            )
+            self._pass_over(index, each.reason)
         elif earlier is not None:
             self._answer_of_key(index, each, earlier)
 

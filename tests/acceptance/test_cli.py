@@ -35,6 +35,16 @@ def stopped(new_serving: Callable[..., Serving]) -> Serving:
     return new_serving()
 
 
+def test_every_wrong_choice_is_told_before_anything_is_made(stopped: Serving) -> None:
+    done = stopped.cli("serve", "--port", "0", EMBEDDING_MODEL="foo", RERANKER="bar",
+                       MEMORY_PRUNIG_STRATEGY="oldest_first")
+    assert done.returncode == 1
+    assert "'foo'" in done.stderr
+    assert "'bar'" in done.stderr
+    assert "did you mean MEMORY_PRUNING_STRATEGY?" in done.stderr
+    assert not stopped.home.exists()
+
+
 # --- tokens ------------------------------------------------------------------------------------------------
 
 
@@ -42,7 +52,11 @@ def test_a_token_made_before_the_first_start_opens_the_service_afterwards(
     new_serving: Callable[..., Serving],
 ) -> None:
     serving = new_serving()
-    made = serving.cli("token", "--agent", "early")
+    refused = serving.cli("token", "--agent", "early")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "--new" in refused.stderr
+    assert not serving.home.exists()
+    made = serving.cli("token", "--agent", "early", "--new")
     assert made.returncode == 0
     assert "made a new secret" in made.stderr
     assert serving.cli("token", "--agent", "early").stderr == ""
@@ -62,6 +76,24 @@ def test_a_token_allows_what_its_scopes_say(serving: Serving, agent_id: str) -> 
     refused = serving.cli("store", "Ada likes tea", "--token", reader)
     assert refused.returncode == 1
     assert len(refused.stderr.splitlines()) == 1
+    assert "agentcore token --scope memory:write" in refused.stderr
+
+
+def test_doctor_looks_at_the_token(serving: Serving, new_serving: Callable[..., Serving]) -> None:
+    good = serving.cli("token", "--agent", "ada").stdout.strip()
+    assert "of ada, memory:read memory:write" in serving.cli("doctor", AGENTCORE_TOKEN=good).stdout
+    other = new_serving().cli("token", "--agent", "ada", "--new").stdout.strip()
+    for token, said in ((other, "another home"), ("nonsense", "malformed")):
+        done = serving.cli("doctor", AGENTCORE_TOKEN=token)
+        assert done.returncode == 1
+        assert said in " ".join(done.stdout.split())
+
+
+def test_a_token_of_another_home_is_refused_with_where_to_look(
+    serving: Serving, new_serving: Callable[..., Serving]
+) -> None:
+    other = new_serving().cli("token", "--agent", "ada", "--new").stdout.strip()
+    assert "AGENTCORE_HOME" in serving.cli("list", "--token", other).stderr
 
 
 def test_tokens_of_a_service_with_public_keys_come_from_elsewhere(stopped: Serving) -> None:
@@ -266,7 +298,10 @@ def test_doctor_finds_a_running_service_well(serving: Serving) -> None:
 
 
 def test_doctor_starts_nothing_and_says_what_does_not_run(stopped: Serving) -> None:
-    done = stopped.cli("doctor")
+    asked_for = stopped.cli("doctor")
+    assert asked_for.returncode == 1
+    assert re.search(r"^WRONG +service ", asked_for.stdout, re.MULTILINE)
+    done = stopped.cli("doctor", AGENTCORE_URL="")
     assert done.returncode == 0, done.stdout
     assert "No agentcore server runs on" in done.stdout
     assert not stopped.home.exists()

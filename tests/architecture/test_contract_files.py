@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from agentcore import params as all_params
 from agentcore.errors import JsonRpcErrorCode
 from agentcore.memory.jsonrpc import ERRORS, POSITIONAL
 from agentcore.memory.methods import METHODS
@@ -168,3 +169,9 @@ def test_the_schemas_judge_params() -> None:
     assert valid("memory.update.result", {
         "success": True, "memory_id": "018f0000-0000-7000-8000-000000000000", "version": 2, "receipt": {}})
     assert not valid("memory.update.result", {"success": True})
+
+
+def test_one_module_gives_every_params_and_result_class() -> None:
+    for method in METHODS:
+        for kind in (method.params, method.result):
+            assert getattr(all_params, kind.__name__) is kind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -78,6 +79,13 @@ EXAMPLES = {
 }
 
 
+def _without_data(answer: Any) -> Any:
+    """An error may carry `data`: the specification leaves out of its examples what a server adds."""
+    for each in answer if isinstance(answer, list) else [answer]:
+        each.get("error", {}).pop("data", None)
+    return answer
+
+
 @pytest.mark.parametrize(("request_text", "printed"), EXAMPLES.values(), ids=EXAMPLES)
 async def test_the_example_answers_as_printed(request_text: str, printed: str | None) -> None:
     answer = await Service().answer(request_text.encode())
@@ -85,7 +93,7 @@ async def test_the_example_answers_as_printed(request_text: str, printed: str | 
         assert answer is None
     else:
         assert answer is not None
-        assert json.loads(answer) == json.loads(printed)
+        assert _without_data(json.loads(answer)) == json.loads(printed)
 
 
 async def test_members_come_in_the_order_the_specification_prints_them() -> None:
@@ -93,5 +101,6 @@ async def test_members_come_in_the_order_the_specification_prints_them() -> None
     done = await service.answer(b'{"jsonrpc": "2.0", "method": "subtract", "params": [42, 23], "id": 1}')
     failed = await service.answer(b'{"jsonrpc": "2.0", "method": "foobar", "id": "1"}')
     assert done == b'{"jsonrpc": "2.0", "result": 19, "id": 1}'
-    assert failed == (
-        b'{"jsonrpc": "2.0", "error": {"code": -32601, "message": "Method not found"}, "id": "1"}')
+    assert failed is not None
+    assert failed.startswith(b'{"jsonrpc": "2.0", "error": {"code": -32601, "message": "Method not found"')
+    assert failed.endswith(b'}, "id": "1"}')

@@ -98,6 +98,25 @@ async def test_a_batch_answers_for_each_item(memory: MemoryApi) -> None:
     assert [result.status for result in batch.results] == ["stored", "rejected", "stored"]
 
 
+async def test_what_is_wrong_with_the_values_of_one_item_refuses_that_item_alone(memory: MemoryApi) -> None:
+    batch = await memory.store_batch(ask.StoreBatchParams.model_validate({"items": [
+        {"content": BIKE}, {"content": " "}, {"content": "x" * 300_000}, {},
+        {"content": TEA, "importance": 7}, {"content": TEA}]}))
+    assert [result.code for result in batch.results] == [None, -32602, -32602, -32602, -32602, None]
+    assert [result.reason for result in batch.results[1:5]] == [
+        "content is empty", "content is longer than 262144 characters",
+        "needs either interaction or content, and not both", "importance must be less than or equal to 1"]
+    assert (batch.success, await count(memory)) == (False, 2)
+
+
+async def test_nothing_has_to_be_said_where_nothing_is_asked(memory: MemoryApi) -> None:
+    await stored(memory, TEA)
+    assert (await memory.stats()).total == (await memory.count()).count == 1
+    assert len((await memory.list()).memories) == 1
+    assert (await memory.settings()).own == {}
+    assert (await memory.capabilities()).features
+
+
 async def test_a_change_is_kept_in_history_and_can_be_taken_back(memory: MemoryApi) -> None:
     tea = await stored(memory, TEA)
     changed = await memory.update(UpdateParams(memory_id=tea, updates=Updates(content=BIKE)))

@@ -219,6 +219,20 @@ async def test_a_run_that_is_killed_in_the_middle_is_done_to_the_same_end(
     assert await summaries(agent) == 2
 
 
+async def test_what_is_too_young_is_counted(agent: Agent) -> None:
+    today = agent.runtime.parts.clock().isoformat()
+    await told(agent, *WINE, timestamp=today)
+    first = await consolidated(agent)
+    assert (first.looked_at_count, len(first.clusters)) == (0, 0)
+    assert [(each.reason, each.count) for each in first.receipt.dropped] == [("too_young", len(WINE))]
+
+
+async def test_an_import_is_as_old_as_the_times_it_tells(agent: Agent) -> None:
+    await told(agent, *BOILER, timestamp="2019-01-01")
+    done = await consolidated(agent)
+    assert (len(done.clusters), done.receipt.dropped) == (1, [])
+
+
 async def test_archived_sources_leave_their_summary_which_still_names_them(agent: Agent) -> None:
     sources = await told(agent, *BOILER)
     young = await told(agent, FOURTH, timestamp=agent.runtime.parts.clock().date().isoformat())

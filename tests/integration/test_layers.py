@@ -99,6 +99,17 @@ async def test_zero_is_for_ever_and_null_goes_back_to_the_service(ruled: Runtime
     assert (await agent.memory.settings(SettingsParams())).own == {}
 
 
+async def test_what_is_shown_of_working_memory_is_what_it_gets(agent: Agent) -> None:
+    working = MemoryType.WORKING
+    told = (await agent.memory.settings(SettingsParams())).layers[working]
+    kept = await agent.stored_id("The task at hand.", memory_type=working)
+    assert told.ttl_seconds == 3_600
+    assert await lives(agent, kept) == pytest.approx(told.ttl_seconds / DAY, abs=0.01)
+    await configure(agent, working={"ttl_seconds": 0})
+    assert (await agent.memory.settings(SettingsParams())).layers[working].ttl_seconds == 0
+    assert await lives(agent, await agent.stored_id("Another, for ever.", memory_type=working)) is None
+
+
 async def test_rules_set_at_the_same_time_are_all_kept(agent: Agent) -> None:
     await asyncio.gather(*(configure(agent, **{layer.value: {"capacity": 5}}) for layer in MemoryType))
     own = (await agent.memory.settings(SettingsParams())).own

@@ -119,7 +119,7 @@ async def test_a_confirmation_holds_for_no_other_memory(tools: MemoryTools, agen
     parrots, hawaii = await agent.stored_id(PARROTS), await agent.stored_id(HAWAII)
     confirmation = (await told(tools, "forget_memory", memory_ids=[str(parrots)]))["confirmation"]
     for others in ([str(hawaii)], [str(parrots), str(hawaii)]):
-        assert "exactly these" in await refused(
+        assert "all of these" in await refused(
             tools, "forget_memory", {"memory_ids": others, "confirmation": confirmation})
     assert "not one that forget_memory gave" in await refused(
         tools, "forget_memory", {"memory_ids": [str(hawaii)], "confirmation": "yes"})

@@ -78,6 +78,10 @@ async def test_a_responses_model_calls_them_in_its_own_form(agent: Agent) -> Non
     assert service.received[1].json["input"] == [answer]
 
 
+async def test_a_reply_that_calls_nothing_needs_no_answers(agent: Agent) -> None:
+    assert await chat_answers(MemoryTools(agent.memory), None) == []
+
+
 async def test_calls_as_plain_objects_are_answered_too(agent: Agent) -> None:
     tools = MemoryTools(agent.memory)
     [answer] = await chat_answers(tools, [chat_call(1, "recall_memory", {"query": "tea"})])

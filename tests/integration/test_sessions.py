@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from agentcore.memory.change_params import HistoryParams
 from agentcore.memory.models import MemoryRecord, MemoryType
@@ -209,3 +210,37 @@ async def test_a_retried_end_of_a_session_with_working_memory_keeps_one_summary(
     await add(agent, "s-8")
     await agent.stored_id("The client signs on Monday at ten.", session_id="s-8", memory_type="working")
     assert (await end(agent, "s-8")).summary_id == (await end(agent, "s-8")).summary_id
+
+
+async def test_what_only_calls_a_tool_is_passed_over_and_of_parts_the_texts_are_kept(agent: Agent) -> None:
+    """The messages of OpenAI's chat completions, as their clients write them."""
+    calls = [{"id": "c-1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}]
+    unused = {"refusal": None, "annotations": [], "audio": None, "function_call": None}
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    added = await add(agent, messages=[
+        {"role": "user", "content": [{"type": "text", "text": "Is it cold in Oslo?"}, picture]},
+        {"role": "assistant", "content": None, "tool_calls": calls, **unused},
+        {"role": "tool", "content": "Oslo has minus four degrees.", "tool_call_id": "c-1"},
+        {"role": "user", "content": [picture]},
+    ])
+    assert added.success
+    assert [result.status for result in added.results] == ["stored", "rejected", "stored", "rejected"]
+    assert all(added.results[place].code is None for place in (1, 3))
+    assert "no text" in str(added.results[1].reason)
+    kept = await held(agent, session_id="s-1")
+    assert {each.content for each in kept} == {"Is it cold in Oslo?", "Oslo has minus four degrees."}
+    assert all(set(each.metadata) == {"role"} for each in kept)
+
+
+async def test_one_bad_message_is_refused_alone_and_a_misspelt_field_refuses_the_call(agent: Agent) -> None:
+    added = await add(agent, messages=[
+        {"content": "The ferry to Kiel leaves at nine."}, {"content": " "}, {"role": "user"}, {"content": 7},
+        {"content": "Lost.", "timestamp": "yesterday"}, {"content": "The harbour freezes in January."},
+    ])
+    assert (added.success, added.stored_count) == (False, 2)
+    assert [result.code for result in added.results] == [None, -32602, -32602, -32602, -32602, None]
+    assert [str(result.reason).split(" ")[0] for result in added.results[1:5]] == [
+        "content", "content", "content", "timestamp"]
+    with pytest.raises(ValidationError, match="contents"):
+        await add(agent, messages=[{"content": "Stored?"}, {"contents": "x"}])
+    assert len(await held(agent)) == 2

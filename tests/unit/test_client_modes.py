@@ -17,6 +17,7 @@ from agentcore.errors import (
     AgentCoreError,
     AuthenticationFailed,
     ClientClosed,
+    ConfigurationError,
     DependencyUnavailable,
     InvalidParams,
     NotFound,
@@ -265,7 +266,7 @@ def test_outside_its_block_it_is_closed_and_its_thread_has_ended() -> None:
 
 
 def test_an_error_of_the_token_is_raised_where_the_call_waits() -> None:
-    with SyncMemoryClient("http://memory.test", "  ") as memory, pytest.raises(AuthenticationFailed):
+    with SyncMemoryClient("http://memory.test", lambda: "  ") as memory, pytest.raises(AuthenticationFailed):
         memory.count(CountParams())
 
 
@@ -303,3 +304,35 @@ async def test_an_application_that_breaks_is_told_as_over_http() -> None:
     async with MemoryClient.in_process(broken, TOKEN) as memory:
         with pytest.raises(AgentCoreError, match="HTTP 500"):
             await memory.count(CountParams())
+
+
+@pytest.mark.parametrize(("attribute", "given", "wanted"), [
+    ("store", {"content": "sky"}, "StoreParams"), ("store", "the sky is blue", "StoreParams"),
+    ("retrieve", {"query": "sky"}, "RetrieveParams"), ("store_batch", {"items": []}, "StoreBatchParams"),
+    ("add_session", {}, "AddSessionParams"), ("prune", {}, "PruneParams"), ("restore", {}, "RestoreParams"),
+])
+async def test_what_is_no_params_object_is_answered_with_the_class_it_must_be(
+    attribute: str, given: object, wanted: str
+) -> None:
+    async with MemoryClient("http://127.0.0.1:9", TOKEN) as memory:
+        with pytest.raises(TypeError, match=rf"takes a {wanted} \(from agentcore.params\)"):
+            await getattr(memory, attribute)(given)
+
+
+@pytest.mark.parametrize("options", [{"max_attempts": 0}, {"timeout_seconds": -1}, {"timeout_seconds": 0}])
+def test_a_client_that_could_never_ask_is_refused_at_once(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="at least 1"):
+        MemoryClient("http://127.0.0.1:9", TOKEN, **options)
+
+
+def test_a_token_that_cannot_be_one_is_refused_at_once() -> None:
+    with pytest.raises(AuthenticationFailed, match="empty"):
+        MemoryClient("http://127.0.0.1:9", "")
+    with pytest.raises(TypeError, match="a JWT or a callable"):
+        MemoryClient("http://127.0.0.1:9", None)  # type: ignore[arg-type]
+
+
+async def test_a_callable_that_gives_no_token_is_named() -> None:
+    async with MemoryClient("http://127.0.0.1:9", lambda: None) as memory:  # type: ignore[arg-type, return-value]
+        with pytest.raises(AuthenticationFailed, match="gave a NoneType"):
+            await memory.stats()

@@ -262,7 +262,9 @@ async def test_a_token_refused_twice_is_the_answer() -> None:
 @pytest.mark.parametrize("token", ["", "  ", "two words", "new\nline", "ü.ü.ü"])
 async def test_what_cannot_be_a_token_is_not_sent(token: str) -> None:
     script = Script()
-    async with client(script, token=token) as memory:
+    with pytest.raises(AuthenticationFailed, match="not a JWT"):
+        client(script, token=token)
+    async with client(script, token=lambda: token) as memory:
         with pytest.raises(AuthenticationFailed, match="not a JWT"):
             await memory.count(CountParams())
     assert script.requests == []

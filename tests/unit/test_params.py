@@ -26,6 +26,11 @@ ID = "0190f7c0-0000-7000-8000-000000000001"
     ("params", "values", "field"),
     [
         (RetrieveParams, {"query": ""}, "query"),
+        (StoreParams, {"content": "x", "valid_from": "2026-05-02", "valid_to": "2026-05-01"}, ""),
+        (StoreParams, {"interaction": {"query": "x", "session_id": "a"}, "session_id": "b"}, ""),
+        (StoreParams, {"interaction": {"query": "x", "user_id": "a"}, "user_id": "b"}, ""),
+        (StoreParams, {"interaction": {"query": "x", "task_id": "a"}, "task_id": "b"}, ""),
+        (PruneParams, {"memory_layer": "episodic", "target": "20%"}, "target"),
         (RetrieveParams, {"query": "   "}, "query"),
         (RetrieveParams, {"query": "a\x00b"}, "query"),
         (RetrieveParams, {"query": "\ud800"}, "query"),

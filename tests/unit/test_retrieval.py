@@ -84,6 +84,13 @@ def test_each_term_alone_decides_between_otherwise_equal_memories() -> None:
     assert ranked_numbers([candidate(1), candidate(2, accesses=50)]) == [2, 1]
 
 
+def test_a_time_far_ahead_is_no_more_recent_than_one_as_long_ago() -> None:
+    ahead, tomorrow, lately = candidate(1, age_days=-360_000), candidate(2, age_days=-1), candidate(3)
+    ranked = ranking_of([ahead, tomorrow, lately]).ranked
+    assert [each.memory_id.int for each in ranked] == [2, 3, 1]
+    assert ranked[-1].terms["recency"].value == 0
+
+
 def test_a_memory_tied_to_a_match_rises_above_an_untied_one() -> None:
     match, tied, untied = candidate(1, similarity=0.9, words=10.0), candidate(3), candidate(2)
     assert ranked_numbers([match, untied, tied]) == [1, 2, 3]

@@ -37,6 +37,12 @@ SELECT m.memory_id, m.timestamp, m.created_at FROM memories m
    AND m.memory_id > coalesce(%(after)s::uuid, '00000000-0000-0000-0000-000000000000')
  ORDER BY m.memory_id LIMIT %(limit)s;
 
+-- name: count_young_episodes
+-- How many are left for later: said and stored after a time.
+SELECT count(*)::integer AS count FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.memory_type = 'episodic'
+   AND m.timestamp > %(before)s AND m.created_at > %(before)s;
+
 -- name: note_late_episodes
 -- Those of these that are episodes came into their layer after their ids were passed.
 INSERT INTO late_episodes (agent_id, memory_id)

@@ -666,9 +666,10 @@ export interface MemorySummary {
 /** The layer a memory lives in. */
 export type MemoryType = "working" | "episodic" | "semantic" | "procedural";
 
-/** One message of a conversation. */
+/** One message of a conversation, also in the form of OpenAI's chat completions. */
 export interface Message {
-  content: string;
+  /** What was said: a text, or OpenAI's parts, of which the texts are kept. With null, or without a text, the message is passed over. */
+  content: string | Record<string, unknown>[] | null;
   /** user, assistant, agent, system, tool ...: the speaker, unless `name` says who. */
   role?: string;
   /** Who speaks. */
@@ -684,6 +685,18 @@ export interface Message {
   compacted_until?: string | null;
   /** Where that begins; absent: with the session. Only with `compacted_until`. */
   compacted_from?: string | null;
+  /** As OpenAI's messages have it: taken, and not kept. */
+  tool_calls?: unknown;
+  /** The same. */
+  tool_call_id?: unknown;
+  /** The same. */
+  function_call?: unknown;
+  /** The same. */
+  refusal?: unknown;
+  /** The same. */
+  annotations?: unknown;
+  /** The same. */
+  audio?: unknown;
 }
 
 /** Which layer is cut back, by which strategy, and how far. */

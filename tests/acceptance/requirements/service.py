@@ -59,6 +59,9 @@ BUILT = (
            "rpc.discover gives a valid OpenRPC document with schemas of all params and results.",
            "architecture/test_contract_files.py::test_the_openrpc_document_is_valid",
            "architecture/test_contract_files.py::test_the_schemas_judge_params"),
+    _asked("8 by id", "The command line shows, corrects and deletes a memory by its id.",
+           "acceptance/test_cli_memories.py::"
+           "test_a_memory_is_shown_corrected_counted_and_deleted_by_its_id"),
     _asked("5 tokens", "agentcore token prints one; the home's secret is made once with mode 0600.",
            "acceptance/test_cli.py::test_a_token_made_before_the_first_start_opens_the_service_afterwards",
            "unit/test_embedded_home.py::test_a_secret_is_made_once_and_closed_to_others"),
@@ -74,7 +77,9 @@ BUILT = (
            "unit/test_params.py::test_bad_values_are_refused_by_field"),
     _asked("6 batch", "store_batch is one transaction with a result for each item.",
            "integration/test_storing.py::test_a_batch_answers_for_each_item_in_order",
-           "integration/test_storing.py::test_what_is_wrong_with_one_item_of_a_batch_is_its_answer_and_the_others_are_stored"),
+           "integration/test_storing.py::test_what_is_wrong_with_one_item_of_a_batch_is_its_answer_and_the_others_are_stored",
+           "conformance/test_memory_api.py::"
+           "test_what_is_wrong_with_the_values_of_one_item_refuses_that_item_alone"),
     _asked("6 keys", "The same idempotency key stores nothing twice, also after the memory was pruned.",
            "integration/test_storing.py::test_the_same_idempotency_key_stores_nothing_twice",
            "integration/test_lifecycle.py::test_a_pruned_memorys_idempotency_key_still_answers_with_its_id"),

@@ -1,0 +1,127 @@
+"""get, update, delete, stats: one memory by its id, and how many there are."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from agentcore.cli import options
+from agentcore.cli.app import MEMORIES, app, counted, examples, fail, out, printable, say
+from agentcore.cli.connection import ask
+from agentcore.memory.change_params import UpdateParams, Updates
+from agentcore.memory.models import MemoryRecord
+from agentcore.memory.overview_params import StatsResult
+from agentcore.memory.params import DeleteParams, GetParams
+
+MemoryId = Annotated[UUID, typer.Argument(help="The memory's id, as `agentcore list` prints it.",
+                                          show_default=False)]
+AN_ID = "0198c0de-0000-7000-8000-000000000000"
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(f"agentcore get {AN_ID}"))
+def get(
+    context: typer.Context,
+    memory_id: MemoryId,
+    as_json: options.AsJson = False,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """Show one memory, whole."""
+    record = ask(context, lambda memory: memory.get(GetParams(memory_id=memory_id))).memory
+    if as_json:
+        typer.echo(record.model_dump_json(indent=2))
+        return
+    typer.echo(printable(record.content))
+    out.print(_fields(record))
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    f"agentcore update {AN_ID} --content 'Ada prefers coffee'",
+    f"agentcore update {AN_ID} --importance 0.9 --tag drinks --pinned",
+))
+def update(
+    context: typer.Context,
+    memory_id: MemoryId,
+    content: Annotated[str | None, typer.Option(help="The corrected text.")] = None,
+    added: Annotated[str | None, typer.Option("--add", help="What is added below the text.")] = None,
+    importance: Annotated[float | None, typer.Option(metavar="0..1")] = None,
+    tags: Annotated[list[str] | None, typer.Option(
+        "--tag", help="All its tags from now on; may be repeated.")] = None,
+    pinned: Annotated[bool | None, typer.Option(
+        "--pinned/--not-pinned", help="Whether it is kept from pruning and expiry.")] = None,
+    ttl_seconds: Annotated[int | None, typer.Option(
+        "--ttl", parser=options.seconds, metavar="TIME", help="It expires after: 90s, 15m, 30d.")] = None,
+    metadata: Annotated[dict[str, Any] | None, typer.Option(
+        parser=options.json_object, metavar="JSON", help="Merged into its metadata.")] = None,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """Correct a memory, or add to it; what it was stays in its history."""
+    updates = options.given(context, Updates, **({} if added is None else {"context": added}))
+    changed = ask(context, lambda memory: memory.update(UpdateParams(memory_id=memory_id, updates=updates)))
+    say(f"version {changed.version}; agentcore revert {memory_id} takes it back")
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    f"agentcore delete {AN_ID}", f"agentcore delete {AN_ID} --yes"))
+def delete(
+    context: typer.Context,
+    memory_ids: Annotated[list[UUID], typer.Argument(help="The memories' ids.", show_default=False)],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """Delete memories for good, without a copy in the archive."""
+    if not yes:
+        say(f"Delete {counted(len(memory_ids), 'memory', 'memories')}? Nothing brings it back. [y/N]")
+        if sys.stdin.readline().strip().casefold() not in {"y", "yes"}:
+            fail("nothing was deleted")
+    deleted = ask(context, lambda memory: memory.delete(DeleteParams(memory_ids=memory_ids)))
+    say(f"{deleted.deleted_count} deleted")
+    if not deleted.deleted_count:
+        fail("no such memory")
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples("agentcore stats", "agentcore stats --json"))
+def stats(
+    context: typer.Context,
+    as_json: options.AsJson = False,
+    url: options.Url = None,
+    token: options.Token = None,
+    agent: options.Agent = None,
+) -> None:
+    """How much the agent remembers, by layer."""
+    counts = ask(context, lambda memory: memory.stats())
+    if as_json:
+        typer.echo(counts.model_dump_json(indent=2))
+        return
+    out.print(_layers(counts))
+    say(f"{counts.total} in all, {counts.links} links, {counts.archived} in the archive")
+
+
+def _fields(record: MemoryRecord) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    told = record.model_dump(mode="json", exclude={"content", "summary", "content_hash", "embedding"})
+    for name, value in told.items():
+        if value not in (None, [], {}, ""):
+            written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            table.add_row(name, Text(printable(written)))
+    return table
+
+
+def _layers(counts: StatsResult) -> Table:
+    table = Table("layer", "memories", "capacity", "pinned", "oldest", "newest", box=None, pad_edge=False)
+    for layer, each in counts.layers.items():
+        oldest, newest = ("-" if when is None else f"{when:%Y-%m-%d}" for when in (each.oldest, each.newest))
+        capacity = f"{each.capacity:,}" if each.capacity else "unlimited"
+        table.add_row(layer.value, f"{each.count:,}", capacity, f"{each.pinned:,}", oldest, newest)
+    return table

@@ -1,0 +1,92 @@
+"""What a model's `forget_memory` proposes for a few words, with the local model, and what is confirmed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from agentcore import migration
+from agentcore.agents.scope import MemoryScope
+from agentcore.agents.tools import MemoryTools
+from agentcore.config import Settings
+from agentcore.memory.params import CountParams
+from agentcore.runtime import open_runtime
+from tests.fixtures.databases import own_database
+from tests.fixtures.memory import Agent, settings_for
+from tests.fixtures.services import Services
+
+TEA, PENICILLIN = "Grace likes Earl Grey tea.", "Grace is allergic to penicillin."
+PASSPORT, MIA = "Grace's passport expires in May 2027.", "Grace's daughter is called Mia."
+FACTS = (TEA, PENICILLIN, PASSPORT, MIA)
+
+
+@pytest.fixture(scope="module")
+def settings(services: Services, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """Of a service on the local model, with a database of its own: the others' vectors are shorter."""
+    with own_database(services) as own:
+        migration.upgrade(own.url)
+        yield settings_for(services, database_url=own.url, embedding_model="local", embedding_dimensions=384,
+                           agentcore_cache=tmp_path_factory.mktemp("minilm"))
+
+
+@pytest.fixture
+async def grace(settings: Settings) -> AsyncIterator[Agent]:
+    """An agent that knows four facts of Grace."""
+    async with open_runtime(settings) as runtime:
+        agent = Agent(runtime)
+        for fact in FACTS:
+            await agent.stored_id(fact, memory_type="semantic", user_id="grace")
+        yield agent
+
+
+@pytest.fixture
+def tools(grace: Agent) -> MemoryTools:
+    return MemoryTools(grace.memory, MemoryScope(user_id="grace"))
+
+
+async def forget(tools: MemoryTools, **arguments: Any) -> dict[str, Any]:
+    answer = await tools.answer("forget_memory", arguments)
+    assert not answer.failed, answer.text
+    told: dict[str, Any] = json.loads(answer.text)
+    return told
+
+
+async def proposed(tools: MemoryTools, query: str) -> list[str]:
+    return [each["content"] for each in (await forget(tools, query=query)).get("would_forget", [])]
+
+
+async def test_only_what_is_surely_meant_is_proposed_to_be_forgotten(tools: MemoryTools) -> None:
+    for query in ("that I like tea", "my tea preference", "tea", "Earl Grey"):
+        assert await proposed(tools, query) == [TEA], query
+    assert await proposed(tools, "Grace's daughter") == [MIA]
+    assert await proposed(tools, "when my passport expires") == [PASSPORT]
+
+
+async def test_what_was_never_stored_proposes_nothing_and_the_model_is_told_how_to_go_on(
+    tools: MemoryTools
+) -> None:
+    for query in ("my old phone number", "Grace's gym membership", "Grace's husband", "my salary"):
+        answer = await forget(tools, query=query)
+        assert set(answer) == {"note"}, query
+        assert "recall_memory" in answer["note"]
+
+
+async def test_a_proposal_gives_the_texts_with_their_scores(tools: MemoryTools) -> None:
+    [each] = (await forget(tools, query="tea"))["would_forget"]
+    assert (each["content"], 0 < each["score"] <= 1) == (TEA, True)
+
+
+async def test_fewer_than_were_proposed_may_be_confirmed(tools: MemoryTools, grace: Agent) -> None:
+    answer = await forget(tools, query="Grace")
+    ids = {each["content"]: each["memory_id"] for each in answer["would_forget"]}
+    assert set(ids) == set(FACTS)
+    given_up = [ids[TEA], ids[PASSPORT]]
+    assert await forget(tools, memory_ids=given_up, confirmation=answer["confirmation"]) == {
+        "status": "forgotten", "deleted_count": 2}
+    assert (await grace.memory.count(CountParams())).count == 2
+    left = [ids[PENICILLIN]]
+    again = await forget(tools, memory_ids=left, confirmation=answer["confirmation"])
+    assert again["deleted_count"] == 1
