@@ -107,17 +107,23 @@ def run(arguments: Sequence[str]) -> None:
 def _sentence(error: AgentCoreError) -> str:
     if isinstance(error, ConfigurationError) and len(error.problems) == 1:
         return error.problems[0]
-    if isinstance(error, NotAuthorised) and "needs" in error.data:
-        needed = error.data["needs"]
-        return f"The token lacks the scope {needed}: make one with agentcore token --scope {needed}."
-    if isinstance(error, AuthenticationFailed) and error.message == WRONG_SIGNATURE:
-        return f"{error.message} Another home's secret made it: set AGENTCORE_HOME as for serve."
+    if isinstance(error, NotAuthorised | AuthenticationFailed):
+        return _of_token(error)
     problems = error.data.get("errors")
     if isinstance(error, InvalidParams) and isinstance(problems, list):
         told = (f"{each.get('field')}: {each.get('problem')}" for each in problems if isinstance(each, dict))
         return f"{error.message}: {'; '.join(told)}"
     reference = error.data.get("reference")
     return error.message if reference is None else f"{error.message} (reference {reference})"
+
+
+def _of_token(error: AgentCoreError) -> str:
+    needed = error.data.get("needs")
+    if needed is not None:
+        return f"The token lacks the scope {needed}: make one with agentcore token --scope {needed}."
+    if error.message == WRONG_SIGNATURE:
+        return f"{error.message} Another home's secret made it: set AGENTCORE_HOME as for serve."
+    return error.message
 
 
 def _problem(found: ErrorDetails) -> str:

@@ -63,6 +63,7 @@ class CutOffs:
     Nothing is given where the probability that anything answers is below `min_fit`. Of the rest each needs
     `least_share` of the best score and `least_rise` of the way up to it from the store's typical score, and
     none stands after a fall of more than `widest_gap` from one to the next. 0, 0, 0 and 1 leave out nothing.
+    All but `min_fit` holds only from `from_fit` on, where the query surely finds by itself what it needs.
     Below `full_fit` a context gives what was found a part of its room only.
     """
 
@@ -71,6 +72,7 @@ class CutOffs:
     least_rise: float = 0.0
     widest_gap: float = 1.0
     full_fit: float = 0.0
+    from_fit: float = 0.0
 
     def room(self, fit: float | None) -> float:
         """The share of a context's room for what was found, by the probability that it answers."""

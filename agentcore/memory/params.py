@@ -42,8 +42,7 @@ MAX_LINKS_A_CALL = 64
 FilterLabels = Annotated[Labels, Field(min_length=1)]
 MemoryTypes = Annotated[list[MemoryType], Field(min_length=1, max_length=len(MemoryType))]
 Consistent = Annotated[Flag, Field(
-    description="Read what was stored and changed just now, too, where reads go to a replica that lags: for "
-    "what then decides a write.")]
+    description="Read past a replica that lags, what was changed just now: for what then decides a write.")]
 PruningStrategyName = Literal["least_relevant", "oldest_first", "frequency_based", "retention_curve"]
 
 
@@ -150,7 +149,6 @@ class RefusedStore(RefusedItem, StoreParams):
     @model_validator(mode="after")
     def _one_source(self) -> RefusedStore:
         return self
-
 
 
 class StoreBatchParams(Strict):

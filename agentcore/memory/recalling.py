@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from agentcore.errors import InvalidParams
@@ -33,6 +34,8 @@ from agentcore.telemetry import Steps
 TOKENS_A_MEMORY = 20
 MIN_MEMORIES, MAX_MEMORIES = 12, 400
 THREAD_ABOVE_CHARS = 50_000
+# In a task a query that fits so well asks for what it names; one that fits less may need all that has room.
+SURE_FIT = 0.92
 # So much of a query is read for its terms.
 QUERY_CHARS = 4_000
 # A vague query of a task is completed from so many requests before it.
@@ -213,9 +216,9 @@ async def _search(
 
 
 def _cut_offs(parts: MemoryParts, params: ContextParams) -> CutOffs:
-    """The service's own; in a task silence alone: what a step says follows on, and by itself fits little."""
+    """The service's own; in a task silence alone where the query is unsure: what a step says follows on."""
     own = parts.policy.context_cut_offs
-    return own if params.task_id is None else CutOffs(min_fit=own.min_fit)
+    return own if params.task_id is None else replace(own, full_fit=0.0, from_fit=SURE_FIT)
 
 
 def _talk(params: ContextParams, working: Sequence[WorkingEntry]) -> Talk:

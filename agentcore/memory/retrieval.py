@@ -341,7 +341,9 @@ def _cut(
     if fit < cut_offs.min_fit:
         dropped["nothing_fits"] = len(order)
         return []
-    near = cut_offs.kept([float(scores[place]) for place in order], memory_count)
+    near = len(order)
+    if fit >= cut_offs.from_fit:
+        near = cut_offs.kept([float(scores[place]) for place in order], memory_count)
     if near < min(k, len(order)):
         dropped["far_below_the_best"] = len(order) - near
         return order[:near]

@@ -44,6 +44,6 @@ COMPOSED = (
               "unit/test_extraction.py::"
               "test_the_sentence_that_holds_the_querys_words_stays_with_its_numbers",
               "property/test_context_properties.py::test_an_extract_fits_and_says_nothing_of_its_own"),
-    _composed("6 windows", "Neighbours come in where measurement says they help.",
-              "benchmarks/context_efficiency"),
+    _composed("6 windows", "Pairs, windows and neighbours come in where measurement says they help.",
+              "benchmarks/retrieval_units", "benchmarks/context_efficiency"),
 )
