@@ -277,7 +277,7 @@ export interface CountParams {
   keywords?: string[] | null;
   tags?: string[] | null;
   min_importance?: number | null;
-  /** Read what was stored and changed just now, too, where reads go to a replica that lags: for what then decides a write. */
+  /** Read past a replica that lags, what was changed just now: for what then decides a write. */
   consistent?: boolean;
 }
 
@@ -406,7 +406,7 @@ export interface FeedbackResult {
 /** Which memory. */
 export interface GetParams {
   memory_id: string;
-  /** Read what was stored and changed just now, too, where reads go to a replica that lags: for what then decides a write. */
+  /** Read past a replica that lags, what was changed just now: for what then decides a write. */
   consistent?: boolean;
 }
 
@@ -548,7 +548,7 @@ export interface ListParams {
   descending?: boolean;
   /** Give the vectors that callers gave, too. */
   vectors?: boolean;
-  /** Read what was stored and changed just now, too, where reads go to a replica that lags: for what then decides a write. */
+  /** Read past a replica that lags, what was changed just now: for what then decides a write. */
   consistent?: boolean;
   limit?: number;
   /** `next_cursor` of the page before. */
