@@ -217,6 +217,8 @@ def _provenance(source: Source, params: StoreParams, content_hash: bytes) -> dic
         "own_vector_of": None if params.embedding is None else content_hash.hex(),
         # It stands beside whatever there is: told later, nothing older is filed as superseded by it.
         "supersede": None if params.supersede else False,
+        # How long its caller let it live; of a layer's time nothing is told.
+        "ttl_seconds": params.ttl_seconds,
         "token_id": source.token_id,
         "trace_id": source.trace_id,
         "a2a_context": dict(source.a2a_context) if source.a2a_context else None,

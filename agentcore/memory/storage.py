@@ -178,7 +178,9 @@ class MemoryTransaction(OwnedRows):
 
     async def delete_expired(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Remove those of these memories that have expired, with everything that hangs on them."""
-        return await self._forget(await self._rows("delete_expired_memories", memory_ids=list(memory_ids)))
+        made_of = await self.summaries.expire_with(memory_ids)
+        rows = await self._rows("delete_expired_memories", memory_ids=list(memory_ids))
+        return await self._forget([*made_of, *rows])
 
     async def delete_matching(self, conditions: Mapping[str, Any], limit: int = DELETE_CHUNK) -> list[Row]:
         """Remove at most `limit` memories that match, and what was made of them; a row for each."""

@@ -53,6 +53,16 @@ class SummaryRows(OwnedRows):
         statement = shaped_query("delete_memories", going=query("going"))
         return await self._rows(statement, memory_ids=list(memory_ids))
 
+    async def expire_with(self, memory_ids: Sequence[UUID]) -> list[Row]:
+        """Remove what tells of those of these that expired when their callers wished; a row for each."""
+        rows = await self._rows("expired_as_wished", memory_ids=list(memory_ids))
+        wished = [row["memory_id"] for row in rows]
+        if not wished:
+            return []
+        await self.hold_going(wished)
+        await self.wait_again(wished)
+        return await self.delete(wished)
+
     async def waiting_again(self) -> list[Row]:
         """What waits again: kinds of work, and sessions where it is messages."""
         return await self._rows("waiting_again")

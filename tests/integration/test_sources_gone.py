@@ -12,6 +12,7 @@ from agentcore.maintenance.llm_work import enqueue_llm_work
 from agentcore.memory.archive_params import RestoreParams
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params import DeleteParams, ListParams, PruneParams
+from agentcore.memory.session_params import AddSessionParams
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.memory import Agent
 from tests.fixtures.services import Services
@@ -165,6 +166,28 @@ async def test_a_summary_outlives_expired_messages_and_keeps_what_it_says_of_the
     [summary] = await summaries(agent)
     assert "Antwerp" in summary.content
     assert "HX-9999" in summary.content
+
+
+async def test_a_message_with_a_time_of_its_own_takes_its_words_out_of_summaries_when_it_expires(
+    talk: Talking,
+) -> None:
+    agent = talk.agent()
+    await rules(agent, trigger="session_end")
+    await add(agent, lines(0, 2))
+    params = {"session_id": "s", "messages": lines(2, 3), "ttl_seconds": 60}
+    await agent.memory.add_session(AddSessionParams.model_validate(params))
+    await end(agent)
+    await talk.work()
+    assert "40,000" in (await summaries(agent))[0].content
+    over = "UPDATE memories SET expires_at = now() - interval '1 hour' WHERE content = %s AND agent_id = %s"
+    async with talk.runtime.database.owner_transaction() as connection:
+        await connection.execute(over, [LINES[2], agent.agent_id])
+    await talk.runtime.maintenance.round()
+    await enqueue_llm_work(talk.runtime.database, talk.runtime.parts)
+    await talk.work()
+    [summary] = await summaries(agent)
+    assert "40,000" not in summary.content
+    assert "HX-2210" in summary.content
 
 
 async def test_with_all_messages_archived_a_summary_stays_as_it_is(talk: Talking) -> None:

@@ -206,3 +206,12 @@ RETURNING memory_id;
 -- What a held summary says of its making, and until when it tells.
 UPDATE memories SET provenance = %(provenance)s, timestamp = %(timestamp)s
  WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s;
+
+-- name: expired_as_wished
+-- Which of these have expired at the time that their callers named when they stored them, and are told of by a summary.
+SELECT m.memory_id FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.provenance ? 'ttl_seconds'
+   AND m.expires_at <= now() AND NOT m.pinned
+   AND EXISTS (SELECT FROM memory_links l
+                WHERE l.agent_id = %(agent_id)s AND l.target_id = m.memory_id AND l.relation = 'summarises')
+ ORDER BY m.memory_id;
