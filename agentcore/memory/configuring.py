@@ -39,6 +39,8 @@ async def configure(parts: MemoryParts, caller: Caller, params: ConfigureParams)
         await transaction.llm.wish(_changed_wishes(before, params))
         if params.summaries is not None and params.summaries.period not in (None, _period(before)):
             await transaction.jobs.enqueue(QUEUE_PERIODS)
+        if params.summaries is not None and params.summaries.provider == "none":
+            await transaction.llm.leave_summaries()
         models = await _models(parts, transaction, params.summaries)
         changed = [layer.value for layer in params.layers or {}]
         await watch_capacity(transaction, parts.capacities, changed, parts.clock())

@@ -78,6 +78,14 @@ class LlmRows(OwnedRows):
             extract_facts=extract_facts,
         )
 
+    async def queue_session(self, session_id: str) -> None:
+        """Let what of a session no summary tells of wait for one."""
+        await self._run("queue_session", session_id=session_id)
+
+    async def leave_summaries(self) -> None:
+        """Nothing waits for summaries any more: the agent wishes none."""
+        await self._run("leave_queue_for_summaries")
+
     async def waiting_of(self, session_ids: Sequence[str]) -> list[Row]:
         """How many messages and user turns of these sessions wait, and when the latest came."""
         return await self._rows("waiting_of_sessions", session_ids=list(session_ids))

@@ -145,7 +145,8 @@ async def _enqueue_compacted(transaction: MemoryTransaction, session_ids: set[st
 
 def is_compaction(columns: Mapping[str, Any]) -> bool:
     """Whether the memory is its caller's own summary of a part of its session."""
-    return columns["session_id"] is not None and COMPACTION in columns["metadata"]
+    of = columns["metadata"].get(COMPACTION)
+    return columns["session_id"] is not None and isinstance(of, dict) and "until" in of
 
 
 def _waiting(memory: NewMemory, *, reads: bool) -> list[Waiting]:

@@ -217,17 +217,30 @@ async def at_the_end(parts: MemoryParts, caller: Caller, session_id: str) -> End
         rules = rules_of(await transaction.llm.wishes())
         if rules is None:
             return None
+        # Stored before the rules were set, or promoted only now, they were never told to wait.
+        await transaction.llm.queue_session(session_id)
         rows = await transaction.llm.stretch(session_id, MOST_MESSAGES)
         later = bool(rows) and rules.provider in BY_MODEL and parts.summariser is not None
         if later:
             await transaction.jobs.enqueue(SUMMARISE_SESSION, session_id=session_id)
     if not later:
-        kept = await SessionSummarizing(parts, caller, session_id).run()
+        made = await SessionSummarizing(parts, caller, session_id).run()
+        kept = made or await _last(parts, caller, session_id)
         return EndOfSession(kept, "\n".join(each.text for each in kept), pending=False)
     extractive = ExtractiveSummaryProvider(
         ProviderParts(caller.agent_id, rules, parts.count_tokens, None, lambda failure: True))
     meanwhile = await extractive.extracted([message_of(row) for row in rows])
     return EndOfSession([], meanwhile.text, pending=True)
+
+
+async def _last(parts: MemoryParts, caller: Caller, session_id: str) -> list[Kept]:
+    """The latest summary that the session has already."""
+    conditions = {"session_id": session_id, "tags": [SUMMARY_TAG], "current": True}
+    page = await parts.storage.page(
+        caller.agent_id, conditions, order_by="timestamp", descending=True, place=None, after_id=None,
+        limit=1, primary=True)
+    records = await parts.storage.get(caller.agent_id, [row["memory_id"] for row in page])
+    return [Kept(each.memory_id, each.content) for each in records.values()]
 
 
 def rules_of(wishes: Mapping[str, Any]) -> SummaryRules | None:

@@ -128,10 +128,36 @@ async def test_the_end_of_a_session_summarises_what_is_left(talk: Talking) -> No
     assert talk.model.asked == []
     await talk.work()
     assert len(await summaries(agent)) == 1
+    [summary] = await summaries(agent)
     again = await end(agent)
-    assert (again.summary_pending, again.summary) == (False, "")
+    assert (again.summary_pending, again.summary, again.summary_id) == (
+        False, summary.content, summary.memory_id)
     await talk.work()
     assert len(told_in(talk)) == 1
+
+
+async def test_what_was_said_before_the_rules_were_set_is_summarised_at_the_end_too(talk: Talking) -> None:
+    agent = talk.agent()
+    await add(agent, lines(0, 2))
+    await rules(agent, provider="extractive", trigger="session_end")
+    await add(agent, lines(2, 3))
+    await end(agent)
+    [summary] = await summaries(agent)
+    assert summary.metadata["summarised_count"] == 3
+    assert "Antwerp" in summary.content
+
+
+async def test_rules_taken_back_and_set_again_summarise_nothing_twice(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="extractive", trigger="session_end")
+    await add(agent, lines(0, 3))
+    await rules(agent, provider="none")
+    await end(agent)
+    [kept] = await summaries(agent)
+    await rules(agent, provider="extractive", trigger="session_end")
+    ended = await end(agent)
+    assert [each.memory_id for each in await summaries(agent)] == [kept.memory_id]
+    assert ended.summary_id == kept.memory_id
 
 
 async def test_without_a_model_the_end_of_a_session_keeps_its_summary_at_once(talk: Talking) -> None:

@@ -57,7 +57,7 @@ async def test_the_callers_compactions_are_used_and_the_model_is_asked_for_the_r
 
 
 @pytest.mark.parametrize("written", [
-    "x", {}, {"until": "yesterday"}, {"until": 5}, {"until": "2026-06-01T12:00:00"},
+    {"until": "yesterday"}, {"until": 5}, {"until": "2026-06-01T12:00:00"},
     {"until": "2026-06-01T13:00:00+00:00", "from": "2026-06-01T12:00:00"},
 ])
 async def test_metadata_that_only_look_like_a_compaction_cover_nothing(talk: Talking, written: Any) -> None:
@@ -68,6 +68,19 @@ async def test_metadata_that_only_look_like_a_compaction_cover_nothing(talk: Tal
     await end(agent)
     await talk.work()
     assert told_in(talk) == [list(LINES[:2])]
+
+
+@pytest.mark.parametrize("metadata", [{"compaction": "high pressure"}, {"compaction": {}}])
+async def test_metadata_of_a_callers_own_by_that_name_are_no_compaction(
+    talk: Talking, metadata: dict[str, Any]
+) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="compaction_aware", trigger="session_end")
+    await add(agent, lines(0, 2))
+    await agent.stored_id("The compressor in hall 4 was repaired.", session_id="s", metadata=metadata)
+    await end(agent)
+    await talk.work()
+    assert told_in(talk) == [[*LINES[:2], "The compressor in hall 4 was repaired."]]
 
 
 async def test_thoughts_alone_are_nothing_to_summarise(talk: Talking) -> None:

@@ -58,6 +58,27 @@ queued AS (
     RETURNING work, session_id)
 SELECT DISTINCT queued.work, queued.session_id, wish.models -> 'summaries' AS summaries FROM queued CROSS JOIN wish;
 
+-- name: queue_session
+-- Let what was said in a session and no summary tells of wait for one.
+INSERT INTO llm_queue (agent_id, memory_id, work, session_id, user_turn)
+SELECT m.agent_id, m.memory_id, 'summary', m.session_id,
+       m.provenance ->> 'form' = 'interaction'
+       OR lower(coalesce(m.metadata ->> 'role', m.speaker, 'user')) IN ('user', 'human')
+  FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.session_id = %(session_id)s AND m.memory_type = 'episodic'
+   AND m.superseded_by IS NULL AND (m.metadata -> 'compaction' ? 'until') IS NOT TRUE
+   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+   AND NOT EXISTS (SELECT FROM memory_links l
+                     JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id
+                    WHERE l.agent_id = %(agent_id)s AND l.target_id = m.memory_id AND l.relation = 'summarises'
+                      AND (s.provenance ->> 'form' = 'session' OR s.metadata -> 'compaction' ? 'until'))
+ ORDER BY m.memory_id
+    ON CONFLICT DO NOTHING;
+
+-- name: leave_queue_for_summaries
+-- Nothing of the agent waits for a summary of its session any more.
+DELETE FROM llm_queue WHERE agent_id = %(agent_id)s AND work = 'summary';
+
 -- name: waiting_of_sessions
 -- How much of these sessions waits for its summary; what waits again is due by itself.
 SELECT q.session_id, count(*) FILTER (WHERE NOT q.again) AS messages,
@@ -82,7 +103,7 @@ SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_sc
 -- The caller's own summaries of parts of a session, in the order of their times.
 SELECT m.memory_id, m.version, m.content, m.metadata -> 'compaction' AS compaction
   FROM memories m
- WHERE m.agent_id = %(agent_id)s AND m.session_id = %(session_id)s AND m.metadata ? 'compaction'
+ WHERE m.agent_id = %(agent_id)s AND m.session_id = %(session_id)s AND m.metadata -> 'compaction' ? 'until'
    AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
  ORDER BY m.timestamp, m.memory_id;
 

@@ -48,7 +48,7 @@ RETURNING work;
 INSERT INTO llm_queue (agent_id, memory_id, work)
 SELECT m.agent_id, m.memory_id, 'period' FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
-   AND (m.provenance ->> 'form' = 'session' OR m.metadata ? 'compaction' AND m.session_id IS NOT NULL)
+   AND (m.provenance ->> 'form' = 'session' OR m.metadata -> 'compaction' ? 'until' AND m.session_id IS NOT NULL)
    AND EXISTS (SELECT FROM agent_settings a WHERE a.agent_id = %(agent_id)s
                   AND a.models -> 'summaries' ->> 'period' IS NOT NULL)
     ON CONFLICT DO NOTHING
@@ -64,7 +64,7 @@ queued AS (
     INSERT INTO llm_queue (agent_id, memory_id, work)
     SELECT m.agent_id, m.memory_id, 'period'
       FROM page JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = page.memory_id
-     WHERE (m.provenance ->> 'form' = 'session' OR m.metadata ? 'compaction' AND m.session_id IS NOT NULL)
+     WHERE (m.provenance ->> 'form' = 'session' OR m.metadata -> 'compaction' ? 'until' AND m.session_id IS NOT NULL)
        AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
         ON CONFLICT DO NOTHING
     RETURNING memory_id)
@@ -169,7 +169,7 @@ SELECT {columns}
  WHERE m.agent_id = %(agent_id)s AND m.memory_type = 'semantic'
    AND m.timestamp >= %(starts)s AND m.timestamp < %(ends)s
    AND m.user_id IS NOT DISTINCT FROM %(user_id)s::text AND m.namespace IS NOT DISTINCT FROM %(namespace)s::text
-   AND (m.provenance ->> 'form' = 'session' OR m.metadata ? 'compaction' AND m.session_id IS NOT NULL)
+   AND (m.provenance ->> 'form' = 'session' OR m.metadata -> 'compaction' ? 'until' AND m.session_id IS NOT NULL)
    AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
  ORDER BY m.timestamp, m.memory_id;
 
