@@ -84,4 +84,5 @@ def test_every_module_of_the_layers_without_io_is_held_pure() -> None:
     assert first is not None
     assert last is not None
     without_io = {name for names in LAYERS[first:last + 1] for name in names} & modules()
-    assert without_io - READS_FILES == set(PURE["source_modules"])
+    held = {name for name in PURE["source_modules"] if not name.startswith("agentcore.agents.")}
+    assert without_io - READS_FILES == held
