@@ -105,8 +105,7 @@ def test_the_example_of_an_agent_runs(serving: Serving, agent_id: str, tmp_path:
         [sys.executable, "example.py"], cwd=tmp_path, env={**serving.environment, **service}, text=True,
         capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    assert "I love African Grey parrots" in done.stdout
-    assert done.stdout.endswith("Which parrots do I love?\n")
+    assert done.stdout == "African Grey parrots.\n"
 
 
 def test_the_commands_run(shell: None, serving: Serving, agent_id: str, tmp_path: Path) -> None:
