@@ -80,7 +80,8 @@ async def _given(source: Callable[[], Any]) -> Any:
 
 def _checked(token: Any) -> str:
     if not isinstance(token, str):
-        raise AuthenticationFailed(f"The token is not a JWT: what gives it gave a {type(token).__name__}, not a text.")
+        raise AuthenticationFailed(
+            f"The token is not a JWT: what gives it gave a {type(token).__name__}, not a text.")
     stripped = token.strip()
     if not stripped or not stripped.isascii() or not stripped.isprintable() or " " in stripped:
         raise AuthenticationFailed("The token is not a JWT: it is empty, or holds characters no token has.")

@@ -220,7 +220,8 @@ async def test_every_column_that_could_hold_text_is_of_a_kind(runtime: Runtime) 
             "WHERE table_schema = current_schema() AND table_name = ANY (%s) AND column_name <> 'agent_id'",
             ([table.name for table in TABLES],))
         rows = await cursor.fetchall()
-    numbers = {"smallint", "integer", "bigint", "real", "numeric", "boolean", "date", "timestamp with time zone"}
+    numbers = {"smallint", "integer", "bigint", "real", "numeric", "boolean", "date",
+               "timestamp with time zone"}
     for table in TABLES:
         columns = {row["column_name"]: row for row in rows if row["table_name"] == table.name}
         known = {*table.text, *table.vectors, *table.digests, *table.labels}
