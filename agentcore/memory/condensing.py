@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from agentcore.errors import DependencyUnavailable
+from agentcore.memory.grounding import Heard
 from agentcore.memory.llm import Said, SummaryWish
 from agentcore.memory.llm_text import REQUEST_BYTES, size_bytes
 from agentcore.memory.parts import MemoryParts
@@ -42,7 +43,8 @@ async def _written(
         written = await parts.summariser.summarise(said, wish, agent_id=agent_id)
     except DependencyUnavailable as failure:
         return None, failure.message
-    found = await asyncio.to_thread(checked, written.text, (), read, max_tokens, parts.count_tokens)
+    heard, count = Heard(read), parts.count_tokens
+    found = await asyncio.to_thread(checked, written.text, (), heard, read, max_tokens, count)
     if not found.text:
         return None, found.degraded
     tokens = parts.count_tokens(found.content)

@@ -93,7 +93,8 @@ class SessionSummarizing:
 
     async def run(self) -> list[Kept]:
         """Summarise all that waits, a transaction a summary. Raises DependencyUnavailable: go on later."""
-        for _ in range(MOST_LOOKS):
+        in_vain = 0
+        while in_vain < MOST_LOOKS:
             found = await self._look()
             if found is None:
                 return self.kept
@@ -101,6 +102,7 @@ class SessionSummarizing:
                 async for summary in self._provider(found).summaries(found.conversation):
                     await self._write(summary, found)
             except (Conflict, NotFound):
+                in_vain += 1
                 continue
             if self._only_compacted or len(found.rows) < MOST_MESSAGES:
                 return self.kept

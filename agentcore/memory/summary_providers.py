@@ -159,7 +159,7 @@ class LlmSummaryProvider:
     ) -> SessionSummary:
         """No text where nothing of it is of use; `degraded` says why."""
         most, count, heard = self._parts.rules.max_tokens, self._parts.count_tokens, Heard(read)
-        found = checked(written.text, written.key_facts, read, most, count, heard)
+        found = checked(written.text, written.key_facts, heard, read, most, count)
         topics = _distinct(collapse(each)[:TOPIC_CHARS] for each in written.topics if heard.holds(each))
         return SessionSummary(
             found.text,

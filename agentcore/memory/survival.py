@@ -60,18 +60,12 @@ def told_tokens(max_tokens: int) -> int:
 
 
 def checked(
-    text: str,
-    facts: Sequence[str],
-    sources: Sequence[Source],
-    max_tokens: int,
-    count: Count,
-    heard: Heard | None = None,
+    text: str, facts: Sequence[str], heard: Heard, sources: Sequence[Source], max_tokens: int, count: Count
 ) -> Checked:
     """The model's words and facts as far as they hold, with the evidence they lost.
 
-    Where room is short the last of its facts go. `heard` is that of the sources, where there is one already.
+    `heard` is what the `sources` say. Where room is short the last of its facts go.
     """
-    heard = heard or Heard(sources)
     told, left_out = heard.sentences(without_thoughts(text))
     if not told:
         return Checked("", degraded=UNGROUNDED)

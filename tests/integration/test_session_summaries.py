@@ -23,7 +23,7 @@ from tests.fixtures.chat_model import ChatModel, Talking, answered, talking
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.scripted_http import Reply
 from tests.fixtures.services import Services
-from tests.fixtures.stretches import LINES, add, end, lines, rules, summaries, told_in
+from tests.fixtures.stretches import LINES, add, end, lines, rules, summaries, told_in, waiting
 
 
 @pytest.fixture
@@ -134,6 +134,16 @@ async def test_the_end_of_a_session_summarises_what_is_left(talk: Talking) -> No
         False, summary.content, summary.memory_id)
     await talk.work()
     assert len(told_in(talk)) == 1
+
+
+async def test_a_session_of_more_than_one_call_reads_is_summarised_to_its_end(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="extractive", trigger="session_end", max_tokens=20)
+    told = [{"role": "user", "content": f"Pallet {number} is on the barge."} for number in range(3_300)]
+    for start in range(0, len(told), 1_000):
+        await add(agent, told[start:start + 1_000])
+    await end(agent)
+    assert await waiting(agent) == []
 
 
 async def test_what_was_said_before_the_rules_were_set_is_summarised_at_the_end_too(talk: Talking) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
 
+from agentcore.memory.grounding import Heard
 from agentcore.memory.summarizing import Source
-from agentcore.memory.survival import LOST, UNGROUNDED, checked, told_tokens
+from agentcore.memory.survival import LOST, UNGROUNDED, Checked, told_tokens
+from agentcore.memory.survival import checked as checked_by
 
 TRIP = (
     "Maren and Jonas fly to Lisbon on 14 March 2027 with the ferry tickets in the bag.",
@@ -21,6 +24,12 @@ MOVED = "I moved to Ghent for the new job."
 def count(text: str) -> int:
     """A token a word."""
     return len(text.split())
+
+
+def checked(
+    text: str, facts: Sequence[str], sources: Sequence[Source], max_tokens: int, count: Callable[[str], int]
+) -> Checked:
+    return checked_by(text, facts, Heard(sources), sources, max_tokens, count)
 
 
 def told(*texts: str, speaker: str | None = None) -> list[Source]:
