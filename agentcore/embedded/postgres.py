@@ -51,6 +51,7 @@ dynamic_shared_memory_type = {shared_memory}
 work_mem = 8MB
 maintenance_work_mem = 256MB
 autovacuum_work_mem = 64MB
+autovacuum_naptime = 15s
 effective_cache_size = 1GB
 random_page_cost = 1.1
 jit = off

@@ -199,3 +199,20 @@ async def test_the_sessions_of_a_period_are_looked_up_by_their_time(filled: Agen
     assert "Append" not in text
     text = await plan(filled, query("summary_of_period"), label=period.label, **where)
     assert "timestamp" in text.split("Index Cond")[1].splitlines()[0]
+
+
+async def test_a_thousand_subjects_of_a_new_agent_are_looked_up_one_by_one(agent: Agent) -> None:
+    """Statistics know nothing of a new agent: no row of it may be read again for each subject."""
+    items = [StoreParams(content=f"Pallet {n} is on the barge.") for n in range(1_000)]
+    await agent.memory.store_batch(StoreBatchParams(items=items))
+    asked = {
+        "agent_id": agent.agent_id, "subject_keys": list(range(1_000)), "session_ids": [], "moments": [],
+        "window_seconds": 3_600.0, "max_chars": 1_000, "limit": 8, "session_limit": 4,
+    }
+    async with agent.runtime.database.transaction(agent.agent_id) as connection:
+        cursor = await connection.execute(
+            sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) ") + query("stated_before"), asked
+        )
+        [row] = await cursor.fetchall()
+    pages = row["QUERY PLAN"][0]["Plan"]["Shared Hit Blocks"]
+    assert pages < 10_000, pages

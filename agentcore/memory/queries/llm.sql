@@ -137,8 +137,7 @@ WITH held AS (
        AND (q.memory_id = ANY (%(memory_ids)s::uuid[]) OR q.session_id = %(session_id)s::text)
      ORDER BY q.memory_id FOR UPDATE)
 UPDATE llm_queue q SET failing_since = coalesce(q.failing_since, now()), tries = q.tries + %(tries)s
-  FROM held
- WHERE q.agent_id = %(agent_id)s AND q.work = %(work)s AND q.memory_id = held.memory_id;
+ WHERE q.agent_id = %(agent_id)s AND q.work = %(work)s AND q.memory_id = ANY (ARRAY (SELECT memory_id FROM held));
 
 -- name: claim_llm_work
 -- Take memories out of what waits, those that still stand in this version; nobody changes them before the end.
@@ -146,8 +145,8 @@ WITH held AS (
     SELECT m.memory_id FROM unnest(%(memory_ids)s::uuid[], %(versions)s::integer[]) AS named (memory_id, version)
       JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = named.memory_id AND m.version = named.version
      ORDER BY m.memory_id FOR SHARE OF m)
-DELETE FROM llm_queue q USING held
- WHERE q.agent_id = %(agent_id)s AND q.work = %(work)s AND q.memory_id = held.memory_id
+DELETE FROM llm_queue q
+ WHERE q.agent_id = %(agent_id)s AND q.work = %(work)s AND q.memory_id = ANY (ARRAY (SELECT memory_id FROM held))
 RETURNING q.memory_id;
 
 -- name: llm_work_of_agents

@@ -11,7 +11,8 @@ DELETE FROM memory_subjects WHERE agent_id = %(agent_id)s AND memory_id = ANY (%
 
 -- name: stated_before
 -- Current memories that state something of one of these, and what was said last in these sessions before these
--- times: the newest of each, without what is too long to be one statement.
+-- times: the newest of each, without what is too long to be one statement. LIMIT 1 keeps the order of the join: a new
+-- agent's rows stand in no statistics yet, and planned for one row, each of them would be read for each that is asked.
 SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
        m.memory_type, m.pinned, m.expires_at, m.version, m.created_at, m.superseded_by, m.valid_to,
        m.provenance -> 'supersede' IS DISTINCT FROM 'false' AS takes_places,
@@ -29,7 +30,8 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
                                 AND m.timestamp <= asked.moment
                                 AND m.timestamp >= asked.moment - make_interval(secs => %(window_seconds)s)
                               ORDER BY m.timestamp DESC, m.memory_id DESC LIMIT %(session_limit)s) AS said) AS near
-  JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = near.memory_id
+ CROSS JOIN LATERAL (SELECT * FROM memories
+                      WHERE agent_id = %(agent_id)s AND memory_id = near.memory_id LIMIT 1) AS m
  WHERE m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
    AND length(m.content) <= %(max_chars)s;
 
