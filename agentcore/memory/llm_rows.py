@@ -11,7 +11,8 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from agentcore.memory.owned_rows import OwnedRows, Row
+from agentcore.memory.owned_rows import Row
+from agentcore.memory.ruled_rows import RuledRows
 
 LlmWork = Literal["facts", "summary", "refresh", "period"]
 
@@ -26,7 +27,7 @@ class Waiting:
     user_turn: bool = False
 
 
-class LlmRows(OwnedRows):
+class LlmRows(RuledRows):
     """One agent's account, wishes and waiting memories inside one transaction."""
 
     async def reserve(
@@ -55,11 +56,6 @@ class LlmRows(OwnedRows):
         rows = await self._rows("llm_usage_today")
         return rows[0] if rows else {"calls": 0, "refused": 0, "tokens": 0, "cost_micros": Decimal(0)}
 
-    async def wishes(self) -> Mapping[str, Any]:
-        """What the agent wishes of models."""
-        rows = await self._rows("model_wishes")
-        return rows[0]["models"] if rows else {}
-
     async def wish(self, wishes: Mapping[str, Any]) -> None:
         """What it wishes from now on; its settings are held already."""
         await self._run("set_model_wishes", models=Jsonb(wishes))
@@ -69,7 +65,7 @@ class LlmRows(OwnedRows):
 
         `extract_facts` is what holds for an agent that wishes nothing of the kind.
         """
-        return await self._rows(
+        return await self._ruled(
             "queue_llm_work",
             memory_ids=[each.memory_id for each in waiting],
             works=[each.work for each in waiting],

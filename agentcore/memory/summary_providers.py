@@ -16,9 +16,10 @@ from uuid import UUID
 from agentcore.errors import AgentCoreError, DependencyUnavailable
 from agentcore.memory.grounding import Heard
 from agentcore.memory.llm import Said, Summariser, SummaryWish, WrittenSummary
-from agentcore.memory.llm_params import SummaryRules
 from agentcore.memory.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes
+from agentcore.memory.segments import pieces, segments
 from agentcore.memory.summarizing import Source, summarize
+from agentcore.memory.summary_rules import SummaryRules
 from agentcore.memory.survival import as_read, checked, told_tokens
 from agentcore.memory.text import collapse
 
@@ -115,7 +116,7 @@ class ExtractiveSummaryProvider:
         self._parts = parts
 
     async def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
-        for segment in segments(conversation.messages):
+        for segment in _segments(conversation.messages, self._parts.rules):
             yield await self.extracted(segment)
 
     async def extracted(self, segment: Sequence[Message], degraded: str | None = None) -> SessionSummary:
@@ -133,10 +134,11 @@ class LlmSummaryProvider:
         self._extractive = ExtractiveSummaryProvider(parts)
 
     async def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
-        for segment in segments(conversation.messages):
-            yield await self._summary(segment)
+        for segment in _segments(conversation.messages, self._parts.rules):
+            yield await self.summary(segment)
 
-    async def _summary(self, segment: Sequence[Message]) -> SessionSummary:
+    async def summary(self, segment: Sequence[Message]) -> SessionSummary:
+        """The summary of what one request can hold. Raises DependencyUnavailable: ask again later."""
         model, parts = self._parts.summariser, self._parts
         if model is None:
             return await self._extractive.extracted(segment, NO_MODEL)
@@ -181,7 +183,7 @@ class PassthroughSummaryProvider:
     async def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
         parts = self._parts
         sizes = [parts.count_tokens(each.line) for each in conversation.messages]
-        for segment in _cut(conversation.messages, sizes, parts.rules.max_tokens):
+        for segment in pieces(conversation.messages, sizes, parts.rules.max_tokens):
             yield SessionSummary("\n".join(each.line for each in segment if each.told), segment, AS_SAID)
 
 
@@ -204,32 +206,24 @@ class CompactionAwareSummaryProvider:
                 yield summary
 
 
-# By the name that the agent's rules give them.
+# By the name that the rules give them. Only `llm` tells anew what the caller's own summaries tell.
 SUMMARY_PROVIDERS: Mapping[str, Callable[[ProviderParts], SummaryProvider]] = {
-    "extractive": ExtractiveSummaryProvider,
+    "extractive": lambda parts: CompactionAwareSummaryProvider(ExtractiveSummaryProvider(parts)),
     "llm": LlmSummaryProvider,
     "compaction_aware": lambda parts: CompactionAwareSummaryProvider(LlmSummaryProvider(parts)),
     "passthrough": lambda parts: CompactionAwareSummaryProvider(PassthroughSummaryProvider(parts)),
 }
 
 
-def segments(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+def requests_of(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
     """The messages in pieces that one request can hold."""
-    return _cut(messages, [min(MEMORY_BYTES, size_bytes(each.line)) for each in messages], REQUEST_BYTES)
+    return pieces(messages, [min(MEMORY_BYTES, size_bytes(each.line)) for each in messages], REQUEST_BYTES)
 
 
-def _cut(messages: Sequence[Message], sizes: Sequence[int], most: int) -> Iterator[Sequence[Message]]:
-    """Pieces of at most this size; what is larger by itself stands alone."""
-    piece: list[Message] = []
-    size = 0
-    for message, own in zip(messages, sizes, strict=True):
-        if piece and size + own > most:
-            yield piece
-            piece, size = [], 0
-        piece.append(message)
-        size += own
-    if piece:
-        yield piece
+def _segments(messages: Sequence[Message], rules: SummaryRules) -> Iterator[Sequence[Message]]:
+    """The messages in pieces that are a memory each."""
+    for segment in segments(messages, rules.most_messages):
+        yield from requests_of(segment)
 
 
 def _sources(segment: Sequence[Message]) -> list[Source]:
