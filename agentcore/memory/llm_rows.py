@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal
 from uuid import UUID
@@ -15,6 +15,8 @@ from agentcore.memory.owned_rows import Row
 from agentcore.memory.ruled_rows import RuledRows
 
 LlmWork = Literal["facts", "summary", "refresh", "period"]
+# From when, None: from the beginning, until when.
+Span = tuple[datetime | None, datetime]
 
 
 @dataclass(frozen=True)
@@ -86,10 +88,21 @@ class LlmRows(RuledRows):
         """How many messages and user turns of these sessions wait, and when the latest came."""
         return await self._rows("waiting_of_sessions", session_ids=list(session_ids))
 
-    async def stretch(self, session_id: str, limit: int, *, only_again: bool = False) -> list[Row]:
-        """What of a session waits for its summary, in order; `only_again`: once more, as another went."""
-        values = {"session_id": session_id, "only_again": only_again}
-        return await self._rows("waiting_stretch", limit=limit, **values)
+    async def stretch(
+        self, session_id: str, limit: int, *, only_again: bool = False, within: Sequence[Span] | None = None
+    ) -> list[Row]:
+        """What of a session waits for its summary, in order.
+
+        `only_again`: once more, as another went; `within`: said in one of these times.
+        """
+        return await self._rows(
+            "waiting_stretch",
+            session_id=session_id,
+            limit=limit,
+            only_again=only_again,
+            begins=None if within is None else [began for began, _ in within],
+            ends=None if within is None else [ended for _, ended in within],
+        )
 
     async def compactions(self, session_id: str) -> list[Row]:
         """The caller's own summaries of parts of a session, in order."""

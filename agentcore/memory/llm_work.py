@@ -124,12 +124,13 @@ async def _queue_for_facts(
 async def _enqueue_due(
     transaction: MemoryTransaction, parts: MemoryParts, sessions: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    counts = await transaction.llm.waiting_of(sorted(sessions)) if sessions else []
-    for row in counts:
-        rules, session_id = SummaryRules(**sessions[row["session_id"]]), row["session_id"]
-        if rules.is_due(messages=row["messages"], user_turns=row["user_turns"]):
-            await transaction.jobs.enqueue(SUMMARISE_SESSION, session_id=session_id)
-        elif rules.trigger == "inactivity":
+    ruled = {session_id: SummaryRules(**given) for session_id, given in sorted(sessions.items())}
+    counted = [session_id for session_id, rules in ruled.items() if rules.counts]
+    for row in await transaction.llm.waiting_of(counted) if counted else []:
+        if ruled[row["session_id"]].is_due(messages=row["messages"], user_turns=row["user_turns"]):
+            await transaction.jobs.enqueue(SUMMARISE_SESSION, session_id=row["session_id"])
+    for session_id, rules in ruled.items():
+        if rules.trigger == "inactivity":
             quiet_at = parts.clock() + timedelta(seconds=rules.inactivity_seconds)
             await transaction.jobs.enqueue(
                 SUMMARISE_SESSION, session_id=session_id, after=AFTER_INACTIVITY, not_before=quiet_at

@@ -29,6 +29,7 @@ from agentcore.memory.summary_providers import (
     ExtractiveSummaryProvider,
     LlmSummaryProvider,
     Message,
+    PassthroughSummaryProvider,
     ProviderParts,
     SessionSummary,
     requests_of,
@@ -186,7 +187,7 @@ async def worded(
     if standing.row is not None and not standing.is_whole:
         return await _with_remnants(given, standing, standing.row, messages)
     if provider == AS_SAID:
-        return SessionSummary("\n".join(each.line for each in messages if each.told), messages, AS_SAID)
+        return await PassthroughSummaryProvider(given).in_one(messages)
     if provider == EXTRACTED:
         return await ExtractiveSummaryProvider(given).extracted(messages)
     try:

@@ -106,7 +106,7 @@ class SessionSummarizing:
             except (Conflict, NotFound):
                 in_vain += 1
                 continue
-            if self._only_compacted or len(found.rows) < MOST_MESSAGES:
+            if len(found.rows) < MOST_MESSAGES:
                 return self.kept
         raise DependencyUnavailable("Others are at work on this session.")
 
@@ -114,19 +114,26 @@ class SessionSummarizing:
         """What waits now, with the rules that hold; None where there is nothing to do."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             rules = await transaction.llm.summary_rules() or self._otherwise
-            rows = await transaction.llm.stretch(
-                self._session_id, MOST_MESSAGES, only_again=self._only_again
-            )
+            if rules is None:
+                return None
             compactions = await transaction.llm.compactions(self._session_id)
-        if rules is None or not rows:
-            return None
-        held = [each for row in compactions if (each := _compaction(row)) is not None]
-        return _Found(rules, rows, Conversation([message_of(row) for row in rows], held))
+            held = [each for row in compactions if (each := _compaction(row)) is not None]
+            rows = await transaction.llm.stretch(
+                self._session_id,
+                MOST_MESSAGES,
+                only_again=self._only_again,
+                within=[(each.began, each.ended) for each in held] if self._only_told(rules) else None,
+            )
+        return _Found(rules, rows, Conversation([message_of(row) for row in rows], held)) if rows else None
+
+    def _only_told(self, rules: SummaryRules) -> bool:
+        """Whether the rest goes on waiting: a provider that uses no compactions tells all of it."""
+        return self._only_compacted and rules.provider != "llm"
 
     def _provider(self, found: _Found) -> SummaryProvider:
         parts, rules = self._parts, found.rules
         waiting_since = failing_since(found.rows, parts.clock())
-        if self._only_compacted and rules.provider != "llm":
+        if self._only_told(rules):
             return CompactionAwareSummaryProvider(None)
         return SUMMARY_PROVIDERS[rules.provider](
             ProviderParts(

@@ -17,6 +17,7 @@ from agentcore.errors import AgentCoreError, DependencyUnavailable
 from agentcore.memory.grounding import Heard
 from agentcore.memory.llm import Said, Summariser, SummaryWish, WrittenSummary
 from agentcore.memory.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes
+from agentcore.memory.models import MAX_TEXT_CHARS
 from agentcore.memory.segments import pieces, segments
 from agentcore.memory.summarizing import Source, summarize
 from agentcore.memory.summary_rules import SummaryRules
@@ -26,6 +27,7 @@ from agentcore.memory.text import collapse
 MOST_TOPICS, TOPIC_CHARS = 5, 80
 EXTRACTED, AS_SAID, CALLER = "extractive", "passthrough", "caller"
 NO_MODEL = "this service has no language model"
+TOO_LONG = "it was longer than a memory may be, and is cut"
 
 
 @dataclass(frozen=True)
@@ -181,10 +183,24 @@ class PassthroughSummaryProvider:
         self._parts = parts
 
     async def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
-        parts = self._parts
-        sizes = [parts.count_tokens(each.line) for each in conversation.messages]
-        for segment in pieces(conversation.messages, sizes, parts.rules.max_tokens):
-            yield SessionSummary("\n".join(each.line for each in segment if each.told), segment, AS_SAID)
+        for segment in self._pieces(conversation.messages):
+            yield self._as_said(segment)
+
+    async def in_one(self, messages: Sequence[Message]) -> SessionSummary:
+        """One summary of all: as they were said where one memory may hold that, else sentences of them."""
+        told = [each for each in messages if each.told]
+        if len([*self._pieces(told)]) > 1:
+            return await ExtractiveSummaryProvider(self._parts).extracted(messages)
+        return self._as_said(messages)
+
+    def _pieces(self, messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+        sizes = [self._parts.count_tokens(each.line) for each in messages]
+        return pieces(messages, sizes, self._parts.rules.max_tokens)
+
+    def _as_said(self, segment: Sequence[Message]) -> SessionSummary:
+        text = "\n".join(each.line for each in segment if each.told)
+        degraded = TOO_LONG if len(text) > MAX_TEXT_CHARS else None
+        return SessionSummary(text[:MAX_TEXT_CHARS], segment, AS_SAID, degraded=degraded)
 
 
 class CompactionAwareSummaryProvider:

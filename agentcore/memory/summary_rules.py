@@ -66,6 +66,11 @@ class SummaryRules(BaseModel):
         named = {"user_turns": MESSAGES_A_TURN * self.user_turns, "message_count": self.message_count}
         return max(SEGMENT_MESSAGES, named.get(self.trigger, 0))
 
+    @property
+    def counts(self) -> bool:
+        """Whether the trigger goes by how much waits."""
+        return self.trigger in ("user_turns", "message_count")
+
     def is_due(self, *, messages: int, user_turns: int) -> bool:
         """Whether so much of a session is a stretch by itself."""
         if self.trigger == "user_turns":

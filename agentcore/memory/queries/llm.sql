@@ -93,16 +93,21 @@ SELECT q.session_id, count(*) FILTER (WHERE NOT q.again) AS messages,
        max(q.queued_at) AS latest_at
   FROM llm_queue q
  WHERE q.agent_id = %(agent_id)s AND q.work = 'summary' AND q.session_id = ANY(%(session_ids)s)
- GROUP BY q.session_id;
+ GROUP BY q.session_id
+ ORDER BY q.session_id;
 
 -- name: waiting_stretch
--- What of a session waits for its summary, in the order of its times; of all of it, or of what waits again.
+-- What of a session waits for its summary, in the order of its times; of all of it, of what waits again, or of what was
+-- said in one of these times, the first of which may begin with the session.
 SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_score, m.user_id, m.namespace,
        m.superseded_by, m.content_hash, q.queued_at, q.failing_since
   FROM llm_queue q
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
  WHERE q.agent_id = %(agent_id)s AND q.work = 'summary' AND q.session_id = %(session_id)s
    AND (q.again OR NOT %(only_again)s)
+   AND (%(ends)s::timestamptz[] IS NULL
+        OR EXISTS (SELECT FROM unnest(%(begins)s::timestamptz[], %(ends)s::timestamptz[]) AS told (began, ended)
+                    WHERE (told.began IS NULL OR told.began <= m.timestamp) AND m.timestamp <= told.ended))
    AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
  ORDER BY m.timestamp, m.memory_id LIMIT %(limit)s;
 
