@@ -50,7 +50,8 @@ def set_wishes(
         metavar="on|off", help="Read new episodic memories for facts.")] = None,
     provider: Annotated[str | None, typer.Option(
         "--summaries", metavar="PROVIDER",
-        help="Of sessions: extractive, llm, compaction_aware, passthrough, or none.")] = None,
+        help="Of sessions: extractive, llm, compaction_aware, passthrough, none, or the service's "
+        "default.")] = None,
     trigger: Annotated[str | None, typer.Option(
         help="user_turns, message_count, inactivity, compaction or session_end.")] = None,
     user_turns: Annotated[int | None, typer.Option(help="Of the user, for that trigger.")] = None,

@@ -53,8 +53,9 @@ def warnings_of(
 
 def _warnings(rules: SummaryRules, *, has_summariser: bool, has_embedder: bool) -> list[str]:
     name, by_model = rules.provider, rules.provider in BY_MODEL
+    theirs = "what no compaction is of" if name == "compaction_aware" else name
     said = {
-        f"summaries: this service has no language model; {name} is done by extraction.":
+        f"summaries: this service has no language model; {theirs} is done by extraction.":
             by_model and not has_summariser,
         NOT_RECOMMENDED: name == "passthrough" and has_embedder,
         "summaries: llm does not use the summaries of the compactions that trigger it.":

@@ -146,8 +146,8 @@ async def test_a_token_to_read_and_write_is_all_that_it_takes(talk: Talking) -> 
         params = {"session_id": "s", "messages": lines(0, 3)}
         await memory.add_session(AddSessionParams.model_validate(params))
         await talk.work()
-        found = await memory.retrieve(RetrieveParams(query="What flooded?", memory_types=[MemoryType.SEMANTIC]))
-        assert [each.tags for each in found.memories] == [["session_summary"]]
+        asked = RetrieveParams(query="What flooded?", memory_types=[MemoryType.SEMANTIC])
+        assert [each.tags for each in (await memory.retrieve(asked)).memories] == [["session_summary"]]
         wish = ConfigureParams.model_validate({"summaries": {"provider": "none"}})
         with pytest.raises(NotAuthorised):
             await memory.configure(wish)
@@ -195,6 +195,6 @@ async def test_a_summariser_of_ones_own_is_named_by_its_path_and_needs_no_chat_m
 
 async def test_a_summariser_that_there_is_not_stops_the_start(services: Services) -> None:
     settings = settings_for(services, llm_options=own_summariser(f"{HERE}:Nobody"))
-    with pytest.raises(ConfigurationError, match="summariser of LLM_OPTIONS .*Nobody"):
+    with pytest.raises(ConfigurationError, match=r"summariser of LLM_OPTIONS .*Nobody"):
         async with open_runtime(settings):
             pass

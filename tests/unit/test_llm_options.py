@@ -56,6 +56,8 @@ NO_MODEL = "summaries: this service has no language model; llm is done by extrac
     (SummaryRules(provider="passthrough"), True, False, []),
     (SummaryRules(provider="passthrough", trigger="compaction"), True, False, []),
     (SummaryRules(trigger="compaction"), True, True, []),
+    (SummaryRules(trigger="compaction"), False, True, [
+        "summaries: this service has no language model; what no compaction is of is done by extraction."]),
     (SummaryRules(trigger="compaction", provider="extractive"), False, True, []),
     (SummaryRules(trigger="compaction", provider="llm"), True, True, [
         "summaries: llm does not use the summaries of the compactions that trigger it."]),
