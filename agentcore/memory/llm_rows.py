@@ -76,6 +76,10 @@ class LlmRows(RuledRows):
             extract_facts=extract_facts,
         )
 
+    async def claim_session(self, session_id: str) -> None:
+        """Wait to be the only one who changes what of a session waits, or tells of it, until the end."""
+        await self._run("claim_session", session_id=session_id)
+
     async def queue_session(self, session_id: str) -> None:
         """Let what of a session no summary tells of wait for one."""
         await self._run("queue_session", session_id=session_id)

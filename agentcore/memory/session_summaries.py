@@ -155,6 +155,7 @@ class SessionSummarizing:
         versions = {message.memory_id: message.version for message in summary.covers}
         memory_id = summary.memory_id
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            await transaction.llm.claim_session(self._session_id)
             if await transaction.llm.claim("summary", versions) != set(versions):
                 raise Conflict("Some of these messages were taken, or changed, meanwhile.")
             # What does not hold may hold again, or have been told: then its words stand in the history.
@@ -171,7 +172,8 @@ class SessionSummarizing:
                 await let_wait_for_period(transaction, [memory_id])
                 layers = [MemoryType.SEMANTIC.value]
                 await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
-        if memory_id is not None:
+        # A compaction of very much is met in more than one look.
+        if memory_id is not None and memory_id not in {each.memory_id for each in self.kept}:
             self.kept.append(Kept(memory_id, summary.text))
 
     def _draft(self, summary: SessionSummary, found: _Found) -> Draft:
@@ -237,6 +239,8 @@ async def at_the_end(
     """
     otherwise = SummaryRules(trigger="session_end", max_tokens=max_tokens)
     async with parts.storage.transaction(caller.agent_id) as transaction:
+        # Whoever ends it at the same time has told of what it took, or not begun.
+        await transaction.llm.claim_session(session_id)
         rules = await transaction.llm.summary_rules() or otherwise
         # Stored before the rules were set, or promoted only now, they were never told to wait.
         await transaction.llm.queue_session(session_id)

@@ -83,8 +83,8 @@ class SessionSummary:
 
     @property
     def content(self) -> str:
-        """What it says as a memory: the text, then its key facts."""
-        return "\n".join([self.text, *(f"- {fact}" for fact in self.key_facts)])
+        """What it says as a memory: the text, then its key facts; as much as a memory holds."""
+        return "\n".join([self.text, *(f"- {fact}" for fact in self.key_facts)])[:MAX_TEXT_CHARS]
 
     @property
     def origin(self) -> dict[str, Any]:
@@ -200,7 +200,7 @@ class PassthroughSummaryProvider:
     def _as_said(self, segment: Sequence[Message]) -> SessionSummary:
         text = "\n".join(each.line for each in segment if each.told)
         degraded = TOO_LONG if len(text) > MAX_TEXT_CHARS else None
-        return SessionSummary(text[:MAX_TEXT_CHARS], segment, AS_SAID, degraded=degraded)
+        return SessionSummary(text, segment, AS_SAID, degraded=degraded)
 
 
 class CompactionAwareSummaryProvider:

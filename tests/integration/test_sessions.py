@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -38,6 +39,13 @@ def messages(talk: tuple[tuple[str, str], ...] = TALK) -> list[dict[str, Any]]:
         {"role": role, "content": content, "message_id": f"m{place}",
          "timestamp": (NOON + timedelta(minutes=place)).isoformat()}
         for place, (role, content) in enumerate(talk)]
+
+
+def crates(count: int) -> list[dict[str, Any]]:
+    return [
+        {"content": f"Crate {place} of the shipment to Ghent holds {place * 3} lamps.",
+         "timestamp": (NOON + timedelta(minutes=place)).isoformat()}
+        for place in range(count)]
 
 
 async def add(agent: Agent, session_id: str = "s-1", **values: Any) -> AddSessionResult:
@@ -116,9 +124,7 @@ async def test_ended_again_it_tells_only_what_was_said_since(agent: Agent) -> No
 
 
 async def test_a_long_session_gives_several_memories_each_of_its_own_messages(agent: Agent) -> None:
-    said = [{"content": f"Crate {place} of the shipment to Ghent holds {place * 3} lamps.",
-             "timestamp": (NOON + timedelta(minutes=place)).isoformat()} for place in range(200)]
-    await add(agent, messages=said, force=True)
+    await add(agent, messages=crates(200), force=True)
     ended = await end(agent)
     kept = await held(agent, tags=["session_summary"], limit=50)
     assert [each.memory_id for each in kept] == ended.summary_ids
@@ -128,6 +134,15 @@ async def test_a_long_session_gives_several_memories_each_of_its_own_messages(ag
     assert ended.summary == "\n".join(each.content for each in kept)
     assert [each.timestamp - NOON for each in kept] == [timedelta(minutes=end) for end in range(19, 200, 20)]
     assert (await end(agent)).summary_ids == ended.summary_ids[-1:]
+
+
+async def test_a_session_ended_by_several_at_once_is_told_once(agent: Agent) -> None:
+    await add(agent, messages=crates(60), force=True)
+    await asyncio.gather(*(end(agent) for _ in range(4)))
+    kept = await held(agent, tags=["session_summary"])
+    told = [link.target_id for each in kept for link in each.links]
+    assert (len(kept), len(told), len(set(told))) == (3, 60, 60)
+    assert {(await end(agent)).summary_id for _ in range(2)} == {kept[-1].memory_id}
 
 
 async def test_a_pause_parts_the_talks_of_a_session(agent: Agent) -> None:

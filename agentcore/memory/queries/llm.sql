@@ -65,6 +65,11 @@ queued AS (
     RETURNING work, session_id)
 SELECT DISTINCT queued.work, queued.session_id, wish.summaries FROM queued CROSS JOIN wish;
 
+-- name: claim_session
+-- One at a time lets what was said in a session wait, or tells of it. Asked before all else: what comes then sees it done.
+SELECT pg_advisory_xact_lock(
+    hashtextextended(concat_ws(chr(31), 'agentcore session', %(agent_id)s::text, %(session_id)s::text), 0));
+
 -- name: queue_session
 -- Let what was said in a session and no summary tells of wait for one.
 INSERT INTO llm_queue (agent_id, memory_id, work, session_id, user_turn)
