@@ -25,6 +25,7 @@ from tests.fixtures.services import Services
 from tests.fixtures.stretches import (
     LINES,
     add,
+    end,
     lines,
     message,
     periods,
@@ -60,6 +61,27 @@ async def test_the_services_trigger_fires_for_an_agent_that_configured_nothing(t
     assert summary.metadata["by"] == "openai/small"
     assert told_in(talk) == [list(LINES[:3])]
     assert (await in_force(agent)).user_turns == 3
+
+
+@pytest.mark.parametrize("rules_of_service", [
+    {"trigger": "message_count", "message_count": 3},
+    {"trigger": "inactivity", "inactivity_seconds": 60},
+    {"trigger": "session_end", "max_tokens": 40},
+])
+async def test_each_trigger_may_be_the_services(
+    services: Services, rules_of_service: dict[str, Any]
+) -> None:
+    async with talking(services, summaries=rules_of_service) as talk:
+        agent = talk.agent()
+        await add(agent, lines(0, 3))
+        await talk.run("UPDATE llm_queue SET queued_at = queued_at - interval '70 seconds'")
+        await talk.later()
+        done = rules_of_service["trigger"] != "session_end"
+        assert len(await summaries(agent)) == done
+        await end(agent)
+        [summary] = await summaries(agent)
+        assert summary.metadata["summarised_count"] == 3
+        assert summary.provenance["max_tokens"] == rules_of_service.get("max_tokens", 200)
 
 
 async def test_an_agents_own_rules_go_before_the_services(talk: Talking) -> None:
