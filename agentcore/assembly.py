@@ -67,6 +67,7 @@ REQUEST_SECONDS = 5.0 - 2 * LONGEST_WAIT_SECONDS
 BACKGROUND_SECONDS, BACKGROUND_ATTEMPTS = 30.0, 2
 # The name of the home's secret that signs receipts where tokens come from elsewhere.
 RECEIPTS = "receipts"
+SUMMARISER = "summariser of LLM_OPTIONS"
 
 
 def cache_of(settings: Settings) -> Path:
@@ -113,6 +114,7 @@ def check_choices(settings: Settings) -> None:
         (settings.reranker, RERANKERS, "RERANKER"),
         (settings.query_rewriter, QUERY_REWRITERS, "QUERY_REWRITER"),
         (settings.vector_store, VECTOR_STORES, "VECTOR_STORE"),
+        (llm_options_of(settings).summariser, SUMMARISERS, SUMMARISER),
     )
     problems: list[str] = []
     for name, table, kind in chosen:
@@ -178,17 +180,20 @@ def make_extractor(settings: Settings, meter: Meter) -> FactExtractor | None:
 
 
 def make_summariser(settings: Settings, meter: Meter) -> Summariser | None:
-    """What tells conversations in few words, not yet open; None without a language model."""
-    summariser: Summariser | None = _in_background(settings, meter, SUMMARISERS, "summariser")
+    """What tells conversations in few words, not yet open; None where it needs a language model."""
+    name = llm_options_of(settings).summariser
+    summariser: Summariser | None = _in_background(settings, meter, SUMMARISERS, SUMMARISER, name)
     return summariser
 
 
-def _in_background(settings: Settings, meter: Meter, table: Mapping[str, str], kind: str) -> Any:
-    """What of the table asks a model where nobody waits; None without a language model."""
-    if not has_language_model(settings):
+def _in_background(
+    settings: Settings, meter: Meter, table: Mapping[str, str], kind: str, name: str = "openai"
+) -> Any:
+    """What does a model's work where nobody waits; None of the table without a language model."""
+    if name in table and not has_language_model(settings):
         return None
     options = _llm_options(settings, meter, BACKGROUND_SECONDS, attempts=BACKGROUND_ATTEMPTS)
-    return resolve("openai", table, kind=kind)(options)
+    return resolve(name, table, kind=kind)(options)
 
 
 def has_language_model(settings: Settings) -> bool:
@@ -227,7 +232,7 @@ def make_parts(
     """What every agent's manager shares."""
     counters = make_counters(settings)
     return MemoryParts(
-        storage=MemoryStorage(database),
+        storage=MemoryStorage(database, llm_options_of(settings).summaries),
         vectors=make_vectors(settings, database, in_force),
         working=WorkingMemory(
             redis, ttl_seconds=settings.memory_working_ttl, budget_tokens=settings.memory_working_tokens

@@ -139,8 +139,11 @@ class Settings(BaseSettings):
         None,
         description="What the chat model may cost and is used for, a JSON object of tokens_a_day (default "
         "1000000) and cost_a_day of each agent, 0: unlimited, input_price and output_price of a million "
-        "tokens, concurrency (16) of a process, extract_facts (false) and api_key (of LLM_BASE_URL, to which "
-        "OPENAI_API_KEY is sent only if it is OpenAI's or that of OPENAI_BASE_URL), each optional.",
+        "tokens, concurrency (16) of a process, extract_facts (false), summaries (how sessions are "
+        "summarised of agents without rules of their own, with or without a model: provider, trigger and the "
+        "other rules of memory.configure), summariser (openai, or module:attribute) and api_key (of "
+        "LLM_BASE_URL, to which OPENAI_API_KEY is sent only if it is OpenAI's or that of OPENAI_BASE_URL), "
+        "each optional.",
     )
 
     # Memory

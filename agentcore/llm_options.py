@@ -10,6 +10,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
+from agentcore.memory.summary_rules import SummaryRules
+
 MICROS = 1_000_000
 Price = Annotated[Decimal, Field(ge=0, le=1_000_000, max_digits=12)]
 
@@ -19,7 +21,8 @@ class LlmUseOptions(BaseModel):
 
     `tokens_a_day` and `cost_a_day` are the budget of each agent and day (UTC), 0: unlimited. `input_price`
     and `output_price` are of a million tokens, in the currency of `cost_a_day`. `concurrency` holds for one
-    process. `extract_facts` is what holds for agents that wish nothing else. `api_key` is that of the chat
+    process. `extract_facts` and `summaries` are what holds for agents that wish nothing else. `summariser` is
+    who writes a model's summaries: a name, or a path `module:attribute`. `api_key` is that of the chat
     model's endpoint, where it is another than OpenAI's.
     """
 
@@ -31,6 +34,8 @@ class LlmUseOptions(BaseModel):
     output_price: Price = Decimal(0)
     concurrency: int = Field(16, ge=1, le=100)
     extract_facts: bool = False
+    summaries: SummaryRules | None = None
+    summariser: Annotated[str, Field(min_length=1)] = "openai"
     api_key: Annotated[SecretStr, Field(min_length=1)] | None = None
 
     def micros(self, input_tokens: int, output_tokens: int) -> Decimal:
@@ -45,6 +50,8 @@ def read_llm_options(given: str | None) -> LlmUseOptions:
     except ValidationError as cause:
         wrong = "; ".join(_sentence(error["loc"], error["msg"]) for error in cause.errors())
         raise ValueError(wrong) from None
+    if options.summaries is not None and options.summaries.provider == "default":
+        raise ValueError("summaries.provider: the default cannot be `default`")
     if options.cost_a_day and not (options.input_price or options.output_price):
         raise ValueError("limits a cost_a_day without an input_price or an output_price")
     return options

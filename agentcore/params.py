@@ -41,7 +41,7 @@ from agentcore.memory.layer_params import (
     SettingsParams,
     SettingsResult,
 )
-from agentcore.memory.llm_params import LlmUse, SummaryRules
+from agentcore.memory.llm_params import LlmUse
 from agentcore.memory.models import (
     ActionOutcome,
     Dropped,
@@ -96,6 +96,7 @@ from agentcore.memory.session_params import (
     SummarizeParams,
     SummarizeResult,
 )
+from agentcore.memory.summary_rules import SummaryRules
 
 __all__ = [
     "ActionOutcome",

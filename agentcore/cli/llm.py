@@ -10,7 +10,7 @@ from agentcore.cli import options
 from agentcore.cli.app import MEMORIES, app, examples, say
 from agentcore.cli.connection import ask
 from agentcore.memory.layer_params import ConfigureParams, SettingsParams, SettingsResult
-from agentcore.memory.llm_params import SummaryRules
+from agentcore.memory.summary_rules import SummaryRules
 
 models = typer.Typer(no_args_is_help=True, help="What language models are used for.")
 app.add_typer(models, name="llm", rich_help_panel=MEMORIES)
@@ -50,7 +50,8 @@ def set_wishes(
         metavar="on|off", help="Read new episodic memories for facts.")] = None,
     provider: Annotated[str | None, typer.Option(
         "--summaries", metavar="PROVIDER",
-        help="Of sessions: extractive, llm, compaction_aware, passthrough, or none.")] = None,
+        help="Of sessions: extractive, llm, compaction_aware, passthrough, none, or the service's "
+        "default.")] = None,
     trigger: Annotated[str | None, typer.Option(
         help="user_turns, message_count, inactivity, compaction or session_end.")] = None,
     user_turns: Annotated[int | None, typer.Option(help="Of the user, for that trigger.")] = None,

@@ -11,10 +11,11 @@ from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
 import typer
+from pydantic import BaseModel
 
-from agentcore.memory.models import MemoryType, Strict
+from agentcore.memory.models import MemoryType
 
-ParamsT = TypeVar("ParamsT", bound=Strict)
+ParamsT = TypeVar("ParamsT", bound=BaseModel)
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _ACCESS = "Which service, as whom"

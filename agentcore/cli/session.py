@@ -78,13 +78,13 @@ def _messages(text: str, file: Path, context: typer.Context) -> list[Any]:
 def end(
     context: typer.Context,
     session_id: SessionId,
-    summarize: Annotated[bool, typer.Option("--summary/--no-summary", help="Keep a summary.")] = True,
-    max_tokens: Annotated[int, typer.Option(help="Of the summary.")] = 200,
+    summarize: Annotated[bool, typer.Option("--summary/--no-summary", help="Keep summaries.")] = True,
+    max_tokens: Annotated[int, typer.Option(help="Of each summary.")] = 200,
     url: options.Url = None,
     token: options.Token = None,
     agent: options.Agent = None,
 ) -> None:
-    """End a session: what it left in working memory is promoted or ends, a summary is kept."""
+    """End a session: what it left in working memory is promoted or ends, summaries are kept."""
     params = options.given(context, EndSessionParams)
     ended = ask(context, lambda memory: memory.end_session(params))
     if ended.summary:

@@ -8,9 +8,8 @@ from agentcore.database import Database, query
 from agentcore.maintenance.jobs import Work, job
 from agentcore.memory.consolidating import LEAST_AGE, Consolidating
 from agentcore.memory.consolidation_params import ConsolidateParams
-from agentcore.memory.llm_params import BY_MODEL
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.session_summaries import rules_of
+from agentcore.memory.summary_rules import BY_MODEL
 
 CONSOLIDATE_EPISODES = "consolidate_episodes"
 # Fewer new episodes wait for more of them.
@@ -22,7 +21,7 @@ async def consolidate_episodes(work: Work) -> None:
     """Look at the agent's new episodes for a short time; the rest is left to another job."""
     async with work.transaction() as transaction:
         wish, _ = await transaction.clusters.settings()
-        rules = rules_of(await transaction.llm.wishes())
+        rules = await transaction.llm.summary_rules()
     if not wish.get("consolidate"):
         return
     params: dict[str, Any] = {}

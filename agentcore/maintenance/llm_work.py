@@ -9,7 +9,6 @@ from agentcore.database import Database, Row, query
 from agentcore.errors import DependencyUnavailable
 from agentcore.maintenance.jobs import Work, job
 from agentcore.memory.extracting import Extracting
-from agentcore.memory.llm_params import SummaryRules
 from agentcore.memory.llm_work import (
     AFTER_COMPACTION,
     AFTER_INACTIVITY,
@@ -20,9 +19,10 @@ from agentcore.memory.llm_work import (
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.period_summaries import PeriodSummarizing
 from agentcore.memory.refreshing import Refreshing
-from agentcore.memory.session_summaries import SessionSummarizing, rules_of
+from agentcore.memory.session_summaries import SessionSummarizing
 from agentcore.memory.staleness import QUEUE_PERIODS, REFRESH_SUMMARIES, SUMMARISE_PERIODS
 from agentcore.memory.storage import MemoryTransaction
+from agentcore.memory.summary_rules import rules_in_force
 
 # Accounts of days so long gone are of no use to anybody.
 KEPT_DAYS = 90
@@ -71,7 +71,7 @@ async def _summarise(
 async def summarise_again(work: Work) -> None:
     """Summarise what of sessions has lost its summary; the rest is left to another job."""
     async with work.transaction() as transaction:
-        has_rules = rules_of(await transaction.llm.wishes()) is not None
+        has_rules = await transaction.llm.summary_rules() is not None
         waiting = await transaction.summaries.waiting_again() if has_rules else []
     session_ids = [row["session_id"] for row in waiting if row["work"] == "summary"]
     for session_id in session_ids[:SESSIONS_A_JOB]:
@@ -112,7 +112,7 @@ async def queue_periods(work: Work, after: str = "") -> None:
 async def _is_quiet(work: Work, session_id: str) -> bool:
     """Whether nothing was said for as long as the agent's rules ask; else it is asked again then."""
     async with work.transaction() as transaction:
-        rules = rules_of(await transaction.llm.wishes())
+        rules = await transaction.llm.summary_rules()
         waiting = await transaction.llm.waiting_of([session_id])
         if rules is None or not waiting:
             return False
@@ -152,9 +152,9 @@ def _is_due(row: Row, parts: MemoryParts) -> bool:
         return parts.extractor is not None
     if row["work"] in ("refresh", "period"):
         return True
-    if row["summaries"] is None:
+    rules = rules_in_force(row["summaries"], parts.storage.service_rules)
+    if rules is None:
         return False
-    rules = SummaryRules(**row["summaries"])
     if row["again"]:
         return True
     if rules.trigger == "inactivity":

@@ -9,11 +9,12 @@ from agentcore.llm_options import MICROS, LlmUseOptions
 from agentcore.memory.api import Caller
 from agentcore.memory.capacity import watch_capacity
 from agentcore.memory.layer_params import ConfigureParams, LayerRules, OwnRules, changed_rules, rules_of
-from agentcore.memory.llm_params import LlmUse, SummaryRules, warnings_of
+from agentcore.memory.llm_params import LlmUse, warnings_of
 from agentcore.memory.models import MemoryType
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.staleness import QUEUE_PERIODS
 from agentcore.memory.storage import MemoryTransaction
+from agentcore.memory.summary_rules import SummaryRules, rules_in_force
 
 CONSOLIDATION = {"consolidate", "archive_sources_after_days"}
 
@@ -35,12 +36,10 @@ async def configure(parts: MemoryParts, caller: Caller, params: ConfigureParams)
         wish, _ = await transaction.clusters.settings()
         wish = {**wish, **params.model_dump(include=CONSOLIDATION, exclude_none=True)}
         await transaction.clusters.wish(wish)
-        before = await transaction.llm.wishes()
+        before, rules_before = await transaction.llm.wishes(), await transaction.llm.summary_rules()
         await transaction.llm.wish(_changed_wishes(before, params))
-        if params.summaries is not None and params.summaries.period not in (None, _period(before)):
-            await transaction.jobs.enqueue(QUEUE_PERIODS)
-        if params.summaries is not None and params.summaries.provider == "none":
-            await transaction.llm.leave_summaries()
+        if params.summaries is not None:
+            await _follow_summaries(transaction, rules_before)
         models = await _models(parts, transaction, params.summaries)
         changed = [layer.value for layer in params.layers or {}]
         await watch_capacity(transaction, parts.capacities, changed, parts.clock())
@@ -48,16 +47,22 @@ async def configure(parts: MemoryParts, caller: Caller, params: ConfigureParams)
 
 
 def _changed_wishes(wishes: Mapping[str, Any], params: ConfigureParams) -> dict[str, Any]:
-    """What the agent wishes of models after the change; summaries by none are no rules at all."""
+    """What the agent wishes of models after the change; of `none` nothing else is kept."""
     changed = {**wishes, **params.model_dump(include={"extract_facts", "summaries"}, exclude_none=True)}
     if params.summaries is not None and params.summaries.provider == "none":
+        changed["summaries"] = {"provider": "none"}
+    elif params.summaries is not None and params.summaries.provider == "default":
         del changed["summaries"]
     return changed
 
 
-def _period(wishes: Mapping[str, Any]) -> str | None:
-    period: str | None = (wishes.get("summaries") or {}).get("period")
-    return period
+async def _follow_summaries(transaction: MemoryTransaction, before: SummaryRules | None) -> None:
+    """See to what waits under other rules: for periods that are new, or for nothing any more."""
+    rules = await transaction.llm.summary_rules()
+    if rules is None:
+        await transaction.llm.leave_summaries()
+    elif rules.period not in (None, None if before is None else before.period):
+        await transaction.jobs.enqueue(QUEUE_PERIODS)
 
 
 async def _models(
@@ -65,12 +70,11 @@ async def _models(
 ) -> dict[str, Any]:
     """What holds for the agent of models, what they cost it today, and what is unwise of its wishes.
 
-    `given`: what it has just wished, of which by `none` nothing is kept.
+    `given`: what it has just wished.
     """
     wishes, used = await transaction.llm.wishes(), await transaction.llm.usage_today()
     options = LlmUseOptions() if parts.meter is None else parts.meter.options
-    summaries = wishes.get("summaries")
-    rules = None if summaries is None else SummaryRules(**summaries)
+    rules = rules_in_force(wishes.get("summaries"), parts.storage.service_rules)
     extract_facts = bool(wishes.get("extract_facts", options.extract_facts))
     return {
         "extract_facts": extract_facts,
@@ -84,9 +88,11 @@ async def _models(
             cost_a_day=float(options.cost_a_day),
         ),
         "warnings": warnings_of(
-            given if rules is None else rules,
+            rules,
+            given=given,
             extract_facts=extract_facts,
-            has_model=parts.summariser is not None,
+            has_extractor=parts.extractor is not None,
+            has_summariser=parts.summariser is not None,
             has_embedder=parts.embedder is not None,
         ),
     }

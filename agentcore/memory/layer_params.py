@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from agentcore.memory.llm_params import LlmUse, SummaryRules
+from agentcore.memory.llm_params import LlmUse
 from agentcore.memory.models import Flag, MemoryType, Receipt, Strict
+from agentcore.memory.summary_rules import SummaryRules
 
 MAX_TTL_SECONDS = 100 * 366 * 86_400
 
@@ -44,7 +45,9 @@ class ConfigureParams(Strict):
         None, description="Whether a model reads new episodic memories for facts, in the background."
     )
     summaries: SummaryRules | None = Field(
-        None, description="How stretches of sessions are summarised, all of it; provider none: no more."
+        None,
+        description="How stretches of sessions are summarised, all of it; provider none: in none; default: "
+        "as the service has it.",
     )
 
     @model_validator(mode="after")
@@ -69,7 +72,8 @@ class SettingsResult(Strict):
     )
     extract_facts: bool = Field(description="Whether new episodic memories are read for facts by a model.")
     summaries: SummaryRules | None = Field(
-        description="How stretches of sessions are summarised; null: its end keeps one, by extraction."
+        description="How stretches of sessions are summarised, by the agent's rules or the service's; null: "
+        "their ends keep what was said, by extraction."
     )
     llm_use: LlmUse = Field(description="What language models cost this agent today.")
     warnings: list[str] = Field(description="What of these settings works less well than it may seem.")

@@ -1,58 +1,17 @@
-"""How an agent's sessions are summarised: the rules it may set, and what is unwise about them. Pure."""
+"""What models cost an agent, and what is unwise about what it wishes of them. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
 
 from pydantic import Field
 
 from agentcore.memory.models import Strict
-from agentcore.memory.periods import PeriodUnit
+from agentcore.memory.summary_rules import BY_MODEL, KEEPS_NO_RULES, SummaryRules, SummaryTrigger
 
-SummaryProviderName = Literal["none", "extractive", "llm", "compaction_aware", "passthrough"]
-SummaryTrigger = Literal["user_turns", "message_count", "inactivity", "compaction", "session_end"]
-# Those that ask a language model.
-BY_MODEL = frozenset({"llm", "compaction_aware"})
 # Which trigger goes by which number.
 _COUNTED_BY: Mapping[str, SummaryTrigger] = {
     "user_turns": "user_turns", "message_count": "message_count", "inactivity_seconds": "inactivity"}
-
-Amount = Annotated[int, Field(strict=True, ge=1, le=1_000)]
-
-
-class SummaryRules(Strict):
-    """By what, and when, stretches of a session are summarised. The end of a session does it in any case."""
-
-    provider: SummaryProviderName = Field(
-        "extractive",
-        description="extractive: sentences of the messages; llm: a language model; compaction_aware: the "
-        "caller's own compaction summaries, a model for the rest; passthrough: those summaries, and what was "
-        "said as it was said; none: as the service does without rules.",
-    )
-    trigger: SummaryTrigger = "user_turns"
-    user_turns: Amount = Field(5, description="Of a session's user, for `user_turns`.")
-    message_count: Amount = Field(20, description="Messages of a session, for `message_count`.")
-    inactivity_seconds: Annotated[int, Field(strict=True, ge=10, le=30 * 86_400)] = Field(
-        1_800, description="Without a message in the session, for `inactivity`."
-    )
-    period: PeriodUnit | None = Field(
-        None,
-        description="Sessions' summaries of one user and namespace in one such time (UTC; ISO weeks) get a "
-        "summary together, from two on; null: none.",
-    )
-    max_tokens: Annotated[int, Field(strict=True, ge=10, le=4_000)] = Field(
-        200, description="Of one summary; a long stretch gives several."
-    )
-    prompt: Annotated[str, Field(min_length=1, max_length=4_000)] | None = Field(
-        None, description="What a model's summaries are to be like, in the agent's own words."
-    )
-
-    def is_due(self, *, messages: int, user_turns: int) -> bool:
-        """Whether so much of a session is a stretch by itself."""
-        if self.trigger == "user_turns":
-            return user_turns >= self.user_turns
-        return self.trigger == "message_count" and messages >= self.message_count
 
 
 class LlmUse(Strict):
@@ -66,40 +25,55 @@ class LlmUse(Strict):
     cost_a_day: float = Field(description="The budget; 0: unlimited.")
 
 
+NOT_RECOMMENDED = (
+    "summaries: embedding without summarization is not recommended: what was said as it was said makes noisy "
+    "vectors. Consider extractive, llm or compaction_aware."
+)
+
+
 def warnings_of(
-    rules: SummaryRules | None, *, extract_facts: bool, has_model: bool, has_embedder: bool
+    rules: SummaryRules | None,
+    *,
+    extract_facts: bool,
+    has_extractor: bool,
+    has_summariser: bool,
+    has_embedder: bool,
+    given: SummaryRules | None = None,
 ) -> list[str]:
-    """What of these wishes works less well than it may seem, a sentence each."""
+    """What of the rules in force, and those just given, works less well than it may seem, a sentence each."""
     found = []
-    if extract_facts and not has_model:
+    if extract_facts and not has_extractor:
         found.append("extract_facts: this service has no language model; facts are those plain code finds.")
-    if rules is not None:
-        found += _warnings(rules, has_model=has_model, has_embedder=has_embedder)
-    return found
+    if rules is None:
+        found += [NOT_RECOMMENDED] if has_embedder else []
+    else:
+        found += _warnings(rules, has_summariser=has_summariser, has_embedder=has_embedder)
+    return found if given is None else found + _not_kept(given)
 
 
-def _warnings(rules: SummaryRules, *, has_model: bool, has_embedder: bool) -> list[str]:
+def _warnings(rules: SummaryRules, *, has_summariser: bool, has_embedder: bool) -> list[str]:
     name, by_model = rules.provider, rules.provider in BY_MODEL
-    compacts = name in ("compaction_aware", "passthrough")
+    theirs = "what no compaction is of" if name == "compaction_aware" else name
     said = {
-        f"summaries: this service has no language model; {name} is done by extraction.":
-            by_model and not has_model,
-        "summaries: embedding without summarization is not recommended: what was said as it was said makes "
-        "noisy vectors. Consider extractive, llm or compaction_aware.":
-            name == "passthrough" and has_embedder,
-        f"summaries: {name} does not use the summaries of the compactions that trigger it.":
-            rules.trigger == "compaction" and not compacts,
+        f"summaries: this service has no language model; {theirs} is done by extraction.":
+            by_model and not has_summariser,
+        NOT_RECOMMENDED: name == "passthrough" and has_embedder,
+        "summaries: llm does not use the summaries of the compactions that trigger it.":
+            rules.trigger == "compaction" and name == "llm",
         f"summaries: {name} asks no model, so the prompt has no effect.":
             rules.prompt is not None and not by_model,
     }
     return [sentence for sentence, holds in said.items() if holds] + _idle(rules)
 
 
+def _not_kept(given: SummaryRules) -> list[str]:
+    name = given.provider
+    kept = name not in KEEPS_NO_RULES or given == SummaryRules(provider=name)
+    return [] if kept else [f"summaries: {name} keeps no rules, so those given with it have no effect."]
+
+
 def _idle(rules: SummaryRules) -> list[str]:
-    """Numbers that say when another trigger would be due, and rules beside none."""
-    if rules.provider == "none":
-        kept = rules == SummaryRules(provider="none")
-        return [] if kept else ["summaries: none keeps no rules, so those given with it have no effect."]
+    """Numbers that say when another trigger would be due."""
     usual = SummaryRules()
     return [
         f"summaries: {name} has no effect with the trigger {rules.trigger}."

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from agentcore.memory.owned_rows import OwnedRows, Row
+from agentcore.memory.owned_rows import Row
+from agentcore.memory.ruled_rows import RuledRows
 
 LlmWork = Literal["facts", "summary", "refresh", "period"]
+# From when, None: from the beginning, until when.
+Span = tuple[datetime | None, datetime]
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Waiting:
     user_turn: bool = False
 
 
-class LlmRows(OwnedRows):
+class LlmRows(RuledRows):
     """One agent's account, wishes and waiting memories inside one transaction."""
 
     async def reserve(
@@ -55,11 +58,6 @@ class LlmRows(OwnedRows):
         rows = await self._rows("llm_usage_today")
         return rows[0] if rows else {"calls": 0, "refused": 0, "tokens": 0, "cost_micros": Decimal(0)}
 
-    async def wishes(self) -> Mapping[str, Any]:
-        """What the agent wishes of models."""
-        rows = await self._rows("model_wishes")
-        return rows[0]["models"] if rows else {}
-
     async def wish(self, wishes: Mapping[str, Any]) -> None:
         """What it wishes from now on; its settings are held already."""
         await self._run("set_model_wishes", models=Jsonb(wishes))
@@ -69,7 +67,7 @@ class LlmRows(OwnedRows):
 
         `extract_facts` is what holds for an agent that wishes nothing of the kind.
         """
-        return await self._rows(
+        return await self._ruled(
             "queue_llm_work",
             memory_ids=[each.memory_id for each in waiting],
             works=[each.work for each in waiting],
@@ -77,6 +75,10 @@ class LlmRows(OwnedRows):
             user_turns=[each.user_turn for each in waiting],
             extract_facts=extract_facts,
         )
+
+    async def claim_session(self, session_id: str) -> None:
+        """Wait to be the only one who changes what of a session waits, or tells of it, until the end."""
+        await self._run("claim_session", session_id=session_id)
 
     async def queue_session(self, session_id: str) -> None:
         """Let what of a session no summary tells of wait for one."""
@@ -90,10 +92,21 @@ class LlmRows(OwnedRows):
         """How many messages and user turns of these sessions wait, and when the latest came."""
         return await self._rows("waiting_of_sessions", session_ids=list(session_ids))
 
-    async def stretch(self, session_id: str, limit: int, *, only_again: bool = False) -> list[Row]:
-        """What of a session waits for its summary, in order; `only_again`: once more, as another went."""
-        values = {"session_id": session_id, "only_again": only_again}
-        return await self._rows("waiting_stretch", limit=limit, **values)
+    async def stretch(
+        self, session_id: str, limit: int, *, only_again: bool = False, within: Sequence[Span] | None = None
+    ) -> list[Row]:
+        """What of a session waits for its summary, in order.
+
+        `only_again`: once more, as another went; `within`: said in one of these times.
+        """
+        return await self._rows(
+            "waiting_stretch",
+            session_id=session_id,
+            limit=limit,
+            only_again=only_again,
+            begins=None if within is None else [began for began, _ in within],
+            ends=None if within is None else [ended for _, ended in within],
+        )
 
     async def compactions(self, session_id: str) -> list[Row]:
         """The caller's own summaries of parts of a session, in order."""

@@ -13,7 +13,6 @@ from uuid import UUID
 
 from agentcore.errors import AgentCoreError
 from agentcore.memory.llm_limits import is_budget_spent
-from agentcore.memory.llm_params import SummaryRules
 from agentcore.memory.llm_rows import Waiting
 from agentcore.memory.models import MemoryType
 from agentcore.memory.owned_rows import Row
@@ -21,6 +20,7 @@ from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rejection import rejection
 from agentcore.memory.staleness import SUMMARISE_PERIODS, let_summaries_wait, let_wait_for_period
 from agentcore.memory.storage import MemoryTransaction, NewMemory
+from agentcore.memory.summary_rules import SummaryRules
 
 EXTRACT_FACTS, SUMMARISE_SESSION = "extract_facts", "summarise_session"
 SUMMARISE_AGAIN = "summarise_again"
@@ -124,12 +124,13 @@ async def _queue_for_facts(
 async def _enqueue_due(
     transaction: MemoryTransaction, parts: MemoryParts, sessions: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    counts = await transaction.llm.waiting_of(sorted(sessions)) if sessions else []
-    for row in counts:
-        rules, session_id = SummaryRules(**sessions[row["session_id"]]), row["session_id"]
-        if rules.is_due(messages=row["messages"], user_turns=row["user_turns"]):
-            await transaction.jobs.enqueue(SUMMARISE_SESSION, session_id=session_id)
-        elif rules.trigger == "inactivity":
+    ruled = {session_id: SummaryRules(**given) for session_id, given in sorted(sessions.items())}
+    counted = [session_id for session_id, rules in ruled.items() if rules.counts]
+    for row in await transaction.llm.waiting_of(counted) if counted else []:
+        if ruled[row["session_id"]].is_due(messages=row["messages"], user_turns=row["user_turns"]):
+            await transaction.jobs.enqueue(SUMMARISE_SESSION, session_id=row["session_id"])
+    for session_id, rules in ruled.items():
+        if rules.trigger == "inactivity":
             quiet_at = parts.clock() + timedelta(seconds=rules.inactivity_seconds)
             await transaction.jobs.enqueue(
                 SUMMARISE_SESSION, session_id=session_id, after=AFTER_INACTIVITY, not_before=quiet_at
@@ -137,8 +138,8 @@ async def _enqueue_due(
 
 
 async def _enqueue_compacted(transaction: MemoryTransaction, session_ids: set[str]) -> None:
-    summaries = (await transaction.llm.wishes()).get("summaries") or {}
-    if summaries.get("trigger") == "compaction":
+    rules = await transaction.llm.summary_rules()
+    if rules is not None and rules.trigger == "compaction":
         for session_id in sorted(session_ids):
             await transaction.jobs.enqueue(SUMMARISE_SESSION, session_id=session_id, after=AFTER_COMPACTION)
 

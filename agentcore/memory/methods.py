@@ -232,7 +232,7 @@ METHODS: tuple[Method[Any, Any], ...] = (
         EndSessionParams,
         EndSessionResult,
         "memory:write",
-        "End a session: its working memory is promoted or ends, a summary is kept.",
+        "End a session: its working memory is promoted or ends, summaries of what was said are kept.",
     ),
     Method(
         "memory.summarize",
@@ -240,7 +240,7 @@ METHODS: tuple[Method[Any, Any], ...] = (
         SummarizeParams,
         SummarizeResult,
         "memory:read",
-        "A summary of the memories that match, in their own sentences.",
+        "A summary of the memories that match, in their own sentences: no model is asked. It is not kept.",
     ),
     Method(
         "memory.clear",

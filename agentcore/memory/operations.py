@@ -103,7 +103,15 @@ class LifecycleOperations(MemoryApi):
         with steps("end"):
             ended = await sessions.end(self._parts, self._caller, params)
         return EndSessionResult(
-            success=True, session_id=params.session_id, **vars(ended), receipt=receipt_of(steps)
+            success=True,
+            session_id=params.session_id,
+            promoted_count=ended.promoted_count,
+            ended_count=ended.ended_count,
+            summary_id=ended.summary_ids[-1] if ended.summary_ids else None,
+            summary_ids=[*ended.summary_ids],
+            summary=ended.summary,
+            summary_pending=ended.summary_pending,
+            receipt=receipt_of(steps),
         )
 
     async def summarize(self, params: SummarizeParams) -> SummarizeResult:

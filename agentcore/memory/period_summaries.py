@@ -19,7 +19,6 @@ from agentcore.memory.document_vectors import vector_columns
 from agentcore.memory.history_rows import Change
 from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft, Source, draft
-from agentcore.memory.llm_params import BY_MODEL, SummaryRules
 from agentcore.memory.llm_work import PERIOD_FORM, PERIOD_TAG, failing_since
 from agentcore.memory.models import MemoryType
 from agentcore.memory.owned_rows import Row
@@ -27,9 +26,10 @@ from agentcore.memory.params import StoreParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.periods import Period, period_named, period_of
 from agentcore.memory.remaking import Anew, Standing, claim, leave, metadata_of, remove, ties, worded, write
-from agentcore.memory.session_summaries import MOST_LOOKS, rules_of
+from agentcore.memory.session_summaries import MOST_LOOKS
 from agentcore.memory.storage import NewMemory
 from agentcore.memory.summary_providers import AS_SAID, EXTRACTED, Message, SessionSummary
+from agentcore.memory.summary_rules import BY_MODEL, SummaryRules
 
 BATCH = 200
 FEWEST_SESSIONS = 2
@@ -56,7 +56,7 @@ class PeriodSummarizing:
         """Tell the periods of a batch; whether more wait. Raises DependencyUnavailable: go on later."""
         for _ in range(MOST_LOOKS):
             async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-                rules = rules_of(await transaction.llm.wishes())
+                rules = await transaction.llm.summary_rules()
                 rows = await transaction.summaries.waiting_for_periods(BATCH + 1)
             try:
                 for place, waiting in _gathered(rows[:BATCH], rules).items():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal
 
-PeriodUnit = Literal["day", "week", "month"]
+from agentcore.memory.summary_rules import PeriodUnit
+
 _DAY_CHARS = len("2026-11-22")
 
 

@@ -10,7 +10,7 @@ from agentcore.memory.llm_work import failing_since
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.remaking import Anew, Standing, leave, metadata_of, remove, worded, write
-from agentcore.memory.session_summaries import MOST_LOOKS, message_of, rules_of
+from agentcore.memory.session_summaries import MOST_LOOKS, message_of
 from agentcore.memory.summary_providers import AS_SAID, EXTRACTED
 
 BATCH = 20
@@ -52,7 +52,7 @@ class Refreshing:
                 return None
             row = await transaction.summaries.standing(memory_id)
             sources = await transaction.summaries.sources(memory_id)
-            rules = rules_of(await transaction.llm.wishes())
+            rules = await transaction.llm.summary_rules()
         since = failing_since(waiting, self._parts.clock())
         return Standing(row, sources, rules, "refresh", [memory_id], since)
 

@@ -15,7 +15,6 @@ from uuid import UUID
 from agentcore.errors import Conflict, DependencyUnavailable
 from agentcore.memory.api import Caller
 from agentcore.memory.changing import Changing, Wanted
-from agentcore.memory.llm_params import SummaryRules
 from agentcore.memory.llm_work import after_deletion, gives_up
 from agentcore.memory.models import Link
 from agentcore.memory.owned_rows import Row
@@ -27,14 +26,16 @@ from agentcore.memory.summarizing import SUMMARY_RELATION, digest_of
 from agentcore.memory.summary_providers import (
     AS_SAID,
     EXTRACTED,
-    Conversation,
     ExtractiveSummaryProvider,
     LlmSummaryProvider,
     Message,
+    PassthroughSummaryProvider,
     ProviderParts,
     SessionSummary,
+    requests_of,
 )
 from agentcore.memory.summary_rows import SummaryWork
+from agentcore.memory.summary_rules import SummaryRules
 
 REFRESHED = "refresh"
 SOURCES_GONE = "some of what it is of is not there any more; what it said of that is kept"
@@ -186,7 +187,7 @@ async def worded(
     if standing.row is not None and not standing.is_whole:
         return await _with_remnants(given, standing, standing.row, messages)
     if provider == AS_SAID:
-        return SessionSummary("\n".join(each.line for each in messages if each.told), messages, AS_SAID)
+        return await PassthroughSummaryProvider(given).in_one(messages)
     if provider == EXTRACTED:
         return await ExtractiveSummaryProvider(given).extracted(messages)
     try:
@@ -218,7 +219,7 @@ async def _in_one(parts: ProviderParts, messages: Sequence[Message]) -> SessionS
     """A model's summary of all messages: of more than one request holds, that of their summaries."""
     model, told = LlmSummaryProvider(parts), messages
     while True:
-        made = [each async for each in model.summaries(Conversation(told))]
+        made = [await model.summary(piece) for piece in requests_of(told)]
         if len(made) == 1:
             return replace(made[0], covers=messages)
         pieces = [_as_message(each) for each in made if each.text]

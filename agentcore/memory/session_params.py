@@ -132,11 +132,15 @@ class AddSessionResult(Strict):
 
 
 class EndSessionParams(Strict):
-    """Which session has ended, and whether a summary of it is kept."""
+    """Which session has ended, and whether summaries of it are kept."""
 
     session_id: Identifier
-    summarize: Flag = Field(True, description="Keep a summary in the semantic layer, tied to what it is of.")
-    max_tokens: SummaryTokens = Field(200, description="Of the summary.")
+    summarize: Flag = Field(
+        True,
+        description="Keep summaries of what was said and no summary tells of, in the semantic layer, tied to "
+        "what they are of.",
+    )
+    max_tokens: SummaryTokens = Field(200, description="Of each summary, where no rules say how many.")
 
 
 class EndSessionResult(Strict):
@@ -152,7 +156,12 @@ class EndSessionResult(Strict):
     summary_id: UUID | None = Field(
         description="The last summary's memory; null where there was nothing to say, or a model is to say it."
     )
-    summary: str
+    summary_ids: list[UUID] = Field(
+        default_factory=list,
+        description="The summaries' memories in order: a long session gives several. Those made now; where "
+        "nothing was to be told, the last there is.",
+    )
+    summary: str = Field(description="What they say.")
     summary_pending: bool = Field(
         False, description="A model's summary is still to come; `summary` is plain code's, and not kept."
     )

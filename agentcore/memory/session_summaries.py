@@ -6,10 +6,9 @@ changed, writes nothing and looks again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
@@ -19,7 +18,6 @@ from agentcore.memory.document_vectors import vector_columns
 from agentcore.memory.history_rows import Change
 from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft, Source, draft
-from agentcore.memory.llm_params import BY_MODEL, SummaryRules
 from agentcore.memory.llm_work import SESSION_FORM, SUMMARISE_SESSION, SUMMARY_TAG, failing_since, gives_up
 from agentcore.memory.models import Link, MemoryType
 from agentcore.memory.owned_rows import Row
@@ -39,6 +37,7 @@ from agentcore.memory.summary_providers import (
     SessionSummary,
     SummaryProvider,
 )
+from agentcore.memory.summary_rules import BY_MODEL, SummaryRules
 
 MOST_MESSAGES = 400
 # Others may be at work on the same session; each time they are, some of it is done.
@@ -73,6 +72,7 @@ class SessionSummarizing:
     """The summaries of what waits of one session.
 
     `only_compacted`: of what its caller summarised itself; `only_again`: of what has lost its summary.
+    `otherwise`: the rules where none are in force.
     """
 
     def __init__(
@@ -83,12 +83,14 @@ class SessionSummarizing:
         *,
         only_compacted: bool = False,
         only_again: bool = False,
+        otherwise: SummaryRules | None = None,
     ) -> None:
         self._parts = parts
         self._caller = caller
         self._session_id = session_id
         self._only_compacted = only_compacted
         self._only_again = only_again
+        self._otherwise = otherwise
         self.kept: list[Kept] = []
 
     async def run(self) -> list[Kept]:
@@ -104,27 +106,34 @@ class SessionSummarizing:
             except (Conflict, NotFound):
                 in_vain += 1
                 continue
-            if self._only_compacted or len(found.rows) < MOST_MESSAGES:
+            if len(found.rows) < MOST_MESSAGES:
                 return self.kept
         raise DependencyUnavailable("Others are at work on this session.")
 
     async def _look(self) -> _Found | None:
         """What waits now, with the rules that hold; None where there is nothing to do."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            rules = rules_of(await transaction.llm.wishes())
-            rows = await transaction.llm.stretch(
-                self._session_id, MOST_MESSAGES, only_again=self._only_again
-            )
+            rules = await transaction.llm.summary_rules() or self._otherwise
+            if rules is None:
+                return None
             compactions = await transaction.llm.compactions(self._session_id)
-        if rules is None or not rows:
-            return None
-        held = [each for row in compactions if (each := _compaction(row)) is not None]
-        return _Found(rules, rows, Conversation([message_of(row) for row in rows], held))
+            held = [each for row in compactions if (each := _compaction(row)) is not None]
+            rows = await transaction.llm.stretch(
+                self._session_id,
+                MOST_MESSAGES,
+                only_again=self._only_again,
+                within=[(each.began, each.ended) for each in held] if self._only_told(rules) else None,
+            )
+        return _Found(rules, rows, Conversation([message_of(row) for row in rows], held)) if rows else None
+
+    def _only_told(self, rules: SummaryRules) -> bool:
+        """Whether the rest goes on waiting: a provider that uses no compactions tells all of it."""
+        return self._only_compacted and rules.provider != "llm"
 
     def _provider(self, found: _Found) -> SummaryProvider:
         parts, rules = self._parts, found.rules
         waiting_since = failing_since(found.rows, parts.clock())
-        if self._only_compacted and rules.provider in ("compaction_aware", "passthrough"):
+        if self._only_told(rules):
             return CompactionAwareSummaryProvider(None)
         return SUMMARY_PROVIDERS[rules.provider](
             ProviderParts(
@@ -146,6 +155,7 @@ class SessionSummarizing:
         versions = {message.memory_id: message.version for message in summary.covers}
         memory_id = summary.memory_id
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            await transaction.llm.claim_session(self._session_id)
             if await transaction.llm.claim("summary", versions) != set(versions):
                 raise Conflict("Some of these messages were taken, or changed, meanwhile.")
             # What does not hold may hold again, or have been told: then its words stand in the history.
@@ -162,7 +172,8 @@ class SessionSummarizing:
                 await let_wait_for_period(transaction, [memory_id])
                 layers = [MemoryType.SEMANTIC.value]
                 await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
-        if memory_id is not None:
+        # A compaction of very much is met in more than one look.
+        if memory_id is not None and memory_id not in {each.memory_id for each in self.kept}:
             self.kept.append(Kept(memory_id, summary.text))
 
     def _draft(self, summary: SessionSummary, found: _Found) -> Draft:
@@ -198,8 +209,14 @@ class SessionSummarizing:
         users = sorted({row["user_id"] for row in rows if row["user_id"] is not None})
         of_these = digest_of(
             (row["memory_id"], row["content_hash"], row["superseded_by"] is None) for row in rows)
-        told = {"form": SESSION_FORM, "sources": sources, "users": users, "of": of_these}
-        each.columns["provenance"] |= told
+        # Sources may go to the archive, and their ties with them: these names stay.
+        each.columns["provenance"] |= {
+            "form": SESSION_FORM,
+            "sources": sources,
+            "users": users,
+            "of": of_these,
+            "max_tokens": found.rules.max_tokens,
+        }
         return each
 
     async def _note(
@@ -213,12 +230,18 @@ class SessionSummarizing:
         await transaction.history.append(Change(memory_id, "summarise", version, *source, {}, after))
 
 
-async def at_the_end(parts: MemoryParts, caller: Caller, session_id: str) -> EndOfSession | None:
-    """Summarise what of an ended session waits, or leave it to a job; None for an agent without own rules."""
+async def at_the_end(
+    parts: MemoryParts, caller: Caller, session_id: str, max_tokens: int
+) -> EndOfSession:
+    """Summarise what of an ended session no summary tells of, or leave it to a job.
+
+    Without rules by extraction, in summaries of so many tokens.
+    """
+    otherwise = SummaryRules(trigger="session_end", max_tokens=max_tokens)
     async with parts.storage.transaction(caller.agent_id) as transaction:
-        rules = rules_of(await transaction.llm.wishes())
-        if rules is None:
-            return None
+        # Whoever ends it at the same time has told of what it took, or not begun.
+        await transaction.llm.claim_session(session_id)
+        rules = await transaction.llm.summary_rules() or otherwise
         # Stored before the rules were set, or promoted only now, they were never told to wait.
         await transaction.llm.queue_session(session_id)
         rows = await transaction.llm.stretch(session_id, MOST_MESSAGES)
@@ -226,7 +249,7 @@ async def at_the_end(parts: MemoryParts, caller: Caller, session_id: str) -> End
         if later:
             await transaction.jobs.enqueue(SUMMARISE_SESSION, session_id=session_id)
     if not later:
-        made = await SessionSummarizing(parts, caller, session_id).run()
+        made = await SessionSummarizing(parts, caller, session_id, otherwise=otherwise).run()
         kept = made or await _last(parts, caller, session_id)
         return EndOfSession(kept, "\n".join(each.text for each in kept), pending=False)
     extractive = ExtractiveSummaryProvider(
@@ -243,12 +266,6 @@ async def _last(parts: MemoryParts, caller: Caller, session_id: str) -> list[Kep
         limit=1, primary=True)
     records = await parts.storage.get(caller.agent_id, [row["memory_id"] for row in page])
     return [Kept(each.memory_id, each.content) for each in records.values()]
-
-
-def rules_of(wishes: Mapping[str, Any]) -> SummaryRules | None:
-    """How the agent's sessions are summarised, where it has rules for that."""
-    summaries = wishes.get("summaries")
-    return None if summaries is None else SummaryRules(**summaries)
 
 
 def message_of(row: Row) -> Message:

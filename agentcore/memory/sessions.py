@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from agentcore.errors import AgentCoreError
 from agentcore.memory import removing
 from agentcore.memory.api import Caller
-from agentcore.memory.llm_work import COMPACTION, PERIOD_TAG, SESSION_FORM, SUMMARY_TAG
-from agentcore.memory.models import Link, MemoryRecord, MemoryType
+from agentcore.memory.llm_work import COMPACTION, PERIOD_TAG, SUMMARY_TAG
+from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import DeleteParams, RefusedStore, StoreParams, StoreResult
 from agentcore.memory.parts import MemoryParts
@@ -26,9 +25,9 @@ from agentcore.memory.session_params import (
     Message,
     RefusedMessage,
 )
-from agentcore.memory.session_summaries import at_the_end
+from agentcore.memory.session_summaries import EndOfSession, at_the_end
 from agentcore.memory.storing import Storing
-from agentcore.memory.summarizing import SUMMARY_RELATION, Source, Summary, shared, summarize
+from agentcore.memory.summarizing import Source, Summary, summarize
 
 MOST_SUMMARISED = 1_000
 # Working memories that are so important, or were given out so often, outlive their session.
@@ -37,13 +36,13 @@ PROMOTED_IMPORTANCE, PROMOTED_USES = 0.7, 3
 
 @dataclass(frozen=True)
 class Ended:
-    """What became of a session's working memory, and the summary that is kept of it."""
+    """What became of a session's working memory, and the summaries that are kept of it."""
 
     promoted_count: int
     ended_count: int
-    summary_id: UUID | None
+    summary_ids: Sequence[UUID]
     summary: str
-    summary_pending: bool = False
+    summary_pending: bool
 
 
 async def add(
@@ -105,10 +104,10 @@ def _as_compaction(params: AddSessionParams, message: Message) -> dict[str, Any]
 
 
 async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> Ended:
-    """End a session's working memory and keep a summary of what lasts of it. Raises DependencyUnavailable.
+    """End a session's working memory and keep summaries of what was said. Raises DependencyUnavailable.
 
-    Only what holds is promoted; what it superseded follows it, as its past. Ended again, it keeps the same
-    summary unless more was said.
+    Only what holds is promoted; what it superseded follows it, as its past. Ended again, only what was said
+    since is summarised.
     """
     async with parts.storage.transaction(caller.agent_id) as transaction:
         rows = await transaction.end_session(
@@ -121,62 +120,12 @@ async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> E
         )
         await transaction.clusters.come_late(row["memory_id"] for row in rows if row["promoted"])
     await parts.working.forget(caller.agent_id, _tasks(rows))
-    summary_id, summary = None, ""
     promoted = sum(row["promoted"] for row in rows)
-    own = await at_the_end(parts, caller, params.session_id) if params.summarize else None
-    if own is not None:
-        last = own.kept[-1].memory_id if own.kept else None
-        return Ended(promoted, len(rows) - promoted, last, own.text, own.pending)
+    made = EndOfSession([], "", pending=False)
     if params.summarize:
-        records = await read(parts, caller, {"session_id": params.session_id})
-        said = [each for each in records if SUMMARY_TAG not in each.tags and each.superseded_by is None]
-        made = await _summary(parts, said, params.max_tokens)
-        summary = made.text
-        if made.text:
-            summary_id = await _keep(parts, caller, params, said, made)
-    return Ended(promoted, len(rows) - promoted, summary_id, summary)
-
-
-async def _keep(
-    parts: MemoryParts,
-    caller: Caller,
-    params: EndSessionParams,
-    said: Sequence[MemoryRecord],
-    summary: Summary,
-) -> UUID | None:
-    """Store the summary, tied to what it is of; the one there is where nothing more was said."""
-    told = {*summary.memory_ids}
-    users = {each.user_id for each in said if each.memory_id in told and each.user_id is not None}
-    versions = sorted(f"{record.memory_id}:{record.version}" for record in said)
-    stored = StoreParams(
-        content=summary.text,
-        memory_type=MemoryType.SEMANTIC,
-        session_id=params.session_id,
-        user_id=shared(record.user_id for record in said),
-        namespace=shared(record.namespace for record in said),
-        timestamp=said[-1].timestamp,
-        tags=[SUMMARY_TAG],
-        metadata={"summarised_count": len(said)},
-        idempotency_key=_digest("session summary", params.session_id, str(summary.token_count), *versions),
-        force=True,
-        # Its sentences are the sources': it holds beside them, and takes no place.
-        supersede=False,
-    )
-    # More than a caller may give: a source that is deleted takes the summary with it.
-    links = [Link(target_id=each, relation=SUMMARY_RELATION) for each in summary.memory_ids]
-    # Sources may go to the archive, and their ties with them: these names stay.
-    made_of = {
-        "form": SESSION_FORM,
-        "sources": [*map(str, summary.memory_ids)],
-        "users": sorted(users),
-        "max_tokens": params.max_tokens,
-    }
-    storing = Storing(parts, caller, [stored.model_copy(update={"links": links})], provenance=made_of)
-    [result] = await storing.run()
-    failed: AgentCoreError | None = storing.errors.get(0)
-    if failed is not None:
-        raise failed
-    return result.memory_id
+        made = await at_the_end(parts, caller, params.session_id, params.max_tokens)
+    kept = [each.memory_id for each in made.kept]
+    return Ended(promoted, len(rows) - promoted, kept, made.text, made.pending)
 
 
 async def read(parts: MemoryParts, caller: Caller, conditions: Mapping[str, Any]) -> list[MemoryRecord]:

@@ -36,6 +36,7 @@ from agentcore.memory.rule_rows import RuleRows
 from agentcore.memory.serving_indexes import ServingIndexes
 from agentcore.memory.subject_rows import SubjectRows
 from agentcore.memory.summary_rows import SummaryRows
+from agentcore.memory.summary_rules import SummaryRules
 
 _RECORD_FIELDS = set(MemoryRecord.model_fields) - {"embedding"}
 _DIRECTIONS = {True: (sql.SQL("DESC"), sql.SQL("<")), False: (sql.SQL("ASC"), sql.SQL(">"))}
@@ -66,7 +67,7 @@ class NewMemory:
 class MemoryTransaction(OwnedRows):
     """The writes of one agent inside one transaction."""
 
-    def __init__(self, connection: Connection, agent_id: str) -> None:
+    def __init__(self, connection: Connection, agent_id: str, rules: SummaryRules | None = None) -> None:
         super().__init__(connection, agent_id)
         self.aliases = AliasRows(connection, agent_id)
         self.clusters = ClusterRows(connection, agent_id)
@@ -78,8 +79,8 @@ class MemoryTransaction(OwnedRows):
         self.archived = ArchiveRows(connection, agent_id)
         self.subjects = SubjectRows(connection, agent_id)
         self.erasing = EraseRows(connection, agent_id)
-        self.llm = LlmRows(connection, agent_id)
-        self.summaries = SummaryRows(connection, agent_id)
+        self.llm = LlmRows(connection, agent_id, rules)
+        self.summaries = SummaryRows(connection, agent_id, rules)
         self.facts = FactRows(connection, agent_id)
 
     async def claim_keys(self, memories: Sequence[NewMemory], ttl_seconds: int) -> dict[str, Row]:
@@ -242,17 +243,18 @@ class MemoryTransaction(OwnedRows):
 
 
 class MemoryStorage:
-    """Every agent's rows. Raises DependencyUnavailable when PostgreSQL does not answer."""
+    """Every agent's rows; `service_rules` are for sessions' summaries. Raises DependencyUnavailable."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, service_rules: SummaryRules | None = None) -> None:
         self._database = database
+        self.service_rules = service_rules
         self.indexes = ServingIndexes(database)
 
     @asynccontextmanager
     async def transaction(self, agent_id: str) -> AsyncIterator[MemoryTransaction]:
         """One agent's writes: all of them, or none."""
         async with self._database.transaction(agent_id) as connection:
-            yield MemoryTransaction(connection, agent_id)
+            yield MemoryTransaction(connection, agent_id, self.service_rules)
 
     async def _read(self, agent_id: str, name: str, *, primary: bool = False, **values: Any) -> list[Row]:
         return await self._fetch(agent_id, query(name), values, primary=primary)

@@ -16,15 +16,18 @@ from uuid import UUID
 from agentcore.errors import AgentCoreError, DependencyUnavailable
 from agentcore.memory.grounding import Heard
 from agentcore.memory.llm import Said, Summariser, SummaryWish, WrittenSummary
-from agentcore.memory.llm_params import SummaryRules
 from agentcore.memory.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes
+from agentcore.memory.models import MAX_TEXT_CHARS
+from agentcore.memory.segments import pieces, segments
 from agentcore.memory.summarizing import Source, summarize
+from agentcore.memory.summary_rules import SummaryRules
 from agentcore.memory.survival import as_read, checked, told_tokens
 from agentcore.memory.text import collapse
 
 MOST_TOPICS, TOPIC_CHARS = 5, 80
 EXTRACTED, AS_SAID, CALLER = "extractive", "passthrough", "caller"
 NO_MODEL = "this service has no language model"
+TOO_LONG = "it was longer than a memory may be, and is cut"
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,8 @@ class SessionSummary:
 
     @property
     def content(self) -> str:
-        """What it says as a memory: the text, then its key facts."""
-        return "\n".join([self.text, *(f"- {fact}" for fact in self.key_facts)])
+        """What it says as a memory: the text, then its key facts; as much as a memory holds."""
+        return "\n".join([self.text, *(f"- {fact}" for fact in self.key_facts)])[:MAX_TEXT_CHARS]
 
     @property
     def origin(self) -> dict[str, Any]:
@@ -115,7 +118,7 @@ class ExtractiveSummaryProvider:
         self._parts = parts
 
     async def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
-        for segment in segments(conversation.messages):
+        for segment in _segments(conversation.messages, self._parts.rules):
             yield await self.extracted(segment)
 
     async def extracted(self, segment: Sequence[Message], degraded: str | None = None) -> SessionSummary:
@@ -133,10 +136,11 @@ class LlmSummaryProvider:
         self._extractive = ExtractiveSummaryProvider(parts)
 
     async def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
-        for segment in segments(conversation.messages):
-            yield await self._summary(segment)
+        for segment in _segments(conversation.messages, self._parts.rules):
+            yield await self.summary(segment)
 
-    async def _summary(self, segment: Sequence[Message]) -> SessionSummary:
+    async def summary(self, segment: Sequence[Message]) -> SessionSummary:
+        """The summary of what one request can hold. Raises DependencyUnavailable: ask again later."""
         model, parts = self._parts.summariser, self._parts
         if model is None:
             return await self._extractive.extracted(segment, NO_MODEL)
@@ -179,10 +183,24 @@ class PassthroughSummaryProvider:
         self._parts = parts
 
     async def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
-        parts = self._parts
-        sizes = [parts.count_tokens(each.line) for each in conversation.messages]
-        for segment in _cut(conversation.messages, sizes, parts.rules.max_tokens):
-            yield SessionSummary("\n".join(each.line for each in segment if each.told), segment, AS_SAID)
+        for segment in self._pieces(conversation.messages):
+            yield self._as_said(segment)
+
+    async def in_one(self, messages: Sequence[Message]) -> SessionSummary:
+        """One summary of all: as they were said where one memory may hold that, else sentences of them."""
+        told = [each for each in messages if each.told]
+        if len([*self._pieces(told)]) > 1:
+            return await ExtractiveSummaryProvider(self._parts).extracted(messages)
+        return self._as_said(messages)
+
+    def _pieces(self, messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+        sizes = [self._parts.count_tokens(each.line) for each in messages]
+        return pieces(messages, sizes, self._parts.rules.max_tokens)
+
+    def _as_said(self, segment: Sequence[Message]) -> SessionSummary:
+        text = "\n".join(each.line for each in segment if each.told)
+        degraded = TOO_LONG if len(text) > MAX_TEXT_CHARS else None
+        return SessionSummary(text, segment, AS_SAID, degraded=degraded)
 
 
 class CompactionAwareSummaryProvider:
@@ -204,32 +222,24 @@ class CompactionAwareSummaryProvider:
                 yield summary
 
 
-# By the name that the agent's rules give them.
+# By the name that the rules give them. Only `llm` tells anew what the caller's own summaries tell.
 SUMMARY_PROVIDERS: Mapping[str, Callable[[ProviderParts], SummaryProvider]] = {
-    "extractive": ExtractiveSummaryProvider,
+    "extractive": lambda parts: CompactionAwareSummaryProvider(ExtractiveSummaryProvider(parts)),
     "llm": LlmSummaryProvider,
     "compaction_aware": lambda parts: CompactionAwareSummaryProvider(LlmSummaryProvider(parts)),
     "passthrough": lambda parts: CompactionAwareSummaryProvider(PassthroughSummaryProvider(parts)),
 }
 
 
-def segments(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+def requests_of(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
     """The messages in pieces that one request can hold."""
-    return _cut(messages, [min(MEMORY_BYTES, size_bytes(each.line)) for each in messages], REQUEST_BYTES)
+    return pieces(messages, [min(MEMORY_BYTES, size_bytes(each.line)) for each in messages], REQUEST_BYTES)
 
 
-def _cut(messages: Sequence[Message], sizes: Sequence[int], most: int) -> Iterator[Sequence[Message]]:
-    """Pieces of at most this size; what is larger by itself stands alone."""
-    piece: list[Message] = []
-    size = 0
-    for message, own in zip(messages, sizes, strict=True):
-        if piece and size + own > most:
-            yield piece
-            piece, size = [], 0
-        piece.append(message)
-        size += own
-    if piece:
-        yield piece
+def _segments(messages: Sequence[Message], rules: SummaryRules) -> Iterator[Sequence[Message]]:
+    """The messages in pieces that are a memory each."""
+    for segment in segments(messages, rules.most_messages):
+        yield from requests_of(segment)
 
 
 def _sources(segment: Sequence[Message]) -> list[Source]:

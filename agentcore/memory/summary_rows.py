@@ -10,15 +10,16 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from agentcore.database import query, shaped_query
-from agentcore.memory.owned_rows import OwnedRows, Row
+from agentcore.memory.owned_rows import Row
 from agentcore.memory.periods import Period
+from agentcore.memory.ruled_rows import RuledRows
 
 SummaryWork = Literal["refresh", "period"]
 # No memory has it, and all come behind it.
 _FIRST_ID = UUID(int=0)
 
 
-class SummaryRows(OwnedRows):
+class SummaryRows(RuledRows):
     """The summaries of one agent inside one transaction."""
 
     async def let_wait(self, memory_ids: Sequence[UUID]) -> set[SummaryWork]:
@@ -31,7 +32,7 @@ class SummaryRows(OwnedRows):
 
     async def let_wait_for_period(self, memory_ids: Iterable[UUID]) -> set[SummaryWork]:
         """Let those of these that summarise a session wait for their period, where the agent wishes it."""
-        return _works(await self._rows("let_wait_for_period", memory_ids=list(memory_ids)))
+        return _works(await self._ruled("let_wait_for_period", memory_ids=list(memory_ids)))
 
     async def let_page_wait_for_period(self, after: UUID | None, limit: int) -> tuple[int, UUID | None]:
         """The same of a page of memories behind an id: how many, and the last id where more may come."""
@@ -46,7 +47,8 @@ class SummaryRows(OwnedRows):
 
     async def wait_again(self, memory_ids: Sequence[UUID]) -> None:
         """Before these are deleted: what else their summaries tell of waits once more."""
-        await self._run(shaped_query("wait_again", going=query("going")), memory_ids=list(memory_ids))
+        statement, rules = self._with_rules("wait_again", going=query("going"))
+        await self._run(statement, memory_ids=list(memory_ids), **rules)
 
     async def delete(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Remove these, and the summaries that hold their words; a row for each."""

@@ -9,9 +9,9 @@ import pytest
 from agentcore.maintenance.consolidation import CONSOLIDATE_EPISODES
 from agentcore.memory.consolidation_params import ConsolidateParams
 from agentcore.memory.layer_params import ConfigureParams
-from agentcore.memory.llm_params import SummaryRules
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params import ListParams
+from agentcore.memory.summary_rules import SummaryRules
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.memory import Agent
 from tests.fixtures.scripted_http import Reply

@@ -15,10 +15,10 @@ import pytest
 from agentcore.memory.change_params import HistoryParams
 from agentcore.memory.layer_params import ConfigureParams
 from agentcore.memory.llm import LlmOptions
-from agentcore.memory.llm_params import SummaryRules
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params import GetParams, ListParams
 from agentcore.memory.session_params import AddSessionParams, EndSessionParams
+from agentcore.memory.summary_rules import SummaryRules
 from agentcore.providers.openai_summariser import OpenAiSummariser
 from agentcore.providers.prompts import load_prompt
 from tests.fixtures.chat_model import ChatModel, Document, Talking, answered, talking

@@ -29,9 +29,8 @@ OF_ADA = EraseParams(user_id="ada", confirm=True)
 EVERYTHING = EraseParams(all=True, confirm=True)
 SAID = {"ada": "Ada keeps seven hives of bees on the roof.",
         "ben": "Ben drives the blue van on Monday mornings."}
-PROCEDURES, FACTS = (
-    PruneParams(memory_layer=layer, strategy="oldest_first", target=1.0)
-    for layer in (MemoryType.PROCEDURAL, MemoryType.SEMANTIC))
+OLDER_HALF = PruneParams(memory_layer=MemoryType.EPISODIC, strategy="oldest_first", target=0.5)
+FACTS = PruneParams(memory_layer=MemoryType.SEMANTIC, strategy="oldest_first", target=1.0)
 
 
 async def talked(agent: Agent, **of_ada: Any) -> tuple[dict[str, UUID], UUID]:
@@ -70,11 +69,18 @@ async def test_a_summary_names_what_it_is_of_and_whose_that_was(agent: Agent) ->
     assert provenance["users"] == ["ada", "ben"]
 
 
-async def test_a_summary_of_many_messages_is_tied_to_all_of_them(agent: Agent) -> None:
+async def test_the_summaries_of_many_messages_are_tied_to_all_of_them_and_each_to_its_own(
+    agent: Agent,
+) -> None:
     ids = [await agent.stored_id(f"Hive {number} gave {number * 7} jars of dark honey.", session_id="talk",
                                  force=True) for number in range(80)]
-    summary_id = await ended(agent, max_tokens=2_000)
-    assert {link.target_id for link in (await agent.get(summary_id)).links} == set(ids)
+    result = await agent.memory.end_session(EndSessionParams(session_id="talk", max_tokens=2_000))
+    assert result.summary_id == result.summary_ids[-1]
+    made = [await agent.get(each) for each in result.summary_ids]
+    assert [{link.target_id for link in each.links} for each in made] == [
+        set(ids[begin:begin + 20]) for begin in range(0, 80, 20)]
+    assert [each.provenance["sources"] for each in made] == [
+        [str(each) for each in ids[begin:begin + 20]] for begin in range(0, 80, 20)]
 
 
 @pytest.mark.parametrize("how", [
@@ -107,8 +113,8 @@ async def test_what_a_caller_ties_as_a_summary_stays_where_its_source_is_deleted
 async def test_an_erased_user_takes_a_summary_whose_source_was_archived_before(
     runtime: Runtime, agent: Agent
 ) -> None:
-    _, summary_id = await talked(agent, memory_type="procedural")
-    assert (await agent.memory.prune(PROCEDURES)).pruned_count == 1
+    ids, summary_id = await talked(agent, timestamp="2020-06-01T12:00:00Z")
+    assert (await agent.memory.prune(OLDER_HALF)).memory_ids == [ids["ada"]]
     result = await agent.memory.erase(OF_ADA)
     assert (result.verified, await is_gone(agent, summary_id)) == (True, True)
     assert await hives(runtime, agent) == []

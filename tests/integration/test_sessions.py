@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -38,6 +39,13 @@ def messages(talk: tuple[tuple[str, str], ...] = TALK) -> list[dict[str, Any]]:
         {"role": role, "content": content, "message_id": f"m{place}",
          "timestamp": (NOON + timedelta(minutes=place)).isoformat()}
         for place, (role, content) in enumerate(talk)]
+
+
+def crates(count: int) -> list[dict[str, Any]]:
+    return [
+        {"content": f"Crate {place} of the shipment to Ghent holds {place * 3} lamps.",
+         "timestamp": (NOON + timedelta(minutes=place)).isoformat()}
+        for place in range(count)]
 
 
 async def add(agent: Agent, session_id: str = "s-1", **values: Any) -> AddSessionResult:
@@ -101,13 +109,66 @@ async def test_the_end_keeps_a_summary_that_is_tied_to_what_it_is_of(agent: Agen
     assert all(any(sentence in sources[link.target_id] for link in summary.links) for sentence in told)
 
 
-async def test_ended_again_it_keeps_the_same_summary_until_more_was_said(agent: Agent) -> None:
+async def test_ended_again_it_tells_only_what_was_said_since(agent: Agent) -> None:
     await add(agent, messages=messages()[:4])
     first, again = await end(agent), await end(agent)
-    assert first.summary_id == again.summary_id
+    assert (first.summary_ids, first.summary) == (again.summary_ids, again.summary)
     await add(agent, messages=messages())
-    assert (await end(agent)).summary_id != first.summary_id
-    assert len(await held(agent, memory_types=["semantic"])) == 2
+    later = await end(agent)
+    assert later.summary == "user: My daughter plays the cello, by the way."
+    before, since = await held(agent, memory_types=["semantic"])
+    assert [before.memory_id, since.memory_id] == [first.summary_id, later.summary_id]
+    assert set(before.content.splitlines()).isdisjoint(since.content.splitlines())
+    told = [link.target_id for each in (before, since) for link in each.links]
+    assert len(told) == len(set(told)) == 5
+
+
+async def test_a_long_session_gives_several_memories_each_of_its_own_messages(agent: Agent) -> None:
+    await add(agent, messages=crates(200), force=True)
+    ended = await end(agent)
+    kept = await held(agent, tags=["session_summary"], limit=50)
+    assert [each.memory_id for each in kept] == ended.summary_ids
+    assert [each.metadata["summarised_count"] for each in kept] == [20] * 10
+    told = [link.target_id for each in kept for link in each.links]
+    assert len(told) == len(set(told)) == 200
+    assert ended.summary == "\n".join(each.content for each in kept)
+    assert [each.timestamp - NOON for each in kept] == [timedelta(minutes=end) for end in range(19, 200, 20)]
+    assert (await end(agent)).summary_ids == ended.summary_ids[-1:]
+
+
+async def test_a_session_ended_by_several_at_once_is_told_once(agent: Agent) -> None:
+    await add(agent, messages=crates(60), force=True)
+    await asyncio.gather(*(end(agent) for _ in range(4)))
+    kept = await held(agent, tags=["session_summary"])
+    told = [link.target_id for each in kept for link in each.links]
+    assert (len(kept), len(told), len(set(told))) == (3, 60, 60)
+    assert {(await end(agent)).summary_id for _ in range(2)} == {kept[-1].memory_id}
+
+
+async def test_a_pause_parts_the_talks_of_a_session(agent: Agent) -> None:
+    morning = messages()[:4]
+    evening = [{**each, "message_id": f"e{place}", "content": each["content"].replace("Antwerp", "Bruges"),
+                "timestamp": (NOON + timedelta(hours=6, minutes=place)).isoformat()}
+               for place, each in enumerate(morning)]
+    await add(agent, messages=[*morning, *evening])
+    await end(agent)
+    before, after = await held(agent, tags=["session_summary"])
+    assert ("Antwerp" in before.content, "Bruges" in before.content) == (True, False)
+    assert ("Antwerp" in after.content, "Bruges" in after.content) == (False, True)
+
+
+async def test_without_rules_the_callers_own_summaries_are_used_and_nothing_is_told_twice(
+    agent: Agent,
+) -> None:
+    own = {"role": "assistant", "content": "The Antwerp warehouse flooded; claim HX-2210.",
+           "timestamp": (NOON + timedelta(minutes=3)).isoformat(),
+           "compacted_until": (NOON + timedelta(minutes=3)).isoformat()}
+    await add(agent, messages=[*messages()[:4], own, messages()[5]])
+    ended = await end(agent)
+    kept = await held(agent, tags=["session_summary"])
+    assert [each.content for each in kept] == [own["content"], "user: " + TALK[5][1]]
+    assert [len(each.links) for each in kept] == [4, 1]
+    assert ended.summary_ids == [each.memory_id for each in kept]
 
 
 async def test_at_its_end_important_and_used_working_memories_last_and_the_others_are_over(

@@ -7,12 +7,28 @@ from typing import Any
 
 import pytest
 
+from agentcore.memory import session_summaries
+from agentcore.memory.llm_params import NOT_RECOMMENDED
+from agentcore.memory.models import MAX_TEXT_CHARS
 from agentcore.memory.params import RetrieveParams
 from agentcore.runtime import open_runtime
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.services import Services
-from tests.fixtures.stretches import LINES, add, at, compaction, end, lines, rules, summaries, told_in
+from tests.fixtures.stretches import (
+    LINES,
+    add,
+    at,
+    change,
+    compaction,
+    end,
+    lines,
+    message,
+    rules,
+    summaries,
+    told_in,
+    waiting,
+)
 
 
 @pytest.fixture
@@ -192,12 +208,85 @@ async def test_a_summary_is_found_by_its_meaning(talk: Talking) -> None:
     assert [each.tags for each in found.memories] == [["session_summary"]]
 
 
+async def test_with_the_compaction_trigger_alone_each_compaction_is_the_one_memory_of_its_stretch(
+    talk: Talking,
+) -> None:
+    agent = talk.agent()
+    assert await rules(agent, trigger="compaction") == []
+    await add(agent, [*lines(0, 4), compaction("The flood in Antwerp and the policy.", 3)])
+    await talk.work()
+    await end(agent)
+    await talk.work()
+    [own] = await summaries(agent)
+    assert (own.content, len(own.links)) == ("The flood in Antwerp and the policy.", 4)
+    assert talk.model.asked == []
+
+
+@pytest.mark.parametrize(("first", "until", "left"), [(None, 8, 1), (6, 9, 6)])
+async def test_a_compaction_of_much_behind_more_that_waits_takes_all_of_its_own(
+    talk: Talking, monkeypatch: pytest.MonkeyPatch, first: int | None, until: int, left: int
+) -> None:
+    monkeypatch.setattr(session_summaries, "MOST_MESSAGES", 4)
+    agent = talk.agent()
+    await rules(agent, trigger="compaction")
+    await add(agent, lines(0, 10))
+    await add(agent, [compaction("The flood in Antwerp.", until, first)])
+    await talk.work()
+    [own] = await summaries(agent)
+    assert len(own.links) == 10 - left
+    assert await waiting(agent) == ["summary"] * left
+
+
+@pytest.mark.parametrize("provider", ["extractive", "llm"])
+async def test_a_long_stretch_gives_several_memories_each_of_its_own_messages(
+    talk: Talking, provider: str
+) -> None:
+    agent = talk.agent()
+    await rules(agent, provider=provider, trigger="session_end")
+    await add(agent, lines(0, 50))
+    await end(agent)
+    await talk.work()
+    made = await summaries(agent)
+    assert [each.metadata["summarised_count"] for each in made] == [16, 17, 17]
+    assert len({link.target_id for each in made for link in each.links}) == 50
+
+
+async def test_a_message_of_full_length_is_passed_through_as_far_as_a_memory_holds_it(
+    talk: Talking,
+) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="passthrough", trigger="session_end")
+    await add(agent, [{"content": ("The barge was late. " * 14_000)[:MAX_TEXT_CHARS]}])
+    await end(agent)
+    [summary] = await summaries(agent)
+    assert len(summary.content) <= MAX_TEXT_CHARS
+    assert summary.content.startswith("user: The barge was late.")
+    assert summary.metadata["degraded"] == "it was longer than a memory may be, and is cut"
+
+
+async def test_what_is_too_much_to_be_passed_through_again_is_told_in_sentences_of_it(
+    talk: Talking,
+) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="extractive", trigger="session_end", max_tokens=60)
+    await add(agent, lines(0, 10))
+    await end(agent)
+    await rules(agent, provider="passthrough", trigger="session_end", max_tokens=60)
+    await change(agent, await message(agent, LINES[2]), content="The damage comes to 50,000 euros.")
+    await talk.work()
+    [summary] = await summaries(agent)
+    assert talk.runtime.parts.count_tokens(summary.content) <= 60
+    assert summary.version == 2
+
+
 # --- what is unwise ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("wish", "warned"), [
     ({"provider": "llm"}, ""), ({"provider": "extractive"}, ""), ({"provider": "compaction_aware"}, ""),
+    ({"trigger": "compaction"}, ""),
     ({"provider": "passthrough"}, "embedding without summarization is not recommended"),
+    ({"provider": "none"}, "embedding without summarization is not recommended"),
     ({"provider": "llm", "trigger": "compaction"}, "does not use the summaries of the compactions"),
     ({"provider": "extractive", "prompt": "Be brief."}, "the prompt has no effect"),
 ])
@@ -207,6 +296,31 @@ async def test_an_unwise_wish_is_kept_with_a_warning(
     warnings = await rules(talk.agent(), **wish)
     assert len(warnings) == (1 if warned else 0)
     assert all(warned in each for each in warnings)
+
+
+# Summaries, vectors, what a search for the flood finds of the summaries, and the warning: seed 003.
+@pytest.mark.parametrize(("provider", "embedding_model", "found", "warned"), [
+    ("none", "none", 0, []),
+    ("extractive", "none", 1, []),
+    ("none", "hashing", 0, [NOT_RECOMMENDED]),
+    ("extractive", "hashing", 1, []),
+])
+async def test_each_row_of_the_matrix_finds_what_it_says(
+    services: Services, provider: str, embedding_model: str, found: int, warned: list[str]
+) -> None:
+    async with open_runtime(settings_for(services, embedding_model=embedding_model)) as runtime:
+        agent = Agent(runtime)
+        assert await rules(agent, provider=provider) == warned
+        await add(agent, lines(0, 5))
+        await runtime.jobs.run_waiting()
+        query = "Which warehouse in Antwerp flooded on Friday?"
+        assert LINES[0] in await agent.found(query, memory_types=["episodic"])
+        told = await agent.memory.retrieve(RetrieveParams.model_validate({
+            "query": query, "memory_types": ["semantic"]}))
+        assert [each.tags for each in told.memories] == [["session_summary"]] * found
+        assert all("Antwerp" in each.content for each in told.memories)
+        by_vector = {each.similarity is not None for each in told.memories}
+        assert by_vector == ({embedding_model == "hashing"} if found else set())
 
 
 async def test_without_a_model_its_work_is_done_by_extraction_and_that_is_told(services: Services) -> None:

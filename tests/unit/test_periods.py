@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from agentcore.memory.periods import PeriodUnit, period_named, period_of
+from agentcore.memory.periods import period_named, period_of
+from agentcore.memory.summary_rules import PeriodUnit
 
 SUNDAY = datetime(2026, 11, 22, 23, 59, tzinfo=UTC)
 

@@ -34,6 +34,12 @@ DELETE FROM llm_usage WHERE day < (now() AT TIME ZONE 'UTC')::date - %(days)s::i
 -- What the agent wishes of models.
 SELECT models FROM agent_settings WHERE agent_id = %(agent_id)s;
 
+-- name: summary_rules
+-- How the agent's sessions are summarised: by its own rules, else the service's; null: not in stretches.
+(SELECT CASE WHEN held.rules ->> 'provider' <> 'none' THEN held.rules END
+   FROM (SELECT coalesce((SELECT s.models -> 'summaries' FROM agent_settings s WHERE s.agent_id = %(agent_id)s),
+                         %(service_rules)s::jsonb) AS rules) AS held);
+
 -- name: set_model_wishes
 -- What the agent wishes of models from now on; the row is held already.
 UPDATE agent_settings SET models = %(models)s, updated_at = now() WHERE agent_id = %(agent_id)s;
@@ -42,7 +48,8 @@ UPDATE agent_settings SET models = %(models)s, updated_at = now() WHERE agent_id
 -- Let new memories wait for what the agent wishes of them; one row for each kind of work and session that there is. From what
 -- holds no longer no facts are read.
 WITH wish AS (
-    SELECT coalesce((SELECT s.models FROM agent_settings s WHERE s.agent_id = %(agent_id)s), '{}') AS models),
+    SELECT (SELECT (s.models ->> 'extract_facts')::boolean FROM agent_settings s
+             WHERE s.agent_id = %(agent_id)s) AS extract_facts, {rules} AS summaries),
 queued AS (
     INSERT INTO llm_queue (agent_id, memory_id, work, session_id, user_turn)
     SELECT %(agent_id)s, new.memory_id, new.work, new.session_id, new.user_turn
@@ -50,13 +57,18 @@ queued AS (
            AS new (memory_id, work, session_id, user_turn)
      CROSS JOIN wish
      WHERE CASE new.work
-           WHEN 'facts' THEN coalesce((wish.models ->> 'extract_facts')::boolean, %(extract_facts)s)
+           WHEN 'facts' THEN coalesce(wish.extract_facts, %(extract_facts)s)
                          AND EXISTS (SELECT FROM memories m WHERE m.agent_id = %(agent_id)s
                                         AND m.memory_id = new.memory_id AND m.superseded_by IS NULL)
-           ELSE wish.models ? 'summaries' END
+           ELSE wish.summaries IS NOT NULL END
         ON CONFLICT (agent_id, work, memory_id) DO UPDATE SET failing_since = NULL, tries = 0
     RETURNING work, session_id)
-SELECT DISTINCT queued.work, queued.session_id, wish.models -> 'summaries' AS summaries FROM queued CROSS JOIN wish;
+SELECT DISTINCT queued.work, queued.session_id, wish.summaries FROM queued CROSS JOIN wish;
+
+-- name: claim_session
+-- One at a time lets what was said in a session wait, or tells of it. Asked before all else: what comes then sees it done.
+SELECT pg_advisory_xact_lock(
+    hashtextextended(concat_ws(chr(31), 'agentcore session', %(agent_id)s::text, %(session_id)s::text), 0));
 
 -- name: queue_session
 -- Let what was said in a session and no summary tells of wait for one.
@@ -86,16 +98,21 @@ SELECT q.session_id, count(*) FILTER (WHERE NOT q.again) AS messages,
        max(q.queued_at) AS latest_at
   FROM llm_queue q
  WHERE q.agent_id = %(agent_id)s AND q.work = 'summary' AND q.session_id = ANY(%(session_ids)s)
- GROUP BY q.session_id;
+ GROUP BY q.session_id
+ ORDER BY q.session_id;
 
 -- name: waiting_stretch
--- What of a session waits for its summary, in the order of its times; of all of it, or of what waits again.
+-- What of a session waits for its summary, in the order of its times; of all of it, of what waits again, or of what was
+-- said in one of these times, the first of which may begin with the session.
 SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_score, m.user_id, m.namespace,
        m.superseded_by, m.content_hash, q.queued_at, q.failing_since
   FROM llm_queue q
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
  WHERE q.agent_id = %(agent_id)s AND q.work = 'summary' AND q.session_id = %(session_id)s
    AND (q.again OR NOT %(only_again)s)
+   AND (%(ends)s::timestamptz[] IS NULL
+        OR EXISTS (SELECT FROM unnest(%(begins)s::timestamptz[], %(ends)s::timestamptz[]) AS told (began, ended)
+                    WHERE (told.began IS NULL OR told.began <= m.timestamp) AND m.timestamp <= told.ended))
    AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
  ORDER BY m.timestamp, m.memory_id LIMIT %(limit)s;
 
@@ -155,6 +172,7 @@ SELECT q.agent_id, q.work, CASE q.work WHEN 'summary' THEN q.session_id END AS s
        count(*) FILTER (WHERE NOT q.again) AS messages,
        count(*) FILTER (WHERE q.user_turn AND NOT q.again) AS user_turns, max(q.queued_at) AS latest_at,
        bool_or(q.again) AS again,
+       -- Null where the agent has none of its own.
        (SELECT s.models -> 'summaries' FROM agent_settings s WHERE s.agent_id = q.agent_id) AS summaries
   FROM llm_queue q
  GROUP BY q.agent_id, q.work, CASE q.work WHEN 'summary' THEN q.session_id END

@@ -49,8 +49,7 @@ INSERT INTO llm_queue (agent_id, memory_id, work)
 SELECT m.agent_id, m.memory_id, 'period' FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
    AND (m.provenance ->> 'form' = 'session' OR m.metadata -> 'compaction' ? 'until' AND m.session_id IS NOT NULL)
-   AND EXISTS (SELECT FROM agent_settings a WHERE a.agent_id = %(agent_id)s
-                  AND a.models -> 'summaries' ->> 'period' IS NOT NULL)
+   AND {rules} ->> 'period' IS NOT NULL
     ON CONFLICT DO NOTHING
 RETURNING work;
 
@@ -73,9 +72,10 @@ SELECT (SELECT count(*) FROM queued) AS queued,
 
 -- name: wait_again
 -- Let what else the summaries of these memories tell of wait once more and be due at once, where the agent has such
--- summaries made by its own rules: these memories go, and those summaries with them. What goes at the same time is
+-- summaries made by rules: these memories go, and those summaries with them. What goes at the same time is
 -- passed over. Who deletes a summary by its id wants none.
 WITH RECURSIVE going AS ({going}),
+wish AS (SELECT {rules} AS rules),
 remaining AS (
     SELECT m.memory_id, s.provenance ->> 'form' AS form, m.session_id,
            m.provenance ->> 'form' = 'interaction'
@@ -86,11 +86,11 @@ remaining AS (
       JOIN memory_links told ON told.agent_id = %(agent_id)s AND told.source_id = s.memory_id
                             AND told.relation = 'summarises'
       JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = told.target_id
-      JOIN agent_settings a ON a.agent_id = %(agent_id)s
+     CROSS JOIN wish
      WHERE s.memory_id <> ALL (%(memory_ids)s::uuid[]) AND m.memory_id NOT IN (SELECT memory_id FROM going)
        AND CASE s.provenance ->> 'form'
-           WHEN 'period' THEN a.models -> 'summaries' ->> 'period' IS NOT NULL
-           ELSE a.models ? 'summaries' AND m.memory_type = 'episodic' AND m.session_id IS NOT NULL END
+           WHEN 'period' THEN wish.rules ->> 'period' IS NOT NULL
+           ELSE wish.rules IS NOT NULL AND m.memory_type = 'episodic' AND m.session_id IS NOT NULL END
      ORDER BY m.memory_id
        FOR KEY SHARE OF m SKIP LOCKED)
 INSERT INTO llm_queue (agent_id, memory_id, work, session_id, user_turn, again)

@@ -141,7 +141,7 @@ export interface ConfigureParams {
   archive_sources_after_days?: number | null;
   /** Whether a model reads new episodic memories for facts, in the background. */
   extract_facts?: boolean | null;
-  /** How stretches of sessions are summarised, all of it; provider none: no more. */
+  /** How stretches of sessions are summarised, all of it; provider none: in none; default: as the service has it. */
   summaries?: SummaryRules | null;
 }
 
@@ -156,7 +156,7 @@ export interface ConfigureResult {
   archive_sources_after_days: number;
   /** Whether new episodic memories are read for facts by a model. */
   extract_facts: boolean;
-  /** How stretches of sessions are summarised; null: its end keeps one, by extraction. */
+  /** How stretches of sessions are summarised, by the agent's rules or the service's; null: their ends keep what was said, by extraction. */
   summaries: SummaryRules | null;
   /** What language models cost this agent today. */
   llm_use: LlmUse;
@@ -337,12 +337,12 @@ export interface Dropped {
   count: number;
 }
 
-/** Which session has ended, and whether a summary of it is kept. */
+/** Which session has ended, and whether summaries of it are kept. */
 export interface EndSessionParams {
   session_id: string;
-  /** Keep a summary in the semantic layer, tied to what it is of. */
+  /** Keep summaries of what was said and no summary tells of, in the semantic layer, tied to what they are of. */
   summarize?: boolean;
-  /** Of the summary. */
+  /** Of each summary, where no rules say how many. */
   max_tokens?: number;
 }
 
@@ -355,6 +355,9 @@ export interface EndSessionResult {
   ended_count: number;
   /** The last summary's memory; null where there was nothing to say, or a model is to say it. */
   summary_id: string | null;
+  /** The summaries' memories in order: a long session gives several. Those made now; where nothing was to be told, the last there is. */
+  summary_ids?: string[];
+  /** What they say. */
   summary: string;
   /** A model's summary is still to come; `summary` is plain code's, and not kept. */
   summary_pending?: boolean;
@@ -875,7 +878,7 @@ export interface SettingsResult {
   archive_sources_after_days: number;
   /** Whether new episodic memories are read for facts by a model. */
   extract_facts: boolean;
-  /** How stretches of sessions are summarised; null: its end keeps one, by extraction. */
+  /** How stretches of sessions are summarised, by the agent's rules or the service's; null: their ends keep what was said, by extraction. */
   summaries: SummaryRules | null;
   /** What language models cost this agent today. */
   llm_use: LlmUse;
@@ -1000,8 +1003,8 @@ export interface SummarizeResult {
 
 /** By what, and when, stretches of a session are summarised. The end of a session does it in any case. */
 export interface SummaryRules {
-  /** extractive: sentences of the messages; llm: a language model; compaction_aware: the caller's own compaction summaries, a model for the rest; passthrough: those summaries, and what was said as it was said; none: as the service does without rules. */
-  provider?: "none" | "extractive" | "llm" | "compaction_aware" | "passthrough";
+  /** extractive: sentences of the messages; llm: a language model; compaction_aware (taken where only the trigger `compaction` is named): the caller's own compaction summaries, a model for the rest; passthrough: those summaries, and what was said as it was said; none: no stretches, one summary at the session's end; default: as the service has it, without rules of one's own. */
+  provider?: "none" | "default" | "extractive" | "llm" | "compaction_aware" | "passthrough";
   trigger?: "user_turns" | "message_count" | "inactivity" | "compaction" | "session_end";
   /** Of a session's user, for `user_turns`. */
   user_turns?: number;
@@ -1013,7 +1016,7 @@ export interface SummaryRules {
   period?: "day" | "week" | "month" | null;
   /** Of one summary; a long stretch gives several. */
   max_tokens?: number;
-  /** What a model's summaries are to be like, in the agent's own words. */
+  /** What a model's summaries are to be like, in the agent's own words: told to it behind the service's rules, not in their place. */
   prompt?: string | null;
 }
 
@@ -1199,9 +1202,9 @@ export declare class MemoryClient {
   completeTask(params: CompleteTaskParams): Promise<CompleteTaskResult>;
   /** Store a conversation, or more of one: a memory for each message. */
   addSession(params: AddSessionParams): Promise<AddSessionResult>;
-  /** End a session: its working memory is promoted or ends, a summary is kept. */
+  /** End a session: its working memory is promoted or ends, summaries of what was said are kept. */
   endSession(params: EndSessionParams): Promise<EndSessionResult>;
-  /** A summary of the memories that match, in their own sentences. */
+  /** A summary of the memories that match, in their own sentences: no model is asked. It is not kept. */
   summarize(params?: SummarizeParams): Promise<SummarizeResult>;
   /** Delete a session, a user's memories or all; says how many went. */
   clear(params?: ClearParams): Promise<ClearResult>;

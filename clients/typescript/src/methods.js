@@ -129,12 +129,12 @@ export class MemoryClient {
     return this.#call("memory.add_session", "memory:write", params);
   }
 
-  /** End a session: its working memory is promoted or ends, a summary is kept. */
+  /** End a session: its working memory is promoted or ends, summaries of what was said are kept. */
   endSession(params) {
     return this.#call("memory.end_session", "memory:write", params);
   }
 
-  /** A summary of the memories that match, in their own sentences. */
+  /** A summary of the memories that match, in their own sentences: no model is asked. It is not kept. */
   summarize(params = {}) {
     return this.#call("memory.summarize", "memory:read", params);
   }

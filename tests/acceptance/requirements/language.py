@@ -16,6 +16,7 @@ _REFRESHED, _GONE = "integration/test_refreshing.py::", "integration/test_source
 _PERIODS, _PERIODS_GONE = "integration/test_period_summaries.py::", "integration/test_periods_gone.py::"
 _CONTEXT = "unit/test_compression.py::"
 _PROVIDERS = "integration/test_summary_providers.py::"
+_SERVICE = "integration/test_service_summaries.py::"
 
 WRITTEN = (
     _asked("3 budget", "A token and cost budget per agent and day holds for all uses and processes.",
@@ -93,17 +94,35 @@ WRITTEN = (
            f"{_PROVIDERS}test_the_callers_compactions_are_used_and_the_model_is_asked_for_the_rest",
            f"{_PROVIDERS}test_passed_through_what_was_said_is_kept_as_it_was_said",
            f"{_PROVIDERS}test_the_agents_own_wish_stands_behind_the_rules_and_not_in_their_place",
-           f"{_PROVIDERS}test_a_long_session_gives_several_summaries_each_of_what_one_request_holds"),
+           f"{_PROVIDERS}test_a_message_of_full_length_is_passed_through_as_far_as_a_memory_holds_it",
+           f"{_SERVICE}test_a_summariser_of_ones_own_is_named_by_its_path_and_needs_no_chat_model"),
+    _asked("4 segments", "A long session gives several memories; saved again it adds only what is new.",
+           f"{_PROVIDERS}test_a_long_session_gives_several_summaries_each_of_what_one_request_holds",
+           f"{_PROVIDERS}test_a_long_stretch_gives_several_memories_each_of_its_own_messages",
+           "integration/test_sessions.py::test_a_long_session_gives_several_memories_each_of_its_own_messages",
+           "integration/test_sessions.py::test_ended_again_it_tells_only_what_was_said_since",
+           "integration/test_sessions.py::test_a_pause_parts_the_talks_of_a_session",
+           "unit/test_segments.py::test_a_long_talk_is_cut_evenly"),
     _asked("4 matrix", "The behaviour matrix of summaries and vectors, with its warnings.",
            "unit/test_llm_options.py::"
            "test_the_matrix_of_summaries_and_vectors_warns_of_what_is_unwise",
+           f"{_PROVIDERS}test_each_row_of_the_matrix_finds_what_it_says",
+           f"{_PROVIDERS}test_an_unwise_wish_is_kept_with_a_warning",
            f"{_PROVIDERS}test_without_a_model_its_work_is_done_by_extraction_and_that_is_told"),
     _asked("5 triggers", "Turns, messages, inactivity, compaction and the session's end, in the background.",
            f"{_SUMMARIES}test_every_five_user_turns_a_stretch_is_summarised_in_the_background",
            f"{_SUMMARIES}test_a_number_of_messages_ends_a_stretch_whoever_speaks",
            f"{_SUMMARIES}test_inactivity_ends_a_stretch_and_another_message_puts_it_off",
            f"{_SUMMARIES}test_the_end_of_a_session_summarises_what_is_left",
-           f"{_PROVIDERS}test_each_compaction_is_a_memory_at_once_and_costs_no_request"),
+           f"{_PROVIDERS}test_each_compaction_is_a_memory_at_once_and_costs_no_request",
+           f"{_PROVIDERS}"
+           "test_with_the_compaction_trigger_alone_each_compaction_is_the_one_memory_of_its_stretch"),
+    _asked("5 default", "The operator's rules hold for agents that configured nothing; an agent's go before.",
+           f"{_SERVICE}test_a_token_to_read_and_write_is_all_that_it_takes",
+           f"{_SERVICE}test_the_services_trigger_fires_for_an_agent_that_configured_nothing",
+           f"{_SERVICE}test_an_agents_own_rules_go_before_the_services",
+           f"{_SERVICE}test_none_is_a_rule_of_ones_own_and_default_gives_the_services_back",
+           f"{_SERVICE}test_the_services_periods_are_told_of_without_a_word_of_the_agent"),
     _asked("5 wishes", "An agent's wishes and account are shown and set at the command line.",
            "acceptance/test_llm_command.py::test_what_models_are_used_for_is_shown_and_set",
            "acceptance/test_llm_command.py::test_a_provisional_summary_is_said_to_be_one"),

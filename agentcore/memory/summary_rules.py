@@ -1,0 +1,84 @@
+"""By what, and when, sessions are summarised: an agent's own rules, else the service's. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+PeriodUnit = Literal["day", "week", "month"]
+SummaryProviderName = Literal["none", "default", "extractive", "llm", "compaction_aware", "passthrough"]
+SummaryTrigger = Literal["user_turns", "message_count", "inactivity", "compaction", "session_end"]
+# What is longer gives several memories, unless the rules name more; to a user's turn come so many.
+SEGMENT_MESSAGES, MESSAGES_A_TURN = 20, 4
+# Those that ask a language model.
+BY_MODEL = frozenset({"llm", "compaction_aware"})
+# Words that stand for no rules of one's own.
+KEEPS_NO_RULES = frozenset({"none", "default"})
+
+Amount = Annotated[int, Field(strict=True, ge=1, le=1_000)]
+
+
+class SummaryRules(BaseModel):
+    """By what, and when, stretches of a session are summarised. The end of a session does it in any case."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    provider: SummaryProviderName = Field(
+        "extractive",
+        description="extractive: sentences of the messages; llm: a language model; compaction_aware (taken "
+        "where only the trigger `compaction` is named): the caller's own compaction summaries, a model for "
+        "the rest; passthrough: those summaries, and what was said as it was said; none: no stretches, one "
+        "summary at the session's end; default: as the service has it, without rules of one's own.",
+    )
+    trigger: SummaryTrigger = "user_turns"
+    user_turns: Amount = Field(5, description="Of a session's user, for `user_turns`.")
+    message_count: Amount = Field(20, description="Messages of a session, for `message_count`.")
+    inactivity_seconds: Annotated[int, Field(strict=True, ge=10, le=30 * 86_400)] = Field(
+        1_800, description="Without a message in the session, for `inactivity`."
+    )
+    period: PeriodUnit | None = Field(
+        None,
+        description="Sessions' summaries of one user and namespace in one such time (UTC; ISO weeks) get a "
+        "summary together, from two on; null: none.",
+    )
+    max_tokens: Annotated[int, Field(strict=True, ge=10, le=4_000)] = Field(
+        200, description="Of one summary; a long stretch gives several."
+    )
+    prompt: Annotated[str, Field(min_length=1, max_length=4_000)] | None = Field(
+        None,
+        description="What a model's summaries are to be like, in the agent's own words: told to it behind "
+        "the service's rules, not in their place.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _compactions_are_used(cls, given: Any) -> Any:
+        """Who names no provider beside that trigger means the summaries that come with it."""
+        if isinstance(given, Mapping) and given.get("trigger") == "compaction" and "provider" not in given:
+            return {**given, "provider": "compaction_aware"}
+        return given
+
+    @property
+    def most_messages(self) -> int:
+        """Messages that one summary tells of at most."""
+        named = {"user_turns": MESSAGES_A_TURN * self.user_turns, "message_count": self.message_count}
+        return max(SEGMENT_MESSAGES, named.get(self.trigger, 0))
+
+    @property
+    def counts(self) -> bool:
+        """Whether the trigger goes by how much waits."""
+        return self.trigger in ("user_turns", "message_count")
+
+    def is_due(self, *, messages: int, user_turns: int) -> bool:
+        """Whether so much of a session is a stretch by itself."""
+        if self.trigger == "user_turns":
+            return user_turns >= self.user_turns
+        return self.trigger == "message_count" and messages >= self.message_count
+
+
+def rules_in_force(own: Mapping[str, Any] | None, service: SummaryRules | None) -> SummaryRules | None:
+    """An agent's own rules, else the service's; None where either has `none`, or there are no rules."""
+    rules = service if own is None else SummaryRules(**own)
+    return None if rules is None or rules.provider == "none" else rules
