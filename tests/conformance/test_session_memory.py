@@ -15,6 +15,7 @@ from agentcore.agents.session_memory import (
     CAPABILITIES,
     SESSION_MEMORIES,
     RetrieveOptions,
+    SessionListing,
     SessionMemory,
     SessionMessage,
     SessionParts,
@@ -231,9 +232,51 @@ async def test_what_is_held_is_counted(memory: SessionMemory) -> None:
     await memory.store("tuesday", SessionMessage(content="A quiet day."))
     assert await memory.session_count("monday") == len(TALK)
     usage = await memory.usage()
-    assert usage.messages >= len(TALK) + 1
+    assert usage.messages == len(TALK) + 1
     assert usage.sessions in (2, None)
     assert usage.limits
+
+
+async def listed(memory: SessionMemory, limit: int) -> list[SessionListing]:
+    """All sessions, in lists of so many."""
+    found: list[SessionListing] = []
+    while page := await memory.sessions(limit, found[-1] if found else None):
+        assert len(page) <= limit
+        found += page
+    return found
+
+
+async def test_sessions_are_listed_by_their_newest_messages(memory: SessionMemory) -> None:
+    assert await memory.sessions() == []
+    for place, session_id in enumerate(["b", "a", "c", "b"]):
+        await memory.store(session_id, SessionMessage(
+            content=f"Note {place} of the week.", timestamp=MORNING + timedelta(minutes=place)))
+    # What was said before the others does not bring its session to the front, though it is stored last.
+    await memory.store("a", SessionMessage(content="Long ago.", timestamp=MORNING - timedelta(days=1)))
+    expected = [("b", 2, 3), ("c", 1, 2), ("a", 2, 1)]
+    for limit in (1, 2, 3, 50):
+        found = await listed(memory, limit)
+        assert [(each.session_id, each.message_count, each.newest) for each in found] == [
+            (name, count, MORNING + timedelta(minutes=place)) for name, count, place in expected]
+    await memory.clear("c")
+    assert [each.session_id for each in await memory.sessions()] == ["b", "a"]
+
+
+async def test_sessions_of_one_time_and_of_any_id_are_listed_once(memory: SessionMemory) -> None:
+    for session_id in HOSTILE:
+        for content in ("Here.", "And here."):
+            await memory.store(session_id, SessionMessage(content=content, timestamp=MORNING),
+                               {"importance": 0.9})
+    for limit in (1, 7, 200):
+        found = await listed(memory, limit)
+        assert [each.session_id for each in found] == sorted(HOSTILE, reverse=True)
+        assert {(each.message_count, each.newest) for each in found} == {(2, MORNING)}
+
+
+@pytest.mark.parametrize("limit", [0, 201])
+async def test_a_list_of_no_or_too_many_sessions_is_refused(memory: SessionMemory, limit: int) -> None:
+    with pytest.raises(InvalidParams, match="limit"):
+        await memory.sessions(limit)
 
 
 async def test_hostile_ids_of_sessions_meet_nobody(memory: SessionMemory) -> None:
@@ -275,7 +318,8 @@ async def test_two_agents_with_the_same_sessions_never_meet(
         assert await contents(theirs, "monday") == ["Only ours."]
         assert await theirs.clear("b:monday") == 0
         assert await ours.session_count("b:monday") == len(TALK)
-        assert (await theirs.usage()).messages in (1, 2)
+        assert (await theirs.usage()).messages == 1
+        assert [each.session_id for each in await theirs.sessions()] == ["monday"]
 
 
 @pytest.mark.parametrize("name", list(SESSION_MEMORIES))

@@ -7,20 +7,23 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from agentcore.agents.session_memory.listing import checked_limit, first_places, place_of
 from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionParts
 from agentcore.agents.session_memory.messages import (
+    LISTED,
     MAX_LIMIT,
     Capability,
     MemoryUsage,
     RetrieveOptions,
     ScoredMessage,
+    SessionListing,
     SessionMessage,
     SessionSummary,
     SummarizeOptions,
+    checked_session_id,
     completed,
-    session_key,
 )
-from agentcore.agents.session_memory.selection import matching, newest_first, scored_by_words
+from agentcore.agents.session_memory.selection import matching, newest_first, said_at, scored_by_words
 from agentcore.agents.session_memory.summary import summary_of
 
 MAX_MESSAGES, MAX_SESSIONS = 1_000, 1_000
@@ -102,7 +105,7 @@ class InMemorySessionMemory:
 
     async def clear(self, session_id: str) -> int:
         count = len(self._session(session_id))
-        self._sessions.pop(session_key(session_id), None)
+        self._sessions.pop(session_id, None)
         return count
 
     def capabilities(self) -> tuple[Capability, ...]:
@@ -111,9 +114,26 @@ class InMemorySessionMemory:
     async def session_count(self, session_id: str) -> int:
         return len(self._session(session_id))
 
+    async def sessions(
+        self, limit: int = LISTED, after: SessionListing | None = None
+    ) -> list[SessionListing]:
+        held = self.everything()
+        newest = {session_id: max(map(said_at, messages)) for session_id, messages in held.items()}
+        return [
+            SessionListing(session_id=session_id, message_count=len(held[session_id]), newest=moment)
+            for moment, session_id in first_places(newest, checked_limit(limit), place_of(after))]
+
     async def usage(self) -> MemoryUsage:
-        held = [len(self._living(session)) for session in self._sessions.values()]
-        return MemoryUsage(messages=sum(held), sessions=sum(map(bool, held)), limits=dict(self._limits))
+        held = self.everything()
+        return MemoryUsage(
+            messages=sum(map(len, held.values())), sessions=len(held), limits=dict(self._limits))
+
+    def everything(self) -> dict[str, list[SessionMessage]]:
+        """The messages of each session that holds one; nothing counts as used."""
+        living = {session_id: self._living(session) for session_id, session in self._sessions.items()}
+        return {
+            session_id: [held.message for held in session.values()]
+            for session_id, session in living.items() if session}
 
     def held(self, session_id: str) -> list[SessionMessage]:
         """All messages of the session, newest first; nothing counts as used."""
@@ -129,13 +149,13 @@ class InMemorySessionMemory:
 
     def _session(self, session_id: str, *, make: bool = False) -> OrderedDict[str, _Held]:
         """The session's living messages, the least recently used first."""
-        key = session_key(session_id)
-        if key not in self._sessions:
+        checked_session_id(session_id)
+        if session_id not in self._sessions:
             if not make:
                 return OrderedDict()
-            self._sessions[key] = OrderedDict()
-        self._sessions.move_to_end(key)
-        return self._living(self._sessions[key])
+            self._sessions[session_id] = OrderedDict()
+        self._sessions.move_to_end(session_id)
+        return self._living(self._sessions[session_id])
 
     def _living(self, session: OrderedDict[str, _Held]) -> OrderedDict[str, _Held]:
         if self._limits["ttl_seconds"]:

@@ -9,10 +9,12 @@ from typing import Any, Protocol, runtime_checkable
 from redis.asyncio import Redis
 
 from agentcore.agents.session_memory.messages import (
+    LISTED,
     Capability,
     MemoryUsage,
     RetrieveOptions,
     ScoredMessage,
+    SessionListing,
     SessionMessage,
     SessionSummary,
     SummarizeOptions,
@@ -60,6 +62,15 @@ class SessionMemory(Protocol):
 
     async def session_count(self, session_id: str) -> int:
         """How many messages the session holds."""
+        ...
+
+    async def sessions(
+        self, limit: int = LISTED, after: SessionListing | None = None
+    ) -> list[SessionListing]:
+        """At most 200 sessions, that with the newest message first; those behind `after`, a listing given.
+
+        An empty list says that there are no more. A session that is spoken in meanwhile moves to the front.
+        """
         ...
 
     async def usage(self) -> MemoryUsage:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import quote, unquote
 
+from agentcore.agents.session_memory.listing import Place, checked_limit, first_places, lies_behind, place_of
 from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionParts
 from agentcore.agents.session_memory.messages import (
+    LISTED,
     MAX_LIMIT,
     Capability,
     MemoryUsage,
     RetrieveOptions,
     ScoredMessage,
+    SessionListing,
     SessionMessage,
     SessionSummary,
     SummarizeOptions,
@@ -24,6 +28,7 @@ from agentcore.agents.session_memory.selection import said_words
 from agentcore.agents.session_memory.summary import summary_of
 from agentcore.errors import ConfigurationError, Conflict
 from agentcore.memory.api import MemoryApi
+from agentcore.memory.keys import encode_segment
 from agentcore.memory.lexical import terms
 from agentcore.memory.models import MemoryRecord, MemorySummary
 from agentcore.memory.params import (
@@ -35,6 +40,7 @@ from agentcore.memory.params import (
 )
 
 NAMESPACE = "session_messages"
+_TICK = timedelta(microseconds=1)
 # The cosine from which on a message fits that has no word of the query.
 LEAST_SIMILARITY = 0.15
 
@@ -70,7 +76,8 @@ class VectorSessionMemory:
             "content": kept.content, "session_id": key, "namespace": self._namespace,
             "speaker": kept.name or kept.role, "timestamp": kept.timestamp, "importance": kept.importance,
             "tags": kept.tags, "external_id": kept.message_id, "force": True, "supersede": False,
-            "metadata": {"role": kept.role, "name": kept.name, "given": kept.metadata},
+            "metadata": {
+                "role": kept.role, "name": kept.name, "given": kept.metadata, **_shortened(session_id)},
             "idempotency_key": _digest(self._namespace, key, kept.message_id or ""), **given})
         # The key is remembered also where the session was cleared since: then the message is stored anew.
         if not await self._stored(params):
@@ -87,15 +94,21 @@ class VectorSessionMemory:
             return False
 
     async def _held(self, session_id: str, message_id: str | None) -> SessionMessage | None:
-        cursor, filters = None, self._filters(session_id, NEWEST)
+        async for record in self._records(**self._filters(session_id, NEWEST)):
+            if record.external_id == message_id:
+                return _message(record)
+        return None
+
+    async def _records(self, **filters: Any) -> AsyncIterator[MemoryRecord]:
+        """All that the filters mean, the newest first."""
+        cursor = None
         while True:
             page = await self._memory.list(ListParams(limit=MAX_LIMIT, cursor=cursor, **filters))
             for record in page.memories:
-                if record.external_id == message_id:
-                    return _message(record)
+                yield record
             cursor = page.next_cursor
             if cursor is None:
-                return None
+                return
 
     async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
         if options.query is not None:
@@ -138,6 +151,42 @@ class VectorSessionMemory:
             session_id=session_key(session_id), namespace=self._namespace))
         return counted.count
 
+    async def sessions(
+        self, limit: int = LISTED, after: SessionListing | None = None
+    ) -> list[SessionListing]:
+        """As the interface says; messages are read from `after` on until there are enough sessions."""
+        behind = place_of(after)
+        newest = await self._newest(checked_limit(limit), behind)
+        return [
+            SessionListing(
+                session_id=session_id, newest=moment, message_count=await self.session_count(session_id))
+            for moment, session_id in first_places(newest, limit, behind)]
+
+    async def _newest(self, limit: int, after: Place | None) -> dict[str, datetime]:
+        """When `limit` sessions behind that place were last spoken in; others of that last time as well."""
+        until = {} if after is None else {"before": after[0] + _TICK}
+        found: dict[str, datetime] = {}
+        seen = set[str]()
+        last: datetime | None = None
+        async for record in self._records(namespace=self._namespace, **until):
+            if len(found) >= limit and record.timestamp != last:
+                break
+            session_id = _session_id(record)
+            if session_id is None or session_id in seen:
+                continue
+            seen.add(session_id)
+            if await self._is_behind((record.timestamp, session_id), after):
+                last = found[session_id] = record.timestamp
+        return found
+
+    async def _is_behind(self, place: Place, after: Place | None) -> bool:
+        """Whether the session is listed after that place: it is not where it was spoken in later still."""
+        if after is None or not lies_behind(place, after):
+            return after is None
+        later = await self._memory.count(CountParams(
+            session_id=session_key(place[1]), namespace=self._namespace, after=after[0] + _TICK))
+        return not later.count
+
     async def usage(self) -> MemoryUsage:
         counted = await self._memory.count(CountParams(namespace=self._namespace))
         return MemoryUsage(
@@ -161,6 +210,18 @@ def _message(memory: MemoryRecord | MemorySummary) -> SessionMessage:
         # The database keeps single precision; what was given has fewer digits.
         "importance": round(memory.relevance_score, 6), "tags": memory.tags,
         "metadata": memory.metadata.get("given", {})})
+
+
+def _shortened(session_id: str) -> dict[str, str]:
+    """The id whole where its key does not tell it: that of a long one holds its beginning alone."""
+    told = unquote(session_key(session_id)) == session_id
+    return {} if told else {"session": quote(session_id, safe="")}
+
+
+def _session_id(record: MemoryRecord) -> str | None:
+    """The session's id; None of a memory that is no session memory's."""
+    session_id = unquote(str(record.metadata.get("session") or record.session_id or ""))
+    return session_id if encode_segment(session_id) == record.session_id else None
 
 
 def _digest(*parts: str) -> str:
