@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from pydantic import ValidationError
@@ -27,27 +26,7 @@ from agentcore.errors import InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.runtime import Runtime
 from tests.fixtures.services import Services
-
-MORNING = datetime(2026, 3, 2, 9, tzinfo=UTC)
-TALK = (
-    ("user", "Which pricing tier did we choose for small teams?"),
-    ("assistant", "The small teams pay fifty dollars a month for the basic tier."),
-    ("user", "The warehouse in Antwerp flooded on Friday morning."),
-    ("assistant", "The insurance claim for the warehouse is number HX-2210."),
-    ("user", "My sister Ada plays the cello in an orchestra."),
-)
-HOSTILE = ["a:b", "a", "b:a", "..", ".", "/", "a/b", "a%3Ab", "\x00", "a\x00b", "*", "[a-z]", "~", "ид", " ",
-           "x" * 600, "x" * 600 + "y", "a\nb", "a|b", ":messages"]
-
-
-@asynccontextmanager
-async def opened(
-    name: str, runtime: Runtime, services: Services, agent_id: str
-) -> AsyncIterator[SessionMemory]:
-    """The memory of that name for this agent."""
-    async with Redis.from_url(services.agents_redis_url()) as redis:
-        yield open_session_memory(name, SessionParts(
-            memory=runtime.manager_for(Caller(agent_id)), redis=redis, agent_id=agent_id))
+from tests.fixtures.session_memories import HOSTILE, MORNING, TALK, contents, embedder, opened, talk
 
 
 @pytest.fixture(params=list(SESSION_MEMORIES))
@@ -59,22 +38,10 @@ async def memory(
         yield memory
 
 
-async def talk(memory: SessionMemory, session_id: str = "monday") -> list[SessionMessage]:
-    """The talk, a minute a message; oldest first."""
-    return [
-        await memory.store(session_id, SessionMessage(
-            role=role, content=content, timestamp=MORNING + timedelta(minutes=place)))
-        for place, (role, content) in enumerate(TALK)]
-
-
-async def contents(memory: SessionMemory, session_id: str = "monday",
-                   options: RetrieveOptions | None = None) -> list[str]:
-    return [each.content for each in await memory.retrieve(session_id, options or RetrieveOptions())]
-
-
 def test_every_implementation_keeps_to_the_interface_and_to_the_seeds_words(runtime: Runtime) -> None:
-    assert set(SESSION_MEMORIES) == {"in_memory", "redis", "vector", "hierarchical"}
-    parts = SessionParts(runtime.manager_for(Caller("nobody")), Redis(), "nobody")
+    assert set(SESSION_MEMORIES) == {
+        "in_memory", "in_memory_vector", "redis", "vector", "hierarchical"}
+    parts = SessionParts(runtime.manager_for(Caller("nobody")), Redis(), "nobody", embedder())
     for name in SESSION_MEMORIES:
         made = open_session_memory(name, parts)
         assert isinstance(made, SessionMemory)

@@ -1,4 +1,4 @@
-"""How sessions are listed and counted where a memory has its own way to: in Redis, by the service, in tiers."""
+"""Sessions listed and counted where a memory has its own way to: in Redis, by the service, in tiers."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from agentcore.agents.session_memory.messages import (
     SummarizeOptions,
 )
 from agentcore.memory.api import MemoryApi
+from agentcore.memory.embeddings import Embedder
 
 NEWEST = RetrieveOptions()
 BRIEF = SummarizeOptions()
@@ -80,8 +81,12 @@ class SessionMemory(Protocol):
 
 @dataclass(frozen=True)
 class SessionParts:
-    """What a session memory may be made over: the agent's memory, a Redis client, and whose keys they are."""
+    """What a session memory may be made over; `agent_id` says whose keys those in Redis are.
+
+    The embedder is open, and whoever gives it closes it.
+    """
 
     memory: MemoryApi | None = None
     redis: Redis | None = None
     agent_id: str | None = None
+    embedder: Embedder | None = None

@@ -24,7 +24,7 @@ from agentcore.agents.session_memory.messages import (
     completed,
     session_key,
 )
-from agentcore.agents.session_memory.selection import said_words
+from agentcore.agents.session_memory.selection import LEAST_SIMILARITY, said_words
 from agentcore.agents.session_memory.summary import summary_of
 from agentcore.errors import ConfigurationError, Conflict
 from agentcore.memory.api import MemoryApi
@@ -41,8 +41,6 @@ from agentcore.memory.params import (
 
 NAMESPACE = "session_messages"
 _TICK = timedelta(microseconds=1)
-# The cosine from which on a message fits that has no word of the query.
-LEAST_SIMILARITY = 0.15
 
 
 class VectorSessionMemory:
