@@ -1,4 +1,4 @@
-"""Session memory in this process with an embedder of the developer's own: exact cosines, within its bounds."""
+"""Session memory in this process with a developer's own embedder: exact cosines, within its bounds."""
 
 from __future__ import annotations
 

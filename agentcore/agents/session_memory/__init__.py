@@ -1,6 +1,6 @@
 """A framework's session memory: kept in this process, in Redis, by the service, or in tiers."""
 
-from agentcore.agents.session_memory.memory import SessionMemory, SessionParts
+from agentcore.agents.session_memory.memory import EssentialSessionMemory, SessionMemory, SessionParts
 from agentcore.agents.session_memory.messages import (
     CAPABILITIES,
     Capability,
@@ -19,6 +19,7 @@ __all__ = [
     "CAPABILITIES",
     "SESSION_MEMORIES",
     "Capability",
+    "EssentialSessionMemory",
     "MemoryUsage",
     "RetrieveOptions",
     "ScoredMessage",

@@ -27,10 +27,11 @@ BRIEF = SummarizeOptions()
 
 
 @runtime_checkable
-class SessionMemory(Protocol):
-    """The messages of many sessions; none sees another's. A session's id is any text up to 1,024 characters.
+class EssentialSessionMemory(Protocol):
+    """The seed's five operations, which also a memory has that keeps no message as it was said.
 
-    Raises InvalidParams, pydantic's ValidationError, and DependencyUnavailable where a part does not answer.
+    No session sees another's. A session's id is any text up to 1,024 characters. Raises InvalidParams,
+    pydantic's ValidationError, and DependencyUnavailable where a part does not answer.
     """
 
     async def store(
@@ -38,6 +39,27 @@ class SessionMemory(Protocol):
     ) -> SessionMessage:
         """Keep a message; how it is kept. `metadata` may hold its `importance` and `tags`."""
         ...
+
+    async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
+        """What the session holds, in at most `limit` messages; with a query what fits it."""
+        ...
+
+    async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
+        """What was said, in the messages' own sentences."""
+        ...
+
+    async def clear(self, session_id: str) -> int | None:
+        """Forget the session for good; how many messages went, None where that is not known."""
+        ...
+
+    def capabilities(self) -> tuple[Capability, ...]:
+        """What it can do, in the seed's words."""
+        ...
+
+
+@runtime_checkable
+class SessionMemory(EssentialSessionMemory, Protocol):
+    """A memory that keeps the messages as they were said: they can be scored, counted and listed."""
 
     async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
         """The newest messages first; with a query those that fit best, best first."""
@@ -49,16 +71,8 @@ class SessionMemory(Protocol):
         """Those that fit best, best first, each with its score."""
         ...
 
-    async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
-        """What was said, in the messages' own sentences."""
-        ...
-
     async def clear(self, session_id: str) -> int:
         """Forget the session for good; how many messages went."""
-        ...
-
-    def capabilities(self) -> tuple[Capability, ...]:
-        """What it can do, in the seed's words."""
         ...
 
     async def session_count(self, session_id: str) -> int:

@@ -110,7 +110,9 @@ class SessionSummary(Strict):
 
     role: str = QUOTED_ROLE
     content: str
-    message_count: int = Field(description="How many were read: of more than 1,000 the newest.")
+    message_count: int | None = Field(
+        description="How many were read: of more than 1,000 the newest; null where that is not known."
+    )
     style: SummaryStyle
 
 
