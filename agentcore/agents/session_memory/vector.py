@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote, unquote
+from uuid import UUID
 
 from agentcore.agents.session_memory.listing import Place, checked_limit, first_places, lies_behind, place_of
 from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionParts
@@ -26,7 +27,7 @@ from agentcore.agents.session_memory.messages import (
 )
 from agentcore.agents.session_memory.selection import LEAST_SIMILARITY, said_words
 from agentcore.agents.session_memory.summary import summary_of
-from agentcore.errors import ConfigurationError, Conflict
+from agentcore.errors import ConfigurationError, Conflict, NotFound
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.keys import encode_segment
 from agentcore.memory.lexical import terms
@@ -34,6 +35,7 @@ from agentcore.memory.models import MemoryRecord, MemorySummary
 from agentcore.memory.params import (
     CountParams,
     DeleteParams,
+    GetParams,
     ListParams,
     RetrieveParams,
     StoreParams,
@@ -76,26 +78,31 @@ class VectorSessionMemory:
             "tags": kept.tags, "external_id": kept.message_id, "force": True, "supersede": False,
             "metadata": {
                 "role": kept.role, "name": kept.name, "given": kept.metadata, **_shortened(session_id)},
-            "idempotency_key": _digest(self._namespace, key, kept.message_id or ""), **given})
-        # The key is remembered also where the session was cleared since: then the message is stored anew.
-        if not await self._stored(params):
-            held = await self._held(session_id, kept.message_id)
+            **given})
+        # A key is remembered also where its message was cleared since: then the next one is taken.
+        times_gone = 0
+        while True:
+            known = await self._known(params.model_copy(update={
+                "idempotency_key": _digest(self._namespace, key, kept.message_id or "", times_gone)}))
+            held = kept if known is None else await self._held(known)
             if held is not None:
                 return held
-            await self._memory.store(params.model_copy(update={"idempotency_key": None}))
-        return kept
+            times_gone += 1
 
-    async def _stored(self, params: StoreParams) -> bool:
+    async def _known(self, params: StoreParams) -> UUID | None:
+        """The memory that a message of this id is; None where it is stored now."""
         try:
-            return (await self._memory.store(params)).status == "stored"
-        except Conflict:  # the id is known, with other words or of another time
-            return False
+            answer = await self._memory.store(params)
+        except Conflict as error:  # the id is known, with other words or of another time
+            return UUID(error.data["memory_id"])
+        return answer.memory_id if answer.status == "existing" else None
 
-    async def _held(self, session_id: str, message_id: str | None) -> SessionMessage | None:
-        async for record in self._records(**self._filters(session_id, NEWEST)):
-            if record.external_id == message_id:
-                return _message(record)
-        return None
+    async def _held(self, memory_id: UUID) -> SessionMessage | None:
+        try:
+            found = await self._memory.get(GetParams(memory_id=memory_id, consistent=True))
+        except NotFound:
+            return None
+        return _message(found.memory)
 
     async def _records(self, **filters: Any) -> AsyncIterator[MemoryRecord]:
         """All that the filters mean, the newest first."""
@@ -222,5 +229,5 @@ def _session_id(record: MemoryRecord) -> str | None:
     return session_id if encode_segment(session_id) == record.session_id else None
 
 
-def _digest(*parts: str) -> str:
-    return f"session:{hashlib.sha256(chr(31).join(parts).encode()).hexdigest()}"
+def _digest(*parts: str | int) -> str:
+    return f"session:{hashlib.sha256(chr(31).join(map(str, parts)).encode()).hexdigest()}"
