@@ -13,6 +13,14 @@ from agentcore.agents.session_memory.messages import (
     SummarizeOptions,
     TimeRange,
 )
+from agentcore.agents.session_memory.session_context import SessionContext, session_context
+from agentcore.agents.session_memory.strategies import (
+    ImportanceWeighting,
+    SelectionStrategy,
+    SlidingWindow,
+    Summarization,
+    TokenBudget,
+)
 from agentcore.agents.session_memory.table import SESSION_MEMORIES, open_session_memory
 
 __all__ = [
@@ -20,15 +28,22 @@ __all__ = [
     "SESSION_MEMORIES",
     "Capability",
     "EssentialSessionMemory",
+    "ImportanceWeighting",
     "MemoryUsage",
     "RetrieveOptions",
     "ScoredMessage",
+    "SelectionStrategy",
+    "SessionContext",
     "SessionListing",
     "SessionMemory",
     "SessionMessage",
     "SessionParts",
     "SessionSummary",
+    "SlidingWindow",
+    "Summarization",
     "SummarizeOptions",
     "TimeRange",
+    "TokenBudget",
     "open_session_memory",
+    "session_context",
 ]
