@@ -119,17 +119,18 @@ class RedisSessionMemory:
 
     @classmethod
     @asynccontextmanager
-    async def from_url(cls, url: str, agent_id: str, **bounds: Any) -> AsyncIterator[RedisSessionMemory]:
-        """Over a client of its own, closed at the end; `bounds` are those of the class.
-
-        Raises ConfigurationError for a URL that is none.
-        """
+    async def from_url(
+        cls, url: str, agent_id: str, *, ttl_seconds: int = TTL_SECONDS, max_messages: int = MAX_MESSAGES,
+        prefix: str = PREFIX,
+    ) -> AsyncIterator[RedisSessionMemory]:
+        """Over a client of its own, closed at the end. Raises ConfigurationError for a URL that is none."""
         try:
             redis = Redis.from_url(url)
         except ValueError as cause:
             raise ConfigurationError([f"Session memory in Redis: {cause}"]) from cause
         async with redis:
-            yield cls(redis, agent_id, **bounds)
+            yield cls(
+                redis, agent_id, ttl_seconds=ttl_seconds, max_messages=max_messages, prefix=prefix)
 
     async def store(
         self, session_id: str, message: SessionMessage, metadata: Mapping[str, Any] | None = None

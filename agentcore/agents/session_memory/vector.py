@@ -186,8 +186,10 @@ class VectorSessionMemory:
 
     async def _is_behind(self, place: Place, after: Place | None) -> bool:
         """Whether the session is listed after that place: it is not where it was spoken in later still."""
-        if after is None or not lies_behind(place, after):
-            return after is None
+        if after is None:
+            return True
+        if not lies_behind(place, after):
+            return False
         later = await self._memory.count(CountParams(
             session_id=session_key(place[1]), namespace=self._namespace, after=after[0] + _TICK))
         return not later.count
