@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from agentcore.agents.session_memory.in_memory import InMemorySessionMemory, utc_now
-from agentcore.agents.session_memory.listing import checked_limit, first_places, lies_behind, place_of
+from agentcore.agents.session_memory.listing import checked_limit, lies_behind, merged_places, place_of
 from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionMemory, SessionParts
 from agentcore.agents.session_memory.messages import (
     LISTED,
@@ -146,19 +146,14 @@ class HierarchicalSessionMemory:
         checked_limit(limit)
         near = {session_id: max(map(said_at, held)) for session_id, held in self._all_near().items()}
         lasting = [] if self._long_term is None else await self._long_term.sessions(limit, after)
-        newest = dict(near)
-        for each in lasting:
-            newest[each.session_id] = max(each.newest, near.get(each.session_id, each.newest))
-        # What lies behind the last of long-term memory's may be in a later list of it.
-        end = place_of(lasting[-1]) if lasting else None
         told = {each.session_id for each in lasting}
         found: list[SessionListing] = []
-        for moment, session_id in first_places(newest, len(newest), place_of(after)):
-            if len(found) == limit or (end is not None and lies_behind((moment, session_id), end)):
-                break
+        for moment, session_id in merged_places(near, lasting, place_of(after)):
             if session_id in told or not await self._lasts_before(session_id, after):
                 found.append(SessionListing(
                     session_id=session_id, newest=moment, message_count=await self.session_count(session_id)))
+            if len(found) == limit:
+                break
         return found if found or not lasting else await self.sessions(limit, lasting[-1])
 
     async def _lasts_before(self, session_id: str, after: SessionListing | None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from agentcore.agents.session_memory.messages import MAX_LISTED, SessionListing
@@ -26,6 +26,20 @@ def first_places(newest: Mapping[str, datetime], limit: int, after: Place | None
     """The first of the sessions behind `after`, given with the times of their newest messages, in order."""
     places = ((moment, session_id) for session_id, moment in newest.items())
     return sorted((place for place in places if lies_behind(place, after)), reverse=True)[:limit]
+
+
+def merged_places(
+    near: Mapping[str, datetime], listed: Sequence[SessionListing], after: Place | None
+) -> list[Place]:
+    """Where the sessions stand behind `after` that are near or that another memory lists from there on.
+
+    None stands behind the last that is listed: of those the other memory may list more, and newer messages.
+    """
+    newest = dict(near)
+    for each in listed:
+        newest[each.session_id] = max(each.newest, near.get(each.session_id, each.newest))
+    end = place_of(listed[-1]) if listed else None
+    return [place for place in first_places(newest, len(newest), after) if end is None or place >= end]
 
 
 def checked_limit(limit: int) -> int:

@@ -34,6 +34,8 @@ HELD = (
            f"{_SUITE}test_sessions_of_one_time_and_of_any_id_are_listed_once",
            f"{_LISTING}test_sessions_that_speak_in_turns_are_listed_once_by_the_service",
            f"{_LISTING}test_hierarchical_lists_each_session_once_whatever_tier_has_it",
+           "property/test_session_listing_properties.py::"
+           "test_tiers_list_each_session_once_in_order_with_what_it_holds",
            f"{_LISTING}test_hierarchical_counts_each_message_once_and_each_tier_by_itself"),
     _asked("4 vector", "Messages are found by meaning in this process too, with a developer's own embedder.",
            f"{_VECTORS}test_a_score_is_the_exact_cosine_and_what_is_less_near_is_not_found",
