@@ -170,7 +170,8 @@ class Storing:
             self._results[index] = StoreResult(success=True, memory_id=row["memory_id"], status="existing")
         else:
             message = "this idempotency_key was used for another request"
-            self._refuse(index, Conflict(message, data={"field": "idempotency_key"}))
+            self._refuse(index, Conflict(
+                message, data={"field": "idempotency_key", "memory_id": str(row["memory_id"])}))
 
     async def _embed(self, drafts: Sequence[Draft]) -> None:
         """Fill in the vectors. What stays without one the maintenance embeds, unless it was refused."""

@@ -18,12 +18,15 @@ SAID = (
      "['The claim for the warehouse is HX-2210.']",
      "The claim for the warehouse is HX-2210. ('basic_retrieval', 'summarization', 'ttl', "
      "'importance_weighting', 'time_travel')"],
-    ["redis 1", "vector 1", "hierarchical 1", "stored", "2"],
+    ["redis 1", "vector 1", "hierarchical 1", "stored", "call:7 2", "2"],
+    ["['I love African Grey parrots.']",
+     "memory user: I love African Grey parrots.", "user: The warehouse in Ghent flooded.", "user What now?",
+     "21 tokens, 2 messages not as they were said"],
 )
 
 
 @pytest.mark.parametrize(
-    ("example", "said"), list(zip(EXAMPLES, SAID, strict=True)), ids=["in memory", "on parts"])
+    ("example", "said"), list(zip(EXAMPLES, SAID, strict=True)), ids=["in memory", "on parts", "for a model"])
 def test_each_example_of_the_page_runs(
     serving: Serving, agent_id: str, example: str, said: list[str]
 ) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from pydantic import ValidationError
@@ -15,10 +14,10 @@ from agentcore.agents.session_memory import (
     CAPABILITIES,
     SESSION_MEMORIES,
     RetrieveOptions,
+    SessionListing,
     SessionMemory,
     SessionMessage,
     SessionParts,
-    SummarizeOptions,
     TimeRange,
     open_session_memory,
 )
@@ -26,27 +25,7 @@ from agentcore.errors import InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.runtime import Runtime
 from tests.fixtures.services import Services
-
-MORNING = datetime(2026, 3, 2, 9, tzinfo=UTC)
-TALK = (
-    ("user", "Which pricing tier did we choose for small teams?"),
-    ("assistant", "The small teams pay fifty dollars a month for the basic tier."),
-    ("user", "The warehouse in Antwerp flooded on Friday morning."),
-    ("assistant", "The insurance claim for the warehouse is number HX-2210."),
-    ("user", "My sister Ada plays the cello in an orchestra."),
-)
-HOSTILE = ["a:b", "a", "b:a", "..", ".", "/", "a/b", "a%3Ab", "\x00", "a\x00b", "*", "[a-z]", "~", "ид", " ",
-           "x" * 600, "x" * 600 + "y", "a\nb", "a|b", ":messages"]
-
-
-@asynccontextmanager
-async def opened(
-    name: str, runtime: Runtime, services: Services, agent_id: str
-) -> AsyncIterator[SessionMemory]:
-    """The memory of that name for this agent."""
-    async with Redis.from_url(services.agents_redis_url()) as redis:
-        yield open_session_memory(name, SessionParts(
-            memory=runtime.manager_for(Caller(agent_id)), redis=redis, agent_id=agent_id))
+from tests.fixtures.session_memories import HOSTILE, MORNING, NO_IDS, TALK, contents, embedder, opened, talk
 
 
 @pytest.fixture(params=list(SESSION_MEMORIES))
@@ -58,22 +37,10 @@ async def memory(
         yield memory
 
 
-async def talk(memory: SessionMemory, session_id: str = "monday") -> list[SessionMessage]:
-    """The talk, a minute a message; oldest first."""
-    return [
-        await memory.store(session_id, SessionMessage(
-            role=role, content=content, timestamp=MORNING + timedelta(minutes=place)))
-        for place, (role, content) in enumerate(TALK)]
-
-
-async def contents(memory: SessionMemory, session_id: str = "monday",
-                   options: RetrieveOptions | None = None) -> list[str]:
-    return [each.content for each in await memory.retrieve(session_id, options or RetrieveOptions())]
-
-
 def test_every_implementation_keeps_to_the_interface_and_to_the_seeds_words(runtime: Runtime) -> None:
-    assert set(SESSION_MEMORIES) == {"in_memory", "redis", "vector", "hierarchical"}
-    parts = SessionParts(runtime.manager_for(Caller("nobody")), Redis(), "nobody")
+    assert set(SESSION_MEMORIES) == {
+        "in_memory", "in_memory_vector", "redis", "vector", "hierarchical"}
+    parts = SessionParts(runtime.manager_for(Caller("nobody")), Redis(), "nobody", embedder())
     for name in SESSION_MEMORIES:
         made = open_session_memory(name, parts)
         assert isinstance(made, SessionMemory)
@@ -144,15 +111,6 @@ async def test_a_known_id_answers_the_message_that_is_held(memory: SessionMemory
     assert await contents(memory) == ["Some others.", "The first words."]
 
 
-async def test_a_cleared_message_can_be_stored_again_under_its_id(memory: SessionMemory) -> None:
-    message = SessionMessage(content="The key lies under the mat.", message_id="m-1", timestamp=MORNING)
-    await memory.store("monday", message)
-    assert await memory.clear("monday") == 1
-    for _ in range(2):
-        await memory.store("monday", message)
-    assert await contents(memory) == ["The key lies under the mat."]
-
-
 async def test_a_range_of_time_gives_the_talk_as_it_stood_then(memory: SessionMemory) -> None:
     await talk(memory)
     third = MORNING + timedelta(minutes=2)
@@ -199,21 +157,6 @@ async def test_a_query_that_fits_nothing_finds_nothing(memory: SessionMemory) ->
         assert await contents(memory, options=RetrieveOptions(query=query)) == []
 
 
-async def test_a_summary_keeps_to_its_length_and_to_what_was_said(memory: SessionMemory) -> None:
-    assert (await memory.summarize("monday")).content == ""
-    await talk(memory)
-    brief = await memory.summarize("monday", SummarizeOptions(max_length=80))
-    assert (brief.role, brief.message_count, brief.style) == ("memory", len(TALK), "brief")
-    assert 0 < len(brief.content) <= 80
-    assert any(brief.content.startswith(content) for _, content in TALK)
-    detailed = await memory.summarize("monday", SummarizeOptions(style="detailed"))
-    assert "assistant: The insurance claim for the warehouse is number HX-2210." in detailed.content
-    assert len(detailed.content) <= 2_000
-    # What cannot stand by itself is given cut rather than not at all.
-    await memory.store("short", SessionMessage(content="Why not?"))
-    assert (await memory.summarize("short", SummarizeOptions(max_length=3))).content == "Why"
-
-
 async def test_a_cleared_session_is_gone_and_no_other(memory: SessionMemory) -> None:
     await talk(memory, "monday")
     await talk(memory, "tuesday")
@@ -230,10 +173,53 @@ async def test_what_is_held_is_counted(memory: SessionMemory) -> None:
     await talk(memory, "monday")
     await memory.store("tuesday", SessionMessage(content="A quiet day."))
     assert await memory.session_count("monday") == len(TALK)
+    assert (await memory.summarize("monday")).message_count == len(TALK)
     usage = await memory.usage()
-    assert usage.messages >= len(TALK) + 1
+    assert usage.messages == len(TALK) + 1
     assert usage.sessions in (2, None)
     assert usage.limits
+
+
+async def listed(memory: SessionMemory, limit: int) -> list[SessionListing]:
+    """All sessions, in lists of so many."""
+    found: list[SessionListing] = []
+    while page := await memory.sessions(limit, found[-1] if found else None):
+        assert len(page) <= limit
+        found += page
+    return found
+
+
+async def test_sessions_are_listed_by_their_newest_messages(memory: SessionMemory) -> None:
+    assert await memory.sessions() == []
+    for place, session_id in enumerate(["b", "a", "c", "b"]):
+        await memory.store(session_id, SessionMessage(
+            content=f"Note {place} of the week.", timestamp=MORNING + timedelta(minutes=place)))
+    # What was said before the others does not bring its session to the front, though it is stored last.
+    await memory.store("a", SessionMessage(content="Long ago.", timestamp=MORNING - timedelta(days=1)))
+    expected = [("b", 2, 3), ("c", 1, 2), ("a", 2, 1)]
+    for limit in (1, 2, 3, 50):
+        found = await listed(memory, limit)
+        assert [(each.session_id, each.message_count, each.newest) for each in found] == [
+            (name, count, MORNING + timedelta(minutes=place)) for name, count, place in expected]
+    await memory.clear("c")
+    assert [each.session_id for each in await memory.sessions()] == ["b", "a"]
+
+
+async def test_sessions_of_one_time_and_of_any_id_are_listed_once(memory: SessionMemory) -> None:
+    for session_id in HOSTILE:
+        for content in ("Here.", "And here."):
+            await memory.store(session_id, SessionMessage(content=content, timestamp=MORNING),
+                               {"importance": 0.9})
+    for limit in (1, 7, 200):
+        found = await listed(memory, limit)
+        assert [each.session_id for each in found] == sorted(HOSTILE, reverse=True)
+        assert {(each.message_count, each.newest) for each in found} == {(2, MORNING)}
+
+
+@pytest.mark.parametrize("limit", [0, 201])
+async def test_a_list_of_no_or_too_many_sessions_is_refused(memory: SessionMemory, limit: int) -> None:
+    with pytest.raises(InvalidParams, match="limit"):
+        await memory.sessions(limit)
 
 
 async def test_hostile_ids_of_sessions_meet_nobody(memory: SessionMemory) -> None:
@@ -245,20 +231,13 @@ async def test_hostile_ids_of_sessions_meet_nobody(memory: SessionMemory) -> Non
     assert [await memory.session_count(each) for each in HOSTILE if each != "*"] == [1] * (len(HOSTILE) - 1)
 
 
-@pytest.mark.parametrize("session_id", ["", "x" * 1_025, "\ud800"])
-async def test_what_is_no_id_is_refused(memory: SessionMemory, session_id: str) -> None:
-    for call in (memory.store(session_id, SessionMessage(content="A word.")), memory.retrieve(session_id),
-                 memory.clear(session_id), memory.session_count(session_id)):
-        with pytest.raises(InvalidParams, match="session_id"):
-            await call
-
-
 async def test_what_cannot_be_meant_is_refused(memory: SessionMemory) -> None:
-    with pytest.raises(ValidationError, match="importance"):
-        await memory.store("monday", SessionMessage(content="A word."), {"importance": 2.0})
     with pytest.raises(ValidationError, match="limit"):
         await memory.retrieve_with_scores("monday", "word", RetrieveOptions(limit=201))
-    assert await memory.session_count("monday") == 0
+    for session_id in NO_IDS:
+        for call in (memory.session_count(session_id), memory.retrieve_with_scores(session_id, "word")):
+            with pytest.raises(InvalidParams, match="session_id"):
+                await call
 
 
 @pytest.mark.parametrize("name", list(SESSION_MEMORIES))
@@ -275,16 +254,5 @@ async def test_two_agents_with_the_same_sessions_never_meet(
         assert await contents(theirs, "monday") == ["Only ours."]
         assert await theirs.clear("b:monday") == 0
         assert await ours.session_count("b:monday") == len(TALK)
-        assert (await theirs.usage()).messages in (1, 2)
-
-
-@pytest.mark.parametrize("name", list(SESSION_MEMORIES))
-async def test_what_is_persistent_outlives_its_opener(
-    name: str, runtime: Runtime, services: Services
-) -> None:
-    agent_id = f"agent-{uuid.uuid4()}"
-    async with opened(name, runtime, services, agent_id) as first:
-        await first.store("monday", SessionMessage(content="The bridge opens in May."), {"importance": 0.9})
-        persistent = "persistence" in first.capabilities()
-    async with opened(name, runtime, services, agent_id) as second:
-        assert await contents(second) == (["The bridge opens in May."] if persistent else [])
+        assert (await theirs.usage()).messages == 1
+        assert [each.session_id for each in await theirs.sessions()] == ["monday"]

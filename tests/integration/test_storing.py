@@ -58,9 +58,10 @@ async def test_the_same_idempotency_key_stores_nothing_twice(agent: Agent) -> No
 
 
 async def test_another_body_under_the_same_key_is_a_conflict(agent: Agent) -> None:
-    await agent.store("The budget is 9,000 euros.", idempotency_key="k1")
-    with pytest.raises(Conflict):
+    memory_id = await agent.stored_id("The budget is 9,000 euros.", idempotency_key="k1")
+    with pytest.raises(Conflict) as refused:
         await agent.store("The budget is 12,000 euros.", idempotency_key="k1")
+    assert refused.value.data["memory_id"] == str(memory_id)
     assert (await agent.memory.count(CountParams())).count == 1
 
 

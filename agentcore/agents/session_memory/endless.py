@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from agentcore.agents.session_memory.memory import BRIEF, NEWEST
@@ -13,6 +14,8 @@ from agentcore.agents.session_memory.messages import (
     SessionMessage,
     SessionSummary,
     SummarizeOptions,
+    checked_session_id,
+    completed,
     session_key,
 )
 from agentcore.agents.session_memory.vector import NAMESPACE, VectorSessionMemory
@@ -85,9 +88,9 @@ class MemoryContextProvider:
 
 
 class EndlessSessionMemory:
-    """The seed's five operations over a provider: what comes back is compressed, not message for message.
+    """The essential operations over a provider: what comes back is compressed, not message for message.
 
-    It is no `SessionMemory`: what is compressed can be neither counted nor scored nor sorted out by message.
+    What is compressed can be neither counted nor scored nor listed nor sorted out by message.
     """
 
     def __init__(self, provider: CompressedContextProvider) -> None:
@@ -95,9 +98,11 @@ class EndlessSessionMemory:
 
     async def store(
         self, session_id: str, message: SessionMessage, metadata: Mapping[str, Any] | None = None
-    ) -> None:
-        """Hand a message to the provider."""
-        await self._provider.store_context(session_id, [message], metadata or {})
+    ) -> SessionMessage:
+        """The message as it was handed to the provider."""
+        kept = completed(message, metadata, now=datetime.now(UTC))
+        await self._provider.store_context(checked_session_id(session_id), [kept], metadata or {})
+        return kept
 
     async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
         """The compressed context, for the query if there is one, in at most `limit` messages.
@@ -108,16 +113,17 @@ class EndlessSessionMemory:
         if any(each not in (None, []) for each in refused):
             raise InvalidParams("A compressed session has no time range, importance or tags to choose by.")
         query = options.query or WHOLE_SESSION
-        return await self._provider.retrieve_context(session_id, query, options.limit)
+        found = await self._provider.retrieve_context(checked_session_id(session_id), query, options.limit)
+        return found[: options.limit]
 
     async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
         """What was said; the provider does not tell of how many messages."""
-        content = await self._provider.summarize_context(session_id, options)
-        return SessionSummary(content=content, message_count=0, style=options.style)
+        content = await self._provider.summarize_context(checked_session_id(session_id), options)
+        return SessionSummary(content=content, message_count=None, style=options.style)
 
     async def clear(self, session_id: str) -> None:
         """Forget the session for good."""
-        await self._provider.clear_context(session_id)
+        await self._provider.clear_context(checked_session_id(session_id))
 
     def capabilities(self) -> tuple[Capability, ...]:
         """As far as the provider keeps to its word."""

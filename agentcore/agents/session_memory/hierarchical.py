@@ -9,19 +9,23 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from agentcore.agents.session_memory.in_memory import InMemorySessionMemory, utc_now
+from agentcore.agents.session_memory.listing import checked_limit, lies_behind, merged_places, place_of
 from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionMemory, SessionParts
 from agentcore.agents.session_memory.messages import (
+    LISTED,
     MAX_LIMIT,
+    MAX_LISTED,
     Capability,
     MemoryUsage,
     RetrieveOptions,
     ScoredMessage,
+    SessionListing,
     SessionMessage,
     SessionSummary,
     SummarizeOptions,
     completed,
 )
-from agentcore.agents.session_memory.selection import matching, newest_first, scored_by_words
+from agentcore.agents.session_memory.selection import matching, newest_first, said_at, scored_by_words
 from agentcore.agents.session_memory.summary import summary_of
 from agentcore.agents.session_memory.vector import VectorSessionMemory
 from agentcore.memory.models import Flag, Share, Strict
@@ -90,7 +94,7 @@ class HierarchicalSessionMemory:
             return [each.message for each in found]
         held: dict[str | None, SessionMessage] = {}
         # Short-term memory comes last: it knows best in which order messages of one time were stored.
-        for tier in sorted(self._tiers, key=lambda tier: tier is self._short_term):
+        for tier in sorted(self._tiers.values(), key=lambda tier: tier is self._short_term):
             for message in reversed(await tier.retrieve(session_id, options)):
                 held.pop(message.message_id, None)
                 held[message.message_id] = message
@@ -118,7 +122,7 @@ class HierarchicalSessionMemory:
 
     async def clear(self, session_id: str) -> int:
         count = await self.session_count(session_id)
-        for tier in self._tiers:
+        for tier in self._tiers.values():
             await tier.clear(session_id)
         return count
 
@@ -135,18 +139,66 @@ class HierarchicalSessionMemory:
         in_both = sum(self._lasts(each) for each in near)
         return len(near) - in_both + await self._long_term.session_count(session_id)
 
+    async def sessions(
+        self, limit: int = LISTED, after: SessionListing | None = None
+    ) -> list[SessionListing]:
+        """As the interface says; a list may be shorter than `limit` though there are more."""
+        checked_limit(limit)
+        near = {session_id: max(map(said_at, held)) for session_id, held in self._all_near().items()}
+        lasting = [] if self._long_term is None else await self._long_term.sessions(limit, after)
+        told = {each.session_id for each in lasting}
+        found: list[SessionListing] = []
+        for moment, session_id in merged_places(near, lasting, place_of(after)):
+            if session_id in told or not await self._lasts_before(session_id, after):
+                found.append(SessionListing(
+                    session_id=session_id, newest=moment, message_count=await self.session_count(session_id)))
+            if len(found) == limit:
+                break
+        return found if found or not lasting else await self.sessions(limit, lasting[-1])
+
+    async def _lasts_before(self, session_id: str, after: SessionListing | None) -> bool:
+        """Whether a message in long-term memory alone puts the session before `after`, or at it."""
+        if after is None or self._long_term is None:
+            return False
+        newest = await self._long_term.retrieve(session_id, RetrieveOptions(limit=1))
+        return bool(newest) and not lies_behind((said_at(newest[0]), session_id), place_of(after))
+
     async def usage(self) -> MemoryUsage:
-        """All tiers together: a message in two of them counts twice; sessions are working memory's."""
-        held = [await tier.usage() for tier in self._tiers]
+        """Each message once; how many sessions there are where long-term memory knows how many it has."""
+        tiers = {name: await tier.usage() for name, tier in self._tiers.items()}
+        near = [message for held in self._all_near().values() for message in held]
+        lasting = tiers.get("long_term")
+        in_both = 0 if lasting is None else sum(map(self._lasts, near))
         return MemoryUsage(
-            messages=sum(each.messages for each in held), sessions=held[-2].sessions,
+            messages=len(near) - in_both + (0 if lasting is None else lasting.messages),
+            sessions=None if lasting is not None and lasting.sessions is None else await self._count(),
             limits=self._config.model_dump(include={
-                "working_capacity", "short_term_capacity", "short_term_ttl_seconds"}))
+                "working_capacity", "short_term_capacity", "short_term_ttl_seconds"}),
+            tiers=tiers)
+
+    async def _count(self) -> int:
+        """How many sessions any tier has."""
+        found, after = set(self._all_near()), None
+        while self._long_term is not None:
+            page = await self._long_term.sessions(MAX_LISTED, after)
+            if not page:
+                break
+            found.update(each.session_id for each in page)
+            after = page[-1]
+        return len(found)
 
     @property
-    def _tiers(self) -> tuple[SessionMemory, ...]:
-        near = (self._working, self._short_term)
-        return near if self._long_term is None else (self._long_term, *near)
+    def _tiers(self) -> dict[str, SessionMemory]:
+        near: dict[str, SessionMemory] = {"working": self._working, "short_term": self._short_term}
+        return near if self._long_term is None else {"long_term": self._long_term, **near}
+
+    def _all_near(self) -> dict[str, list[SessionMessage]]:
+        """What the tiers of this process hold of each session, each message once; nothing counts as used."""
+        found: dict[str, dict[str | None, SessionMessage]] = {}
+        for tier in (self._working, self._short_term):
+            for session_id, held in tier.everything().items():
+                found.setdefault(session_id, {}).update({each.message_id: each for each in held})
+        return {session_id: list(held.values()) for session_id, held in found.items()}
 
     def _near(self, session_id: str) -> list[SessionMessage]:
         """What the tiers of this process hold, each once, the newest first."""

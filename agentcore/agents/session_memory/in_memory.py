@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from agentcore.agents.session_memory.listing import checked_limit, first_places, place_of
 from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionParts
 from agentcore.agents.session_memory.messages import (
+    LISTED,
     MAX_LIMIT,
     Capability,
     MemoryUsage,
     RetrieveOptions,
     ScoredMessage,
+    SessionListing,
     SessionMessage,
     SessionSummary,
     SummarizeOptions,
+    checked_session_id,
     completed,
-    session_key,
 )
-from agentcore.agents.session_memory.selection import matching, newest_first, scored_by_words
+from agentcore.agents.session_memory.selection import matching, newest_first, said_at, scored_by_words
 from agentcore.agents.session_memory.summary import summary_of
+from agentcore.memory.embeddings import Vectors
 
 MAX_MESSAGES, MAX_SESSIONS = 1_000, 1_000
 
@@ -31,13 +36,14 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class _Held:
-    """A message with its place in the order of storing, and when it goes."""
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A message with its place in the order of storing, when it goes, and its vector where it has one."""
 
-    __slots__ = ("expires_at", "message", "place")
-
-    def __init__(self, message: SessionMessage, place: int, expires_at: datetime | None) -> None:
-        self.message, self.place, self.expires_at = message, place, expires_at
+    message: SessionMessage
+    place: int
+    expires_at: datetime | None
+    vector: Vectors | None = None
 
 
 class InMemorySessionMemory:
@@ -56,7 +62,7 @@ class InMemorySessionMemory:
         self._by_use = by_use
         self._now = now
         self._places = 0
-        self._sessions: OrderedDict[str, OrderedDict[str, _Held]] = OrderedDict()
+        self._sessions: OrderedDict[str, OrderedDict[str, Held]] = OrderedDict()
 
     @classmethod
     def over(cls, parts: SessionParts) -> InMemorySessionMemory:
@@ -66,21 +72,7 @@ class InMemorySessionMemory:
     async def store(
         self, session_id: str, message: SessionMessage, metadata: Mapping[str, Any] | None = None
     ) -> SessionMessage:
-        kept = completed(message, metadata, now=self._now())
-        session = self._session(session_id, make=True)
-        message_id = kept.message_id or ""
-        if message_id in session:
-            return session[message_id].message
-        self._places += 1
-        ttl_seconds = self._limits["ttl_seconds"]
-        expires_at = self._now() + timedelta(seconds=ttl_seconds) if ttl_seconds else None
-        session[message_id] = _Held(kept, self._places, expires_at)
-        if len(session) > self._limits["max_messages"]:
-            session.popitem(last=False)
-        if len(self._sessions) > self._limits["max_sessions"]:
-            self._sessions.popitem(last=False)
-        return kept
-
+        return self.keep(session_id, completed(message, metadata, now=self._now()))
     async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
         if options.query is not None:
             found = await self.retrieve_with_scores(session_id, options.query, options)
@@ -102,7 +94,7 @@ class InMemorySessionMemory:
 
     async def clear(self, session_id: str) -> int:
         count = len(self._session(session_id))
-        self._sessions.pop(session_key(session_id), None)
+        self._sessions.pop(session_id, None)
         return count
 
     def capabilities(self) -> tuple[Capability, ...]:
@@ -111,9 +103,44 @@ class InMemorySessionMemory:
     async def session_count(self, session_id: str) -> int:
         return len(self._session(session_id))
 
+    async def sessions(
+        self, limit: int = LISTED, after: SessionListing | None = None
+    ) -> list[SessionListing]:
+        held = self.everything()
+        newest = {session_id: max(map(said_at, messages)) for session_id, messages in held.items()}
+        return [
+            SessionListing(session_id=session_id, message_count=len(held[session_id]), newest=moment)
+            for moment, session_id in first_places(newest, checked_limit(limit), place_of(after))]
+
     async def usage(self) -> MemoryUsage:
-        held = [len(self._living(session)) for session in self._sessions.values()]
-        return MemoryUsage(messages=sum(held), sessions=sum(map(bool, held)), limits=dict(self._limits))
+        held = self.everything()
+        return MemoryUsage(
+            messages=sum(map(len, held.values())), sessions=len(held), limits=dict(self._limits))
+
+    def everything(self) -> dict[str, list[SessionMessage]]:
+        """The messages of each session that holds one; nothing counts as used."""
+        living = {session_id: self._living(session) for session_id, session in self._sessions.items()}
+        return {
+            session_id: [held.message for held in session.values()]
+            for session_id, session in living.items() if session}
+
+    def keep(
+        self, session_id: str, message: SessionMessage, vector: Vectors | None = None
+    ) -> SessionMessage:
+        """Hold a completed message; the one that is held of its id, if there is one."""
+        session = self._session(session_id, make=True)
+        message_id = message.message_id or ""
+        if message_id in session:
+            return session[message_id].message
+        self._places += 1
+        ttl_seconds = self._limits["ttl_seconds"]
+        expires_at = self._now() + timedelta(seconds=ttl_seconds) if ttl_seconds else None
+        session[message_id] = Held(message, self._places, expires_at, vector)
+        if len(session) > self._limits["max_messages"]:
+            session.popitem(last=False)
+        if len(self._sessions) > self._limits["max_sessions"]:
+            self._sessions.popitem(last=False)
+        return message
 
     def held(self, session_id: str) -> list[SessionMessage]:
         """All messages of the session, newest first; nothing counts as used."""
@@ -127,17 +154,17 @@ class InMemorySessionMemory:
                 if (message_id := message.message_id or "") in session:
                     session.move_to_end(message_id)
 
-    def _session(self, session_id: str, *, make: bool = False) -> OrderedDict[str, _Held]:
+    def _session(self, session_id: str, *, make: bool = False) -> OrderedDict[str, Held]:
         """The session's living messages, the least recently used first."""
-        key = session_key(session_id)
-        if key not in self._sessions:
+        checked_session_id(session_id)
+        if session_id not in self._sessions:
             if not make:
                 return OrderedDict()
-            self._sessions[key] = OrderedDict()
-        self._sessions.move_to_end(key)
-        return self._living(self._sessions[key])
+            self._sessions[session_id] = OrderedDict()
+        self._sessions.move_to_end(session_id)
+        return self._living(self._sessions[session_id])
 
-    def _living(self, session: OrderedDict[str, _Held]) -> OrderedDict[str, _Held]:
+    def _living(self, session: OrderedDict[str, Held]) -> OrderedDict[str, Held]:
         if self._limits["ttl_seconds"]:
             now = self._now()
             gone = [name for name, held in session.items() if held.expires_at and held.expires_at <= now]

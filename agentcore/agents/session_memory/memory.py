@@ -9,25 +9,29 @@ from typing import Any, Protocol, runtime_checkable
 from redis.asyncio import Redis
 
 from agentcore.agents.session_memory.messages import (
+    LISTED,
     Capability,
     MemoryUsage,
     RetrieveOptions,
     ScoredMessage,
+    SessionListing,
     SessionMessage,
     SessionSummary,
     SummarizeOptions,
 )
 from agentcore.memory.api import MemoryApi
+from agentcore.memory.embeddings import Embedder
 
 NEWEST = RetrieveOptions()
 BRIEF = SummarizeOptions()
 
 
 @runtime_checkable
-class SessionMemory(Protocol):
-    """The messages of many sessions; none sees another's. A session's id is any text up to 1,024 characters.
+class EssentialSessionMemory(Protocol):
+    """The seed's five operations, which also a memory has that keeps no message as it was said.
 
-    Raises InvalidParams, pydantic's ValidationError, and DependencyUnavailable where a part does not answer.
+    No session sees another's. A session's id is any text up to 1,024 characters. Raises InvalidParams,
+    pydantic's ValidationError, and DependencyUnavailable where a part does not answer.
     """
 
     async def store(
@@ -35,6 +39,27 @@ class SessionMemory(Protocol):
     ) -> SessionMessage:
         """Keep a message; how it is kept. `metadata` may hold its `importance` and `tags`."""
         ...
+
+    async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
+        """What the session holds, in at most `limit` messages; with a query what fits it."""
+        ...
+
+    async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
+        """What was said, in the messages' own sentences."""
+        ...
+
+    async def clear(self, session_id: str) -> int | None:
+        """Forget the session for good; how many messages went, None where that is not known."""
+        ...
+
+    def capabilities(self) -> tuple[Capability, ...]:
+        """What it can do, in the seed's words."""
+        ...
+
+
+@runtime_checkable
+class SessionMemory(EssentialSessionMemory, Protocol):
+    """A memory that keeps the messages as they were said: they can be scored, counted and listed."""
 
     async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
         """The newest messages first; with a query those that fit best, best first."""
@@ -46,20 +71,21 @@ class SessionMemory(Protocol):
         """Those that fit best, best first, each with its score."""
         ...
 
-    async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
-        """What was said, in the messages' own sentences."""
-        ...
-
     async def clear(self, session_id: str) -> int:
         """Forget the session for good; how many messages went."""
         ...
 
-    def capabilities(self) -> tuple[Capability, ...]:
-        """What it can do, in the seed's words."""
-        ...
-
     async def session_count(self, session_id: str) -> int:
         """How many messages the session holds."""
+        ...
+
+    async def sessions(
+        self, limit: int = LISTED, after: SessionListing | None = None
+    ) -> list[SessionListing]:
+        """At most 200 sessions, that with the newest message first; those behind `after`, a listing given.
+
+        An empty list says that there are no more. A session that is spoken in meanwhile moves to the front.
+        """
         ...
 
     async def usage(self) -> MemoryUsage:
@@ -69,8 +95,12 @@ class SessionMemory(Protocol):
 
 @dataclass(frozen=True)
 class SessionParts:
-    """What a session memory may be made over: the agent's memory, a Redis client, and whose keys they are."""
+    """What a session memory may be made over; `agent_id` says whose keys those in Redis are.
+
+    The embedder is open, and whoever gives it closes it.
+    """
 
     memory: MemoryApi | None = None
     redis: Redis | None = None
     agent_id: str | None = None
+    embedder: Embedder | None = None

@@ -21,6 +21,7 @@ MAX_LIMIT = MAX_PAGE
 MAX_SEARCHED = MAX_K
 MAX_SUMMARY_CHARS = 100_000
 MAX_SESSION_ID_CHARS = 1_024
+LISTED, MAX_LISTED = 50, 200
 
 # Of what a session memory tells of others' words: nobody's turn, and never an instruction. Whoever gives it
 # to a model puts it as data into the user's turn or a tool's answer.
@@ -109,16 +110,29 @@ class SessionSummary(Strict):
 
     role: str = QUOTED_ROLE
     content: str
-    message_count: int = Field(description="How many were read: of more than 1,000 the newest.")
+    message_count: int | None = Field(
+        description="How many were read: of more than 1,000 the newest; null where that is not known."
+    )
     style: SummaryStyle
+
+
+class SessionListing(Strict):
+    """A session that holds messages."""
+
+    session_id: str
+    message_count: int
+    newest: Moment = Field(description="When its newest message was said.")
 
 
 class MemoryUsage(Strict):
     """How much is held, and how much could be."""
 
-    messages: int
+    messages: int = Field(description="Each once, in however many tiers it is.")
     sessions: int | None = Field(description="null where that is not known.")
     limits: dict[str, int] = Field(description="0 means unlimited.")
+    tiers: dict[str, MemoryUsage] = Field(
+        default_factory=dict, description="Each tier by itself: what is in two of them counts in both."
+    )
 
 
 def completed(
@@ -136,11 +150,17 @@ def completed(
     })
 
 
-def session_key(session_id: str) -> str:
-    """The session's id as a segment of a key that no other id has. Raises InvalidParams."""
+def checked_session_id(session_id: str) -> str:
+    """The session's id. Raises InvalidParams where it can be none."""
     if not 1 <= len(session_id) <= MAX_SESSION_ID_CHARS:
         raise InvalidParams(f"session_id: needs 1 to {MAX_SESSION_ID_CHARS} characters")
     try:
-        return encode_segment(session_id)
+        session_id.encode()
     except UnicodeEncodeError as cause:
         raise InvalidParams("session_id: holds half of a surrogate pair, which is no character") from cause
+    return session_id
+
+
+def session_key(session_id: str) -> str:
+    """The session's id as a segment of a key that no other id has. Raises InvalidParams."""
+    return encode_segment(checked_session_id(session_id))

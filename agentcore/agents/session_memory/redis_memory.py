@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, cast
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from agentcore.agents.session_memory.listing import Place, checked_limit, lies_behind, place_of
 from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionParts
 from agentcore.agents.session_memory.messages import (
+    LISTED,
     MAX_LIMIT,
     Capability,
     MemoryUsage,
     RetrieveOptions,
     ScoredMessage,
+    SessionListing,
     SessionMessage,
     SessionSummary,
     SummarizeOptions,
@@ -35,9 +38,10 @@ PAGE = 200
 SUBSCRIBE_SECONDS = 10.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# KEYS: the messages, their ids, the index of sessions; ARGV: score, encoded id, message, seconds to live (0:
-# for ever), most messages, session, channel, event. Answers the member where the id is there already. One is
-# "number|id|message": the number keeps equal messages apart, and those of one time in the order of storing.
+# KEYS: the messages, their ids, the sessions by their ends and by their newest messages; ARGV: score, encoded
+# id, message, seconds to live (0: for ever), most messages, session, channel, event. Answers the member where
+# the id is there already. One is "number|id|message": the number keeps equal messages apart, and those of one
+# time in the order of storing. Ends are a second late: no session leaves the indexes while it lives.
 _STORE = """
 local held = redis.call('HGET', KEYS[2], ARGV[2])
 if held then
@@ -60,10 +64,14 @@ local now, ttl, ends = tonumber(redis.call('TIME')[1]), tonumber(ARGV[4]), '+inf
 if ttl > 0 then
     redis.call('EXPIRE', KEYS[1], ttl)
     redis.call('EXPIRE', KEYS[2], ttl)
-    ends = now + ttl
+    ends = now + ttl + 1
 end
-redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
+for _, ended in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, 100)) do
+    redis.call('ZREM', KEYS[3], ended)
+    redis.call('ZREM', KEYS[4], ended)
+end
 redis.call('ZADD', KEYS[3], ends, ARGV[6])
+redis.call('ZADD', KEYS[4], redis.call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2], ARGV[6])
 redis.call('PUBLISH', ARGV[7], ARGV[8])
 return false
 """
@@ -72,6 +80,7 @@ _CLEAR = """
 local count = redis.call('ZCARD', KEYS[1])
 redis.call('DEL', KEYS[1], KEYS[2])
 redis.call('ZREM', KEYS[3], ARGV[1])
+redis.call('ZREM', KEYS[4], ARGV[1])
 if count > 0 then redis.call('PUBLISH', ARGV[2], ARGV[3]) end
 return count
 """
@@ -85,7 +94,7 @@ class SessionEvent(Strict):
 
 
 class RedisSessionMemory:
-    """One agent's sessions in a Redis that its processes share; the client stays the caller's.
+    """One agent's sessions in a Redis that its processes share; a client that is given stays the caller's.
 
     A session lives `ttl_seconds` from its last message on (0: for ever) and holds its `max_messages` newest.
     """
@@ -96,6 +105,7 @@ class RedisSessionMemory:
     ) -> None:
         self._redis = redis
         self._place = f"{prefix}:{encode_segment(agent_id)}"
+        self._ending, self._spoken = f"{self._place}::sessions", f"{self._place}::newest"
         self._limits = {"max_messages": max_messages, "ttl_seconds": ttl_seconds}
         self._store = redis.register_script(_STORE)
         self._clear = redis.register_script(_CLEAR)
@@ -106,6 +116,21 @@ class RedisSessionMemory:
         if parts.redis is None or parts.agent_id is None:
             raise ConfigurationError(["Session memory in Redis needs a Redis client and an agent_id."])
         return cls(parts.redis, parts.agent_id)
+
+    @classmethod
+    @asynccontextmanager
+    async def from_url(
+        cls, url: str, agent_id: str, *, ttl_seconds: int = TTL_SECONDS, max_messages: int = MAX_MESSAGES,
+        prefix: str = PREFIX,
+    ) -> AsyncIterator[RedisSessionMemory]:
+        """Over a client of its own, closed at the end. Raises ConfigurationError for a URL that is none."""
+        try:
+            redis = Redis.from_url(url)
+        except ValueError as cause:
+            raise ConfigurationError([f"Session memory in Redis: {cause}"]) from cause
+        async with redis:
+            yield cls(
+                redis, agent_id, ttl_seconds=ttl_seconds, max_messages=max_messages, prefix=prefix)
 
     async def store(
         self, session_id: str, message: SessionMessage, metadata: Mapping[str, Any] | None = None
@@ -155,14 +180,26 @@ class RedisSessionMemory:
         with _translated():
             return int(await self._redis.zcard(self._keys(session_id)[0]))
 
+    async def sessions(
+        self, limit: int = LISTED, after: SessionListing | None = None
+    ) -> list[SessionListing]:
+        found: list[SessionListing] = []
+        limit = checked_limit(limit)
+        with _translated():
+            async for page in self._places(place_of(after)):
+                counts = await self._counts([session_id for _, session_id in page])
+                found += [
+                    SessionListing(session_id=session_id, message_count=count, newest=moment)
+                    for (moment, session_id), count in zip(page, counts, strict=True) if count]
+                if len(found) >= limit:
+                    break
+        return found[:limit]
+
     async def usage(self) -> MemoryUsage:
         messages = sessions = 0
         with _translated():
-            async for page in self._sessions():
-                async with self._redis.pipeline(transaction=False) as pipeline:
-                    for session_id in page:
-                        pipeline.zcard(self._keys(session_id)[0])
-                    counts = await pipeline.execute()
+            async for page in self._living():
+                counts = await self._counts(page)
                 messages += sum(counts)
                 sessions += sum(map(bool, counts))
         return MemoryUsage(messages=messages, sessions=sessions, limits=dict(self._limits))
@@ -184,7 +221,7 @@ class RedisSessionMemory:
 
     def _keys(self, session_id: str) -> list[str]:
         session = f"{self._place}:{session_key(session_id)}"
-        return [f"{session}:messages", f"{session}:ids", f"{self._place}::sessions"]
+        return [f"{session}:messages", f"{session}:ids", self._ending, self._spoken]
 
     def _channel(self, session_id: str) -> str:
         return f"{self._place}:{session_key(session_id)}:events"
@@ -207,16 +244,43 @@ class RedisSessionMemory:
                 return
             start += PAGE
 
-    async def _sessions(self) -> AsyncIterator[list[str]]:
+    async def _places(self, after: Place | None) -> AsyncIterator[list[Place]]:
+        """Pages of the sessions behind `after`, as they are listed; none twice."""
         start = 0
-        while page := await self._redis.zrange(f"{self._place}::sessions", start, start + PAGE - 1):
+        while True:
+            high = "+inf" if after is None else _microseconds(after[0])
+            members = await self._redis.zrevrangebyscore(
+                self._spoken, high, "-inf", start=start, num=PAGE, withscores=True)
+            places = [(_moment(score), _text(member)) for member, score in cast(Sequence[Any], members)]
+            page = [place for place in places if lies_behind(place, after)]
+            if page:
+                yield page
+                after = page[-1]
+            if len(members) < PAGE:
+                return
+            # More sessions of one time than a page holds.
+            start = 0 if page else start + PAGE
+
+    async def _living(self) -> AsyncIterator[list[str]]:
+        start = 0
+        while page := await self._redis.zrange(self._ending, start, start + PAGE - 1):
             yield [_text(each) for each in page]
             start += PAGE
+
+    async def _counts(self, session_ids: Sequence[str]) -> list[int]:
+        async with self._redis.pipeline(transaction=False) as pipeline:
+            for session_id in session_ids:
+                pipeline.zcard(self._keys(session_id)[0])
+            return await pipeline.execute()
 
 
 def _microseconds(moment: datetime | None) -> int:
     since = (moment or _EPOCH) - _EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def _moment(score: float) -> datetime:
+    return _EPOCH + timedelta(microseconds=int(score))
 
 
 def _message(member: Any) -> SessionMessage:

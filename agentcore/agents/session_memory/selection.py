@@ -11,6 +11,8 @@ from agentcore.memory.lexical import idf, terms
 
 # Importance is compared as exactly as the database keeps it, the same in every implementation.
 SINGLE_PRECISION = 1e-6
+# The cosine from which on a message fits, also where it has no word of the query.
+LEAST_SIMILARITY = 0.15
 _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 
 

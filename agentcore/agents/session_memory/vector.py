@@ -3,40 +3,46 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import quote, unquote
+from uuid import UUID
 
+from agentcore.agents.session_memory.listing import Place, checked_limit, first_places, lies_behind, place_of
 from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionParts
 from agentcore.agents.session_memory.messages import (
+    LISTED,
     MAX_LIMIT,
     Capability,
     MemoryUsage,
     RetrieveOptions,
     ScoredMessage,
+    SessionListing,
     SessionMessage,
     SessionSummary,
     SummarizeOptions,
     completed,
     session_key,
 )
-from agentcore.agents.session_memory.selection import said_words
+from agentcore.agents.session_memory.selection import LEAST_SIMILARITY, said_words
 from agentcore.agents.session_memory.summary import summary_of
-from agentcore.errors import ConfigurationError, Conflict
+from agentcore.errors import ConfigurationError, Conflict, NotFound
 from agentcore.memory.api import MemoryApi
+from agentcore.memory.keys import encode_segment
 from agentcore.memory.lexical import terms
 from agentcore.memory.models import MemoryRecord, MemorySummary
 from agentcore.memory.params import (
     CountParams,
     DeleteParams,
+    GetParams,
     ListParams,
     RetrieveParams,
     StoreParams,
 )
 
 NAMESPACE = "session_messages"
-# The cosine from which on a message fits that has no word of the query.
-LEAST_SIMILARITY = 0.15
+_TICK = timedelta(microseconds=1)
 
 
 class VectorSessionMemory:
@@ -70,32 +76,44 @@ class VectorSessionMemory:
             "content": kept.content, "session_id": key, "namespace": self._namespace,
             "speaker": kept.name or kept.role, "timestamp": kept.timestamp, "importance": kept.importance,
             "tags": kept.tags, "external_id": kept.message_id, "force": True, "supersede": False,
-            "metadata": {"role": kept.role, "name": kept.name, "given": kept.metadata},
-            "idempotency_key": _digest(self._namespace, key, kept.message_id or ""), **given})
-        # The key is remembered also where the session was cleared since: then the message is stored anew.
-        if not await self._stored(params):
-            held = await self._held(session_id, kept.message_id)
+            "metadata": {
+                "role": kept.role, "name": kept.name, "given": kept.metadata, **_shortened(session_id)},
+            **given})
+        # A key is remembered also where its message was cleared since: then the next one is taken.
+        times_gone = 0
+        while True:
+            known = await self._known(params.model_copy(update={
+                "idempotency_key": _digest(self._namespace, key, kept.message_id or "", times_gone)}))
+            held = kept if known is None else await self._held(known)
             if held is not None:
                 return held
-            await self._memory.store(params.model_copy(update={"idempotency_key": None}))
-        return kept
+            times_gone += 1
 
-    async def _stored(self, params: StoreParams) -> bool:
+    async def _known(self, params: StoreParams) -> UUID | None:
+        """The memory that a message of this id is; None where it is stored now."""
         try:
-            return (await self._memory.store(params)).status == "stored"
-        except Conflict:  # the id is known, with other words or of another time
-            return False
+            answer = await self._memory.store(params)
+        except Conflict as error:  # the id is known, with other words or of another time
+            return UUID(error.data["memory_id"])
+        return answer.memory_id if answer.status == "existing" else None
 
-    async def _held(self, session_id: str, message_id: str | None) -> SessionMessage | None:
-        cursor, filters = None, self._filters(session_id, NEWEST)
+    async def _held(self, memory_id: UUID) -> SessionMessage | None:
+        try:
+            found = await self._memory.get(GetParams(memory_id=memory_id, consistent=True))
+        except NotFound:
+            return None
+        return _message(found.memory)
+
+    async def _records(self, **filters: Any) -> AsyncIterator[MemoryRecord]:
+        """All that the filters mean, the newest first."""
+        cursor = None
         while True:
             page = await self._memory.list(ListParams(limit=MAX_LIMIT, cursor=cursor, **filters))
             for record in page.memories:
-                if record.external_id == message_id:
-                    return _message(record)
+                yield record
             cursor = page.next_cursor
             if cursor is None:
-                return None
+                return
 
     async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
         if options.query is not None:
@@ -138,6 +156,44 @@ class VectorSessionMemory:
             session_id=session_key(session_id), namespace=self._namespace))
         return counted.count
 
+    async def sessions(
+        self, limit: int = LISTED, after: SessionListing | None = None
+    ) -> list[SessionListing]:
+        """As the interface says; messages are read from `after` on until there are enough sessions."""
+        behind = place_of(after)
+        newest = await self._newest(checked_limit(limit), behind)
+        return [
+            SessionListing(
+                session_id=session_id, newest=moment, message_count=await self.session_count(session_id))
+            for moment, session_id in first_places(newest, limit, behind)]
+
+    async def _newest(self, limit: int, after: Place | None) -> dict[str, datetime]:
+        """When `limit` sessions behind that place were last spoken in; others of that last time as well."""
+        until = {} if after is None else {"before": after[0] + _TICK}
+        found: dict[str, datetime] = {}
+        seen = set[str]()
+        last: datetime | None = None
+        async for record in self._records(namespace=self._namespace, **until):
+            if len(found) >= limit and record.timestamp != last:
+                break
+            session_id = _session_id(record)
+            if session_id is None or session_id in seen:
+                continue
+            seen.add(session_id)
+            if await self._is_behind((record.timestamp, session_id), after):
+                last = found[session_id] = record.timestamp
+        return found
+
+    async def _is_behind(self, place: Place, after: Place | None) -> bool:
+        """Whether the session is listed after that place: it is not where it was spoken in later still."""
+        if after is None:
+            return True
+        if not lies_behind(place, after):
+            return False
+        later = await self._memory.count(CountParams(
+            session_id=session_key(place[1]), namespace=self._namespace, after=after[0] + _TICK))
+        return not later.count
+
     async def usage(self) -> MemoryUsage:
         counted = await self._memory.count(CountParams(namespace=self._namespace))
         return MemoryUsage(
@@ -163,5 +219,17 @@ def _message(memory: MemoryRecord | MemorySummary) -> SessionMessage:
         "metadata": memory.metadata.get("given", {})})
 
 
-def _digest(*parts: str) -> str:
-    return f"session:{hashlib.sha256(chr(31).join(parts).encode()).hexdigest()}"
+def _shortened(session_id: str) -> dict[str, str]:
+    """The id whole where its key does not tell it: that of a long one holds its beginning alone."""
+    told = unquote(session_key(session_id)) == session_id
+    return {} if told else {"session": quote(session_id, safe="")}
+
+
+def _session_id(record: MemoryRecord) -> str | None:
+    """The session's id; None of a memory that is no session memory's."""
+    session_id = unquote(str(record.metadata.get("session") or record.session_id or ""))
+    return session_id if encode_segment(session_id) == record.session_id else None
+
+
+def _digest(*parts: str | int) -> str:
+    return f"session:{hashlib.sha256(chr(31).join(map(str, parts)).encode()).hexdigest()}"

@@ -1,0 +1,81 @@
+"""Session memory in this process, searched by meaning with an embedder of the developer's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from agentcore.agents.session_memory.in_memory import MAX_MESSAGES, InMemorySessionMemory, utc_now
+from agentcore.agents.session_memory.memory import NEWEST, SessionParts
+from agentcore.agents.session_memory.messages import (
+    Capability,
+    RetrieveOptions,
+    ScoredMessage,
+    SessionMessage,
+    completed,
+)
+from agentcore.agents.session_memory.selection import LEAST_SIMILARITY, matching
+from agentcore.errors import ConfigurationError
+from agentcore.memory.embeddings import Embedder
+
+# A vector of 384 dimensions takes 1.5 KB: full of messages, that is some 150 MB.
+MAX_SESSIONS = 100
+
+
+class InMemoryVectorSessionMemory(InMemorySessionMemory):
+    """As the one in this process, but a query is compared with every message of the session, by cosine.
+
+    A message is found from a cosine of `least_similarity` on, and its score is the cosine. Raises
+    DependencyUnavailable where the embedder does not answer: then the message is not stored.
+    """
+
+    def __init__(
+        self, embedder: Embedder, *, least_similarity: float = LEAST_SIMILARITY,
+        max_messages: int = MAX_MESSAGES, max_sessions: int = MAX_SESSIONS, ttl_seconds: int = 0,
+        by_use: bool = True, now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        super().__init__(max_messages=max_messages, max_sessions=max_sessions, ttl_seconds=ttl_seconds,
+                         by_use=by_use, now=now)
+        self._embedder = embedder
+        self._least_similarity = least_similarity
+
+    @classmethod
+    def over(cls, parts: SessionParts) -> InMemoryVectorSessionMemory:
+        """Over an embedder."""
+        if parts.embedder is None:
+            raise ConfigurationError(["Session memory with vectors in this process needs an embedder."])
+        return cls(parts.embedder)
+
+    async def store(
+        self, session_id: str, message: SessionMessage, metadata: Mapping[str, Any] | None = None
+    ) -> SessionMessage:
+        kept = completed(message, metadata, now=self._now())
+        known = self._session(session_id).get(kept.message_id or "")
+        if known is not None:
+            return known.message
+        [vector] = await self._embedder.embed([kept.content], "document")
+        # A row of a larger array would keep all of it.
+        return self.keep(session_id, kept, vector.copy())
+
+    async def retrieve_with_scores(
+        self, session_id: str, query: str, options: RetrieveOptions = NEWEST
+    ) -> list[ScoredMessage]:
+        asked = options.asking(query)
+        [sought] = await self._embedder.embed([query], "query")
+        session = self._session(session_id)
+        messages = matching(self._newest(session_id), asked)
+        vectors = [session[each.message_id or ""].vector for each in messages]
+        cosines = np.array(vectors, np.float32).reshape(len(messages), len(sought)) @ sought
+        # Stable: of messages that are equally near the newer stands first.
+        best = np.argsort(-cosines, kind="stable")[: asked.limit]
+        found = [
+            ScoredMessage(message=messages[place], score=min(1.0, float(cosines[place])))
+            for place in best.tolist() if cosines[place] > 0 and cosines[place] >= self._least_similarity]
+        self.use(session_id, [each.message for each in found])
+        return found
+
+    def capabilities(self) -> tuple[Capability, ...]:
+        return (*super().capabilities(), "semantic_search")
