@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.fixtures.services", "tests.fixtures.memory", "tests.fixtures.plays",
@@ -10,3 +13,13 @@ pytest_plugins = ["tests.fixtures.services", "tests.fixtures.memory", "tests.fix
 # The machines that run this are shared: how long one example takes says nothing.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """What `-n auto` means: one more than there are cores, since tests wait for processes they started."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long tests first, else a worker ends alone with one; within that the order stays the random one."""
+    items.sort(key=lambda item: item.path.parent.name != "acceptance")

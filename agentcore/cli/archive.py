@@ -13,19 +13,15 @@ import typer
 from rich.table import Column, Table
 from rich.text import Text
 
-from agentcore import migration
-from agentcore.assembly import make_archive
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, app, examples, fail, out, printable, say
+from agentcore.cli.app import FAILED, MEMORIES, app, examples, out, printable, say
 from agentcore.cli.connection import ask
-from agentcore.config import load_settings
-from agentcore.database import Database
-from agentcore.maintenance.verification import Finding
-from agentcore.maintenance.verification import verify as verified
 from agentcore.memory.archive_params import ArchivedParams, ArchivedResult, RestoreParams
-from agentcore.runtime import home_of, urls_of
+from agentcore.registry import resolve
 
 REPORTED = 20
+# What reads the copies itself takes a second to load, which the other commands need not wait for.
+READERS = {"verify": "agentcore.cli.archive_verification:verified"}
 _FILTERS = "Which memories"
 
 archives = typer.Typer(no_args_is_help=True, help="What pruning put away: listed, brought back, checked.")
@@ -140,7 +136,8 @@ def verify(
     It attaches to the service's database and archive. Ends with 1 if a memory
     would not come back.
     """
-    whole, findings = asyncio.run(_verified(agent_id))
+    verified = resolve("verify", READERS, kind="command")
+    whole, findings = asyncio.run(verified(agent_id))
     if as_json:
         told = [{"agent_id": each.agent_id, "memory_id": str(each.memory_id), "kind": each.kind,
                  "problem": each.problem} for each in findings]
@@ -154,26 +151,6 @@ def verify(
             say(f"and {len(findings) - REPORTED} more: --json names them all")
     if findings:
         raise typer.Exit(FAILED)
-
-
-async def _verified(agent_id: str | None) -> tuple[int, list[Finding]]:
-    """How many copies are whole, and what is wrong with the others."""
-    settings = load_settings()
-    database_url, _ = urls_of(settings)
-    await asyncio.to_thread(migration.check_revision, database_url)
-    kept = make_archive(settings, home_of(settings))
-    if kept is None:
-        fail("MEMORY_ARCHIVAL_ENABLED=false: there is no archive to read")
-    database = Database(database_url, pool_size=1, timeout_seconds=settings.database_timeout_seconds)
-    await database.open()
-    read, findings = 0, []
-    try:
-        async for page in verified(database, kept, agent_id):
-            read += len(page)
-            findings += [each for each in page if each is not None]
-    finally:
-        await database.close()
-    return read - len(findings), findings
 
 
 def _table(page: ArchivedResult) -> Table:

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from agentcore.assembly import RECEIPTS, receipt_secret
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, app, examples, fail, say
-from agentcore.cli.connection import ask, signing_secret_at_hand
-from agentcore.config import load_settings
+from agentcore.cli.app import MEMORIES, app, examples, fail, say
+from agentcore.cli.connection import ask
 from agentcore.memory.erase_params import EraseParams, EraseResult
-from agentcore.memory.erase_receipt import read_receipt, receipt_key
-from agentcore.runtime import home_of
+from agentcore.registry import resolve
 
 ADMIN = ("memory:admin",)
+# What checks a receipt takes a second to load, which who erases need not wait for.
+CHECKS = {"check": "agentcore.cli.receipts:checked"}
 
 
 @app.command(rich_help_panel=MEMORIES, epilog=examples(
@@ -45,7 +44,8 @@ def erase(
     with 1 if anything was left.
     """
     if check is not None:
-        typer.echo(json.dumps(_checked(check), indent=2))
+        checked = resolve("check", CHECKS, kind="command")
+        typer.echo(json.dumps(checked(check), indent=2))
         return
     params = options.given(context, EraseParams, confirm=True, **({"all": True} if everything else {}))
     whose = "everything of the agent" if everything else f"everything of the user {user_id}"
@@ -76,16 +76,3 @@ def _asked(context: typer.Context, params: EraseParams, erased: Counter[str]) ->
     result = ask(context, lambda memory: memory.erase(params), scopes=ADMIN)
     erased.update({place: count for place, count in result.erased.items() if count})
     return result
-
-
-def _checked(receipt: str) -> dict[str, Any]:
-    """What the receipt tells; ends the command where no secret is at hand that could have signed it."""
-    settings = load_settings()
-    home = home_of(settings)
-    if settings.jwt_jwks_url is None:
-        return read_receipt(receipt_key(signing_secret_at_hand(settings)), receipt.strip())
-    with home.explained():
-        kept = (home.secrets / RECEIPTS).exists()
-    if not kept:
-        fail(f"{home.path} holds no secret of receipts: check where the service runs", FAILED)
-    return read_receipt(receipt_key(receipt_secret(settings, home)), receipt.strip())

@@ -11,11 +11,20 @@ from pathlib import Path
 import pytest
 
 from agentcore.client import MemoryClient
+from tests.fixtures.forked_commands import ForkedCommands
 from tests.fixtures.serving import Serving, clean_environment
 
 
 @pytest.fixture(scope="session")
-def new_serving() -> Iterator[Callable[..., Serving]]:
+def commands() -> Iterator[ForkedCommands]:
+    """What forks the commands of the run."""
+    forking = ForkedCommands()
+    yield forking
+    forking.close()
+
+
+@pytest.fixture(scope="session")
+def new_serving(commands: ForkedCommands) -> Iterator[Callable[..., Serving]]:
     """Makes services that are not started yet; what a test leaves running is ended."""
     # In the temporary directory itself: pytest's own directories are closed to the system user of the parts.
     place = Path(tempfile.mkdtemp(prefix="agentcore-acceptance-"))
@@ -24,7 +33,7 @@ def new_serving() -> Iterator[Callable[..., Serving]]:
 
     def make(**environment: str) -> Serving:
         home = place / f"home-{len(made)}"
-        made.append(Serving(home, clean_environment(home, **environment)))
+        made.append(Serving(home, clean_environment(home, **environment), commands))
         return made[-1]
 
     yield make

@@ -1,6 +1,7 @@
 """Crash safety, as a user would live it: processes killed in the middle of a stream of writes. AC-8.
 
-The default is one kill of each kind. CRASH_ROUNDS=20 is five of each, as `make bench ARGS=crash_safety`.
+The default is one kill of each kind, among 2,000 memories. CRASH_ROUNDS=20 and CRASH_MEMORIES=10000 are five
+of each among more, as `make bench ARGS=crash_safety`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from benchmarks.crash_safety import run
 from tests.fixtures.memory import Agent
 
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", len(Victim)))
-MEMORIES = int(os.environ.get("CRASH_MEMORIES", "10000"))
+MEMORIES = int(os.environ.get("CRASH_MEMORIES", "2000"))
 
 
 async def test_kills_lose_double_and_halve_nothing_and_a_task_keeps_its_time() -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import secrets
 
-from agentcore import migration
 from benchmarks.eight_processes import measure
 from benchmarks.together.traffic import Account
 from benchmarks.together.verdict import judge
-from tests.fixtures.databases import own_database
+from tests.fixtures.databases import migrated_database
 from tests.fixtures.memory import Agent
 from tests.fixtures.services import Services
 
@@ -18,8 +17,7 @@ SHORT = {"seconds": 3.0, "servers": 2, "workers": 0, "agents": 2, "clients": 3}
 
 async def test_processes_on_one_database_lose_no_update_and_have_one_leader(services: Services) -> None:
     options = argparse.Namespace(**SHORT, seed=secrets.randbelow(1_000_000))
-    with own_database(services) as own:
-        migration.upgrade(own.url)
+    with migrated_database(services) as own:
         environment = {
             "DATABASE_URL": own.url, "REDIS_URL": services.redis_url, "AGENTCORE_HOME": str(services.home),
             "EMBEDDING_MODEL": "hashing", "EMBEDDING_DIMENSIONS": "64", "LOG_LEVEL": "ERROR",

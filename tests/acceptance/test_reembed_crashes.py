@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from agentcore import migration, model_watch
+from agentcore import model_watch
 from agentcore.runtime import open_runtime
 from benchmarks.crash.nursery import Nursery, nursery
 from benchmarks.crash.reembedded import Reembedding
 from benchmarks.crash.torn import Place, Remains, points
-from tests.fixtures.databases import own_database
+from tests.fixtures.databases import migrated_database
 from tests.fixtures.memory import settings_for
 from tests.fixtures.services import Services
 
@@ -39,8 +39,7 @@ async def trials(
     """Trials in the way that the test names, rightly unless it does."""
     monkeypatch.setattr(model_watch, "WATCH_SECONDS", 0.02)
     telling = getattr(request, "param", "in a hurry")
-    with own_database(services) as own:
-        migration.upgrade(own.url)
+    with migrated_database(services) as own:
         async with open_runtime(settings_for(services, database_url=own.url)) as runtime:
             assert runtime.parts.archive is not None
             secret = runtime.settings.jwt_secret_key

@@ -8,6 +8,7 @@ import re
 import subprocess
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,12 +33,18 @@ PACKAGE_INDEX = re.compile(rb"(?:--(?:extra-)?index-url|--find-links|--trusted-h
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+@cache
 def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(tree(path)))
+
+
 def functions(path: Path) -> Iterator[Function]:
-    return (node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return (node for node in nodes(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 def length(function: Function) -> int:
@@ -67,7 +74,7 @@ def catch_alls(path: Path) -> list[ast.ExceptHandler]:
         kinds = caught.elts if isinstance(caught, ast.Tuple) else [caught]
         return any(kind is None or (isinstance(kind, ast.Name) and kind.id == "Exception") for kind in kinds)
 
-    handlers = (node for node in ast.walk(tree(path)) if isinstance(node, ast.ExceptHandler))
+    handlers = (node for node in nodes(path) if isinstance(node, ast.ExceptHandler))
     return [handler for handler in handlers if catches_all(handler.type)]
 
 
@@ -107,14 +114,14 @@ def test_every_module_says_first_what_it_owns() -> None:
 
 
 def test_nothing_of_ours_is_mocked() -> None:
-    imported = {(name_of(path), ast.unparse(node)) for path in TESTS for node in ast.walk(tree(path))
+    imported = {(name_of(path), ast.unparse(node)) for path in TESTS for node in nodes(path)
                 if isinstance(node, ast.Import | ast.ImportFrom)}
     assert {each for each in imported if "mock" in each[1] and "moto" not in each[1]} == set()
 
 
 def test_no_test_waits_by_the_clock() -> None:
     def sleeps(path: Path) -> Iterator[str]:
-        for node in (node for node in ast.walk(tree(path)) if isinstance(node, ast.Call)):
+        for node in (node for node in nodes(path) if isinstance(node, ast.Call)):
             # A pause of 0, to let others run, is no waiting.
             if re.fullmatch(r"(?:\w+\.)*sleep\((?!0\)).*\)", ast.unparse(node)):
                 yield f"{name_of(path)}:{node.lineno}"

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from agentcore import migration
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import MemoryTools
 from agentcore.config import Settings
 from agentcore.memory.params import CountParams
 from agentcore.runtime import open_runtime
-from tests.fixtures.databases import own_database
+from tests.fixtures.databases import migrated_database
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.services import Services
 
@@ -26,8 +25,7 @@ FACTS = (TEA, PENICILLIN, PASSPORT, MIA)
 @pytest.fixture(scope="module")
 def settings(services: Services, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """Of a service on the local model, with a database of its own: the others' vectors are shorter."""
-    with own_database(services) as own:
-        migration.upgrade(own.url)
+    with migrated_database(services) as own:
         yield settings_for(services, database_url=own.url, embedding_model="local", embedding_dimensions=384,
                            agentcore_cache=tmp_path_factory.mktemp("minilm"))
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agentcore import migration
 from agentcore.maintenance import index_building, index_keeper, recall
 from agentcore.maintenance.index_keeper import IndexKeeper, IndexPlan, PartitionState, plan
 from agentcore.maintenance.recall import choose, disturbed
@@ -24,7 +23,7 @@ from agentcore.memory.serving_indexes import ServingIndexes
 from agentcore.memory.vector_index import IndexPolicy, VectorIndex
 from agentcore.memory.vector_store import PgVectorStore, SearchRequest, WordHits
 from agentcore.runtime import Runtime, open_runtime
-from tests.fixtures.databases import OwnDatabase, own_database
+from tests.fixtures.databases import OwnDatabase, migrated_database
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.services import Services
 
@@ -34,8 +33,7 @@ INDEX = VectorIndex("ann_a", "ivfflat", "m", 200, 10_000, 1_000.0, 20, 0.96, 1_0
 
 @pytest.fixture
 def own(services: Services) -> Iterator[OwnDatabase]:
-    with own_database(services) as database:
-        migration.upgrade(database.url)
+    with migrated_database(services) as database:
         yield database
 
 
@@ -46,6 +44,7 @@ async def filled(
     """Two partitions that are large enough for an index of their own."""
     monkeypatch.setattr(index_keeper, "MIN_ROWS", 40)
     monkeypatch.setattr(index_keeper, "LIFE_SECONDS", 0.0)
+    monkeypatch.setattr(recall, "QUERIES", 20)
     monkeypatch.setattr(vector_index, "LEAST_ROWS_READ", 1)
     # One connection stores everything: its counts of rows are flushed before the tables are analysed.
     async with open_runtime(settings_for(services, database_url=own.url, database_pool_size=1)) as runtime:

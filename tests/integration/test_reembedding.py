@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentcore import migration, model_watch
+from agentcore import model_watch
 from agentcore.assembly import make_embedder
 from agentcore.errors import Conflict
 from agentcore.maintenance import index_keeper, recall, reembedding
@@ -24,7 +24,7 @@ from agentcore.memory.models import MemoryType
 from agentcore.memory.params import DeleteParams, PruneParams, RetrieveParams
 from agentcore.memory.vector_index import IndexPolicy
 from agentcore.runtime import Runtime, open_runtime
-from tests.fixtures.databases import OwnDatabase, own_database
+from tests.fixtures.databases import OwnDatabase, migrated_database
 from tests.fixtures.memory import Agent, fill, settings_for
 from tests.fixtures.services import Services
 
@@ -38,8 +38,7 @@ class Stopped(Exception):
 
 @pytest.fixture
 def own(services: Services) -> Iterator[OwnDatabase]:
-    with own_database(services) as database:
-        migration.upgrade(database.url)
+    with migrated_database(services) as database:
         yield database
 
 

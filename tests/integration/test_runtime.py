@@ -9,11 +9,10 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from agentcore import migration
 from agentcore.database import pgvector_is_too_old
 from agentcore.errors import ConfigurationError, StartupError
 from agentcore.runtime import Runtime, open_runtime
-from tests.fixtures.databases import OwnDatabase, own_database
+from tests.fixtures.databases import OwnDatabase, migrated_database, own_database
 from tests.fixtures.embedding_providers import openai_answer
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.scripted_http import Reply, scripted_http
@@ -64,8 +63,7 @@ async def test_words_alone_need_no_embedder(services: Services) -> None:
 
 
 async def test_a_pgvector_without_half_vectors_stops_the_start(services: Services) -> None:
-    with own_database(services) as own:
-        migration.upgrade(own.url)
+    with migrated_database(services) as own:
         own.as_administrator("UPDATE pg_extension SET extversion = '0.6.2' WHERE extname = 'vector'")
         with pytest.raises(StartupError, match=r"pgvector 0\.7 or newer is needed, .* has 0\.6\.2"):
             async with open_runtime(settings_for(services, database_url=own.url)):

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.session_memory import (
@@ -150,7 +152,7 @@ async def test_in_redis_another_process_hears_what_happens(redis: Redis, service
 
 
 async def test_redis_that_does_not_answer_is_an_error_of_ours() -> None:
-    async with Redis(host="127.0.0.1", port=1) as nobody:
+    async with Redis(host="127.0.0.1", port=1, retry=Retry(NoBackoff(), 1)) as nobody:
         memory = RedisSessionMemory(nobody, "agent")
         for call in (memory.store("s", note(1)), memory.retrieve("s"), memory.clear("s"), memory.usage()):
             with pytest.raises(DependencyUnavailable):

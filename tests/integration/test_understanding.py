@@ -12,7 +12,7 @@ from agentcore.memory.change_params import UpdateParams, Updates
 from agentcore.memory.fitness import CutOffs
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link
-from agentcore.memory.params import ContextParams, RetrieveParams
+from agentcore.memory.params import ContextParams, RetrieveParams, StoreBatchParams
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
 
@@ -26,9 +26,9 @@ async def tenant(agent: Agent) -> AsyncIterator[Agent]:
     """An agent with things that happened, and a hundred that say nothing of when."""
     await agent.stored_id(EARLY, timestamp="2026-05-04T09:00:00Z")
     await agent.stored_id(LATE, timestamp="2026-06-04T09:00:00Z")
-    for number in range(100):
-        clause = f"The lease has a clause {number + 100}."
-        await agent.store(clause, timestamp="2026-01-02T00:00:00Z", force=True)
+    clauses = [{"content": f"The lease has a clause {number + 100}.", "timestamp": "2026-01-02T00:00:00Z",
+                "force": True} for number in range(100)]
+    await agent.memory.store_batch(StoreBatchParams.model_validate({"items": clauses}))
     yield agent
 
 
