@@ -153,11 +153,17 @@ async def test_hierarchical_does_not_count_sessions_where_long_term_memory_canno
     assert (usage.messages, usage.sessions, set(usage.tiers)) == (1, 1, {"working", "short_term"})
 
 
-async def test_listing_and_counting_are_no_use_of_a_session() -> None:
-    memory = InMemorySessionMemory(max_sessions=2)
-    for name in "ab":
-        await memory.store(name, note(0))
-    await memory.sessions(1)
-    await memory.usage()
-    await memory.store("c", note(0))
-    assert {each.session_id for each in await memory.sessions()} == {"b", "c"}
+async def test_listing_and_counting_are_no_use_of_a_session_and_reading_is() -> None:
+    memory = InMemorySessionMemory(max_sessions=3)
+    for place, name in enumerate("abc"):
+        await memory.store(name, note(place))
+    # Here the least recently used comes last in the list.
+    tiers = HierarchicalSessionMemory(memory, HierarchyConfig(working_capacity=1))
+    await tiers.sessions()
+    await tiers.usage()
+    await tiers.session_count("a")
+    assert [each.session_id for each in await memory.sessions()] == ["c", "b", "a"]
+    await memory.store("d", note(3))
+    await memory.summarize("b")
+    await memory.store("e", note(4))
+    assert [each.session_id for each in await memory.sessions()] == ["e", "d", "b"]

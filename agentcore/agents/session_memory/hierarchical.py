@@ -109,7 +109,8 @@ class HierarchicalSessionMemory:
         """
         asked = options.asking(query)
         near = scored_by_words(matching(self._near(session_id), asked), query)[: asked.limit]
-        self._short_term.use(session_id, [each.message for each in near])
+        for tier in (self._working, self._short_term):
+            tier.use(session_id, [each.message for each in near])
         lasting = [] if self._long_term is None else (
             await self._long_term.retrieve_with_scores(session_id, query, options))
         best: dict[str | None, ScoredMessage] = {}

@@ -50,7 +50,8 @@ class InMemorySessionMemory:
     """What was used least recently goes first: of a session's messages, and of the sessions.
 
     A message is used when it is stored or given back (`by_use`; without it the first stored goes first), a
-    session whenever it is asked. `ttl_seconds` counts from storing on; 0: for ever.
+    session when it is stored into or read; counting and listing are no use. `ttl_seconds` counts from storing
+    on; 0: for ever.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class InMemorySessionMemory:
         return found
 
     async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
+        self.use(session_id, ())
         return summary_of(self._newest(session_id)[:MAX_LIMIT], options)
 
     async def clear(self, session_id: str) -> int:
@@ -129,6 +131,7 @@ class InMemorySessionMemory:
     ) -> SessionMessage:
         """Hold a completed message; the one that is held of its id, if there is one."""
         session = self._session(session_id, make=True)
+        self._sessions.move_to_end(session_id)
         message_id = message.message_id or ""
         if message_id in session:
             return session[message_id].message
@@ -147,9 +150,11 @@ class InMemorySessionMemory:
         return self._newest(session_id)
 
     def use(self, session_id: str, messages: Sequence[SessionMessage]) -> None:
-        """Count these, best first, as used now; one that is not held any more is passed over."""
+        """Count the session and these messages, best first, as used now; what is not held is passed over."""
+        session = self._session(session_id)
+        if session_id in self._sessions:
+            self._sessions.move_to_end(session_id)
         if self._by_use:
-            session = self._session(session_id)
             for message in reversed(messages):
                 if (message_id := message.message_id or "") in session:
                     session.move_to_end(message_id)
@@ -161,7 +166,6 @@ class InMemorySessionMemory:
             if not make:
                 return OrderedDict()
             self._sessions[session_id] = OrderedDict()
-        self._sessions.move_to_end(session_id)
         return self._living(self._sessions[session_id])
 
     def _living(self, session: OrderedDict[str, Held]) -> OrderedDict[str, Held]:
