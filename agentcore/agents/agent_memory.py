@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from agentcore.agents.agent_settings import AgentSettings
 from agentcore.agents.agent_turn import AgentTurn, Storing, running_turn
+from agentcore.agents.ending import end_session
 from agentcore.agents.holdable import holdable, searchable
 from agentcore.agents.recordable import interaction_of
 from agentcore.agents.tool_answers import failure_sentence
@@ -21,7 +22,14 @@ from agentcore.errors import AgentCoreError, AuthenticationFailed, NotAuthorised
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.empty_results import UNAVAILABLE
 from agentcore.memory.models import Interaction, MemorySummary, MemoryType
-from agentcore.memory.params import CompleteTaskParams, StoreParams, StoreResult
+from agentcore.memory.params import (
+    CompleteTaskParams,
+    ContextParams,
+    ContextResult,
+    StoreParams,
+    StoreResult,
+)
+from agentcore.memory.session_params import EndSessionResult
 
 REFUSED = (AuthenticationFailed, NotAuthorised)
 
@@ -38,9 +46,10 @@ class AgentMemory:
     around it.
     """
 
-    def __init__(self, api: MemoryApi, settings: AgentSettings) -> None:
+    def __init__(self, api: MemoryApi, settings: AgentSettings, session_id: str | None = None) -> None:
         self.api = api
         self._settings = settings
+        self._session_id = session_id
 
     async def get_relevant_context(
         self, query: str, task_id: str | None = None, max_tokens: int | None = None, **options: Any
@@ -50,15 +59,30 @@ class AgentMemory:
         Asked for the query of the running turn, it is the turn's own context, without another search.
         """
         turn = self._turn()
-        if turn is None:
-            return await self._searched(query, task_id, max_tokens, options)
-        if not turn.recalls:
-            return ""
-        if not turn.holds(query, task_id) or max_tokens is not None or options:
-            return await self._searched(query, task_id, max_tokens, options)
+        own = turn is not None and turn.holds(query, task_id) and max_tokens is None and not options
+        if turn is None or not (turn.recalls and own):
+            return _context(await self.get_context(query, task_id, max_tokens, **options))
         if turn.context is None:
-            turn.context = await self._searched(query, task_id, None, {"history": list(turn.history)})
+            built = await self.get_context(query, task_id, history=list(turn.history))
+            turn.context = _context(built)
+            if built is not None:
+                turn.memory_ids, turn.receipt = tuple(built.memory_ids), built.receipt
         return turn.context
+
+    async def get_context(
+        self, query: str, task_id: str | None = None, max_tokens: int | None = None, **options: Any
+    ) -> ContextResult | None:
+        """The same context with all that is known of it: its line n is of the memory `memory_ids[n - 1]`.
+
+        Always a search of its own; None where memory does not answer, or is not to be asked.
+        """
+        turn, asked = self._turn(), searchable(query)
+        if (turn is not None and not turn.recalls) or not asked:
+            return None
+        usual = {"gate": self._settings.gate, **self._settings.scope.filters()}
+        return await self._in_time("recall", None, self.api.get_context(ContextParams(
+            query=asked, task_id=task_id, max_tokens=max_tokens or self._settings.max_tokens,
+            **(usual | options))))
 
     async def retrieve_memories(self, query: str, k: int = 5, **options: Any) -> tuple[MemorySummary, ...]:
         """The `k` best memories, best first; none where memory does not answer."""
@@ -103,13 +127,19 @@ class AgentMemory:
             turn.stored, turn.memory_id = True, stored.memory_id
         return stored
 
-    async def note(self, text: str, task_id: str) -> StoreResult | None:
-        """Put a note into the task's working memory, which `complete_task` clears."""
+    async def note(
+        self, text: str, task_id: str, *, importance: float | None = None
+    ) -> StoreResult | None:
+        """Put a note into the task's working memory, which `complete_task` clears.
+
+        One of the conversation itself, of no other task, ends with it: from an importance of 0.7 on it lasts.
+        """
         if (turn := self._turn()) is not None and not turn.remembers:
             return None
+        own = {"session_id": task_id} if task_id == self._session_id else {}
         return await self._in_time("store", None, self.api.store(StoreParams(
-            content=holdable(text), memory_type=MemoryType.WORKING,
-            **(self._settings.scope.labels() | {"task_id": task_id}))))
+            content=holdable(text), memory_type=MemoryType.WORKING, **_given(importance=importance),
+            **(self._settings.scope.labels() | {"task_id": task_id} | own))))
 
     async def complete_task(self, task_id: str) -> int:
         """End a task: its working memory is cleared, its lasting memories stay; how many left it."""
@@ -118,18 +148,17 @@ class AgentMemory:
 
         return await self._in_time("complete_task", 0, completed())
 
+    async def end_session(self, session_id: str, *, summarize: bool = True) -> EndSessionResult | None:
+        """End a conversation: what its notes came to, and its summary; None where memory does not answer.
+
+        Raises Conflict where others than the scope's user have memories in it.
+        """
+        return await self._in_time("end_session", None, end_session(
+            self.api, session_id, self._settings.scope, summarize=summarize))
+
     async def template_prompt(self, template: WorkingTemplate) -> str:
         """What the agent keeps in its template, fenced as data; empty where memory does not answer."""
         return await self._in_time("template", "", template.prompt())
-
-    async def _searched(
-        self, query: str, task_id: str | None, max_tokens: int | None, options: dict[str, Any]
-    ) -> str:
-        if not (asked := searchable(query)):
-            return ""
-        usual = {"gate": self._settings.gate, **self._settings.scope.filters()}
-        return await self._in_time("recall", "", self.api.get_relevant_context(
-            asked, task_id, max_tokens or self._settings.max_tokens, **(usual | options)))
 
     async def _stored(
         self, interaction: Interaction, task_id: str | None, options: dict[str, Any]
@@ -178,6 +207,10 @@ def _told(failure: BaseException) -> str:
     if isinstance(failure, AgentCoreError):
         return f"{type(failure).__name__} ({int(failure.code)}): {failure.message}"
     return type(failure).__name__
+
+
+def _context(built: ContextResult | None) -> str:
+    return "" if built is None else built.context
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from agentcore.errors import AgentCoreError
-from agentcore.memory.models import Interaction
+from agentcore.memory.models import Interaction, Receipt
 from agentcore.memory.params import Turn
 
 
@@ -29,8 +29,9 @@ class AgentTurn:
     """What went in, what memory gave, what came out, and what became of it.
 
     `owner` is the memory it runs on, `within` the turn of another agent that called this one. `history` is
-    what was said before in the conversation. `context` is None until memory was asked, `memory_id` while
-    nothing is stored. `problems` says what memory could not do, `refused` is its refusal of the token.
+    what was said before in the conversation. `context` is None until memory was asked; its line n is of the
+    memory `memory_ids[n - 1]`, and `receipt` tells how it was found. `memory_id` is None while nothing is
+    stored. `problems` says what memory could not do, `refused` is its refusal of the token.
     """
 
     owner: object
@@ -43,6 +44,8 @@ class AgentTurn:
     turn_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     within: AgentTurn | None = None
     context: str | None = None
+    memory_ids: Sequence[UUID] = ()
+    receipt: Receipt | None = None
     template: str = ""
     history: Sequence[Turn] = ()
     response: str | None = None

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from agentcore.agents.failing_open import must_be_asked
 from agentcore.agents.forgetting import Confirmations
 from agentcore.agents.prefetch import prefetched
 from agentcore.agents.proposing import SURE_FIT, surely_meant
@@ -21,11 +22,10 @@ from agentcore.agents.tool_arguments import (
     SaveMemory,
     UpdateMemory,
 )
-from agentcore.errors import Conflict, DependencyUnavailable, NotFound
+from agentcore.errors import Conflict, NotFound
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.change_params import UpdateParams, Updates
-from agentcore.memory.empty_results import was_not_asked
-from agentcore.memory.models import MemoryRecord, MemoryType, Receipt
+from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.params import (
     MAX_PAGE,
     DeleteParams,
@@ -41,6 +41,7 @@ NEXT_STEP = (
     "agree to, all or fewer, and the confirmation."
 )
 NOTHING_FITS = "Nothing in memory fits."
+LINES_OF = "The memory_id of each numbered line"
 NOTHING_SURE = (
     "Nothing in memory surely is what you mean; nothing is proposed. recall_memory shows what is near: "
     "call forget_memory with the memory_ids of what is meant."
@@ -79,13 +80,19 @@ class ToolOperations:
         given = asked.model_dump(include={"after", "before", "tags", "memory_types"}, exclude_none=True)
         found = await self._memory.retrieve(RetrieveParams(
             query=asked.query, k=asked.limit, **given, **self._scope.filters()))
-        _must_be_asked(found.receipt)
+        must_be_asked(found.receipt)  # a model must not take silence for "nothing fits"
         memories = [told(memory, score=memory.score) for memory in found.memories]
         return bounded(memories) if memories else {"note": NOTHING_FITS}
 
     async def prefetch(self, asked: PrefetchMemory) -> str | dict[str, Any]:
-        """The fenced block of what memory holds for a first message."""
-        return await prefetched(self._memory, asked.message, self._scope) or {"note": NOTHING_FITS}
+        """The fenced block of what memory holds for a first message, and whose its lines are."""
+        built = await prefetched(self._memory, asked.message, self._scope)
+        if built is not None:
+            must_be_asked(built.receipt)
+        if built is None or not built.memory_ids:
+            return {"note": NOTHING_FITS}
+        named = " ".join(f"{line}={memory_id}" for line, memory_id in enumerate(built.memory_ids, 1))
+        return f"{built.context.strip()}\n\n{LINES_OF}: {named}"
 
     async def update(self, asked: UpdateMemory) -> dict[str, Any]:
         """Correct a memory or add to it."""
@@ -125,7 +132,7 @@ class ToolOperations:
         found = await self._memory.retrieve(RetrieveParams(
             query=query, k=MOST_PROPOSED, distinct=False, min_fit=SURE_FIT, explain=True,
             **self._scope.filters()))
-        _must_be_asked(found.receipt)
+        must_be_asked(found.receipt)
         return {memory.memory_id: memory.score for memory in surely_meant(found.memories)}
 
     def _proposal(
@@ -197,12 +204,6 @@ class ToolOperations:
             except NotFound:
                 continue
         return sources
-
-
-def _must_be_asked(receipt: Receipt) -> None:
-    """A model must not take silence for "nothing fits": raises DependencyUnavailable."""
-    if was_not_asked(receipt):
-        raise DependencyUnavailable
 
 
 def _versions(records: Sequence[MemoryRecord]) -> dict[UUID, int]:

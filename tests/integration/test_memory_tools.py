@@ -294,8 +294,9 @@ async def test_the_block_and_its_fence_take_no_more_tokens_than_asked_for(agent:
         await agent.store(f"The budget of trip {number} to Hawaii is {number * 997} dollars.", force=True)
     count = agent.runtime.parts.count_tokens
     for max_tokens in (60, 120, 400):
-        block = await prefetched(agent.memory, "What is the budget of Hawaii?", max_tokens=max_tokens)
-        assert 0 < count(block) <= max_tokens
+        built = await prefetched(agent.memory, "What is the budget of Hawaii?", max_tokens=max_tokens)
+        assert built is not None
+        assert 0 < count(built.context) <= max_tokens
 
 
 async def test_nothing_is_prefetched_for_a_greeting_or_an_empty_memory(
