@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from agentcore.agents.failing_open import must_be_asked
@@ -15,6 +16,7 @@ from agentcore.agents.proposing import SURE_FIT, surely_meant
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tool_answers import bounded, told
 from agentcore.agents.tool_arguments import (
+    MOST_NEIGHBOURS,
     ForgetMemory,
     MemorySession,
     PrefetchMemory,
@@ -46,7 +48,11 @@ NOTHING_SURE = (
     "Nothing in memory surely is what you mean; nothing is proposed. recall_memory shows what is near: "
     "call forget_memory with the memory_ids of what is meant."
 )
+NO_SESSION = "There is no such session. Give a session_id as recall_memory answered it."
+EARLIER = "There is more before: call memory_session with the memory_id of the first of these."
 MOST_SOURCES = 20
+# As often a host may hold the very words that are being said, from this conversation and others.
+MOST_REPEATED = 5
 # Times are kept in whole microseconds.
 SHORTEST_TIME = timedelta(microseconds=1)
 # Proposed to be forgotten where a query says which.
@@ -60,6 +66,13 @@ class ToolOperations:
         self._memory = memory
         self._scope = scope
         self._confirmations = confirmations
+        self._said: Collection[str] = ()
+
+    def apart_from(self, said: Collection[str]) -> Self:
+        """The same, where recall does not answer with these words: a host stores them as they are said."""
+        view = copy.copy(self)
+        view._said = frozenset(said)
+        return view
 
     async def save(self, asked: SaveMemory) -> dict[str, Any]:
         """Store the sentence; what became of it."""
@@ -78,10 +91,12 @@ class ToolOperations:
     async def recall(self, asked: RecallMemory) -> dict[str, Any]:
         """The memories that fit best, best first."""
         given = asked.model_dump(include={"after", "before", "tags", "memory_types"}, exclude_none=True)
+        spare = MOST_REPEATED if self._said else 0
         found = await self._memory.retrieve(RetrieveParams(
-            query=asked.query, k=asked.limit, **given, **self._scope.filters()))
+            query=asked.query, k=asked.limit + spare, **given, **self._scope.filters()))
         must_be_asked(found.receipt)  # a model must not take silence for "nothing fits"
-        memories = [told(memory, score=memory.score) for memory in found.memories]
+        memories = [told(memory, score=memory.score) for memory in found.memories
+                    if memory.content not in self._said][:asked.limit]
         return bounded(memories) if memories else {"note": NOTHING_FITS}
 
     async def prefetch(self, asked: PrefetchMemory) -> str | dict[str, Any]:
@@ -111,11 +126,23 @@ class ToolOperations:
         return self._proposal(await self._records(list(scores)), scores)
 
     async def session(self, asked: MemorySession) -> dict[str, Any]:
-        """The memory with its neighbours in its session or task, and with its sources."""
+        """The memory with its neighbours in its session or task, and with its sources; or a session's end."""
+        if asked.memory_id is None:
+            return await self._last_of(asked.session_id)
         record = await self._record(asked.memory_id)
         around = await self._neighbours(record, asked.before, asked.after)
         lines = [{**told(each), "this_one": each.memory_id == record.memory_id or None} for each in around]
         return {**bounded(lines), "made_from": [told(each) for each in await self._sources(record)]}
+
+    async def _last_of(self, session_id: str | None) -> dict[str, Any]:
+        """What was said last in a session, in the order of its times."""
+        page = await self._memory.list(ListParams(
+            session_id=session_id, limit=MOST_NEIGHBOURS, **self._scope.filters()))
+        if not page.memories:
+            return {"note": NO_SESSION}
+        last = bounded([told(record) for record in page.memories])
+        earlier = page.next_cursor is not None or last["left_out"]
+        return {"memories": last["memories"][::-1], "next": EARLIER if earlier else None}
 
     async def _record(self, memory_id: UUID) -> MemoryRecord:
         """A memory of the scope; outside it there is none. Raises NotFound."""

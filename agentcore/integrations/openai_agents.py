@@ -7,6 +7,7 @@ found from other sessions by the tools.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -82,9 +83,7 @@ class AgentCoreSession(SessionABC):
         if self._memory.fails_open_after_seconds is None:
             await store_all(self._memory, added)
             return
-        # Stored without an answer, they are not stored again.
-        self._waiting.append([
-            each.model_copy(update={"idempotency_key": f"item:{uuid.uuid4()}"}) for each in added])
+        self._waiting.append(added)
         await if_answered(
             self._memory, "an Agents SDK session (its new items wait)", None, self._add_waiting())
 
@@ -159,7 +158,8 @@ class AgentCoreSession(SessionABC):
             importance=SAID_IMPORTANCE.get(speaker, OTHER_IMPORTANCE), session_id=self.session_id,
             # A session holds what was said as often as it was said, until it is cleared.
             ttl_seconds=None, force=True, metadata={KEPT: {"item": json.dumps(item), "place": place}},
-            **self._scope)
+            # Stored without an answer, it is not stored again.
+            idempotency_key=f"item:{uuid.uuid4()}", **self._scope)
 
 
 def memory_tools(
@@ -173,12 +173,19 @@ def memory_tools(
 
 def _function_tool(tools: MemoryTools, tool: ToolDefinition) -> FunctionTool:
     async def answer(context: ToolContext[Any], arguments: str) -> str:
-        return await tools.call(tool.name, arguments)
+        apart = tools.apart_from({WORDLESS, *_being_said(context.turn_input)})
+        return await apart.call(tool.name, arguments)
 
     [described] = response_tools([tool])
     return FunctionTool(
         name=tool.name, description=tool.description, params_json_schema=described["parameters"],
         on_invoke_tool=answer, strict_json_schema=described["strict"])
+
+
+def _being_said(turn_input: Sequence[Any]) -> set[str]:
+    """What the user says in the running turn: the SDK stores it in the session before the model reads it."""
+    newest = itertools.dropwhile(lambda item: _speaker(item) != "user", reversed(turn_input))
+    return {_said(item) for item in itertools.takewhile(lambda item: _speaker(item) == "user", newest)}
 
 
 def _item(record: MemoryRecord | StoreParams) -> TResponseInputItem:
