@@ -108,7 +108,10 @@ class AgentMemory:
         if query != turn.query:
             other = _interaction(query, response, actions, outcome)
             key = _key_within(turn, other)
-            return await self._attempted(turn, Storing(other, task_id, {"idempotency_key": key, **options}))
+            stored = await self._attempted(turn, Storing(other, task_id, {"idempotency_key": key, **options}))
+            if stored is not None and task_id == turn.task_id and other.response is not None:
+                turn.answers[other.response] = stored
+            return stored
         own = _interaction(
             query, response, actions or turn.actions, turn.outcome if outcome is None else outcome, turn)
         turn.storing = Storing(own, task_id, {"idempotency_key": _key(turn), **options})
@@ -118,6 +121,9 @@ class AgentMemory:
         """Store the turn's own interaction unless it is stored; one that memory was silent on, once more."""
         if turn.stored or not turn.remembers or turn.refused is not None:
             return None
+        if (answered := turn.stored_as_answered()) is not None:
+            turn.stored, turn.memory_id = True, answered.memory_id
+            return answered
         if turn.storing is None:
             own = _interaction(turn.query, turn.response, turn.actions, turn.outcome, turn)
             turn.storing = Storing(
@@ -134,8 +140,18 @@ class AgentMemory:
 
         One of the conversation itself, of no other task, ends with it: from an importance of 0.7 on it lasts.
         """
-        if (turn := self._turn()) is not None and not turn.remembers:
+        turn = self._turn()
+        if (turn is not None and not turn.remembers) or not searchable(text):
             return None
+        if turn is None:
+            return await self._noted(text, task_id, importance)
+        [noted] = await asyncio.gather(self._noted(text, task_id, importance), return_exceptions=True)
+        if not isinstance(noted, BaseException):
+            return noted
+        self._note_failure(turn, "a note", noted)
+        return None
+
+    async def _noted(self, text: str, task_id: str, importance: float | None) -> StoreResult | None:
         own = {"session_id": task_id} if task_id == self._session_id else {}
         return await self._in_time("store", None, self.api.store(StoreParams(
             content=holdable(text), memory_type=MemoryType.WORKING, **_given(importance=importance),
@@ -169,19 +185,23 @@ class AgentMemory:
             "store", None, self.api.add_interaction(interaction, **(labels | options)))
 
     async def _attempted(self, turn: AgentTurn, storing: Storing) -> StoreResult | None:
-        """Store within a turn. What goes wrong is told by the log and in the turn's problems."""
+        """Store within a turn."""
         [stored] = await asyncio.gather(
             self._stored(storing.interaction, storing.task_id, storing.options), return_exceptions=True)
         if not isinstance(stored, BaseException):
             return stored
         if turn.storing is storing:  # refused as it is: the turn's end tries it without its options
             turn.storing = None
-        if isinstance(stored, REFUSED):
-            turn.refused = stored
-        problem = _told(stored)
-        logger.error("the turn was not stored: %s", problem)
-        turn.problems.append(f"store: {problem}")
+        self._note_failure(turn, "the turn", stored)
         return None
+
+    def _note_failure(self, turn: AgentTurn, what: str, failure: BaseException) -> None:
+        """What went wrong within a turn is told by the log and in the turn's problems."""
+        if isinstance(failure, REFUSED):
+            turn.refused = failure
+        problem = _told(failure)
+        logger.error("%s was not stored: %s", what, problem)
+        turn.problems.append(f"store: {problem}")
 
     async def _in_time(self, use: str, otherwise: AnswerT, answer: Awaitable[AnswerT]) -> AnswerT:
         try:

@@ -26,7 +26,7 @@ from agentcore.agents.forgetting import Confirmations
 from agentcore.agents.holdable import holdable
 from agentcore.agents.instructions import memory_instructions
 from agentcore.agents.prefetch import above
-from agentcore.agents.recordable import recordable
+from agentcore.agents.recordable import recordable, said
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import AgentCoreError
@@ -191,7 +191,7 @@ class MemoryEnabledAgent(ABC):
 
 def _as_text(answer: Any) -> str:
     """Whoever's `process_query` answers with an object keeps the answer, as its text."""
-    return "" if answer is None else str(answer)
+    return "" if answer is None else said(answer)
 
 
 def _earlier(role: str, text: str) -> Turn:

@@ -24,6 +24,7 @@ from agentcore.agents.tool_arguments import (
     SaveMemory,
     UpdateMemory,
 )
+from agentcore.agents.working_template import is_template
 from agentcore.errors import Conflict, NotFound
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.change_params import UpdateParams, Updates
@@ -96,7 +97,7 @@ class ToolOperations:
             query=asked.query, k=asked.limit + spare, **given, **self._scope.filters()))
         must_be_asked(found.receipt)  # a model must not take silence for "nothing fits"
         memories = [told(memory, score=memory.score) for memory in found.memories
-                    if memory.content not in self._said][:asked.limit]
+                    if memory.content not in self._said and not is_template(memory.namespace)][:asked.limit]
         return bounded(memories) if memories else {"note": NOTHING_FITS}
 
     async def prefetch(self, asked: PrefetchMemory) -> str | dict[str, Any]:
@@ -122,8 +123,10 @@ class ToolOperations:
         wanted = list(dict.fromkeys(asked.memory_ids or ()))
         if asked.confirmation is not None:
             return await self._forgotten(wanted, asked.confirmation)
-        scores = dict.fromkeys(wanted) if wanted else await self._meant(asked.query or "")
-        return self._proposal(await self._records(list(scores)), scores)
+        if wanted:
+            return self._proposal(await self._records(wanted), dict.fromkeys(wanted))
+        scores = await self._meant(asked.query or "")
+        return self._proposal(await self._those_there(list(scores)), scores)
 
     async def session(self, asked: MemorySession) -> dict[str, Any]:
         """The memory with its neighbours in its session or task, and with its sources; or a session's end."""
@@ -147,12 +150,20 @@ class ToolOperations:
     async def _record(self, memory_id: UUID) -> MemoryRecord:
         """A memory of the scope; outside it there is none. Raises NotFound."""
         record = (await self._memory.get(GetParams(memory_id=memory_id, consistent=True))).memory
-        if not self._scope.holds(record):
+        if not self._scope.holds(record) or is_template(record.namespace):
             raise NotFound
         return record
 
     async def _records(self, memory_ids: Sequence[UUID]) -> list[MemoryRecord]:
         return await asyncio.gather(*(self._record(memory_id) for memory_id in memory_ids))
+
+    async def _those_there(self, memory_ids: Sequence[UUID]) -> list[MemoryRecord]:
+        """Those of what a search found that are still there."""
+        found = await asyncio.gather(*map(self._record, memory_ids), return_exceptions=True)
+        for each in found:
+            if isinstance(each, BaseException) and not isinstance(each, NotFound):
+                raise each
+        return [each for each in found if isinstance(each, MemoryRecord)]
 
     async def _meant(self, query: str) -> dict[UUID, float | None]:
         """The memories that surely are meant, best first, with their scores."""

@@ -7,6 +7,8 @@ the memory's history; what has no time to live is pinned.
 from __future__ import annotations
 
 import asyncio
+import json
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,6 +22,7 @@ from agentcore.agents.scope import MemoryScope
 from agentcore.errors import NotFound
 from agentcore.integrations.extras import not_installed
 from agentcore.integrations.langgraph_items import (
+    KEPT,
     KeptItem,
     item_in,
     lines_of,
@@ -208,6 +211,8 @@ class AgentCoreStore(BaseStore):
         return sorted(_items(page.memories), key=lambda each: each.memory_id)
 
     async def _write(self, puts: Sequence[PutOp]) -> None:
+        for op in puts:
+            _must_be_json(op)
         deletions = [op for op in puts if op.value is None]
         gone = await _each(lambda op: self._held(op.namespace, op.key), deletions)
         await self._delete([each for items in gone for each in items])
@@ -244,7 +249,7 @@ class AgentCoreStore(BaseStore):
             return None
         return op, StoreParams(
             **fields, memory_type=MemoryType.SEMANTIC, session_id=session_of(op.namespace, op.key),
-            force=True, supersede=False, **self._scope)
+            force=True, supersede=False, idempotency_key=f"{KEPT}:{uuid.uuid4()}", **self._scope)
 
     async def _delete(self, items: Sequence[_Held]) -> None:
         if items:
@@ -277,6 +282,15 @@ async def _each(do: Callable[[ItemT], Awaitable[ResultT]], items: Sequence[ItemT
     for start in range(0, len(items), CALLS_AT_ONCE):
         results += await asyncio.gather(*(do(item) for item in items[start:start + CALLS_AT_ONCE]))
     return results
+
+
+def _must_be_json(op: PutOp) -> None:
+    """Raises TypeError for a value that cannot be kept, before anything of its batch is."""
+    try:
+        json.dumps(op.value)
+    except (TypeError, ValueError) as cause:
+        place = "/".join((*op.namespace, op.key))
+        raise TypeError(f"The value to put at {place!r} has no form in JSON: {cause}.") from cause
 
 
 def _items(memories: Iterable[MemoryRecord | MemorySummary]) -> list[_Held]:

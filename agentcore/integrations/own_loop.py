@@ -22,8 +22,8 @@ NO_LOOP = (
     "memory_in_thread."
 )
 SAME_LOOP = (
-    "This waits for the event loop that it is called on, or that waits for this thread: use the async form of "
-    "the call."
+    "This waits for the event loop that it is called on, or that waits for this thread: use the async form "
+    "of the call."
 )
 CLOSED_LOOP = "The event loop that the memory was opened on is closed: the memory is as well."
 # A loop that turns takes a call up at once; one that does not in this time waits for who calls.
