@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from uuid import UUID
 
@@ -41,7 +42,7 @@ async def test_the_lines_of_a_turns_context_name_the_memories_they_are_of(agent:
 
     turn = await Telling(agent.memory, act_on_line_two).run_turn(QUESTION, remember=False)
     assert turn.context is not None
-    lines = [line for line in turn.context.splitlines() if line[:1].isdigit()]
+    lines = re.findall(r"^\d+\. .*", turn.context, re.MULTILINE)
     assert len(lines) == len(turn.memory_ids) == 2
     assert named == [*turn.memory_ids]
     for line, memory_id in zip(lines, turn.memory_ids, strict=True):
