@@ -17,7 +17,7 @@ from agentcore.agents.tool_answers import MOST_CONTENT_CHARS, MOST_MEMORIES_CHAR
 from agentcore.agents.tools import ALL_TOOLS, MemoryTools
 from agentcore.client import MemoryClient
 from agentcore.memory.fencing import CLOSING, NOTICE, OPENING
-from agentcore.memory.params import CountParams, DeleteParams, ListParams, RetrieveParams, RetrieveResult
+from agentcore.memory.params import CountParams, ListParams
 from agentcore.memory.session_params import AddSessionParams, EndSessionParams, Message
 from agentcore.memory.summarizing import SUMMARY_RELATION
 from tests.fixtures.memory import Agent
@@ -113,25 +113,6 @@ async def test_forgetting_proposes_first_and_deletes_only_what_was_confirmed(
     assert PARROTS not in await agent.found("African Grey parrots")
     assert "not there any more" in await refused(tools, "forget_memory", confirmed)
     assert await count(agent) == 1
-
-
-async def test_what_is_gone_when_it_is_proposed_takes_nothing_else_with_it(agent: Agent) -> None:
-    class Fleeting:
-        """A memory in which the best that is found is deleted at once."""
-
-        async def retrieve(self, params: RetrieveParams) -> RetrieveResult:
-            found = await agent.memory.retrieve(params)
-            await agent.memory.delete(DeleteParams(memory_ids=[found.memories[0].memory_id]))
-            return found
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(agent.memory, name)
-
-    for _ in range(3):
-        await agent.store(PARROTS, force=True)
-    tools = MemoryTools(Fleeting())  # type: ignore[arg-type]
-    proposed = await told(tools, "forget_memory", query="African Grey parrots")
-    assert len(proposed["would_forget"]) == await count(agent) == 2
 
 
 async def test_a_confirmation_holds_for_no_other_memory(tools: MemoryTools, agent: Agent) -> None:
