@@ -69,7 +69,7 @@ AGENTS = (
            f"{_turns}::test_a_note_that_cannot_be_kept_costs_no_answer",
            f"{_turns}::test_a_turn_whose_answer_is_stored_below_another_query_is_stored_once",
            f"{_turns}::test_an_error_lasts_without_its_secrets_unless_that_is_wished"),
-    _asked("2 end", "A conversation ends: its summary is kept, notes of it last or are over, here and framed.",
+    _asked("2 end", "A conversation ends: its summary is kept, its notes last or are over, framed too.",
            f"{_ending}::"
            "test_the_end_of_the_block_ends_the_conversation_with_a_summary_that_the_next_one_reads",
            f"{_ending}::test_notes_of_the_conversation_end_with_it_or_last_and_those_of_a_named_task_stay",
