@@ -44,6 +44,8 @@ from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse
 
 from agentcore.agent_card import A2A_CONTEXT
+from agentcore.agents.ending import end_session
+from agentcore.agents.scope import MemoryScope
 from agentcore.auth import SharedSecret, TokenRules, TokenVerifier, mint_token
 from agentcore.client import MemoryClient
 from agentcore.config import load_settings
@@ -58,7 +60,7 @@ CALLER_SECONDS = 24 * 3_600
 
 
 class Librarian(AgentExecutor):
-    """Keeps statements, answers questions from what it keeps."""
+    """Keeps statements, answers questions from what it keeps; a goodbye ends the conversation."""
 
     def __init__(self, memory: MemoryClient) -> None:
         self._memory = memory
@@ -73,7 +75,10 @@ class Librarian(AgentExecutor):
                 "source_agent": caller, "target_agent": NAME, "conversation_id": context.context_id,
                 "timestamp": datetime.now(UTC).isoformat(timespec="seconds")})
         said = context.get_user_input()
-        if said.rstrip().endswith("?"):
+        if said.casefold().startswith("goodbye"):
+            ended = await end_session(memory, context.context_id, MemoryScope(user_id=caller))
+            reply = f"Goodbye. We spoke of this: {ended.summary}" if ended.summary else "Goodbye."
+        elif said.rstrip().endswith("?"):
             found = await memory.retrieve(RetrieveParams(query=said, k=1, user_id=caller))
             reply = f"You told me: {found.memories[0].content}" if found.memories else "You never told me."
         else:

@@ -1,4 +1,4 @@
-"""An agent that calls the librarian of a2a_agent.py; each run is a new conversation.
+"""An agent that calls the librarian of a2a_agent.py; each run is a new conversation, of all that it says.
 
 It calls with a JWT that the librarian made for it. Its own memory's token it gives to nobody: who has it has
 the memory.
@@ -13,6 +13,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import uuid
+from collections.abc import Sequence
 
 import httpx
 from a2a.client import A2AClientError, ClientConfig, create_client
@@ -23,21 +25,24 @@ from a2a.types import Role, SendMessageRequest
 from agentcore.agent_card import A2A_CONTEXT
 
 
-async def ask(url: str, token: str, text: str) -> str:
-    """What the agent at `url` answers."""
+async def ask(url: str, token: str, texts: Sequence[str]) -> str:
+    """What the agent at `url` answers, line by line."""
     headers = {"Authorization": f"Bearer {token}", HTTP_EXTENSION_HEADER: A2A_CONTEXT}
     async with httpx.AsyncClient(headers=headers) as http:
         agent = await create_client(url, ClientConfig(streaming=False, httpx_client=http))
-        request = SendMessageRequest(message=new_text_message(text, role=Role.ROLE_USER),
-                                     metadata={A2A_CONTEXT: {"session_id": f"run-{os.getpid()}"}})
-        answers = [get_stream_response_text(event) async for event in agent.send_message(request)]
+        conversation, answers = str(uuid.uuid4()), []
+        for text in texts:
+            request = SendMessageRequest(
+                message=new_text_message(text, role=Role.ROLE_USER, context_id=conversation),
+                metadata={A2A_CONTEXT: {"session_id": f"run-{os.getpid()}"}})
+            answers += [get_stream_response_text(event) async for event in agent.send_message(request)]
     return "\n".join(answers)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) < 3:
         sys.exit(__doc__)
     try:
-        print(asyncio.run(ask(sys.argv[1], os.environ.get("LIBRARIAN_TOKEN", ""), sys.argv[2])))
+        print(asyncio.run(ask(sys.argv[1], os.environ.get("LIBRARIAN_TOKEN", ""), sys.argv[2:])))
     except A2AClientError as failure:
         sys.exit(f"The agent did not answer: {failure}")

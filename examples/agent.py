@@ -39,8 +39,7 @@ def words(text: str) -> set[str]:
 
 async def main(queries: list[str]) -> None:
     agent_id = None if "AGENTCORE_TOKEN" in os.environ else "example-agent"
-    async with open_memory(agent_id=agent_id) as memory:
-        assistant = Assistant(memory)
+    async with open_memory(agent_id=agent_id) as memory, Assistant(memory) as assistant:
         for query in queries:
             print(f"> {query}\n{await assistant.run(query)}", flush=True)
 

@@ -55,14 +55,16 @@ async def main(queries: list[str]) -> None:
                      after_agent_callback=keep)
     agent_id = None if "AGENTCORE_TOKEN" in os.environ else "adk-example"
     async with open_memory(agent_id=agent_id) as memory:
+        service = AgentCoreMemoryService(memory)
         runner = Runner(app_name=APP, agent=agent, session_service=InMemorySessionService(),
-                        memory_service=AgentCoreMemoryService(memory))
+                        memory_service=service)
         session = await runner.session_service.create_session(app_name=APP, user_id=USER)
         for query in queries:
             said = types.Content(role="user", parts=[types.Part(text=query)])
             async for event in runner.run_async(user_id=USER, session_id=session.id, new_message=said):
                 if event.is_final_response() and event.content and event.content.parts:
                     print(f"> {query}\n{event.content.parts[0].text}", flush=True)
+        await service.end_session(session)
 
 
 if __name__ == "__main__":

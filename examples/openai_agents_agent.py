@@ -47,7 +47,7 @@ class ScriptedModel(Model):
 def said(answer: dict[str, Any]) -> str:
     if "status" in answer:
         return "Noted."
-    told = [each["content"] for each in answer.get("memories", ()) if not each["content"].endswith("?")]
+    told = [each["content"] for each in answer.get("memories", ())]
     return f"You told me: {told[0]}" if told else "I do not know."
 
 
@@ -68,6 +68,7 @@ async def main(queries: list[str]) -> None:
             done = await Runner.run(
                 agent, query, session=session, run_config=RunConfig(tracing_disabled=True))
             print(f"> {query}\n{done.final_output}", flush=True)
+        await session.end()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from agentcore.agents.agent_settings import AgentSettings
 from agentcore.agents.agent_turn import AgentTurn, Storing, running_turn
+from agentcore.agents.ending import end_session
 from agentcore.agents.holdable import holdable, searchable
 from agentcore.agents.recordable import interaction_of
 from agentcore.agents.tool_answers import failure_sentence
@@ -21,7 +22,14 @@ from agentcore.errors import AgentCoreError, AuthenticationFailed, NotAuthorised
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.empty_results import UNAVAILABLE
 from agentcore.memory.models import Interaction, MemorySummary, MemoryType
-from agentcore.memory.params import CompleteTaskParams, StoreParams, StoreResult
+from agentcore.memory.params import (
+    CompleteTaskParams,
+    ContextParams,
+    ContextResult,
+    StoreParams,
+    StoreResult,
+)
+from agentcore.memory.session_params import EndSessionResult
 
 REFUSED = (AuthenticationFailed, NotAuthorised)
 
@@ -38,9 +46,10 @@ class AgentMemory:
     around it.
     """
 
-    def __init__(self, api: MemoryApi, settings: AgentSettings) -> None:
+    def __init__(self, api: MemoryApi, settings: AgentSettings, session_id: str | None = None) -> None:
         self.api = api
         self._settings = settings
+        self._session_id = session_id
 
     async def get_relevant_context(
         self, query: str, task_id: str | None = None, max_tokens: int | None = None, **options: Any
@@ -50,15 +59,30 @@ class AgentMemory:
         Asked for the query of the running turn, it is the turn's own context, without another search.
         """
         turn = self._turn()
-        if turn is None:
-            return await self._searched(query, task_id, max_tokens, options)
-        if not turn.recalls:
-            return ""
-        if not turn.holds(query, task_id) or max_tokens is not None or options:
-            return await self._searched(query, task_id, max_tokens, options)
+        own = turn is not None and turn.holds(query, task_id) and max_tokens is None and not options
+        if turn is None or not (turn.recalls and own):
+            return _context(await self.get_context(query, task_id, max_tokens, **options))
         if turn.context is None:
-            turn.context = await self._searched(query, task_id, None, {"history": list(turn.history)})
+            built = await self.get_context(query, task_id, history=list(turn.history))
+            turn.context = _context(built)
+            if built is not None:
+                turn.memory_ids, turn.receipt = tuple(built.memory_ids), built.receipt
         return turn.context
+
+    async def get_context(
+        self, query: str, task_id: str | None = None, max_tokens: int | None = None, **options: Any
+    ) -> ContextResult | None:
+        """The same context with all that is known of it: its line n is of the memory `memory_ids[n - 1]`.
+
+        Always a search of its own; None where memory does not answer, or is not to be asked.
+        """
+        turn, asked = self._turn(), searchable(query)
+        if (turn is not None and not turn.recalls) or not asked:
+            return None
+        usual = {"gate": self._settings.gate, **self._settings.scope.filters()}
+        return await self._in_time("recall", None, self.api.get_context(ContextParams(
+            query=asked, task_id=task_id, max_tokens=max_tokens or self._settings.max_tokens,
+            **(usual | options))))
 
     async def retrieve_memories(self, query: str, k: int = 5, **options: Any) -> tuple[MemorySummary, ...]:
         """The `k` best memories, best first; none where memory does not answer."""
@@ -84,7 +108,10 @@ class AgentMemory:
         if query != turn.query:
             other = _interaction(query, response, actions, outcome)
             key = _key_within(turn, other)
-            return await self._attempted(turn, Storing(other, task_id, {"idempotency_key": key, **options}))
+            stored = await self._attempted(turn, Storing(other, task_id, {"idempotency_key": key, **options}))
+            if stored is not None and task_id == turn.task_id and other.response is not None:
+                turn.answers[other.response] = stored
+            return stored
         own = _interaction(
             query, response, actions or turn.actions, turn.outcome if outcome is None else outcome, turn)
         turn.storing = Storing(own, task_id, {"idempotency_key": _key(turn), **options})
@@ -94,6 +121,9 @@ class AgentMemory:
         """Store the turn's own interaction unless it is stored; one that memory was silent on, once more."""
         if turn.stored or not turn.remembers or turn.refused is not None:
             return None
+        if (answered := turn.stored_as_answered()) is not None:
+            turn.stored, turn.memory_id = True, answered.memory_id
+            return answered
         if turn.storing is None:
             own = _interaction(turn.query, turn.response, turn.actions, turn.outcome, turn)
             turn.storing = Storing(
@@ -103,13 +133,29 @@ class AgentMemory:
             turn.stored, turn.memory_id = True, stored.memory_id
         return stored
 
-    async def note(self, text: str, task_id: str) -> StoreResult | None:
-        """Put a note into the task's working memory, which `complete_task` clears."""
-        if (turn := self._turn()) is not None and not turn.remembers:
+    async def note(
+        self, text: str, task_id: str, *, importance: float | None = None
+    ) -> StoreResult | None:
+        """Put a note into the task's working memory, which `complete_task` clears.
+
+        One of the conversation itself, of no other task, ends with it: from an importance of 0.7 on it lasts.
+        """
+        turn = self._turn()
+        if (turn is not None and not turn.remembers) or not searchable(text):
             return None
+        if turn is None:
+            return await self._noted(text, task_id, importance)
+        [noted] = await asyncio.gather(self._noted(text, task_id, importance), return_exceptions=True)
+        if not isinstance(noted, BaseException):
+            return noted
+        self._note_failure(turn, "a note", noted)
+        return None
+
+    async def _noted(self, text: str, task_id: str, importance: float | None) -> StoreResult | None:
+        own = {"session_id": task_id} if task_id == self._session_id else {}
         return await self._in_time("store", None, self.api.store(StoreParams(
-            content=holdable(text), memory_type=MemoryType.WORKING,
-            **(self._settings.scope.labels() | {"task_id": task_id}))))
+            content=holdable(text), memory_type=MemoryType.WORKING, **_given(importance=importance),
+            **(self._settings.scope.labels() | {"task_id": task_id} | own))))
 
     async def complete_task(self, task_id: str) -> int:
         """End a task: its working memory is cleared, its lasting memories stay; how many left it."""
@@ -118,18 +164,17 @@ class AgentMemory:
 
         return await self._in_time("complete_task", 0, completed())
 
+    async def end_session(self, session_id: str, *, summarize: bool = True) -> EndSessionResult | None:
+        """End a conversation: what its notes came to, and its summary; None where memory does not answer.
+
+        Raises Conflict where others than the scope's user have memories in it.
+        """
+        return await self._in_time("end_session", None, end_session(
+            self.api, session_id, self._settings.scope, summarize=summarize))
+
     async def template_prompt(self, template: WorkingTemplate) -> str:
         """What the agent keeps in its template, fenced as data; empty where memory does not answer."""
         return await self._in_time("template", "", template.prompt())
-
-    async def _searched(
-        self, query: str, task_id: str | None, max_tokens: int | None, options: dict[str, Any]
-    ) -> str:
-        if not (asked := searchable(query)):
-            return ""
-        usual = {"gate": self._settings.gate, **self._settings.scope.filters()}
-        return await self._in_time("recall", "", self.api.get_relevant_context(
-            asked, task_id, max_tokens or self._settings.max_tokens, **(usual | options)))
 
     async def _stored(
         self, interaction: Interaction, task_id: str | None, options: dict[str, Any]
@@ -140,19 +185,23 @@ class AgentMemory:
             "store", None, self.api.add_interaction(interaction, **(labels | options)))
 
     async def _attempted(self, turn: AgentTurn, storing: Storing) -> StoreResult | None:
-        """Store within a turn. What goes wrong is told by the log and in the turn's problems."""
+        """Store within a turn."""
         [stored] = await asyncio.gather(
             self._stored(storing.interaction, storing.task_id, storing.options), return_exceptions=True)
         if not isinstance(stored, BaseException):
             return stored
         if turn.storing is storing:  # refused as it is: the turn's end tries it without its options
             turn.storing = None
-        if isinstance(stored, REFUSED):
-            turn.refused = stored
-        problem = _told(stored)
-        logger.error("the turn was not stored: %s", problem)
-        turn.problems.append(f"store: {problem}")
+        self._note_failure(turn, "the turn", stored)
         return None
+
+    def _note_failure(self, turn: AgentTurn, what: str, failure: BaseException) -> None:
+        """What went wrong within a turn is told by the log and in the turn's problems."""
+        if isinstance(failure, REFUSED):
+            turn.refused = failure
+        problem = _told(failure)
+        logger.error("%s was not stored: %s", what, problem)
+        turn.problems.append(f"store: {problem}")
 
     async def _in_time(self, use: str, otherwise: AnswerT, answer: Awaitable[AnswerT]) -> AnswerT:
         try:
@@ -178,6 +227,10 @@ def _told(failure: BaseException) -> str:
     if isinstance(failure, AgentCoreError):
         return f"{type(failure).__name__} ({int(failure.code)}): {failure.message}"
     return type(failure).__name__
+
+
+def _context(built: ContextResult | None) -> str:
+    return "" if built is None else built.context
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from typing import Any
 from uuid import UUID
 
 from agentcore.errors import AgentCoreError
-from agentcore.memory.models import Interaction
-from agentcore.memory.params import Turn
+from agentcore.memory.models import Interaction, Receipt
+from agentcore.memory.params import StoreResult, Turn
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,10 @@ class AgentTurn:
     """What went in, what memory gave, what came out, and what became of it.
 
     `owner` is the memory it runs on, `within` the turn of another agent that called this one. `history` is
-    what was said before in the conversation. `context` is None until memory was asked, `memory_id` while
-    nothing is stored. `problems` says what memory could not do, `refused` is its refusal of the token.
+    what was said before in the conversation. `context` is None until memory was asked; its line n is of the
+    memory `memory_ids[n - 1]`, and `receipt` tells how it was found. `memory_id` is None while nothing is
+    stored; `answers` are what was stored below other queries. `problems` says what memory could not do,
+    `refused` is its refusal of the token.
     """
 
     owner: object
@@ -43,6 +45,8 @@ class AgentTurn:
     turn_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     within: AgentTurn | None = None
     context: str | None = None
+    memory_ids: Sequence[UUID] = ()
+    receipt: Receipt | None = None
     template: str = ""
     history: Sequence[Turn] = ()
     response: str | None = None
@@ -50,9 +54,18 @@ class AgentTurn:
     outcome: Any = None
     storing: Storing | None = None
     stored: bool = False
+    answers: dict[str, StoreResult] = field(default_factory=dict)
     memory_id: UUID | None = None
     problems: list[str] = field(default_factory=list)
     refused: AgentCoreError | None = None
+
+    def stored_as_answered(self) -> StoreResult | None:
+        """What stands for the turn already: its answer, stored in its task below another query.
+
+        Actions and outcomes that were recorded are stored with the turn's own query alone.
+        """
+        whole = not self.actions and self.outcome is None
+        return self.answers.get(self.response) if whole and self.response else None
 
     def holds(self, query: str, task_id: str | None) -> bool:
         """Whether this is the turn's own query, in its own task."""

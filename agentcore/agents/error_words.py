@@ -7,14 +7,27 @@ import re
 MOST_ERROR_CHARS = 500
 HIDDEN = "(hidden)"
 
-# An address keeps its host and path: who signs in and what is asked there may hold keys.
-_ADDRESS = re.compile(r"""\b([a-z][a-z0-9+.-]*://)(?:[^\s/@'"]*@)?([^\s?\#'"<>]*)([?\#][^\s'"<>]*)?""", re.I)
+# An address keeps its host and path: who signs in and what is asked there may hold keys. A password may hold
+# any sign but a blank and a quotation mark, so that who signs in ends at the last @ before those.
+_ADDRESS = re.compile(
+    r"""\b([a-z][a-z0-9+.-]*://)(?:[^\s/:@'"]*:[^\s'"]*@|[^\s/@'"]*@)?([^\s?\#'"<>]*)([?\#][^\s'"<>]*)?""",
+    re.I)
 _BEARER = re.compile(r"\b(bearer|basic)\s+[\w+/=.~-]+", re.I)
+_QUOTED = r"""\\*"[^"]*(?:"|$)|\\*'[^']*(?:'|$)"""
 _NAMED = re.compile(
     r"""((?:key|token|secret|pass(?:word|wd|phrase)?|pwd|authorization|credentials?|signature|cookie)s?
-    ['"]?\s*(?:[:=]|\bis\b)\s*)(?:"[^"]*"|'[^']*'|[^\s,;&)]+)""", re.I | re.X)
+    (?:\s+(?:provided|given|supplied|sent|received|used|value))?
+    (?:\\*['"])?\s*(?:[:=]|\bis\b)\s*)(?:""" + _QUOTED + r"""|[^\s,;&)]+)""", re.I | re.X)
+# Without a sign between name and value: what is quoted, or is no mere word.
+_BESIDE = re.compile(
+    r"""((?:\bpass(?:word|wd|phrase)?|\bpwd|secret|token|(?:api|access|private)[ _-]?key)\s+)
+    (?:""" + _QUOTED + r"""|(?=[^\s,;&)]*\d)[^\s,;&)]+)""", re.I | re.X)
+# As those who give keys out begin them.
+_MARKED = re.compile(r"\b(?:sk|pk|rk|gh[pousr]|github_pat|xox[abeprs]|glpat|hf)[-_][\w-]{4,}|\bAKIA\w{8,}")
 # Letters and digits without a space, too long for a word; a file's path from the root is none.
 _OPAQUE = re.compile(r"(?<![\w+/=.-])(?!/)(?=[\w+/=.-]*[a-z])(?=[\w+/=.-]*\d)[\w+/=.-]{20,}", re.I)
+# The same in an address, between its slashes and colons.
+_OPAQUE_SEGMENT = re.compile(r"(?<=[/:])(?=[\w+=.~-]*[a-z])(?=[\w+=.~-]*\d)[\w+=.~-]{20,}(?=[/:]|$)", re.I)
 
 
 def error_words(error: BaseException, *, whole: bool = False) -> str:
@@ -28,9 +41,11 @@ def discreet(said: str) -> str:
     said = _ADDRESS.sub(_address, said)
     said = _BEARER.sub(rf"\1 {HIDDEN}", said)
     said = _NAMED.sub(rf"\1{HIDDEN}", said)
+    said = _MARKED.sub(HIDDEN, _BESIDE.sub(rf"\1{HIDDEN}", said))
     words = (word if "://" in word else _OPAQUE.sub(HIDDEN, word) for word in re.split(r"(\s+)", said))
     return "".join(words)
 
 
 def _address(found: re.Match[str]) -> str:
-    return f"{found[1]}{found[2]}{f'?{HIDDEN}' if found[3] else ''}"
+    host, slash, path = found[2].partition("/")
+    return f"{found[1]}{host}{_OPAQUE_SEGMENT.sub(HIDDEN, slash + path)}{f'?{HIDDEN}' if found[3] else ''}"

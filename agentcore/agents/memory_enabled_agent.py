@@ -4,17 +4,19 @@
         async def process_query(self, query: str, task_id: str) -> str:
             return await self.llm.generate(self.prompt(query))
 
-    agent = MyAgent(memory)             # memory: any MemoryApi, see open_memory.py
-    answer = await agent.run("What is my budget?")
+    async with MyAgent(memory) as agent:    # memory: any MemoryApi, see open_memory.py
+        answer = await agent.run("What is my budget?")
 """
 
 from __future__ import annotations
 
+import logging
 import uuid
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from agentcore.agents.agent_memory import AgentMemory
 from agentcore.agents.agent_settings import AgentSettings
@@ -24,21 +26,25 @@ from agentcore.agents.forgetting import Confirmations
 from agentcore.agents.holdable import holdable
 from agentcore.agents.instructions import memory_instructions
 from agentcore.agents.prefetch import above
-from agentcore.agents.recordable import recordable
+from agentcore.agents.recordable import recordable, said
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import AgentCoreError
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params import MAX_QUERY_CHARS, StoreResult, Turn
+from agentcore.memory.session_params import EndSessionResult
 
 # So many of the last things said complete a vague query.
 MOST_SAID = 6
+
+logger = logging.getLogger(__name__)
 
 
 class MemoryEnabledAgent(ABC):
     """An agent with memory: what matters is there before a query is processed, what happened is stored after.
 
-    One object holds one conversation; several may share a memory. `run` drives a turn. A `process_query` that
+    One object holds one conversation, which `end`, or the end of an `async with`, ends; several may share a
+    memory. `run` drives a turn. A `process_query` that
     gets its context and stores its interaction by itself may be called directly as well, and is stored once
     either way. Memory that does not answer holds no turn up: its context is empty, and a warning is logged.
     An answer is never lost for what could not be stored: where the token was refused for it, the next `run`
@@ -47,14 +53,29 @@ class MemoryEnabledAgent(ABC):
 
     def __init__(self, memory: MemoryApi, settings: AgentSettings | None = None) -> None:
         self.settings = settings or AgentSettings()
-        self.memory = AgentMemory(memory, self.settings)
         self.session_id = self.settings.scope.session_id or f"session-{uuid.uuid4()}"
+        self.memory = AgentMemory(memory, self.settings, self.session_id)
         self._said: deque[Turn] = deque(maxlen=MOST_SAID)
         self.task_id = self.settings.scope.task_id or self.session_id
         self.template = None if self.settings.template is None else WorkingTemplate(
             memory, self.settings.template, self.settings.scope)
         self._confirmations = Confirmations()
         self._refused: AgentCoreError | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                        trace: TracebackType | None) -> None:
+        """End the conversation, of an agent that remembers; what else goes wrong is raised before this."""
+        if not self.settings.remember:
+            return
+        try:
+            await self.end()
+        except AgentCoreError as failure:
+            if error is None:
+                raise
+            logger.error("the conversation was not ended (%d): %s", failure.code, failure.message)
 
     @abstractmethod
     async def process_query(self, query: str, task_id: str) -> str:
@@ -91,6 +112,22 @@ class MemoryEnabledAgent(ABC):
             self._said += (_earlier("user", query), _earlier("assistant", turn.response))
         return turn
 
+    async def end(self, *, summarize: bool = True) -> EndSessionResult | None:
+        """End the conversation: its notes last or are over, and a summary is kept for those that follow.
+
+        What `memory.end_session` gives; None, with a warning, where memory does not answer. Ended again, it
+        keeps the same summary unless more was said.
+        """
+        return await self.memory.end_session(self.session_id, summarize=summarize)
+
+    @property
+    def turn(self) -> AgentTurn:
+        """The running turn, with what memory gave for it. Raises RuntimeError beyond `process_query`."""
+        turn = running_turn(self.memory)
+        if turn is None:
+            raise RuntimeError("no turn is running: call this within process_query, driven by run()")
+        return turn
+
     def prompt(self, query: str) -> str:
         """The query, below the template and what memory holds for the running turn, fenced as data."""
         turn = running_turn(self.memory)
@@ -101,11 +138,11 @@ class MemoryEnabledAgent(ABC):
 
         What JSON has no form for is noted as its text, at most 16,384 characters of it.
         """
-        self._turn().actions.append(recordable(action))
+        self.turn.actions.append(recordable(action))
 
     def record_outcome(self, outcome: Any) -> None:
         """Say how the running turn ended, noted as an action is; stored with the interaction."""
-        self._turn().outcome = recordable(outcome)
+        self.turn.outcome = recordable(outcome)
 
     @property
     def instructions(self) -> str:
@@ -151,16 +188,10 @@ class MemoryEnabledAgent(ABC):
         if refused is not None:
             raise refused
 
-    def _turn(self) -> AgentTurn:
-        turn = running_turn(self.memory)
-        if turn is None:
-            raise RuntimeError("no turn is running: call this within process_query, driven by run()")
-        return turn
-
 
 def _as_text(answer: Any) -> str:
     """Whoever's `process_query` answers with an object keeps the answer, as its text."""
-    return "" if answer is None else str(answer)
+    return "" if answer is None else said(answer)
 
 
 def _earlier(role: str, text: str) -> Turn:

@@ -9,17 +9,24 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from agentcore.agents.holdable import searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.empty_results import UNAVAILABLE
-from agentcore.memory.params import ContextParams
+from agentcore.memory.params import ContextParams, ContextResult
 
 logger = logging.getLogger(__name__)
 
 PREFETCHED_TOKENS = 800
 _INSTRUCTIONS = ("system", "developer")
+
+
+class Chat(list[dict[str, Any]]):
+    """The messages of a chat; line n of what memory holds for them is of the memory `memory_ids[n - 1]`."""
+
+    memory_ids: Sequence[UUID] = ()
 
 
 def above(context: str, words: str) -> str:
@@ -29,37 +36,38 @@ def above(context: str, words: str) -> str:
 
 async def prefetched(
     memory: MemoryApi, message: str, scope: MemoryScope | None = None, *, max_tokens: int = PREFETCHED_TOKENS
-) -> str:
-    """What memory holds for a first message, in its fence; empty where nothing fits, as for a greeting.
+) -> ContextResult | None:
+    """What memory holds for a first message, in its fence; its context is empty where nothing fits.
 
-    A long message is searched sentence by sentence by the service. `max_tokens` holds with the fence.
+    None of a message that says nothing. A long one is searched sentence by sentence by the service.
+    `max_tokens` holds with the fence.
     """
     if not (asked := searchable(message)):
-        return ""
+        return None
     scope = scope or MemoryScope()
-    built = await memory.get_context(ContextParams(
+    return await memory.get_context(ContextParams(
         query=asked, task_id=scope.task_id, max_tokens=max_tokens, **scope.filters()))
-    return built.context.strip()
 
 
 async def with_memory(
     memory: MemoryApi, messages: Sequence[Mapping[str, Any]], scope: MemoryScope | None = None, *,
     max_tokens: int = PREFETCHED_TOKENS,
-) -> list[dict[str, Any]]:
+) -> Chat:
     """The messages of a chat, on its first user turn with what memory holds for it; later as they are.
 
     The block opens the user's message; it is for the model alone, and not to be stored as what the user said.
     Where memory does not answer there is none, and a warning is logged.
     """
-    chat = [dict(message) for message in messages]
+    chat = Chat(dict(message) for message in messages)
     first = first_user_text(chat)
     try:
-        block = "" if first is None else await prefetched(memory, first, scope, max_tokens=max_tokens)
+        built = None if first is None else await prefetched(memory, first, scope, max_tokens=max_tokens)
     except UNAVAILABLE as failure:
         logger.warning("the chat begins without memory: %s", failure.message)
         return chat
-    if not block:
+    if built is None or not (block := built.context.strip()):
         return chat
+    chat.memory_ids = tuple(built.memory_ids)
     turn = next(message for message in chat if message.get("role") not in _INSTRUCTIONS)
     turn["content"] = _opened(turn["content"], block)
     return chat

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -33,7 +34,7 @@ def interaction_of(
     """
     kept, left_out = recordable_actions(actions)
     ended = recordable(outcome)
-    asked, answer = holdable(query), None if response is None else holdable(str(response))
+    asked, answer = holdable(query), None if response is None else said(response)
     room = MAX_TEXT_CHARS - len(interaction_text("q", "r", kept, ended))
     asked = asked[:max(room // 2, room - len(answer or ""))]
     if answer is not None:
@@ -45,14 +46,14 @@ def recordable(value: Any) -> Any:
     """The value as JSON: what JSON has no form for as its text, what is too large as the text's beginning."""
     values = itertools.count()
     plain = _plain(value, DEEPEST, values)
-    said = json.dumps(plain, ensure_ascii=False)
+    written = json.dumps(plain, ensure_ascii=False)
     try:
-        if len(said) <= MOST_RECORDED_CHARS and next(values) <= MOST_VALUES:
+        if len(written) <= MOST_RECORDED_CHARS and next(values) <= MOST_VALUES:
             return _JSON.validate_python(plain)
     except ValidationError:
         pass
-    said = plain if isinstance(plain, str) else said
-    return said[:MOST_RECORDED_CHARS - len(CUT)] + CUT
+    written = plain if isinstance(plain, str) else written
+    return written[:MOST_RECORDED_CHARS - len(CUT)] + CUT
 
 
 def recordable_actions(actions: Sequence[Any]) -> tuple[list[Any], int]:
@@ -89,14 +90,15 @@ def _plain(value: Any, depth: int, values: Iterator[int]) -> Any:
             return float(value)
         case Mapping() if depth:
             some = itertools.islice(value.items(), MOST_VALUES + 1)
-            return {_said(name): _plain(each, depth - 1, values) for name, each in some}
+            return {said(name): _plain(each, depth - 1, values) for name, each in some}
         case list() | tuple() | set() | frozenset() if depth:
             return [_plain(each, depth - 1, values) for each in itertools.islice(value, MOST_VALUES + 1)]
-    return _said(value)
+    return said(value)
 
 
-def _said(value: Any) -> str:
-    try:
-        return holdable(str(value))
-    except ValueError:  # a whole number of too many digits
-        return f"({type(value).__name__})"
+def said(value: Any) -> str:
+    """The value as text; its kind where it has none: it raises, is too deep, has too many digits."""
+    text = f"({type(value).__name__})"
+    with suppress(Exception):  # whatever an object of somebody else's raises, a turn is not lost for it
+        text = holdable(str(value))
+    return text

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from agentcore.memory.models import FilledText, Label, Moment, Strict
+from agentcore.memory.models import FilledText, Identifier, Label, Moment, Strict
 from agentcore.memory.params import MAX_QUERY_CHARS
 
 MOST_RECALLED = 20
@@ -119,11 +119,19 @@ class ForgetMemory(Strict):
 class MemorySession(Strict):
     """See where a memory comes from: what was said just before and after it in the same conversation or
     task, and what a summary was made of. Use it when a memory from recall_memory is not enough by itself.
+    Give its `memory_id`; or a `session_id`, for what was said last in that conversation.
     """
 
-    memory_id: UUID = Field(description="As recall_memory gave it.")
+    memory_id: UUID | None = Field(None, description="As recall_memory gave it.")
+    session_id: Identifier | None = Field(None, description="As recall_memory gave it, instead of memory_id.")
     before: Annotated[int, Field(ge=0, le=MOST_NEIGHBOURS)] = Field(5, description="How many before it.")
     after: Annotated[int, Field(ge=0, le=MOST_NEIGHBOURS)] = Field(5, description="How many after it.")
+
+    @model_validator(mode="after")
+    def _names_one(self) -> MemorySession:
+        if (self.memory_id is None) == (self.session_id is None):
+            raise ValueError("give either memory_id or session_id")
+        return self
 
 
 def description_of(arguments: type[Strict]) -> str:

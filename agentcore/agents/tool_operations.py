@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
+from agentcore.agents.failing_open import must_be_asked
 from agentcore.agents.forgetting import Confirmations
 from agentcore.agents.prefetch import prefetched
 from agentcore.agents.proposing import SURE_FIT, surely_meant
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tool_answers import bounded, told
 from agentcore.agents.tool_arguments import (
+    MOST_NEIGHBOURS,
     ForgetMemory,
     MemorySession,
     PrefetchMemory,
@@ -21,11 +24,11 @@ from agentcore.agents.tool_arguments import (
     SaveMemory,
     UpdateMemory,
 )
-from agentcore.errors import Conflict, DependencyUnavailable, NotFound
+from agentcore.agents.working_template import is_template
+from agentcore.errors import Conflict, NotFound
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.change_params import UpdateParams, Updates
-from agentcore.memory.empty_results import was_not_asked
-from agentcore.memory.models import MemoryRecord, MemoryType, Receipt
+from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.params import (
     MAX_PAGE,
     DeleteParams,
@@ -41,11 +44,16 @@ NEXT_STEP = (
     "agree to, all or fewer, and the confirmation."
 )
 NOTHING_FITS = "Nothing in memory fits."
+LINES_OF = "The memory_id of each numbered line"
 NOTHING_SURE = (
     "Nothing in memory surely is what you mean; nothing is proposed. recall_memory shows what is near: "
     "call forget_memory with the memory_ids of what is meant."
 )
+NO_SESSION = "There is no such session. Give a session_id as recall_memory answered it."
+EARLIER = "There is more before: call memory_session with the memory_id of the first of these."
 MOST_SOURCES = 20
+# As often a host may hold the very words that are being said, from this conversation and others.
+MOST_REPEATED = 5
 # Times are kept in whole microseconds.
 SHORTEST_TIME = timedelta(microseconds=1)
 # Proposed to be forgotten where a query says which.
@@ -59,6 +67,13 @@ class ToolOperations:
         self._memory = memory
         self._scope = scope
         self._confirmations = confirmations
+        self._said: Collection[str] = ()
+
+    def apart_from(self, said: Collection[str]) -> Self:
+        """The same, where recall does not answer with these words: a host stores them as they are said."""
+        view = copy.copy(self)
+        view._said = frozenset(said)
+        return view
 
     async def save(self, asked: SaveMemory) -> dict[str, Any]:
         """Store the sentence; what became of it."""
@@ -77,15 +92,23 @@ class ToolOperations:
     async def recall(self, asked: RecallMemory) -> dict[str, Any]:
         """The memories that fit best, best first."""
         given = asked.model_dump(include={"after", "before", "tags", "memory_types"}, exclude_none=True)
+        spare = MOST_REPEATED if self._said else 0
         found = await self._memory.retrieve(RetrieveParams(
-            query=asked.query, k=asked.limit, **given, **self._scope.filters()))
-        _must_be_asked(found.receipt)
-        memories = [told(memory, score=memory.score) for memory in found.memories]
+            query=asked.query, k=asked.limit + spare, **given, **self._scope.filters()))
+        must_be_asked(found.receipt)  # a model must not take silence for "nothing fits"
+        memories = [told(memory, score=memory.score) for memory in found.memories
+                    if memory.content not in self._said and not is_template(memory.namespace)][:asked.limit]
         return bounded(memories) if memories else {"note": NOTHING_FITS}
 
     async def prefetch(self, asked: PrefetchMemory) -> str | dict[str, Any]:
-        """The fenced block of what memory holds for a first message."""
-        return await prefetched(self._memory, asked.message, self._scope) or {"note": NOTHING_FITS}
+        """The fenced block of what memory holds for a first message, and whose its lines are."""
+        built = await prefetched(self._memory, asked.message, self._scope)
+        if built is not None:
+            must_be_asked(built.receipt)
+        if built is None or not built.memory_ids:
+            return {"note": NOTHING_FITS}
+        named = " ".join(f"{line}={memory_id}" for line, memory_id in enumerate(built.memory_ids, 1))
+        return f"{built.context.strip()}\n\n{LINES_OF}: {named}"
 
     async def update(self, asked: UpdateMemory) -> dict[str, Any]:
         """Correct a memory or add to it."""
@@ -100,32 +123,54 @@ class ToolOperations:
         wanted = list(dict.fromkeys(asked.memory_ids or ()))
         if asked.confirmation is not None:
             return await self._forgotten(wanted, asked.confirmation)
-        scores = dict.fromkeys(wanted) if wanted else await self._meant(asked.query or "")
-        return self._proposal(await self._records(list(scores)), scores)
+        if wanted:
+            return self._proposal(await self._records(wanted), dict.fromkeys(wanted))
+        scores = await self._meant(asked.query or "")
+        return self._proposal(await self._those_there(list(scores)), scores)
 
     async def session(self, asked: MemorySession) -> dict[str, Any]:
-        """The memory with its neighbours in its session or task, and with its sources."""
+        """The memory with its neighbours in its session or task, and with its sources; or a session's end."""
+        if asked.memory_id is None:
+            return await self._last_of(asked.session_id)
         record = await self._record(asked.memory_id)
         around = await self._neighbours(record, asked.before, asked.after)
         lines = [{**told(each), "this_one": each.memory_id == record.memory_id or None} for each in around]
         return {**bounded(lines), "made_from": [told(each) for each in await self._sources(record)]}
 
+    async def _last_of(self, session_id: str | None) -> dict[str, Any]:
+        """What was said last in a session, in the order of its times."""
+        page = await self._memory.list(ListParams(
+            session_id=session_id, limit=MOST_NEIGHBOURS, **self._scope.filters()))
+        if not page.memories:
+            return {"note": NO_SESSION}
+        last = bounded([told(record) for record in page.memories])
+        earlier = page.next_cursor is not None or last["left_out"]
+        return {"memories": last["memories"][::-1], "next": EARLIER if earlier else None}
+
     async def _record(self, memory_id: UUID) -> MemoryRecord:
         """A memory of the scope; outside it there is none. Raises NotFound."""
         record = (await self._memory.get(GetParams(memory_id=memory_id, consistent=True))).memory
-        if not self._scope.holds(record):
+        if not self._scope.holds(record) or is_template(record.namespace):
             raise NotFound
         return record
 
     async def _records(self, memory_ids: Sequence[UUID]) -> list[MemoryRecord]:
         return await asyncio.gather(*(self._record(memory_id) for memory_id in memory_ids))
 
+    async def _those_there(self, memory_ids: Sequence[UUID]) -> list[MemoryRecord]:
+        """Those of what a search found that are still there."""
+        found = await asyncio.gather(*map(self._record, memory_ids), return_exceptions=True)
+        for each in found:
+            if isinstance(each, BaseException) and not isinstance(each, NotFound):
+                raise each
+        return [each for each in found if isinstance(each, MemoryRecord)]
+
     async def _meant(self, query: str) -> dict[UUID, float | None]:
         """The memories that surely are meant, best first, with their scores."""
         found = await self._memory.retrieve(RetrieveParams(
             query=query, k=MOST_PROPOSED, distinct=False, min_fit=SURE_FIT, explain=True,
             **self._scope.filters()))
-        _must_be_asked(found.receipt)
+        must_be_asked(found.receipt)
         return {memory.memory_id: memory.score for memory in surely_meant(found.memories)}
 
     def _proposal(
@@ -197,12 +242,6 @@ class ToolOperations:
             except NotFound:
                 continue
         return sources
-
-
-def _must_be_asked(receipt: Receipt) -> None:
-    """A model must not take silence for "nothing fits": raises DependencyUnavailable."""
-    if was_not_asked(receipt):
-        raise DependencyUnavailable
 
 
 def _versions(records: Sequence[MemoryRecord]) -> dict[UUID, int]:

@@ -16,11 +16,12 @@ there is more than one process), so that a confirmation given in one request hol
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from pydantic import ValidationError
 
@@ -135,6 +136,15 @@ class MemoryTools:
             self.definitions += (definition_of(template),)
         self._operations = ToolOperations(memory, scope or MemoryScope(), confirmations or Confirmations())
         self._by_name = {tool.name: tool for tool in self.definitions}
+
+    def apart_from(self, said: Collection[str]) -> Self:
+        """The same tools, where recall does not answer with what is being `said`.
+
+        For a host that stores the words of a turn before the model answers them.
+        """
+        view = copy.copy(self)
+        view._operations = self._operations.apart_from(said)
+        return view
 
     def has(self, name: str) -> bool:
         """Whether one of these tools has the name."""

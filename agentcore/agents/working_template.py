@@ -21,12 +21,18 @@ from agentcore.memory.params import DeleteParams, ListParams, StoreParams
 NAMESPACE = "working_template"
 MAX_FIELDS, MAX_FIELD_CHARS = 32, 2_000
 ATTEMPTS, FIRST_PAUSE_SECONDS = 10, 0.005
-EMPTY = "A working memory in which nothing is filled in yet."
+# Its words stand in its metadata, so that no search finds the template, and no prompt has it twice.
+UNSEARCHED = "(...)"
 
 FieldName = Annotated[Identifier, Field(max_length=64), AfterValidator(str.strip)]
 _FIELDS = TypeAdapter(Annotated[
     dict[FieldName, Annotated[FilledText, Field(max_length=500)]],
     Field(min_length=1, max_length=MAX_FIELDS)])
+
+
+def is_template(namespace: str | None) -> bool:
+    """Whether a memory of this namespace is a template's, which nobody else finds or changes."""
+    return namespace is not None and namespace.startswith(f"{NAMESPACE}:")
 
 
 class FillTemplate(Strict):
@@ -86,8 +92,7 @@ class WorkingTemplate:
                 await self._keep(kept, ordered)
                 return ordered
             except (Conflict, NotFound):
-                # Another process filled something in meanwhile, and its fields are kept as well; or what was
-                # read lags behind.
+                # Another process filled something in meanwhile, and its fields are kept as well.
                 await asyncio.sleep(pause)
                 pause *= 2
         raise Conflict("The template changes faster than it can be filled in: try again.")
@@ -119,8 +124,8 @@ class WorkingTemplate:
             f"into it, correct it when it changes, and leave the others alone:\n{lines}")
 
     async def _kept(self) -> MemoryRecord | None:
-        """The memory, if there is one, as it is read: that may lag behind."""
-        page = await self._memory.list(ListParams(namespace=self._place, descending=False))
+        """The memory, if there is one."""
+        page = await self._memory.list(ListParams(namespace=self._place, descending=False, consistent=True))
         return next(iter(page.memories), None)
 
     async def _keep(self, kept: MemoryRecord | None, values: dict[str, str]) -> None:
@@ -137,7 +142,7 @@ class WorkingTemplate:
         """
         while True:
             made = await self._memory.store(StoreParams(
-                content=EMPTY, metadata={"fields": {}}, memory_type=MemoryType.SEMANTIC, pinned=True,
+                content=UNSEARCHED, metadata={"fields": {}}, memory_type=MemoryType.SEMANTIC, pinned=True,
                 force=True, supersede=False, idempotency_key=f"{self._place}:{self._cleared}",
                 **(self._scope.labels() | {"namespace": self._place})))
             if made.memory_id is None:
@@ -149,7 +154,7 @@ class WorkingTemplate:
 
     async def _change(self, memory_id: UUID, version: int, values: dict[str, str]) -> None:
         await self._memory.update(UpdateParams(memory_id=memory_id, updates=Updates(
-            content=self._text(values), metadata={"fields": values}, if_version=version)))
+            metadata={"fields": values}, if_version=version)))
 
     def _values(self, kept: MemoryRecord | None) -> dict[str, str]:
         held = {} if kept is None else kept.metadata.get("fields", {})

@@ -141,6 +141,10 @@ class MemoryClient(MemoryApi):
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         return cls("http://in-process", token, transport=transport, **options)
 
+    @property
+    def fails_open_after_seconds(self) -> float | None:
+        return self._timeout_seconds if self._fail_open else None
+
     async def __aenter__(self) -> Self:
         self._connection.must_be_open()
         return self

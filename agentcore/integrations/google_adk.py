@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from agentcore.agents.ending import end_session
+from agentcore.agents.failing_open import if_answered
 from agentcore.agents.forgetting import Confirmations
 from agentcore.agents.holdable import searchable
 from agentcore.agents.scope import MemoryScope
@@ -30,6 +32,7 @@ from agentcore.memory.params import (
     RetrieveParams,
     StoreParams,
 )
+from agentcore.memory.session_params import EndSessionResult
 
 try:
     from google.adk.events.event import Event
@@ -54,6 +57,10 @@ class AgentCoreMemoryService(BaseMemoryService):
 
     Of an event its text is kept; `importance`, `tags` and `ttl_seconds` in `custom_metadata` are those of
     `memory.store`, anything else in it comes back with the memory.
+
+    Over a memory that fails open, a session that cannot be kept is left with a warning: ADK has it, and the
+    next `add_session_to_memory` keeps all of it. What is handed over but once (`add_events_to_memory`,
+    `add_memory`), and what is to be deleted, raises.
     """
 
     def __init__(self, memory: MemoryApi, *, limit: int = 10) -> None:
@@ -62,8 +69,9 @@ class AgentCoreMemoryService(BaseMemoryService):
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Keep the session's events; of a session added before, those that are new."""
-        await self.add_events_to_memory(
-            app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id)
+        await if_answered(self._memory, "an ADK session (the next call keeps it)", None, (
+            self.add_events_to_memory(app_name=session.app_name, user_id=session.user_id,
+                                      events=session.events, session_id=session.id)))
 
     async def add_events_to_memory(
         self, *, app_name: str, user_id: str, events: Sequence[Event], session_id: str | None = None,
@@ -85,6 +93,17 @@ class AgentCoreMemoryService(BaseMemoryService):
         own = MemoryScope(namespace=app_name, user_id=user_id)
         items = [_of_entry(entry, own, custom_metadata or {}) for entry in memories]
         await store_all(self._memory, [item for item in items if item is not None])
+
+    async def end_session(self, session: Session, *, summarize: bool = True) -> EndSessionResult | None:
+        """End a session that was added: a summary of it is kept, for its user's later sessions to find.
+
+        What `memory.end_session` gives; None where a memory that fails open does not answer. Raises Conflict
+        where another user or app has a session of the same id.
+        """
+        own = MemoryScope(namespace=session.app_name, user_id=session.user_id)
+        return await if_answered(
+            self._memory, "the end of an ADK session", None,
+            end_session(self._memory, session.id, own, summarize=summarize))
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """The memories that fit best, best first; none where nothing fits."""

@@ -7,6 +7,8 @@ the memory's history; what has no time to live is pinned.
 from __future__ import annotations
 
 import asyncio
+import json
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,11 +16,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
+from agentcore.agents.failing_open import if_answered, must_be_asked
 from agentcore.agents.holdable import searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.errors import NotFound
 from agentcore.integrations.extras import not_installed
 from agentcore.integrations.langgraph_items import (
+    KEPT,
     KeptItem,
     item_in,
     lines_of,
@@ -99,6 +103,9 @@ class AgentCoreStore(BaseStore):
     `fields` are the paths of a value that are searched where a put does not say; absent: all of it. `ttl` is
     LangGraph's own configuration. The sync methods work wherever the memory's event loop runs in another
     thread; `loop` names that loop, absent: the one running now.
+
+    Over a memory that fails open nothing is there while it does not answer; a put raises all the same, since
+    no other copy of the value is kept.
     """
 
     supports_ttl = True
@@ -133,24 +140,26 @@ class AgentCoreStore(BaseStore):
     async def _read(self, op: Op) -> Result:
         match op:
             case GetOp():
-                return await self._get(op)
+                held = await if_answered(self._memory, "a get of LangGraph's store", [], self._get(op))
+                await self._renew(held if op.refresh_ttl else [])
+                return held[0].item() if held else None
             case SearchOp():
-                return await self._search(op)
+                held = await if_answered(self._memory, "a search of LangGraph's store", [], self._search(op))
+                await self._renew(held if op.refresh_ttl else [])
+                return [each.found() for each in held]
             case ListNamespacesOp():
-                return await self._namespaces(op)
+                return await if_answered(
+                    self._memory, "a list of LangGraph's namespaces", [], self._namespaces(op))
             case PutOp():
                 return None
         raise ValueError(f"Unknown operation type: {type(op)}")
 
-    async def _get(self, op: GetOp) -> Item | None:
+    async def _get(self, op: GetOp) -> list[_Held]:
+        """The item, if it is there."""
         items = await self._held(op.namespace, op.key)
-        if not items:
-            return None
-        newest = max(items, key=lambda each: each.kept.changed_at)
-        await self._renew([newest] if op.refresh_ttl else [])
-        return newest.item()
+        return [max(items, key=lambda each: each.kept.changed_at)] if items else []
 
-    async def _search(self, op: SearchOp) -> list[SearchItem]:
+    async def _search(self, op: SearchOp) -> list[_Held]:
         """What the query finds, best first, then the rest in the order it was first put."""
         wanted = op.offset + op.limit
         taken: dict[tuple[Namespace, str], _Held] = {}
@@ -161,15 +170,14 @@ class AgentCoreStore(BaseStore):
                 taken[each.kept.place] = replace(each, score=before.score)
             if len(taken) >= wanted:
                 break
-        page = list(taken.values())[op.offset:wanted]
-        await self._renew(page if op.refresh_ttl else [])
-        return [each.found() for each in page]
+        return list(taken.values())[op.offset:wanted]
 
     async def _candidates(self, op: SearchOp, wanted: int) -> AsyncIterator[_Held]:
         if (asked := searchable(op.query or "")) and wanted > 0:
             found = await self._memory.retrieve(RetrieveParams(
                 query=asked, k=MAX_K if op.filter else min(MAX_K, wanted), min_fit=0.0,
                 distinct=False, tags=[tag_of(op.namespace_prefix, searched=True)], **self._scope))
+            must_be_asked(found.receipt)
             for each in _items(found.memories):
                 yield each
         async for each in self._under(op.namespace_prefix):
@@ -203,6 +211,8 @@ class AgentCoreStore(BaseStore):
         return sorted(_items(page.memories), key=lambda each: each.memory_id)
 
     async def _write(self, puts: Sequence[PutOp]) -> None:
+        for op in puts:
+            _must_be_json(op)
         deletions = [op for op in puts if op.value is None]
         gone = await _each(lambda op: self._held(op.namespace, op.key), deletions)
         await self._delete([each for items in gone for each in items])
@@ -239,7 +249,7 @@ class AgentCoreStore(BaseStore):
             return None
         return op, StoreParams(
             **fields, memory_type=MemoryType.SEMANTIC, session_id=session_of(op.namespace, op.key),
-            force=True, supersede=False, **self._scope)
+            force=True, supersede=False, idempotency_key=f"{KEPT}:{uuid.uuid4()}", **self._scope)
 
     async def _delete(self, items: Sequence[_Held]) -> None:
         if items:
@@ -253,7 +263,8 @@ class AgentCoreStore(BaseStore):
             with suppress(NotFound):
                 await self._memory.update(UpdateParams(memory_id=each.memory_id, updates=Updates(renew=True)))
 
-        await _each(renewed, [each for each in items if each.is_worn(now)])
+        worn = [each for each in items if each.is_worn(now)]
+        await if_answered(self._memory, "a renewal in LangGraph's store", [], _each(renewed, worn))
 
     def _text(self, op: PutOp) -> str:
         """What an item is searched by; empty where it is not to be."""
@@ -271,6 +282,15 @@ async def _each(do: Callable[[ItemT], Awaitable[ResultT]], items: Sequence[ItemT
     for start in range(0, len(items), CALLS_AT_ONCE):
         results += await asyncio.gather(*(do(item) for item in items[start:start + CALLS_AT_ONCE]))
     return results
+
+
+def _must_be_json(op: PutOp) -> None:
+    """Raises TypeError for a value that cannot be kept, before anything of its batch is."""
+    try:
+        json.dumps(op.value)
+    except (TypeError, ValueError) as cause:
+        place = "/".join((*op.namespace, op.key))
+        raise TypeError(f"The value to put at {place!r} has no form in JSON: {cause}.") from cause
 
 
 def _items(memories: Iterable[MemoryRecord | MemorySummary]) -> list[_Held]:

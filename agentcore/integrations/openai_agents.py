@@ -6,19 +6,27 @@ found from other sessions by the tools.
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from agentcore.agents.ending import end_session
+from agentcore.agents.failing_open import if_answered
 from agentcore.agents.openai_tools import response_tools
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition
 from agentcore.agents.working_template import WorkingTemplate
+from agentcore.errors import AgentCoreError
 from agentcore.integrations.extras import not_installed
 from agentcore.integrations.store_all import store_all
 from agentcore.memory.api import MemoryApi
+from agentcore.memory.empty_results import UNAVAILABLE
 from agentcore.memory.models import MAX_TEXT_CHARS, MemoryRecord
 from agentcore.memory.params import MAX_PAGE, DeleteParams, ListParams, StoreParams
+from agentcore.memory.session_params import EndSessionResult
 
 try:
     from agents import FunctionTool
@@ -32,6 +40,8 @@ except ImportError as cause:
 KEPT = "openai_agents"
 TAG = "openai-agents"
 SAID_IMPORTANCE = {"user": 0.5, "assistant": 0.4}
+# What says nothing is found by no word, and no summary quotes it.
+WORDLESS = "(...)"
 # Calls, their outputs, reasoning: needed to go on with a session, not to be found.
 OTHER_IMPORTANCE = 0.1
 
@@ -40,6 +50,9 @@ class AgentCoreSession(SessionABC):
     """A session to give to `Runner.run(..., session=...)`, over any `MemoryApi`, within `scope`.
 
     Two sessions of one id and one scope are the same one, in any process.
+
+    Over a memory that fails open a run goes on while that does not answer: what is to be added waits in this
+    object, in its order, for the next call that is answered. Taking out (`pop_item`, `clear_session`) raises.
     """
 
     def __init__(
@@ -50,21 +63,33 @@ class AgentCoreSession(SessionABC):
         self.session_settings = session_settings or SessionSettings()
         self._memory = memory
         self._scope = (scope or MemoryScope()).filters()
+        self._waiting: list[list[StoreParams]] = []
+        self._adding = asyncio.Lock()
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """The items in their order; with a limit (else that of the settings) the last so many."""
         most = resolve_session_limit(limit, self.session_settings)
         if most is not None and most <= 0:
             return []
-        return [_item(record) for record in await self._last(most)]
+        kept = await if_answered(self._memory, "an Agents SDK session", None, self._kept(most))
+        if kept is None:  # nothing answers: what waits here is all there is to go on with
+            waiting = [_item(each) for added in self._waiting for each in added]
+            kept = waiting if most is None else waiting[-most:]
+        return kept
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items behind those there are."""
-        await store_all(self._memory, [
-            self._stored(place, cast(Mapping[str, Any], item)) for place, item in enumerate(items)])
+        added = [self._stored(place, cast(Mapping[str, Any], item)) for place, item in enumerate(items)]
+        if self._memory.fails_open_after_seconds is None:
+            await store_all(self._memory, added)
+            return
+        self._waiting.append(added)
+        await if_answered(
+            self._memory, "an Agents SDK session (its new items wait)", None, self._add_waiting())
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Take the last item out for good; None where there is none."""
+        await self._add_waiting()
         for record in await self._last(1):
             gone = await self._memory.delete(DeleteParams(memory_ids=[record.memory_id]))
             if gone.deleted_count:
@@ -73,9 +98,42 @@ class AgentCoreSession(SessionABC):
 
     async def clear_session(self) -> None:
         """Delete all items of the session; what the tools saved in it stays."""
-        complete = False
-        while not complete:
-            complete = (await self._memory.delete(DeleteParams(**self._own(), confirm=True))).complete
+        async with self._adding:
+            complete = False
+            while not complete:
+                complete = (await self._memory.delete(DeleteParams(**self._own(), confirm=True))).complete
+            self._waiting.clear()
+
+    async def end(self, *, summarize: bool = True) -> EndSessionResult | None:
+        """End the conversation: a summary of it is kept for others to find; its items stay.
+
+        What `memory.end_session` gives; None where a memory that fails open does not answer. Raises Conflict
+        where others than the scope's user have memories in it.
+        """
+        return await if_answered(
+            self._memory, "the end of an Agents SDK session", None, self._ended(summarize))
+
+    async def _ended(self, summarize: bool) -> EndSessionResult | None:
+        await self._add_waiting()
+        return await end_session(
+            self._memory, self.session_id, MemoryScope(**self._scope), summarize=summarize)
+
+    async def _kept(self, most: int | None) -> list[TResponseInputItem] | None:
+        await self._add_waiting()
+        return [_item(record) for record in await self._last(most)]
+
+    async def _add_waiting(self) -> None:
+        """Store what waits. What is refused waits no longer, and raises."""
+        async with self._adding:
+            while self._waiting:
+                try:
+                    await store_all(self._memory, self._waiting[0])
+                except UNAVAILABLE:
+                    raise
+                except AgentCoreError:
+                    self._waiting.pop(0)
+                    raise
+                self._waiting.pop(0)
 
     def _own(self) -> dict[str, Any]:
         return {"session_id": self.session_id, "tags": [TAG], **self._scope}
@@ -96,11 +154,12 @@ class AgentCoreSession(SessionABC):
     def _stored(self, place: int, item: Mapping[str, Any]) -> StoreParams:
         speaker = _speaker(item)
         return StoreParams(
-            content=_said(item) or f"({item.get('type', 'message')})", speaker=speaker, tags=[TAG],
+            content=_said(item) or WORDLESS, speaker=speaker, tags=[TAG],
             importance=SAID_IMPORTANCE.get(speaker, OTHER_IMPORTANCE), session_id=self.session_id,
             # A session holds what was said as often as it was said, until it is cleared.
             ttl_seconds=None, force=True, metadata={KEPT: {"item": json.dumps(item), "place": place}},
-            **self._scope)
+            # Stored without an answer, it is not stored again.
+            idempotency_key=f"item:{uuid.uuid4()}", **self._scope)
 
 
 def memory_tools(
@@ -114,7 +173,8 @@ def memory_tools(
 
 def _function_tool(tools: MemoryTools, tool: ToolDefinition) -> FunctionTool:
     async def answer(context: ToolContext[Any], arguments: str) -> str:
-        return await tools.call(tool.name, arguments)
+        apart = tools.apart_from({WORDLESS, *_being_said(context.turn_input)})
+        return await apart.call(tool.name, arguments)
 
     [described] = response_tools([tool])
     return FunctionTool(
@@ -122,7 +182,13 @@ def _function_tool(tools: MemoryTools, tool: ToolDefinition) -> FunctionTool:
         on_invoke_tool=answer, strict_json_schema=described["strict"])
 
 
-def _item(record: MemoryRecord) -> TResponseInputItem:
+def _being_said(turn_input: Sequence[Any]) -> set[str]:
+    """What the user says in the running turn: the SDK stores it in the session before the model reads it."""
+    newest = itertools.dropwhile(lambda item: _speaker(item) != "user", reversed(turn_input))
+    return {_said(item) for item in itertools.takewhile(lambda item: _speaker(item) == "user", newest)}
+
+
+def _item(record: MemoryRecord | StoreParams) -> TResponseInputItem:
     return cast(TResponseInputItem, json.loads(record.metadata[KEPT]["item"]))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
+from threading import Event
 from typing import Any, TypeVar
 
 from anyio.from_thread import start_blocking_portal
@@ -20,7 +21,13 @@ NO_LOOP = (
     "There is no event loop to wait on: make this object inside one, give it `loop`, or open the memory with "
     "memory_in_thread."
 )
-SAME_LOOP = "This waits for the event loop that it is called on: use the async form of the call."
+SAME_LOOP = (
+    "This waits for the event loop that it is called on, or that waits for this thread: use the async form "
+    "of the call."
+)
+CLOSED_LOOP = "The event loop that the memory was opened on is closed: the memory is as well."
+# A loop that turns takes a call up at once; one that does not in this time waits for who calls.
+TAKEN_UP_SECONDS = 5.0
 
 
 class OwnLoop:
@@ -33,14 +40,32 @@ class OwnLoop:
         """The call's result, in whichever loop it is awaited."""
         if self._loop is None or self._loop is _running():
             return await call
+        if self._loop.is_closed():
+            call.close()
+            raise RuntimeError(CLOSED_LOOP)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call, self._loop))
 
     def waited(self, call: Coroutine[Any, Any, ResultT]) -> ResultT:
         """The call's result, for code without `await`. Raises RuntimeError where waiting would never end."""
-        if self._loop is None or self._loop is _running():
+        try:
+            loop = self._turning()
+        except RuntimeError:
             call.close()
+            raise
+        return asyncio.run_coroutine_threadsafe(call, loop).result()
+
+    def _turning(self) -> asyncio.AbstractEventLoop:
+        """The loop, which takes calls up: a framework may wait on it for the very thread of the call."""
+        if self._loop is None or self._loop is _running():
             raise RuntimeError(NO_LOOP if self._loop is None else SAME_LOOP)
-        return asyncio.run_coroutine_threadsafe(call, self._loop).result()
+        turned = Event()
+        try:
+            self._loop.call_soon_threadsafe(turned.set)
+        except RuntimeError as cause:
+            raise RuntimeError(CLOSED_LOOP) from cause
+        if not turned.wait(TAKEN_UP_SECONDS):
+            raise RuntimeError(SAME_LOOP)
+        return self._loop
 
 
 @contextmanager

@@ -92,6 +92,11 @@ class MemoryApi(ABC):
     Errors are the classes of `agentcore.errors`, the same in-process and over HTTP.
     """
 
+    @property
+    def fails_open_after_seconds(self) -> float | None:
+        """How long a read waits before it is empty, of a memory that fails open; else None: it raises."""
+        return None
+
     @abstractmethod
     async def store(self, params: StoreParams) -> StoreResult: ...
 

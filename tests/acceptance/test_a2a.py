@@ -139,7 +139,11 @@ def test_the_commands_of_the_guide_work_as_printed(serving: Serving, agent_id: s
     with librarian(serving, agent_id) as url:
         done = run(calls.replace("http://127.0.0.1:9000", url), serving, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["I will remember that.", f"You told me: {PARROTS}"]
+    first, second, third, goodbye = done.stdout.splitlines()
+    assert (first, second, third) == ("I will remember that.", f"You told me: {PARROTS}", first)
+    assert goodbye.startswith("Goodbye. We spoke of this: ")
+    assert "HX-2210" in goodbye
+    assert PARROTS not in goodbye
     assert f"`You told me: {PARROTS}`" in GUIDE
 
 

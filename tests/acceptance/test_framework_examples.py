@@ -109,6 +109,17 @@ def test_the_lines_of_the_guide_run_as_they_stand_and_are_as_many_as_it_says(
         assert PARROTS in "\n".join(run(home, str(script))), block
 
 
+def test_the_lines_of_the_agents_page_are_as_many_as_it_says() -> None:
+    """They run with the rest of the page, in test_documentation_examples."""
+    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    marked = [(said, [line for line in block.splitlines() if line.endswith("# memory")], block)
+              for said, block in re.findall(
+                  r"\*\*(\d+) lines\*\* give.*?^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)]
+    assert [(int(said), len(lines)) for said, lines, _ in marked] == [(6, 6), (8, 8)]
+    for _, lines, block in marked:
+        assert {line for line in block.splitlines() if "agentcore" in line} <= set(lines)
+
+
 def test_the_lines_of_the_guides_run_beside_the_service_of_the_quickstart(
     restarting: Serving, tmp_path: Path
 ) -> None:

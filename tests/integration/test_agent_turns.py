@@ -130,6 +130,68 @@ async def test_what_a_store_refuses_is_told_without_the_words_and_the_turn_is_ke
     assert "10,000." in record.content
 
 
+class Shy:
+    """An object that cannot be shown."""
+
+    def __str__(self) -> str:
+        raise LookupError("it is gone")
+
+
+async def test_an_object_that_cannot_be_shown_costs_no_answer(agent: Agent) -> None:
+    async def store(own: Doing) -> str:
+        own.record_action(Shy())
+        await own._store_interaction("What did you see?", "Nothing.", own.task_id, actions=[Shy()])
+        return "Done."
+
+    turn = await Doing(agent.memory, store).run_turn(QUESTION)
+    assert (turn.response, turn.problems) == ("Done.", [])
+    assert [record.actions for record in await records(agent.memory)] == [["(Shy)"], ["(Shy)"]]
+    silent = await Doing(agent.memory, lambda own: Shy()).run_turn(QUESTION)
+    assert silent.response == "(Shy)"
+
+
+async def test_a_note_that_cannot_be_kept_costs_no_answer(
+    runtime: Runtime, agent: Agent, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def note(own: Doing) -> str:
+        assert await own.memory.note(" ", own.task_id) is None
+        assert await own.memory.note("The gate code is 4711.", "x" * 10_000) is None
+        assert await own.memory.note("The gate code is 4711.", own.task_id) is None
+        return "Done."
+
+    reading = token_for(runtime, agent.agent_id, "memory:read")
+    async with listening(runtime) as url, MemoryClient(url, reading) as memory:
+        own = Doing(memory, note)
+        turn = await own.run_turn(QUESTION)
+        assert turn.response == "Done."
+        assert [problem.partition(":")[2].split()[0] for problem in turn.problems] == [
+            "ValidationError:", "NotAuthorised"]
+        assert "4711" not in caplog.text
+        with pytest.raises(NotAuthorised):
+            await own.run(QUESTION)
+
+
+async def test_a_turn_whose_answer_is_stored_below_another_query_is_stored_once(agent: Agent) -> None:
+    rewritten = "What is the budget for the trip to Hawaii in dollars?"
+
+    async def store(own: Doing) -> str:
+        await own._store_interaction(rewritten, "10,000 dollars.", own.task_id)
+        return "10,000 dollars."
+
+    turn = await Doing(agent.memory, store).run_turn(QUESTION)
+    [record] = await records(agent.memory)
+    assert (record.memory_id, turn.stored) == (turn.memory_id, True)
+    assert rewritten in record.content
+
+    async def note_too(own: Doing) -> str:
+        own.record_action("looked it up")
+        return await store(own)
+
+    await Doing(agent.memory, note_too).run_turn("And what is it in euros?")
+    *_, last = await records(agent.memory)
+    assert last.actions == ["looked it up"]
+
+
 # --- whatever was asked ------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ import pytest
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import MemoryTools
 from agentcore.config import Settings
-from agentcore.memory.params import CountParams
+from agentcore.memory.params import CountParams, DeleteParams, RetrieveParams, RetrieveResult
 from agentcore.runtime import open_runtime
 from tests.fixtures.databases import migrated_database
 from tests.fixtures.memory import Agent, settings_for
@@ -88,3 +88,20 @@ async def test_fewer_than_were_proposed_may_be_confirmed(tools: MemoryTools, gra
     left = [ids[PENICILLIN]]
     again = await forget(tools, memory_ids=left, confirmation=answer["confirmation"])
     assert again["deleted_count"] == 1
+
+
+async def test_what_is_gone_when_it_is_proposed_takes_nothing_else_with_it(grace: Agent) -> None:
+    class Fleeting:
+        """A memory in which the best that is found is deleted at once."""
+
+        async def retrieve(self, params: RetrieveParams) -> RetrieveResult:
+            found = await grace.memory.retrieve(params)
+            await grace.memory.delete(DeleteParams(memory_ids=[found.memories[0].memory_id]))
+            return found
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(grace.memory, name)
+
+    before = (await grace.memory.count(CountParams())).count
+    tools = MemoryTools(Fleeting(), MemoryScope(user_id="grace"))  # type: ignore[arg-type]
+    assert len((await forget(tools, query="Grace"))["would_forget"]) == before - 1 > 0

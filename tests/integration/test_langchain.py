@@ -6,6 +6,7 @@ import asyncio
 import json
 import uuid
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -121,6 +122,32 @@ async def test_in_a_thread_nothing_needs_to_be_awaited(memory: MemoryApi) -> Non
     for waiting in (lambda: retriever.invoke("parrots"), lambda: recall.invoke({"query": "parrots"})):
         with pytest.raises(RuntimeError, match="async form"):
             waiting()
+
+
+async def test_a_thread_that_the_memorys_loop_waits_for_does_not_wait_for_it(memory: MemoryApi) -> None:
+    retriever, [recall] = MemoryRetriever(memory=memory), memory_tools(memory, tools=("recall_memory",))
+
+    def both(query: str) -> list[Any]:
+        """As LangChain has it: sync work goes to threads, and the loop's own thread waits for them."""
+        with ThreadPoolExecutor() as threads:
+            return [each.exception() for each in (
+                threads.submit(retriever.batch, [query, query]),
+                threads.submit(recall.invoke, {"query": query}))]
+
+    refusals = both("African Grey parrots")
+    assert [type(each) for each in refusals] == [RuntimeError, RuntimeError]
+    assert all("async form" in str(each) for each in refusals)
+    assert await retriever.abatch(["parrots"]) == [[]]
+
+
+def test_a_loop_that_is_closed_is_said(services: Services) -> None:
+    opening = open_memory(agent_id=f"agent-{uuid.uuid4()}", settings=settings_for(services))
+    with memory_in_thread(opening) as (memory, loop):
+        retriever = MemoryRetriever(memory=memory, loop=loop)
+    with pytest.raises(RuntimeError, match="is closed"):
+        retriever.invoke("parrots")
+    with pytest.raises(RuntimeError, match="is closed"):
+        asyncio.run(retriever.ainvoke("parrots"))
 
 
 def test_a_program_without_await_opens_its_memory_in_a_thread(services: Services) -> None:

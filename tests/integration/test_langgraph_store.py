@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from langgraph.graph import START, StateGraph
 from langgraph.runtime import Runtime as GraphRuntime
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, PutOp
 from typing_extensions import TypedDict
 
 from agentcore.agents.scope import MemoryScope
@@ -309,3 +309,11 @@ async def test_a_store_answers_in_another_loop_than_its_memorys(store: AgentCore
     item = await asyncio.to_thread(lambda: asyncio.run(store.aget(USER, "k")))
     assert item is not None
     assert item.value == {"n": 1}
+
+
+async def test_a_value_without_a_form_in_json_is_named_and_nothing_of_its_batch_is_put(agent: Agent) -> None:
+    store = AgentCoreStore(agent.memory)
+    puts = [PutOp(("ada",), "good", {"data": 1}), PutOp(("ada", "birds"), "bad", {"data": object()})]
+    with pytest.raises(TypeError, match="'ada/birds/bad' has no form in JSON"):
+        await store.abatch(puts)
+    assert await store.asearch(("ada",)) == []

@@ -22,7 +22,7 @@ from agentcore.errors import AuthenticationFailed
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.fencing import CLOSING, OPENING
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import CountParams, ListParams
+from agentcore.memory.params import ContextParams, ContextResult, CountParams, ListParams
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
 from tests.fixtures.memory_faces import listening, token_of
@@ -70,11 +70,11 @@ class Watched:
 
     def __init__(self, memory: MemoryApi) -> None:
         self._memory = memory
-        self.searches: list[dict[str, Any]] = []
+        self.searches: list[ContextParams] = []
 
-    async def get_relevant_context(self, query: str, task_id: str, max_tokens: int, **options: Any) -> str:
-        self.searches.append(options)
-        return await self._memory.get_relevant_context(query, task_id, max_tokens, **options)
+    async def get_context(self, params: ContextParams) -> ContextResult:
+        self.searches.append(params)
+        return await self._memory.get_context(params)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._memory, name)
@@ -207,7 +207,7 @@ async def test_what_was_said_before_goes_with_the_next_query(agent: Agent) -> No
     await talking.run("Let us plan the Hawaii trip.")
     await talking.run("Keep this between us.", remember=False)
     await talking.run("How much?")
-    assert [[(turn.role, turn.content) for turn in search["history"]] for search in watched.searches] == [
+    assert [[(turn.role, turn.content) for turn in search.history] for search in watched.searches] == [
         [], *[[("user", "Let us plan the Hawaii trip."), ("assistant", "Noted.")]] * 2]
 
 

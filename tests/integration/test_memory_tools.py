@@ -196,6 +196,34 @@ async def test_a_found_memory_leads_to_its_session(tools: MemoryTools, agent: Ag
     assert [memory["content"] for memory in alone["memories"]] == said[:1]
 
 
+async def test_a_session_named_by_its_id_is_read_from_its_end_within_the_scope(agent: Agent) -> None:
+    for number in range(25):
+        await agent.store(f"Reading {number} of the meter.", session_id="s-1", user_id="ada", force=True,
+                          timestamp=f"2026-05-01T10:{number:02}:00Z")
+    ada, bob = (MemoryTools(agent.memory, MemoryScope(user_id=user)) for user in ("ada", "bob"))
+    last = await told(ada, "memory_session", session_id="s-1")
+    assert [each["content"] for each in last["memories"]] == [
+        f"Reading {number} of the meter." for number in range(5, 25)]
+    first = last["memories"][0]["memory_id"]
+    assert "memory_id of the first" in last["next"]
+    around = await told(ada, "memory_session", memory_id=first, before=20, after=0)
+    assert around["memories"][0]["content"] == "Reading 0 of the meter."
+    assert "There is no such session" in (await told(bob, "memory_session", session_id="s-1"))["note"]
+    for wrong in ({}, {"memory_id": first, "session_id": "s-1"}):
+        assert "give either memory_id or session_id" in await refused(ada, "memory_session", wrong)
+
+
+async def test_the_lines_of_a_prefetched_block_are_named_for_the_other_tools(agent: Agent) -> None:
+    parrots, hawaii = await agent.stored_id(PARROTS), await agent.stored_id(HAWAII)
+    tools = MemoryTools(agent.memory, tools=ALL_TOOLS)
+    block = await tools.call("prefetch_memory", {"message": "Which African Grey parrots, and what budget?"})
+    fenced, _, named = block.rpartition(f"{CLOSING}\n\n")
+    ids = dict(each.split("=") for each in named.partition(": ")[2].split())
+    assert {*ids.values()} == {str(parrots), str(hawaii)}
+    [line] = [line for line in fenced.splitlines() if HAWAII in line]
+    assert ids[line.partition(".")[0]] == str(hawaii)
+
+
 async def test_neighbours_of_one_time_stand_in_their_order_each_on_its_side(agent: Agent) -> None:
     tools = MemoryTools(agent.memory, MemoryScope(session_id="import"), tools=ALL_TOOLS)
     said = [f"Row {number} of the imported table." for number in range(9)]
@@ -294,8 +322,9 @@ async def test_the_block_and_its_fence_take_no_more_tokens_than_asked_for(agent:
         await agent.store(f"The budget of trip {number} to Hawaii is {number * 997} dollars.", force=True)
     count = agent.runtime.parts.count_tokens
     for max_tokens in (60, 120, 400):
-        block = await prefetched(agent.memory, "What is the budget of Hawaii?", max_tokens=max_tokens)
-        assert 0 < count(block) <= max_tokens
+        built = await prefetched(agent.memory, "What is the budget of Hawaii?", max_tokens=max_tokens)
+        assert built is not None
+        assert 0 < count(built.context) <= max_tokens
 
 
 async def test_nothing_is_prefetched_for_a_greeting_or_an_empty_memory(

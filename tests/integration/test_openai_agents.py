@@ -173,8 +173,7 @@ def scripted(request: Received) -> Reply:
     last = request.json["messages"][-1]
     if last["role"] == "tool":
         answer = json.loads(last["content"])
-        # The question stands in its own session already, and is found like the rest of it.
-        told = [each["content"] for each in answer.get("memories", ()) if not each["content"].endswith("?")]
+        told = [each["content"] for each in answer.get("memories", ())]
         return chat_reply({"content": told[0] if told else "Saved."})
     asks = last["content"].endswith("?")
     name, argument = ("recall_memory", "query") if asks else ("save_memory", "content")
@@ -206,6 +205,38 @@ async def test_an_agent_of_the_sdk_goes_on_with_its_session_and_recalls_in_the_n
     offered = {tool["function"]["name"]: tool["function"] for tool in service.received[0].json["tools"]}
     assert {name: (each["description"], each["parameters"]) for name, each in offered.items()} == {
         tool.name: (tool.description, tool.parameters) for tool in TOOLS if tool.name in offered}
+
+
+async def test_recall_does_not_answer_with_the_very_question_that_the_sdk_has_just_stored(
+    memory: MemoryApi
+) -> None:
+    answers: list[dict[str, Any]] = []
+
+    def kept(request: Received) -> Reply:
+        last = request.json["messages"][-1]
+        if last["role"] == "tool":
+            answers.append(json.loads(last["content"]))
+        return scripted(request)
+
+    async with scripted_http(kept) as service, model_of(service.url) as client:
+        agent = SdkAgent(
+            name="helper", tools=[*memory_tools(memory, tools=["recall_memory"])],
+            model=OpenAIChatCompletionsModel(model="scripted", openai_client=client))
+        question = "Which African Grey parrots do I love?"
+        # Asked before, in another conversation, the question is no answer either.
+        for session in ("monday", "tuesday", "tuesday"):
+            await Runner.run(agent, question, session=AgentCoreSession(session, memory),
+                             run_config=RunConfig(tracing_disabled=True))
+            found = [each["content"] for each in answers[-1].get("memories", ())]
+            assert {*found} <= {"Saved."}, found
+        stored = await AgentCoreSession("monday", memory).get_items()
+        assert stored[0] == {"role": "user", "content": question}
+        await memory.store(StoreParams(content=PARROTS))
+        await Runner.run(agent, question, session=AgentCoreSession("friday", memory),
+                         run_config=RunConfig(tracing_disabled=True))
+        found = [each["content"] for each in answers[-1]["memories"]]
+        assert found[0] == PARROTS
+        assert question not in found
 
 
 async def test_one_definition_gives_the_same_function_tools(agent: Agent) -> None:

@@ -17,7 +17,7 @@ from agentcore.agents.agent_settings import AgentSettings
 from agentcore.agents.memory_enabled_agent import MemoryEnabledAgent
 from agentcore.agents.openai_tools import chat_tools
 from agentcore.agents.scope import MemoryScope
-from agentcore.agents.tools import FILL_TEMPLATE, USUAL_TOOLS, MemoryTools
+from agentcore.agents.tools import ALL_TOOLS, FILL_TEMPLATE, USUAL_TOOLS, MemoryTools
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import InvalidParams
 from agentcore.integrations import google_adk, langchain, openai_agents
@@ -165,4 +165,21 @@ async def test_the_memory_of_a_template_carries_its_scope(agent: Agent) -> None:
     [record] = (await agent.memory.list(ListParams())).memories
     assert (record.user_id, record.session_id, record.task_id) == ("ada", "s", "t")
     assert record.namespace != "trips"
-    assert "- name: Ada" in record.content
+    assert record.metadata == {"fields": {"name": "Ada"}}
+
+
+async def test_a_template_is_found_by_no_search_and_by_no_other_tool(agent: Agent) -> None:
+    template = WorkingTemplate(agent.memory, FIELDS)
+    await template.fill({"name": "Ada"})
+    [record] = (await agent.memory.list(ListParams())).memories
+    tools = MemoryTools(agent.memory, tools=ALL_TOOLS)
+    named = str(record.memory_id)
+    for name, arguments in (
+        ("update_memory", {"memory_id": named, "content": "Another name."}),
+        ("forget_memory", {"memory_ids": [named]}), ("memory_session", {"memory_id": named})):
+        answer = await tools.answer(name, arguments)
+        assert (answer.failed, "There is no such memory" in answer.text) == (True, True), name
+    for name in ("recall_memory", "forget_memory"):
+        assert "Nothing in memory" in await tools.call(name, {"query": "Ada"})
+    assert "Ada" not in await agent.memory.get_relevant_context("Which name is Ada's?")
+    assert await template.values() == {"name": "Ada"}

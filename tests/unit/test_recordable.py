@@ -40,6 +40,20 @@ class Plane:
         return "the plane to Lihue"
 
 
+class Shy:
+    """An object that cannot be shown."""
+
+    def __str__(self) -> str:
+        raise LookupError("it is gone")
+
+
+def nested(depth: int) -> list[Any]:
+    held: list[Any] = []
+    for _ in range(depth):
+        held = [held]
+    return held
+
+
 def itself() -> list[Any]:
     """A list that holds itself, twice."""
     held: list[Any] = []
@@ -53,6 +67,7 @@ def itself() -> list[Any]:
     (float("nan"), "nan"), ([float("-inf")], ["-inf"]), (Plane(), "the plane to Lihue"), (True, True),
     ({1: {UUID(int=0): 2}}, {"1": {"00000000-0000-0000-0000-000000000000": 2}}),
     ("a\x00b\ud800", "a b?"), (["\x00"], [" "]), (2**70, "1180591620717411303424"), ([10**5_000], ["(int)"]),
+    (Shy(), "(Shy)"), ([Shy()], ["(Shy)"]), ({"to": Shy()}, {"to": "(Shy)"}),
     (Seat.WINDOW, "window"), (Row.EXIT, 12), (b"raw", "b'raw'"),
 ])
 def test_what_json_has_no_form_for_is_noted_as_its_text(value: Any, noted: Any) -> None:
@@ -110,3 +125,9 @@ def test_an_answer_that_is_no_text_is_kept_as_its_text() -> None:
     kept, _ = interaction_of("Which plane?", Plane(), [], None)
     assert kept.response == "the plane to Lihue"
     assert interaction_of("Which plane?", None, [], None)[0].response is None
+
+
+def test_what_is_nested_however_deep_is_noted() -> None:
+    assert "(list)" in json.dumps(recordable(nested(50_000)))
+    interaction, left_out = interaction_of("q", Shy(), [Shy(), nested(50_000)], Shy())
+    assert (interaction.response, interaction.outcome, left_out) == ("(Shy)", "(Shy)", 0)

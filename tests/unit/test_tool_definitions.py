@@ -112,8 +112,10 @@ def test_a_token_is_offered_what_it_may_do(scopes: tuple[str, ...], tools: tuple
 
 
 def test_no_tool_lets_a_model_name_whose_memory_is_meant() -> None:
-    named = {name for tool in TOOLS for name in tool.parameters["properties"]}
-    assert not named & {"agent_id", "user_id", "namespace", "session_id", "task_id"}
+    named = {(tool.name, name) for tool in TOOLS for name in tool.parameters["properties"]}
+    owners = ("agent_id", "user_id", "namespace", "session_id", "task_id")
+    # Which conversation is looked at, within the user and the namespace of the scope.
+    assert {each for each in named if each[1] in owners} == {("memory_session", "session_id")}
 
 
 def test_the_tools_that_change_something_say_so() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 from uuid import UUID
 
+from agentcore.agents.failing_open import if_answered
 from agentcore.agents.session_memory.listing import Place, checked_limit, first_places, lies_behind, place_of
 from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionParts
 from agentcore.agents.session_memory.messages import (
@@ -50,6 +51,7 @@ class VectorSessionMemory:
 
     Nothing is passed over, merged or superseded: a conversation stays as it was said. `ttl_seconds` counts
     from storing on; None: as the episodic layer has it, whose capacity is the only bound of their number.
+    Over a memory that fails open what cannot be read is empty; storing, clearing and counting raise.
     """
 
     def __init__(
@@ -119,6 +121,10 @@ class VectorSessionMemory:
         if options.query is not None:
             found = await self.retrieve_with_scores(session_id, options.query, options)
             return [each.message for each in found]
+        return await if_answered(
+            self._memory, "a session's messages", [], self._newest_of(session_id, options))
+
+    async def _newest_of(self, session_id: str, options: RetrieveOptions) -> list[SessionMessage]:
         page = await self._memory.list(ListParams(limit=options.limit, **self._filters(session_id, options)))
         return [_message(record) for record in page.memories]
 

@@ -11,6 +11,9 @@ _agent = "integration/test_memory_enabled_agent.py"
 _turns = "integration/test_agent_turns.py"
 _template = "integration/test_template_tool.py"
 _opening = "integration/test_open_memory.py"
+_without = "integration/test_bindings_without_memory.py"
+_ending = "integration/test_ending_conversations.py"
+_cited = "integration/test_cited_lines.py"
 _modes = "unit/test_client_modes.py"
 _tokens = "unit/test_client_tokens.py"
 
@@ -30,7 +33,11 @@ AGENTS = (
     _asked("1 fail open", "A service that does not answer gives an empty context; mistakes still raise.",
            f"{_modes}::test_failing_open_a_search_is_empty_and_says_why",
            f"{_modes}::test_failing_open_hides_no_mistake_of_the_caller",
-           f"{_modes}::test_failing_open_waits_no_longer_than_its_time_in_all"),
+           f"{_modes}::test_failing_open_waits_no_longer_than_its_time_in_all",
+           f"{_without}::test_what_a_binding_reads_is_empty_with_one_warning",
+           f"{_without}::test_what_a_binding_would_lose_raises",
+           f"{_without}::test_items_of_a_session_wait_while_memory_is_away_and_are_kept_once_in_their_order",
+           f"{_without}::test_a_run_of_the_agents_sdk_goes_on_without_memory"),
     _asked("1 token refresh", "A token's source that fails or hangs is a part that does not answer.",
            f"{_tokens}::test_a_source_that_fails_is_a_part_that_does_not_answer",
            f"{_tokens}::test_a_source_is_waited_for_no_longer_than_a_call",
@@ -58,7 +65,22 @@ AGENTS = (
            f"{_turns}::test_a_token_that_may_not_store_costs_no_answer_and_is_raised_before_the_next",
            f"{_turns}::test_a_tool_that_is_refused_is_logged_with_its_code",
            f"{_turns}::test_a_store_that_was_not_answered_is_tried_once_more_and_is_there_once",
+           f"{_turns}::test_an_object_that_cannot_be_shown_costs_no_answer",
+           f"{_turns}::test_a_note_that_cannot_be_kept_costs_no_answer",
+           f"{_turns}::test_a_turn_whose_answer_is_stored_below_another_query_is_stored_once",
            f"{_turns}::test_an_error_lasts_without_its_secrets_unless_that_is_wished"),
+    _asked("2 end", "A conversation ends: its summary is kept, its notes last or are over, framed too.",
+           f"{_ending}::"
+           "test_the_end_of_the_block_ends_the_conversation_with_a_summary_that_the_next_one_reads",
+           f"{_ending}::test_notes_of_the_conversation_end_with_it_or_last_and_those_of_a_named_task_stay",
+           f"{_ending}::test_a_session_of_the_agents_sdk_ends_with_a_summary_of_what_was_said",
+           f"{_ending}::test_a_session_of_adk_ends_with_a_summary_for_its_user",
+           f"{_ending}::test_a_session_that_two_users_share_by_its_name_is_not_told_to_either",
+           f"{_ending}::test_where_memory_does_not_answer_a_conversation_ends_with_a_warning"),
+    _asked("2 lines", "An agent can trace, judge and forget the memory of each line it is given.",
+           f"{_cited}::test_the_lines_of_a_turns_context_name_the_memories_they_are_of",
+           f"{_cited}::test_a_context_of_another_query_and_a_chat_name_their_memories_too",
+           f"{_tools}::test_the_lines_of_a_prefetched_block_are_named_for_the_other_tools"),
     _asked("2 own turn", "An agent within another's turn sees nothing of it and notes nothing in it.",
            f"{_turns}::test_an_agent_within_anothers_turn_sees_and_notes_nothing_of_it",
            f"{_turns}::test_what_an_agent_does_for_another_it_still_notes_in_its_own_turn"),
@@ -80,6 +102,7 @@ AGENTS = (
            "integration/test_forgetting.py::test_fewer_than_were_proposed_may_be_confirmed",
            f"{_turns}::test_what_one_turn_proposes_to_forget_the_next_confirms",
            f"{_tools}::test_a_found_memory_leads_to_its_session",
+           f"{_tools}::test_a_session_named_by_its_id_is_read_from_its_end_within_the_scope",
            f"{_tools}::test_neighbours_of_one_time_stand_in_their_order_each_on_its_side"),
     _asked("3 strict", "The tools have a form that OpenAI's strict mode takes, from the same definition.",
            "unit/test_tool_definitions.py::"
@@ -97,6 +120,7 @@ AGENTS = (
            f"{_template}::test_a_model_fills_the_template_in_and_corrects_it",
            f"{_template}::test_every_binding_has_the_tool_with_the_same_schema",
            f"{_template}::test_an_agent_keeps_its_template_from_one_conversation_to_the_next",
+           f"{_template}::test_a_template_is_found_by_no_search_and_by_no_other_tool",
            f"{_template}::test_a_template_is_one_memory_where_what_is_read_lags_behind"),
     _asked("3 prefetch", "The first user turn gets memory as fenced data, never as a turn.",
            f"{_tools}::test_the_first_user_turn_gets_memory_as_data_and_later_turns_do_not",

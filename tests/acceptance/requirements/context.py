@@ -22,7 +22,9 @@ COMPOSED = (
               "unit/test_compression.py::test_what_was_said_together_stands_under_one_time"),
     _composed("1 citable", "Each line can be cited.",
               "integration/test_context_forms.py::"
-              "test_each_numbered_line_is_the_memory_at_that_place"),
+              "test_each_numbered_line_is_the_memory_at_that_place",
+              "integration/test_cited_lines.py::"
+              "test_the_lines_of_a_turns_context_name_the_memories_they_are_of"),
     _composed("1 once", "Superseded and duplicated statements are left out.",
               "integration/test_context_forms.py::test_a_replaced_statement_is_not_in_the_context",
               "integration/test_context_forms.py::test_words_of_the_task_are_not_said_twice"),

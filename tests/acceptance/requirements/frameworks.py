@@ -18,6 +18,8 @@ FRAMED = (
            "test_what_one_session_of_a_runner_said_the_model_loads_in_the_next"),
     _asked("5 LangGraph", "A BaseStore that answers as LangGraph's own: namespaces, filters, TTL, batch.",
            "conformance/test_langgraph_store.py::test_a_value_comes_back_exactly_as_it_was_put",
+           "integration/test_langgraph_store.py::"
+           "test_a_value_without_a_form_in_json_is_named_and_nothing_of_its_batch_is_put",
            "conformance/test_langgraph_store.py::test_filters_mean_the_same",
            "conformance/test_langgraph_store.py::test_namespaces_are_listed_the_same",
            "conformance/test_langgraph_store.py::"
@@ -46,12 +48,16 @@ FRAMED = (
            "integration/test_openai_agents.py::test_items_come_back_to_the_letter_and_in_their_order",
            "integration/test_openai_agents.py::test_items_are_popped_from_the_end_until_there_is_none",
            "integration/test_openai_agents.py::"
-           "test_an_agent_of_the_sdk_goes_on_with_its_session_and_recalls_in_the_next"),
+           "test_an_agent_of_the_sdk_goes_on_with_its_session_and_recalls_in_the_next",
+           "integration/test_openai_agents.py::"
+           "test_recall_does_not_answer_with_the_very_question_that_the_sdk_has_just_stored"),
     _asked("5 LangChain", "A LangChain retriever, awaited and not.",
            "integration/test_langchain.py::"
            "test_documents_are_the_memories_that_fit_with_what_is_known_of_them",
            "integration/test_langchain.py::"
-           "test_a_program_without_await_opens_its_memory_in_a_thread"),
+           "test_a_program_without_await_opens_its_memory_in_a_thread",
+           "integration/test_langchain.py::"
+           "test_a_thread_that_the_memorys_loop_waits_for_does_not_wait_for_it"),
     _asked("5 extras", "None of the frameworks is needed by the service; each says what to install.",
            f"{_EXAMPLES}::test_the_service_needs_none_of_the_frameworks",
            f"{_EXAMPLES}::test_without_its_package_an_integration_says_what_to_install"),
@@ -71,5 +77,7 @@ FRAMED = (
            f"{_EXAMPLES}::test_what_one_session_was_told_the_next_answers_from_a_memory_of_its_own",
            f"{_EXAMPLES}::test_what_one_session_was_told_the_next_answers_after_the_service_was_restarted"),
     _asked("Shows lines", "The lines of code that memory needs in each framework are in the docs, and run.",
-           f"{_EXAMPLES}::test_the_lines_of_the_guide_run_as_they_stand_and_are_as_many_as_it_says"),
+           f"{_EXAMPLES}::test_the_lines_of_the_guide_run_as_they_stand_and_are_as_many_as_it_says",
+           f"{_EXAMPLES}::test_the_lines_of_the_agents_page_are_as_many_as_it_says",
+           "acceptance/test_a2a.py::test_the_lines_that_memory_costs_an_agent_are_those_of_the_example"),
 )

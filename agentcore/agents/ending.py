@@ -1,0 +1,27 @@
+"""Ending a conversation: what it left in working memory, and the summary that stays of it."""
+
+from __future__ import annotations
+
+from agentcore.agents.scope import MemoryScope
+from agentcore.errors import Conflict
+from agentcore.memory.api import MemoryApi
+from agentcore.memory.params import CountParams
+from agentcore.memory.session_params import EndSessionParams, EndSessionResult
+
+OTHERS_SPEAK = (
+    "Others than this user have memories in the session {!r}, and its summary would tell them of each other. "
+    "Give each user's sessions ids of their own."
+)
+
+
+async def end_session(
+    memory: MemoryApi, session_id: str, scope: MemoryScope | None = None, *, summarize: bool = True
+) -> EndSessionResult:
+    """What `memory.end_session` gives, of a session that is all within the scope; else raises Conflict."""
+    filters = (scope or MemoryScope()).filters()
+    if filters:
+        own = await memory.count(CountParams(session_id=session_id, consistent=True, **filters))
+        whole = await memory.count(CountParams(session_id=session_id, consistent=True))
+        if whole.count != own.count:
+            raise Conflict(OTHERS_SPEAK.format(session_id))
+    return await memory.end_session(EndSessionParams(session_id=session_id, summarize=summarize))
