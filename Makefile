@@ -38,7 +38,7 @@ serve: setup
 	@exec $(BIN)/agentcore serve $(if $(HOST),--host '$(HOST)') $(if $(PORT),--port '$(PORT)')
 
 test: setup-all
-	@exec $(BIN)/python -m pytest -n auto $(ARGS)
+	@exec $(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 check: setup-all
 	@status=0; \

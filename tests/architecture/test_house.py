@@ -43,6 +43,14 @@ def nodes(path: Path) -> list[ast.AST]:
     return list(ast.walk(tree(path)))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def parsed() -> Iterator[None]:
+    """Lets go what was parsed: the garbage collector would look through it in every test after these."""
+    yield
+    nodes.cache_clear()
+    tree.cache_clear()
+
+
 def functions(path: Path) -> Iterator[Function]:
     return (node for node in nodes(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 

@@ -217,7 +217,8 @@ async def test_a_job_whose_worker_is_killed_in_the_middle_is_done_to_the_same_en
     async with agent.runtime.database.owner_transaction() as connection:
         await connection.execute(
             "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 hour'")
-    assert (await agent.runtime.maintenance.round())["revive jobs"] == 1
+    assert (await agent.runtime.maintenance.round())["revive jobs"] >= 1
+    assert "running" not in {job["state"] for job in await jobs_of(agent)}
     await run_jobs(agent.runtime)
     assert await rows_of(agent) == set(ids[-CAPACITY:])
     assert await jobs_of(agent) == []

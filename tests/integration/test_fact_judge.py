@@ -157,7 +157,7 @@ async def test_what_is_not_judged_in_time_the_rules_decide_and_what_is_stays_jud
         began = time.monotonic()
         stored = await agent.memory.store_batch(NEW_OWNERS)
         # One limit for all of them; one after the other they would have taken three.
-        assert 1.0 <= time.monotonic() - began < 2.5
+        assert 1.0 <= time.monotonic() - began < 3.0
         assert [each.superseded for each in stored.results] == [[], *([each] for each in old[1:])]
         [said] = stored.receipt.degraded
         assert said == "fact judge: skipped, openai/small did not answer within 1 seconds."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -18,23 +20,44 @@ from agentcore.memory.models import MemoryType
 from agentcore.memory.params import PruneParams, StoreBatchParams, StoreParams
 from agentcore.memory.periods import period_of
 from agentcore.memory.vector_place import SETTLED
-from tests.fixtures.memory import Agent
+from agentcore.runtime import open_runtime
+from tests.fixtures.databases import OwnDatabase, copied_database, migrated_database
+from tests.fixtures.memory import Agent, settings_for
+from tests.fixtures.services import Services
+
+READER = "reader"
+
+
+@pytest.fixture(scope="module")
+def readings(services: Services) -> Iterator[OwnDatabase]:
+    """A database with 4,000 memories of one agent, and nobody else's, known to the planner."""
+    async def fill(url: str) -> None:
+        async with open_runtime(settings_for(services, database_url=url)) as runtime:
+            agent = Agent(runtime, READER)
+            for batch in range(4):
+                items = [
+                    StoreParams(
+                        content=f"Reading {batch * 1000 + n} of sensor {n % 13} was {n * 31 % 977}.",
+                        task_id=f"task-{n % 100}",
+                    )
+                    for n in range(1_000)
+                ]
+                await agent.memory.store_batch(StoreBatchParams(items=items))
+            async with runtime.database.owner_transaction() as connection:
+                await connection.execute("ANALYZE memories")
+
+    with migrated_database(services) as own:
+        with asyncio.Runner() as runner:
+            runner.run(fill(own.url))
+        yield own
 
 
 @pytest.fixture
-async def filled(agent: Agent) -> Agent:
-    for batch in range(4):
-        items = [
-            StoreParams(
-                content=f"Reading {batch * 1000 + n} of sensor {n % 13} was {n * 31 % 977}.",
-                task_id=f"task-{n % 100}",
-            )
-            for n in range(1_000)
-        ]
-        await agent.memory.store_batch(StoreBatchParams(items=items))
-    async with agent.runtime.database.owner_transaction() as connection:
-        await connection.execute("ANALYZE memories")
-    return agent
+async def filled(services: Services, readings: OwnDatabase) -> AsyncIterator[Agent]:
+    """The agent, in a copy of that database."""
+    with copied_database(services, readings) as own:
+        async with open_runtime(settings_for(services, database_url=own.url)) as runtime:
+            yield Agent(runtime, READER)
 
 
 async def plan(agent: Agent, statement: sql.Composable, **values: Any) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.maintenance.llm_work import enqueue_llm_work
+from agentcore.memory import session_summaries
 from agentcore.memory.api import Caller
 from agentcore.memory.change_params import HistoryParams, UpdateParams
 from agentcore.memory.erase_params import EraseParams
@@ -136,12 +137,15 @@ async def test_the_end_of_a_session_summarises_what_is_left(talk: Talking) -> No
     assert len(told_in(talk)) == 1
 
 
-async def test_a_session_of_more_than_one_call_reads_is_summarised_to_its_end(talk: Talking) -> None:
+async def test_a_session_of_more_than_one_call_reads_is_summarised_to_its_end(
+    talk: Talking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_summaries, "MOST_MESSAGES", 40)
     agent = talk.agent()
     await rules(agent, provider="extractive", trigger="session_end", max_tokens=20)
-    told = [{"role": "user", "content": f"Pallet {number} is on the barge."} for number in range(3_300)]
-    for start in range(0, len(told), 1_000):
-        await add(agent, told[start:start + 1_000])
+    # More than one look reads, and more than all the looks that may be in vain.
+    told = (session_summaries.MOST_LOOKS + 1) * session_summaries.MOST_MESSAGES - 30
+    await add(agent, [{"role": "user", "content": f"Pallet {n} is on the barge."} for n in range(told)])
     await end(agent)
     assert await waiting(agent) == []
 
