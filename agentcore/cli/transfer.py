@@ -16,7 +16,6 @@ from agentcore.cli import options
 from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, fail, say
 from agentcore.cli.connection import ask
 from agentcore.cli.importing import Import
-from agentcore.cli.imports.forms import FORMS
 from agentcore.cli.imports.run import import_export
 from agentcore.cli.lines import alias_line, line_of, read_lines
 from agentcore.cli.progress import progress
@@ -32,9 +31,6 @@ PAGE = 250
 PATIENT_ATTEMPTS = 8
 BATCH_TIMEOUT_SECONDS = 300.0
 _OTHERS = "What another system exported"
-# As a shell has it for what SIGINT ended.
-INTERRUPTED = 130
-_ARCHIVE, _BEGINNING_BYTES = b"PK\x03\x04", 4_096
 
 
 @app.command("import", rich_help_panel=MEMORIES, epilog=examples(
@@ -103,8 +99,6 @@ def import_lines(
         ask(context, lines if form is None else exported, max_attempts=PATIENT_ATTEMPTS,
             timeout_seconds=BATCH_TIMEOUT_SECONDS)
     tally.report()
-    if form is not None and tally.outcomes["failed"] == tally.outcomes.total() > 0:
-        say(f"nothing in {file} is what {form} exports: is it of another system? Known: {', '.join(FORMS)}")
     if tally.outcomes["failed"]:
         raise typer.Exit(FAILED)
 
@@ -118,11 +112,6 @@ def _told_of(tally: Tally, report: Path | None, *, unit: str, strict: bool) -> I
     """Say how far an import came that failed on its way; in any case write its report."""
     try:
         yield
-    except KeyboardInterrupt:
-        tally.report()
-        came = f"after {unit} {tally.last_line}" if tally.last_line else "before anything was stored"
-        again = "Run the same command again to go on: nothing is stored twice."
-        fail(f"interrupted {came}. {again}", INTERRUPTED)
     except AgentCoreError as error:
         if tally.outcomes.total() == 0:
             raise
@@ -142,18 +131,6 @@ def _check(context: typer.Context, file: Path, form: str | None, state: Path | N
         raise typer.BadParameter("--report, --state, --user and --namespace go with --from", ctx=context)
     if file == STDIN and state is not None:
         raise typer.BadParameter("--state needs a file, not stdin", ctx=context)
-    if file != STDIN and form is None and not _has_lines(file):
-        raise typer.BadParameter(
-            f"{file} is no JSONL, one JSON object a line. If another system exported it, name that with "
-            f"--from: {', '.join(FORMS)}", ctx=context)
-
-
-def _has_lines(file: Path) -> bool:
-    """Whether it may be JSONL: no archive, no JSON array, no object over several lines."""
-    with _source(file) as (source, _):
-        beginning = source.read(_BEGINNING_BYTES)
-    first = next(iter(beginning.split()), b"")
-    return not (beginning.startswith(_ARCHIVE) or first.startswith(b"[") or first == b"{")
 
 
 def _write_report(report: Path | None, tally: Tally) -> None:

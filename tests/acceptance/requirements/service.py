@@ -142,9 +142,7 @@ BUILT = (
     _asked("13 commands", "Every command is there, with a help that teaches.",
            "unit/test_cli_misuse.py::test_each_command_has_a_help_with_an_example"),
     _asked("13 import", "import resumes after a break and stores nothing twice.",
-           "acceptance/test_transfer.py::test_an_import_that_was_killed_goes_on_where_it_stopped",
-           "acceptance/test_import_on_a_terminal.py::"
-           "test_an_import_shows_how_far_it_is_and_interrupted_says_how_to_go_on"),
+           "acceptance/test_transfer.py::test_an_import_that_was_killed_goes_on_where_it_stopped"),
     _asked("13 export", "export and import into an empty home give equal memories.",
            "acceptance/test_transfer.py::test_export_and_import_into_another_memory_give_equal_memories"),
     _asked("14 health", "/healthz, /readyz and /metrics answer, each part by name.",
