@@ -140,12 +140,17 @@ def install_redis(python: str) -> None:
             print(f"\n{failure}\nset-up: no prebuilt redis-server to be had; install one on the PATH", end="")
 
 
-def install_typescript() -> None:
-    """What checks the types of the TypeScript client: a machine without npm goes without."""
+def install_typescript() -> bool:
+    """What checks the types of the TypeScript client, if it can be had: a machine may go without."""
+    # A registry that does not answer holds up every make until it does: it is asked twice, not three times.
+    quick = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000")
     try:
-        run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(TYPESCRIPT))
+        run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", *quick, "--prefix", str(TYPESCRIPT))
     except StepFailed as failure:
-        print(f"\n{failure}\nset-up: no TypeScript compiler to be had; its types go unchecked", end="")
+        print(f"\n{failure}\nset-up: no TypeScript compiler to be had: its types go unchecked, and the next "
+              "make tries again", end="")
+        return False
+    return True
 
 
 def install_project() -> None:
@@ -191,9 +196,10 @@ def bring_up_to_date(explicit: bool, wanted: Collection[str]) -> None:
     typescript = digest(TYPESCRIPT / "package-lock.json")
     if "integrations" in wanted and shutil.which("npm") and state.get("typescript") != typescript:
         with step("TypeScript's compiler"):
-            install_typescript()
-        state = {**state, "typescript": typescript}
-        write_state(state)
+            installed = install_typescript()
+        if installed:
+            state = {**state, "typescript": typescript}
+            write_state(state)
     project = digest(ROOT / "pyproject.toml")
     if state.get("project") != project:
         with step("agentcore"):

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from pydantic import AliasChoices, ConfigDict, Field, ValidationError
 
+from agentcore.cli.imports.likely import hint
 from agentcore.errors import field_path, problem_sentence
 from agentcore.memory.alias_params import KnownAlias, SetAliasParams
 from agentcore.memory.encoding import interaction_text
@@ -84,13 +85,17 @@ class Line(Strict):
 
 @dataclass(frozen=True)
 class NumberedLine:
-    """A line, of a memory or of an alias, or why it is none; `end`: the bytes that were read by its end."""
+    """A line, of a memory or of an alias, or why it is none; `end`: the bytes that were read by its end.
+
+    `cut_off`: what follows it in its file cannot be read.
+    """
 
     number: int
     end: int
     line: Line | SetAliasParams | None
     key: str
     problem: str | None = None
+    cut_off: bool = False
 
 
 def read_lines(file: BinaryIO) -> Iterator[NumberedLine]:
@@ -101,6 +106,7 @@ def read_lines(file: BinaryIO) -> Iterator[NumberedLine]:
     """
     seen: Counter[bytes] = Counter()
     for number, end, raw in _raw_lines(file):
+        said: dict[str, Any] = {}
         try:
             said = _parsed(raw)
             digest = _digest(said)
@@ -109,7 +115,7 @@ def read_lines(file: BinaryIO) -> Iterator[NumberedLine]:
             kind = SetAliasParams if {"alias", "means"} == set(said) else Line
             yield NumberedLine(number, end, kind.model_validate(said), key)
         except ValidationError as error:
-            yield NumberedLine(number, end, None, "", problem_of(error))
+            yield NumberedLine(number, end, None, "", problem_of(error) + hint(said))
         except BadLine as problem:
             yield NumberedLine(number, end, None, "", str(problem))
 

@@ -65,6 +65,11 @@ def update(
     agent: options.Agent = None,
 ) -> None:
     """Correct a memory, or add to it; what it was stays in its history."""
+    given = [content, added, importance, tags or None, pinned, ttl_seconds, metadata]
+    if all(each is None for each in given):
+        raise typer.BadParameter(
+            "nothing to change is given: --content, --add, --importance, --tag, --pinned, --not-pinned, "
+            "--ttl or --metadata", ctx=context)
     updates = options.given(context, Updates, **({} if added is None else {"context": added}))
     changed = ask(context, lambda memory: memory.update(UpdateParams(memory_id=memory_id, updates=updates)))
     say(f"version {changed.version}; agentcore revert {memory_id} takes it back")

@@ -7,15 +7,17 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, BinaryIO, cast
 
 import typer
 
-from agentcore.cli import options
+from agentcore.cli import INTERRUPTED, options
 from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, fail, say
 from agentcore.cli.connection import ask
 from agentcore.cli.importing import Import
+from agentcore.cli.imports.other_forms import refuse_other_forms
 from agentcore.cli.imports.run import import_export
 from agentcore.cli.lines import alias_line, line_of, read_lines
 from agentcore.cli.progress import progress
@@ -85,6 +87,7 @@ def import_lines(
     async def lines(memory: MemoryClient) -> None:
         importing = Import(memory, tally, strict=strict, forced=force)
         with _source(file) as (source, size), progress(size, "lines") as advance:
+            refuse_other_forms(source)
             for numbered in read_lines(source):
                 await importing.take(numbered)
                 advance(numbered)
@@ -110,15 +113,18 @@ def _told(**values: str | None) -> dict[str, str]:
 @contextmanager
 def _told_of(tally: Tally, report: Path | None, *, unit: str, strict: bool) -> Iterator[None]:
     """Say how far an import came that failed on its way; in any case write its report."""
+    again = "the same command again to go on: nothing is stored twice."
     try:
         yield
+    except KeyboardInterrupt:
+        tally.report()
+        fail(f"stopped after {unit} {tally.last_line} by Ctrl-C. Run {again}", INTERRUPTED)
     except AgentCoreError as error:
         if tally.outcomes.total() == 0:
             raise
         tally.report()
-        again = "Mend it, and run" if strict and isinstance(error, InvalidParams) else "Run"
-        fail(f"stopped after {unit} {tally.last_line}: {error.message.rstrip('.')}. {again} the same command "
-             "again to go on: nothing is stored twice.")
+        first = "Mend it, and run" if strict and isinstance(error, InvalidParams) else "Run"
+        fail(f"stopped after {unit} {tally.last_line}: {error.message.rstrip('.')}. {first} {again}")
     finally:
         _write_report(report, tally)
 
@@ -214,9 +220,9 @@ async def _set_aliases(memory: MemoryClient) -> list[KnownAlias]:
 
 
 @contextmanager
-def _source(file: Path) -> Iterator[tuple[BinaryIO, int | None]]:
+def _source(file: Path) -> Iterator[tuple[BufferedReader, int | None]]:
     if file == STDIN:
-        yield sys.stdin.buffer, None
+        yield cast(BufferedReader, sys.stdin.buffer), None
         return
     try:
         with file.open("rb") as source:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -14,6 +15,7 @@ ENDPOINT = "/api/v1/jsonrpc"
 Body = Mapping[str, Any]
 # The request never left this process, so even a call that must not run twice may be tried again.
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_USER_INFO = re.compile(r"(\w+://)?[^/?#]*@")
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -30,6 +32,10 @@ class Connection:
     def __init__(self, url: str, *, timeout_seconds: float,
                  transport: httpx.AsyncBaseTransport | None = None) -> None:
         base = url.rstrip("/").removesuffix(ENDPOINT)
+        if _USER_INFO.match(base):
+            # httpx would send them instead of the token, and they would stand in logs and receipts.
+            raise ConfigurationError([
+                "The service's URL names a user or a password: leave it out; the token alone says who asks."])
         if not base.startswith(("http://", "https://")):
             raise ConfigurationError([f"The service's URL starts with http:// or https:// (got {url!r})."])
         self.url = base
@@ -68,6 +74,10 @@ class Connection:
                 f"The service at {self.url} did not answer within {self._timeout_seconds:g} s.") from cause
         except httpx.RequestError as cause:
             reason = str(cause) or type(cause).__name__
+            if not isinstance(cause, NOT_SENT):
+                raise DependencyUnavailable(
+                    f"No whole answer came from {self.url} ({reason}): the connection was lost on the way."
+                ) from cause
             raise DependencyUnavailable(
                 f"No service answers at {self.url} ({reason}): does `agentcore serve` run there? "
                 "AGENTCORE_URL names another place to the command line.") from cause

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
+import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from agentcore.errors import AgentCoreError, AuthenticationFailed, DependencyUnavailable
@@ -74,8 +77,37 @@ class Credential:
 
 async def _given(source: Callable[[], Any]) -> Any:
     # Without `await` it may still wait for a server: not in the way of the event loop.
-    given = await asyncio.to_thread(source)
+    given = await _in_thread(source)
     return await given if inspect.isawaitable(given) else given
+
+
+async def _in_thread(source: Callable[[], Any]) -> Any:
+    """As `asyncio.to_thread`, but nobody who closes the loop waits for a source that hangs."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Any] = loop.create_future()
+
+    def settle(given: Any, failure: BaseException | None) -> None:
+        if answer.done():  # nobody waits any longer
+            return
+        if failure is None:
+            answer.set_result(given)
+        else:
+            answer.set_exception(failure)
+
+    def call() -> None:
+        given: Any = None
+        failure: BaseException | None = None
+        try:
+            given = source()
+        except StopIteration as cause:  # which no future takes
+            failure = RuntimeError(f"{type(cause).__name__}: it has no more to give")
+        except BaseException as cause:
+            failure = cause
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(settle, given, failure)
+
+    threading.Thread(target=contextvars.copy_context().run, args=(call,), name="token", daemon=True).start()
+    return await answer
 
 
 def _checked(token: Any) -> str:

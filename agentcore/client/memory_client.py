@@ -21,6 +21,7 @@ from starlette.types import ASGIApp
 from agentcore.client.batch import Batch
 from agentcore.client.connection import NOT_SENT, Body, Connection, Sender
 from agentcore.client.credential import Credential, TokenSource
+from agentcore.client.sendable import in_place, sendable
 from agentcore.client.tracing import checked_a2a_context, checked_traceparent
 from agentcore.errors import (
     AuthenticationFailed,
@@ -60,7 +61,7 @@ from agentcore.memory.layer_params import (
     SettingsResult,
 )
 from agentcore.memory.methods import METHODS
-from agentcore.memory.models import Strict
+from agentcore.memory.models import Receipt, Strict
 from agentcore.memory.overview_params import CapabilitiesParams, CapabilitiesResult, StatsParams, StatsResult
 from agentcore.memory.params import (
     CompleteTaskParams,
@@ -179,8 +180,17 @@ class MemoryClient(MemoryApi):
 
     async def store_batch(self, params: StoreBatchParams) -> StoreBatchResult:
         _must_fit("store_batch", params)
-        keyed = all(item.idempotency_key is not None for item in params.items)
-        return await self._call("store_batch", params, StoreBatchResult, repeatable=keyed)
+        self._connection.must_be_open()
+        items = sendable(params.items)
+        if items:
+            keyed = all(item.idempotency_key is not None for item in items)
+            sent = params.model_copy(update={"items": items})
+            stored = await self._call("store_batch", sent, StoreBatchResult, repeatable=keyed)
+        else:
+            stored = StoreBatchResult(success=False, results=[], receipt=Receipt())
+        results = in_place(params.items, stored.results)
+        return stored.model_copy(update={
+            "results": results, "success": all(result.success for result in results)})
 
     async def retrieve(self, params: RetrieveParams) -> RetrieveResult:
         return await self._call("retrieve", params, RetrieveResult)
@@ -237,8 +247,18 @@ class MemoryClient(MemoryApi):
 
     async def add_session(self, params: AddSessionParams) -> AddSessionResult:
         _must_fit("add_session", params)
-        keyed = all(message.message_id is not None for message in params.messages)
-        return await self._call("add_session", params, AddSessionResult, repeatable=keyed)
+        self._connection.must_be_open()
+        messages = sendable(params.messages)
+        if messages:
+            keyed = all(message.message_id is not None for message in messages)
+            sent = params.model_copy(update={"messages": messages})
+            added = await self._call("add_session", sent, AddSessionResult, repeatable=keyed)
+        else:
+            added = AddSessionResult(
+                success=True, session_id=params.session_id, stored_count=0, results=[], receipt=Receipt())
+        results = in_place(params.messages, added.results)
+        return added.model_copy(update={
+            "results": results, "success": all(result.success or result.code is None for result in results)})
 
     async def end_session(self, params: EndSessionParams) -> EndSessionResult:
         return await self._call("end_session", params, EndSessionResult)

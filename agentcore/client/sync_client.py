@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
@@ -63,19 +64,29 @@ class _LoopThread:
             self._portal = self._stack.enter_context(start_blocking_portal())
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """End it with a last call; nothing where it is not open."""
-        if self._portal is not None:
-            self._portal.call(last)
-            self._portal = None
+        """End it with a last call; calls that still wait raise ClientClosed. Nothing where it is not open."""
+        portal, self._portal = self._portal, None
+        if portal is not None:
+            portal.call(last)
+            portal.call(portal.stop, True)
             self._stack.close()
 
     def run(self, call: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
-        if self._portal is None:
+        portal = self._portal
+        if portal is None:
             raise ClientClosed("This client is not open: use it in a `with` block.")
         if _in_event_loop():
             raise RuntimeError(HOLDS_LOOP_UP)
-        answer: ResultT = self._portal.call(call)
-        return answer
+        try:
+            answer: Future[ResultT] = portal.start_task_soon(call)
+        except RuntimeError as cause:  # it stopped after we looked
+            raise ClientClosed from cause
+        try:
+            return answer.result()
+        except CancelledError as cause:
+            raise ClientClosed from cause
+        finally:
+            answer.cancel()  # nobody waits any longer, as after Ctrl-C
 
 
 def _in_event_loop() -> bool:

@@ -6,7 +6,7 @@ An app is a namespace, its user a user in it: nobody of them meets another's mem
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -47,6 +47,7 @@ except ImportError as cause:
 
 MODEL = "model"
 MODEL_IMPORTANCE = 0.4
+MOST_SESSIONS = 1_000
 # What `custom_metadata` may say of a store; the rest of it is kept with the memory.
 _STORE_FIELDS = ("importance", "tags", "ttl_seconds")
 _KEPT_FIELDS = ("role", "author")
@@ -66,6 +67,8 @@ class AgentCoreMemoryService(BaseMemoryService):
     def __init__(self, memory: MemoryApi, *, limit: int = 10) -> None:
         self._memory = memory
         self._limit = limit
+        # By session, the ids of the events that are kept: of a long talk only what is new is looked up.
+        self._kept: dict[MemoryScope, set[str | None]] = {}
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Keep the session's events; of a session added before, those that are new."""
@@ -79,11 +82,20 @@ class AgentCoreMemoryService(BaseMemoryService):
     ) -> None:
         """Keep these events, each once; one that was deleted does not come back with its session."""
         own = MemoryScope(namespace=app_name, user_id=user_id, session_id=session_id)
-        known = await self._known(own) if session_id is not None and events else frozenset()
-        items = [item for event in events if event.id not in known
+        kept = self._kept.get(own, set())
+        items = [item for event in events if event.id not in kept
                  if (item := _of_event(event, own, custom_metadata or {})) is not None]
+        known = await self._known(own, items) if session_id is not None and items else frozenset()
+        new = [item for item in items if item.external_id not in known]
         # The same event in other words, as after a change of `custom_metadata`: what is kept stays.
-        await store_all(self._memory, items, pass_over=frozenset({JsonRpcErrorCode.CONFLICT}))
+        await store_all(self._memory, new, pass_over=frozenset({JsonRpcErrorCode.CONFLICT}))
+        if session_id is not None:
+            self._remember(own, items)
+
+    def _remember(self, own: MemoryScope, items: Iterable[StoreParams]) -> None:
+        self._kept.setdefault(own, set()).update(item.external_id for item in items)
+        if len(self._kept) > MOST_SESSIONS:
+            del self._kept[next(iter(self._kept))]
 
     async def add_memory(
         self, *, app_name: str, user_id: str, memories: Sequence[MemoryEntry],
@@ -121,13 +133,15 @@ class AgentCoreMemoryService(BaseMemoryService):
             if MemoryScope(namespace=app_name, user_id=user_id).holds(record):
                 await self._memory.delete(DeleteParams(memory_ids=[wanted]))
 
-    async def _known(self, own: MemoryScope) -> frozenset[str | None]:
-        """The ids of the events that are kept: an idempotency key alone is forgotten some day."""
+    async def _known(self, own: MemoryScope, items: Iterable[StoreParams]) -> frozenset[str | None]:
+        """The ids of the events since the first of these that are kept: a key alone is forgotten some day."""
+        first = min(item.timestamp for item in items if item.timestamp is not None)
         known: set[str | None] = set()
         cursor: str | None = None
         while True:
             page = await self._memory.list(ListParams(
-                session_id=own.session_id, limit=MAX_PAGE, cursor=cursor, consistent=True, **own.filters()))
+                session_id=own.session_id, after=first, limit=MAX_PAGE, cursor=cursor, consistent=True,
+                **own.filters()))
             known |= {record.external_id for record in page.memories}
             cursor = page.next_cursor
             if cursor is None:

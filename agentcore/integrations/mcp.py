@@ -48,7 +48,7 @@ from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tool_answers import failure_sentence
 from agentcore.agents.tools import ALL_TOOLS, MemoryTools, ToolDefinition, tools_within
 from agentcore.agents.working_template import WorkingTemplate
-from agentcore.errors import AgentCoreError, NotFound
+from agentcore.errors import AgentCoreError, InvalidParams, NotFound
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params import GetParams, ListParams
@@ -175,7 +175,7 @@ def _id_in(uri: str) -> UUID:
 
 
 def _refused(failure: AgentCoreError | ValidationError) -> MCPError:
-    theirs = isinstance(failure, (NotFound, ValidationError))
+    theirs = isinstance(failure, (NotFound, InvalidParams, ValidationError))
     return MCPError(INVALID_PARAMS if theirs else INTERNAL_ERROR, failure_sentence(failure))
 
 

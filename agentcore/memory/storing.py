@@ -17,6 +17,7 @@ from agentcore.memory.llm_work import queue_llm_work
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import StoreParams, StoreResult
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.refused_answers import answer_to
 from agentcore.memory.refused_items import RefusedItem
 from agentcore.memory.staleness import let_summaries_wait
 from agentcore.memory.storage import MemoryTransaction, NewMemory
@@ -73,10 +74,8 @@ class Storing:
 
     def _refuse_wrong_items(self) -> None:
         for index, item in enumerate(self._items):
-            if isinstance(item, RefusedItem) and item.is_wrong:
-                self._refuse(index, InvalidParams(item.problem))
-            elif isinstance(item, RefusedItem):
-                self._pass_over(index, item.problem)
+            if isinstance(item, RefusedItem):
+                self._results[index] = answer_to(item)
 
     def _pass_over(self, index: int, reason: str) -> None:
         self._results[index] = StoreResult(success=False, memory_id=None, status="rejected", reason=reason)

@@ -258,3 +258,55 @@ def test_what_does_not_go_together_is_refused(
     refused = run(str(EXPORTS / "mem0.json"), *arguments)
     assert refused.returncode in (1, 2)
     assert problem in " ".join(refused.stderr.replace("│", " ").split())
+
+
+async def test_a_file_that_could_not_be_read_to_its_end_is_read_on_from_there(
+    run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
+) -> None:
+    file, state = tmp_path / "store.json", tmp_path / "state.json"
+    file.write_text(json.dumps({"items": items(3)})[:-40])
+    arguments = ("--from", "langgraph", str(file), "--state", str(state))
+    for told in ({"stored": 2, "failed": 1}, {"failed": 1}):
+        done = run(*arguments)
+        assert (done.returncode, outcomes(done)) == (1, told)
+        assert "record 3: ends in the middle: nothing after it could be read" in done.stderr
+        assert json.loads(state.read_text())["position"] == 2
+    assert (await memory.count(CountParams())).count == 2
+
+
+async def test_a_file_read_as_another_form_fails_and_says_which_it_is(
+    run: Callable[..., Done], memory: MemoryClient
+) -> None:
+    for form, name in (("kagent", "chatgpt"), ("kagent", "mem0"), ("mem0", "claude")):
+        done = run("--from", form, str(EXPORTS / FORMS[name][0]))
+        assert done.returncode == 1
+        assert "is no memory: it has no" in done.stderr
+        assert f"it looks like an export of {name}: --from {name}\n" in done.stderr
+    assert (await memory.count(CountParams())).count == 0
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_an_export_without_its_form_is_refused_with_what_to_type(
+    run: Callable[..., Done], memory: MemoryClient, form: str
+) -> None:
+    done = run(str(EXPORTS / FORMS[form][0]))
+    assert done.returncode == 1
+    assert f"it looks like an export of {form}: " in done.stderr
+    assert f"--from {form}" in done.stderr
+    if FORMS[form][0].endswith(".json"):
+        assert (len(done.stderr.splitlines()), done.stdout) == (1, "")
+    assert (await memory.count(CountParams())).count == 0
+
+
+def test_an_archive_or_an_array_of_nobodys_is_refused_with_the_forms_that_there_are(
+    run: Callable[..., Done], tmp_path: Path
+) -> None:
+    with ZipFile(tmp_path / "export.zip", "w") as archive:
+        archive.writestr("conversations.json", "[]")
+    (tmp_path / "notes.json").write_text('\ufeff [{"note": "The key is under the mat."}]')
+    for name, kind in (("export.zip", "a zip archive"), ("notes.json", "one JSON array")):
+        done = run(str(tmp_path / name))
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == (
+            f"agentcore: The file is {kind}, not a memory a line: if another system exported it, say which "
+            "with --from chatgpt, claude, kagent, langgraph or mem0.\n")

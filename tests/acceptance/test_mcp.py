@@ -20,6 +20,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS
 
 from agentcore.agents.instructions import memory_instructions
 from agentcore.agents.tools import ALL_TOOLS, TOOLS
@@ -192,8 +193,10 @@ async def test_what_a_tool_cannot_do_is_a_result_that_a_model_can_act_on(connect
         for uri in (f"memory://{uuid4()}", "memory://x", "file:///etc/passwd"):
             with pytest.raises(MCPError, match="There is no such memory"):
                 await client.read_resource(uri)
-        with pytest.raises(MCPError, match="cursor"):
-            await client.list_resources(cursor="made up")
+        for cursor in ("made up", "x" * 1_000):
+            with pytest.raises(MCPError, match="cursor") as refused:
+                await client.list_resources(cursor=cursor)
+            assert refused.value.code == INVALID_PARAMS
 
 
 @over_http

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import uuid
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -107,6 +108,48 @@ async def test_what_is_wrong_with_the_values_of_one_item_refuses_that_item_alone
         "content is empty", "content is longer than 262144 characters",
         "needs either interaction or content, and not both", "importance must be less than or equal to 1"]
     assert (batch.success, await count(memory)) == (False, 2)
+
+
+# What JSON has no form for: a serializer would write another value, or give up with the whole batch.
+NOT_JSON: list[tuple[dict[str, Any], str]] = [
+    ({"importance": math.nan}, "importance must be a finite number"),
+    ({"importance": math.inf}, "importance must be a finite number"),
+    ({"metadata": {"weight": math.nan}}, "metadata weight is nan, which JSON has no number for"),
+    ({"metadata": {"weights": [-math.inf]}}, "metadata weights[0] is -inf, which JSON has no number for"),
+    ({"metadata": {"by": object()}}, "metadata by is of object, which JSON has no form for"),
+    ({"metadata": {"name": "\ud800"}}, "metadata "),
+    ({"content": "half a pair: \ud800"}, "content "),
+]
+
+
+async def test_a_value_that_json_has_no_form_for_refuses_its_item_and_nothing_is_made_of_it(
+    memory: MemoryApi
+) -> None:
+    items = [{"content": BIKE} | wrong for wrong, _ in NOT_JSON]
+    batch = await memory.store_batch(ask.StoreBatchParams.model_validate({
+        "items": [*items, {"content": TEA}]}))
+    added = await memory.add_session(AddSessionParams.model_validate({
+        "session_id": "s", "messages": [*items, {"content": None}, {"content": TEA}]}))
+    for results in (batch.results, added.results):
+        for (_, reason), result in zip(NOT_JSON, results, strict=False):
+            assert (result.status, result.code) == ("rejected", -32602)
+            assert (result.reason or "").startswith(reason)
+    assert [result.status for result in batch.results[len(items):]] == ["stored"]
+    assert [(result.status, result.code) for result in added.results[len(items):]] == [
+        ("rejected", None), ("stored", None)]
+    assert (batch.success, added.success, added.stored_count, added.session_id) == (False, False, 1, "s")
+    assert [record.content for record in (await memory.list(ask.ListParams())).memories] == [TEA, TEA]
+
+
+async def test_where_every_item_is_refused_each_has_its_answer(memory: MemoryApi) -> None:
+    batch = await memory.store_batch(ask.StoreBatchParams.model_validate({"items": [
+        {"content": TEA, "importance": math.nan}]}))
+    assert (batch.success, [result.code for result in batch.results]) == (False, [-32602])
+    added = await memory.add_session(AddSessionParams.model_validate({
+        "session_id": "s", "messages": [{"content": None, "tool_calls": []}]}))
+    assert (added.success, added.stored_count, added.results[0].code) == (True, 0, None)
+    assert "it has no text" in (added.results[0].reason or "")
+    assert await count(memory) == 0
 
 
 async def test_nothing_has_to_be_said_where_nothing_is_asked(memory: MemoryApi) -> None:

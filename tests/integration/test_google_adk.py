@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import httpx
 import pytest
 from google.adk.agents import LlmAgent
 from google.adk.events.event import Event
@@ -22,16 +23,19 @@ from google.adk.sessions.session import Session
 from google.adk.tools import load_memory
 from google.genai import types
 from pydantic import PrivateAttr
+from starlette.types import ASGIApp
 
 from agentcore.agents.tools import TOOLS, USUAL_TOOLS
+from agentcore.client import MemoryClient
 from agentcore.errors import Conflict
 from agentcore.integrations.google_adk import AgentCoreMemoryService, memory_tools
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params import ListParams
 from agentcore.runtime import Runtime
+from agentcore.server import create_app
 from tests.fixtures.memory import Agent
-from tests.fixtures.memory_faces import FACES
+from tests.fixtures.memory_faces import FACES, token_of
 
 ADA = {"app_name": "shop", "user_id": "ada"}
 PARROTS = "I love African Grey parrots"
@@ -148,19 +152,47 @@ async def test_a_session_added_again_adds_what_is_new_alone(
 
 
 async def test_a_session_added_again_after_its_keys_are_forgotten_adds_nothing(agent: Agent) -> None:
-    service = AgentCoreMemoryService(agent.memory)
     talk = session(event("My budget is 3,000 dollars.", "e1"),
                    event("My budget is 4,500 dollars.", "e2", at=1_767_261_660.0))
-    await service.add_session_to_memory(talk)
+    await AgentCoreMemoryService(agent.memory).add_session_to_memory(talk)
     async with agent.runtime.database.transaction(agent.agent_id) as connection:
         await connection.execute("DELETE FROM idempotency_keys WHERE agent_id = %s", (agent.agent_id,))
-    await service.add_session_to_memory(talk)
+    await AgentCoreMemoryService(agent.memory).add_session_to_memory(talk)
     assert [record.external_id for record in await kept(agent.memory)] == ["e1", "e2"]
 
 
+class Recorded(httpx.ASGITransport):
+    """The service of an application, and what it was asked."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(app)
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        body = json.loads(request.content)
+        self.asked.append((body["method"], body["params"]))
+        return await super().handle_async_request(request)
+
+
+async def test_of_a_session_added_again_only_what_is_new_is_looked_up_and_sent(runtime: Runtime) -> None:
+    asked = Recorded(create_app(runtime))
+    token = token_of(runtime, f"agent-{uuid.uuid4()}")
+    talk = [event(f"Parcel {number * 7919} lies in locker {number}.", f"e{number}", at=1_767_261_600 + number)
+            for number in range(4)]
+    async with MemoryClient("http://memory.test", token, transport=asked) as memory:
+        service = AgentCoreMemoryService(memory)
+        for count in (2, 2, 4):
+            await service.add_session_to_memory(session(*talk[:count]))
+        stored = await kept(memory)
+    assert [record.external_id for record in stored] == ["e0", "e1", "e2", "e3"]
+    told = [(params["after"], None) if method == "memory.list" else (None, len(params["items"]))
+            for method, params in asked.asked[:-1]]
+    assert told == [("2026-01-01T10:00:00Z", None), (None, 2), ("2026-01-01T10:00:02Z", None), (None, 2)]
+
+
 async def test_what_was_just_kept_is_known_and_can_be_deleted_where_a_replica_lags(lagging: Agent) -> None:
-    service, monday = AgentCoreMemoryService(lagging.memory), session(event(PARROTS))
-    for _ in range(2):
+    monday = session(event(PARROTS))
+    for service in (AgentCoreMemoryService(lagging.memory), AgentCoreMemoryService(lagging.memory)):
         await service.add_session_to_memory(monday)
         async with lagging.runtime.database.transaction(lagging.agent_id) as connection:
             await connection.execute("DELETE FROM idempotency_keys WHERE agent_id = %s", (lagging.agent_id,))

@@ -102,6 +102,13 @@ def test_misuse_ends_with_2_and_says_what_is_wrong(typed: Typed, misuse: list[st
     assert "Traceback" not in done.err
 
 
+def test_an_update_of_nothing_names_what_can_be_changed(typed: Typed) -> None:
+    done = typed("update", "0198c0de-0000-7000-8000-000000000000", "--token", "t.o.k")
+    assert (done.code, done.out) == (2, "")
+    for option in ("--content", "--add", "--importance", "--tag", "--pinned", "--ttl", "--metadata"):
+        assert option in done.err
+
+
 @pytest.mark.parametrize(("arguments", "sentence"), [
     (["store", "text"], "No token: set AGENTCORE_TOKEN"),
     (["store", "text", "--agent", "a"], "No secret to make a token with"),

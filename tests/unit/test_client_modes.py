@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
@@ -268,6 +269,58 @@ def test_outside_its_block_it_is_closed_and_its_thread_has_ended() -> None:
 def test_an_error_of_the_token_is_raised_where_the_call_waits() -> None:
     with SyncMemoryClient("http://memory.test", lambda: "  ") as memory, pytest.raises(AuthenticationFailed):
         memory.count(CountParams())
+
+
+def test_closing_waits_for_no_source_that_hangs_and_who_waits_hears_that_it_is_closed() -> None:
+    asked, given = threading.Event(), threading.Event()
+
+    def source() -> str:
+        asked.set()
+        given.wait(20)
+        return TOKEN
+
+    def call() -> None:
+        with pytest.raises(ClientClosed):
+            memory.count(CountParams())
+        heard.append(time.monotonic())
+
+    heard: list[float] = []
+    with SyncMemoryClient("http://memory.test", source, transport=Script(), timeout_seconds=20) as memory:
+        caller = threading.Thread(target=call)
+        caller.start()
+        asked.wait(20)
+        began = time.monotonic()
+    caller.join()
+    given.set()
+    assert len(heard) == 1
+    assert max(time.monotonic(), *heard) - began < 10
+
+
+def test_a_call_that_races_the_close_is_told_that_it_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call is held where it has found the client open, and goes on once that is closed."""
+    looked, closed = threading.Event(), threading.Event()
+    running_loop = asyncio.get_running_loop
+
+    def held() -> asyncio.AbstractEventLoop:
+        if threading.current_thread().name == "late":
+            looked.set()
+            closed.wait(20)
+        return running_loop()
+
+    def call() -> None:
+        with pytest.raises(ClientClosed):
+            memory.count(CountParams())
+        told.append(True)
+
+    told: list[bool] = []
+    with waiting() as memory:
+        monkeypatch.setattr(asyncio, "get_running_loop", held)
+        caller = threading.Thread(target=call, name="late")
+        caller.start()
+        looked.wait(20)
+    closed.set()
+    caller.join()
+    assert told == [True]
 
 
 async def test_on_a_running_loop_a_waiting_call_says_so_instead_of_holding_it_up() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 from uuid import UUID
@@ -18,6 +19,7 @@ from agentcore.errors import (
     ConfigurationError,
     Conflict,
     DependencyUnavailable,
+    InternalError,
     InvalidParams,
     NotAuthorised,
     NotFound,
@@ -72,6 +74,15 @@ async def test_the_url_may_name_the_endpoint_or_end_in_a_slash(url: str) -> None
 def test_what_is_no_url_is_refused_at_once(url: str) -> None:
     with pytest.raises(ConfigurationError, match="URL"):
         MemoryClient(url, "token")
+
+
+@pytest.mark.parametrize("url", [
+    "http://ada:hunter2@memory.test", "http://ada:hunter2@memory.test:port", "https://hunter2@memory.test/api",
+    "ada:hunter2@memory.test"])
+def test_a_url_with_a_password_is_refused_without_telling_it(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="the token alone says who asks") as refused:
+        MemoryClient(url, "token")
+    assert "hunter2" not in str(refused.value)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
@@ -292,6 +303,44 @@ async def test_a_closed_client_and_every_view_of_it_says_that_it_is_closed() -> 
         with pytest.raises(ClientClosed):
             await closed.__aenter__()
     assert script.requests == []
+
+
+@pytest.mark.parametrize("failure", [
+    httpx.RemoteProtocolError("Server disconnected"), httpx.ReadError(""), httpx.WriteError("broken pipe")])
+async def test_a_connection_lost_after_sending_is_not_said_to_be_no_service(failure: Exception) -> None:
+    async with client(Script(failure), max_attempts=1) as memory:
+        with pytest.raises(DependencyUnavailable, match=r"No whole answer came from http:") as lost:
+            await memory.count(CountParams())
+    assert "agentcore serve" not in lost.value.message
+
+
+async def test_a_refused_item_is_answered_in_its_place_and_what_is_left_is_sent_and_repeated() -> None:
+    script = Script(httpx.ReadTimeout("slow"), result({"success": True, "results": [STORED], "receipt": {}}))
+    batch = StoreBatchParams.model_validate({"items": [{"content": "once", "importance": math.nan}, KEYED]})
+    with stamina.set_testing(True, attempts=2):
+        async with client(script) as memory:
+            answer = await memory.store_batch(batch)
+    assert script.body()["params"] == {"items": [{"content": "once", "idempotency_key": "a"}]}
+    assert len(script.requests) == 2
+    assert [(each.status, each.code) for each in answer.results] == [("rejected", -32602), ("stored", None)]
+    assert answer.success is False
+
+
+async def test_a_batch_of_refused_items_alone_is_answered_without_a_call() -> None:
+    script = Script()
+    batch = StoreBatchParams.model_validate({"items": [{"content": ""}]})
+    async with client(script) as memory:
+        assert [each.code for each in (await memory.store_batch(batch)).results] == [-32602]
+    with pytest.raises(ClientClosed):
+        await memory.store_batch(batch)
+    assert script.requests == []
+
+
+async def test_an_answer_for_fewer_items_than_were_sent_is_an_error() -> None:
+    script = Script(result({"success": True, "results": [], "receipt": {}}))
+    async with client(script) as memory:
+        with pytest.raises(InternalError, match="answered 0 items of 1"):
+            await memory.store_batch(StoreBatchParams(items=[KEYED]))
 
 
 async def test_a_silent_connection_names_the_service_in_its_error() -> None:

@@ -163,3 +163,11 @@ async def test_a_refused_token_that_cannot_be_renewed_stays_refused() -> None:
         for _ in range(2):
             with pytest.raises(AuthenticationFailed):
                 await memory.count(CountParams())
+
+
+async def test_a_source_that_has_no_more_to_give_is_a_part_that_does_not_answer() -> None:
+    minted = iter(["once"])
+    script = Script(error(-32103, status=401))
+    async with client(script, lambda: next(minted), max_attempts=1) as memory:
+        with pytest.raises(DependencyUnavailable, match="failed with RuntimeError"):
+            await memory.count(CountParams())

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentcore.cli.imports.forms import FORMS, form_named, numbered_lines
+from agentcore.cli.imports.likely import likely_form
 from agentcore.cli.imports.pieces import Broken, Found, LeftOut
 from agentcore.cli.lines import Line
 from agentcore.errors import ConfigurationError
@@ -168,7 +170,7 @@ def test_mem0_keeps_whose_when_and_what_it_was_about() -> None:
         "expires_at": "2030-01-01T00:00:00+00:00", "tags": ["hobbies"],
         "metadata": {"source": "mem0", "mood": "glad", "agent_id": "coach"}}
     assert left_out("mem0", {"id": "m-2", "memory": "Old", "expiration_date": "2020-01-01"}) == ["expired"]
-    assert left_out("mem0", {"id": "m-3"}) == ["empty memory"]
+    assert left_out("mem0", {"id": "m-3", "memory": None}) == ["empty memory"]
     [never] = found("mem0", {"id": "m-4", "memory": "New", "expiration_date": "9998-12-31"})
     assert "expires_at" not in never
     assert problems("mem0", ["no object"]) == ["is no memory: it is no object"]
@@ -351,3 +353,34 @@ def test_no_json_breaks_a_parser_and_all_its_lines_are_lines(form: str, value: A
         numbered_lines(form, [BytesIO(raw)], now=later, more={}, leave_out=lambda number, piece: None))
     assert [(each.number, each.key) for each in lines] == [(each.number, each.key) for each in again]
     assert all((each.line is None) == (each.problem is not None) for each in lines)
+
+
+EXPORTS = Path(__file__).resolve().parents[1] / "fixtures" / "exports"
+FILES = {"chatgpt": "chatgpt.json", "claude": "claude.json", "kagent": "kagent.json",
+         "langgraph": "langgraph.jsonl", "mem0": "mem0.json"}
+
+
+@pytest.mark.parametrize("other", FILES)
+@pytest.mark.parametrize("form", FILES)
+def test_a_file_of_another_form_fails_and_names_its_own(form: str, other: str) -> None:
+    with (EXPORTS / FILES[other]).open("rb") as source:
+        lines = [*numbered_lines(form, [source], now=NOW, more={}, leave_out=lambda number, piece: None)]
+    hints = [line for line in lines if f"an export of {other}: --from {other}" in (line.problem or "")]
+    if form == other:
+        assert hints == []
+    elif (form, other) != ("mem0", "kagent"):  # whose memories say their text in a field that mem0 has, too
+        assert hints
+        assert [line.line for line in lines if line.line is not None] == []
+
+
+@pytest.mark.parametrize("value", [
+    {"id": "c-1", "mapping": {}}, {"uuid": "u", "chat_messages": []}, {"data": [{"mapping": {}}]}, {}])
+def test_a_record_without_a_text_of_its_form_is_broken(value: Any) -> None:
+    for form in ("kagent", "mem0"):
+        assert [each[:12] for each in problems(form, value)] == ["is no memory"]
+
+
+@pytest.mark.parametrize("value", [None, 7, "mapping", [], {}, {"results": [[]]}, {"items": [], "data": [1]},
+                                   {"mapping": "of towns", "memory": 7, "key": "k", "content": "c"}])
+def test_what_may_be_anything_is_no_form_for_sure(value: Any) -> None:
+    assert likely_form(value) is None

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from agentcore.cli.imports.json_stream import BadJson, Element, elements
+from agentcore.cli.imports.likely import hint
 from agentcore.cli.imports.pieces import Broken, Form, Found, LeftOut, Piece, key_of
 from agentcore.cli.lines import Line, NumberedLine, problem_of
 from agentcore.registry import resolve
@@ -40,19 +41,20 @@ def numbered_lines(
     A number counts the records of the file, whatever became of them: of the same file it is always the same.
     A record of several memories, such as a conversation, gives them all its number.
     """
-    for number, piece, end in _pieces(form_named(name), sources, now):
+    for number, piece, end in _pieces(name, sources, now):
         if isinstance(piece, LeftOut):
             leave_out(number, piece)
         elif isinstance(piece, Broken):
-            yield NumberedLine(number, end, None, "", piece.problem)
+            yield NumberedLine(number, end, None, "", piece.problem, cut_off=piece.cut_off)
         else:
             yield _line(name, piece, number, end, more)
 
 
 def _pieces(
-    form: Form, sources: Sequence[BufferedIOBase], now: datetime
+    name: str, sources: Sequence[BufferedIOBase], now: datetime
 ) -> Iterator[tuple[int, Piece, int]]:
     """What the records hold, each with its record's number and the bytes that were read by its end."""
+    form = form_named(name)
     number = before = 0
     for source in sources:
         end = 0
@@ -60,10 +62,11 @@ def _pieces(
             for element in elements(source, form.arrays):
                 number, end = number + 1, element.end
                 for piece in _parsed(form, element, now):
-                    yield number, piece, before + end
+                    yield number, _hinted(piece, element.value, name), before + end
         except BadJson as problem:
             number += 1
-            yield number, Broken(f"{problem}: nothing after it could be read"), before + end
+            cut = Broken(f"{problem}: nothing after it could be read", cut_off=True)
+            yield number, cut, before + end
         before += end
 
 
@@ -75,6 +78,11 @@ def _parsed(form: Form, element: Element, now: datetime) -> Iterator[Piece]:
         yield from form.parse(element.name, element.value, now)
     except RecursionError:
         yield Broken("is nested too deeply")
+
+
+def _hinted(piece: Piece, value: Any, name: str) -> Piece:
+    """With what to type instead, where the record is of another system."""
+    return Broken(f"{piece.problem}{hint(value, read_as=name)}") if isinstance(piece, Broken) else piece
 
 
 def _line(name: str, found: Found, number: int, end: int, more: Mapping[str, Any]) -> NumberedLine:

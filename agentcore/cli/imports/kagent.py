@@ -25,7 +25,7 @@ from agentcore.cli.imports.pieces import (
 
 def parse(name: str | None, record: Any, now: datetime) -> Iterator[Piece]:
     """One memory; its vector is of another model, and is made anew."""
-    if not isinstance(record, dict) or not isinstance(record.get("content", ""), str):
+    if not isinstance(record, dict) or not isinstance(record.get("content"), str):
         yield Broken("is no memory: it has no content")
         return
     memory_id, text = label_of(record.get("id")), text_of(record.get("content"))

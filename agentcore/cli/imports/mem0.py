@@ -34,6 +34,9 @@ def parse(name: str | None, record: Any, now: datetime) -> Iterator[Piece]:
     if not isinstance(record, dict):
         yield Broken("is no memory: it is no object")
         return
+    if not any(isinstance(record.get(each, 0), str | None) for each in _TEXTS):
+        yield Broken(f"is no memory: it has none of {', '.join(_TEXTS)}")
+        return
     memory_id = label_of(record.get("id"))
     text = next(filter(None, (text_of(record.get(each)) for each in _TEXTS)), "")
     if not text:

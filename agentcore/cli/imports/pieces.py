@@ -41,9 +41,10 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Broken:
-    """Something that was meant to be a memory and is none."""
+    """Something that was meant to be a memory and is none; `cut_off`: what follows it cannot be read."""
 
     problem: str
+    cut_off: bool = False
 
 
 Piece = Found | LeftOut | Broken

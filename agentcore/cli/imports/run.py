@@ -25,8 +25,8 @@ async def import_export(
 
     With a `state` it begins behind the last record that was stored from this file before.
     """
-    position = None if state is None else Position(state, file, form=form, forced=forced, **more)
-    done = last = 0 if position is None else position.read()
+    position = Position(state, file, form=form, forced=forced, **more)
+    done = last = position.read()
     if done:
         say(f"going on after record {done}")
 
@@ -38,8 +38,7 @@ async def import_export(
 
     def passed(number: int) -> None:
         # Of the record that is being read more may come: the next run reads it again.
-        if position is not None:
-            position.write(min(number, last - 1))
+        position.write(min(number, last - 1))
 
     importing = Import(memory, tally, strict=strict, forced=forced, unit="record", passed=passed)
     with opened(file, form_named(form)) as export, progress(export.size, "records") as advance:
@@ -47,10 +46,11 @@ async def import_export(
             tally.leave_out("another file of the export", other)
         lines = numbered_lines(form, export.sources, now=datetime.now(UTC), more=more, leave_out=leave_out)
         for numbered in lines:
+            if numbered.cut_off:
+                position.stay_before(numbered.number)
             if numbered.number > done:
                 last = numbered.number
                 await importing.take(numbered)
                 advance(numbered)
         await importing.finish()
-    if position is not None:
-        position.write(last)
+    position.write(last)

@@ -12,14 +12,20 @@ const LONGEST_RETRY_WAIT_MS = 60_000;
 const BY_STATUS = { 401: AuthenticationFailed, 403: NotAuthorised, 413: TooLarge, 429: RateLimited };
 // The service's failures; the caller's own (params, token, scope) are never hidden.
 const UNAVAILABLE = [DependencyUnavailable, NotReady, RateLimited, InternalError];
+// What node says of a connection that was there.
+const LOST = ["ECONNRESET", "EPIPE", "UND_ERR_SOCKET"];
 
 export class Connection {
-  #token;
+  #held;
   #tokenSource;
   #options;
   #nextId = 1;
 
   constructor(url, token, options = {}) {
+    if (/^(\w+:\/\/)?[^/?#]*@/.test(url)) {
+      throw new TypeError(
+        "The service's URL names a user or a password: leave it out; the token alone says who asks.");
+    }
     if (!/^https?:\/\//.test(url)) {
       throw new TypeError(`The service's URL starts with http:// or https:// (got ${url}).`);
     }
@@ -35,9 +41,12 @@ export class Connection {
   }
 
   async call(method, params, repeatable) {
+    if (params === null || typeof params !== "object") {
+      throw new InvalidParams(`${method} takes its params as an object, not ${params}`);
+    }
     const request = { jsonrpc: "2.0", id: this.#nextId++, method, params };
     if (this.#options.a2aContext) request.a2a_context = this.#options.a2aContext;
-    const body = JSON.stringify(request, finite);
+    const body = JSON.stringify(request, representable);
     const deadline = Date.now() + this.#options.timeoutMs;
     const empty = this.#options.failOpen ? emptyResult(method) : undefined;
     try {
@@ -72,18 +81,14 @@ export class Connection {
     return this.#send(body, await this.#currentToken(token, deadline), deadline);
   }
 
-  // A promise is kept, so that calls at the same time ask for one token; not one that failed.
+  // What was asked for is kept, so that calls at the same time ask for one token; not what failed.
   async #currentToken(refused, deadline) {
-    const held = this.#token;
-    if (held && refused !== undefined && (await held) === refused && this.#token === held) {
-      this.#token = undefined;
-    }
-    this.#token ??= tokenFrom(this.#tokenSource);
-    const asked = this.#token;
+    if (refused !== undefined && this.#held?.token === refused) this.#held = undefined;
+    const held = (this.#held ??= asking(this.#tokenSource));
     try {
-      return await this.#inTime(asked, deadline);
+      return await this.#inTime(held.asked, deadline);
     } catch (error) {
-      if (this.#token === asked) this.#token = undefined;
+      if (this.#held === held) this.#held = undefined;
       throw error;
     }
   }
@@ -123,6 +128,12 @@ export class Connection {
   }
 }
 
+function asking(source) {
+  const held = { token: undefined };
+  held.asked = tokenFrom(source).then((token) => (held.token = token));
+  return held;
+}
+
 async function tokenFrom(source) {
   let token;
   try {
@@ -138,19 +149,29 @@ async function tokenFrom(source) {
   return stripped;
 }
 
-// JSON.stringify would write null for it.
-function finite(name, value) {
+// JSON.stringify would write null for what is not finite, and an invalid Date is null already.
+function representable(name, value) {
+  const given = this[name];
   if (typeof value === "number" && !Number.isFinite(value)) {
     throw new InvalidParams(`${name} is ${value}, which JSON has no number for`);
+  }
+  if (typeof value === "bigint") {
+    throw new InvalidParams(`${name} is a BigInt, which JSON has no form for: give a number or a text`);
+  }
+  if (given instanceof Date && Number.isNaN(given.getTime())) {
+    throw new InvalidParams(`${name} is an invalid Date`);
   }
   return value;
 }
 
 function unreachable(url, cause, timeoutMs) {
-  const late = cause.name === "TimeoutError";
-  const message = late
-    ? `The service at ${url} did not answer within ${timeoutMs / 1000} s.`
-    : `No service answers at ${url} (${cause.cause?.code ?? cause.message}): does \`agentcore serve\` run there?`;
+  const reason = cause.cause?.code ?? cause.message;
+  let message = `No service answers at ${url} (${reason}): does \`agentcore serve\` run there?`;
+  if (cause.name === "TimeoutError") {
+    message = `The service at ${url} did not answer within ${timeoutMs / 1000} s.`;
+  } else if (LOST.includes(cause.cause?.code)) {
+    message = `No whole answer came from ${url} (${reason}): the connection was lost on the way.`;
+  }
   const error = new DependencyUnavailable(message, {}, { cause });
   // Nothing listens there: the request never left, so that also a write may be tried again.
   error.notSent = cause.cause?.code === "ECONNREFUSED";

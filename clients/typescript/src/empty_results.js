@@ -7,7 +7,7 @@ const receipt = (reason) => ({
 const EMPTY = {
   "memory.retrieve": (reason) => ({ memories: [], receipt: receipt(reason) }),
   "memory.get_context": (reason) => ({
-    context: "", token_count: 0, memory_ids: [], memories: null, receipt: receipt(reason),
+    context: "", token_count: 0, memory_ids: [], encoding: null, memories: null, receipt: receipt(reason),
   }),
   "memory.summarize": (reason) => ({
     summary: "", token_count: 0, memory_ids: [], memory_count: 0, receipt: receipt(reason),

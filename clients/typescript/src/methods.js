@@ -15,7 +15,7 @@ export class MemoryClient {
     return this.#connection.url;
   }
 
-  #call(method, scope, params) {
+  async #call(method, scope, params) {
     return this.#connection.call(method, params, isRepeatable(method, scope, params));
   }
 

@@ -75,6 +75,25 @@ test("what JSON has no number for is refused before it is sent", async () => {
   assert.throws(() => client(scripted(), { traceparent: "0\u00f6-1" }), InvalidParams);
 });
 
+test("what JSON has no form for is refused by its name", async () => {
+  const said = (value) => client(scripted()).store({ content: "a", metadata: { at: value } });
+  await assert.rejects(said(10n), (each) => each instanceof InvalidParams && /^at is a BigInt/.test(each.message));
+  await assert.rejects(said(new Date("never")), (each) => each instanceof InvalidParams
+    && /^at is an invalid Date/.test(each.message));
+});
+
+test("params that are none reject, and never throw", async () => {
+  for (const call of [(memory) => memory.storeBatch(), (memory) => memory.store(null),
+    (memory) => memory.addSession(null), (memory) => memory.get("an id")]) {
+    await assert.rejects(call(client(scripted())), InvalidParams);
+  }
+  const script = scripted(error(-32602), error(-32602));
+  for (const items of [7, [null]]) {
+    await assert.rejects(client(script).storeBatch({ items }), InvalidParams);
+  }
+  assert.equal(script.requests.length, 2);
+});
+
 test("a token is stripped, and what is none is said also failing open", async () => {
   const script = scripted(result(COUNTED));
   await client(script, {}, "t.o.k\n").count();
@@ -125,6 +144,13 @@ test("a write that was never sent is tried again", async () => {
   assert.equal((await client(script).store({ content: "once" })).success, true);
 });
 
+test("a connection lost on the way is not said to be no service", async () => {
+  const lost = new TypeError("fetch failed", { cause: { code: "UND_ERR_SOCKET" } });
+  const failure = await client(scripted(lost)).store({ content: "a" }).catch((each) => each);
+  assert.ok(failure instanceof DependencyUnavailable);
+  assert.match(failure.message, /^No whole answer came from http:\/\/memory.test \(UND_ERR_SOCKET\)/);
+});
+
 test("a rate limit is waited out for as long as it says, and not for an hour", async () => {
   const script = scripted(error(-32004, 429, { retry_after_seconds: 0.05 }), result(COUNTED));
   const began = Date.now();
@@ -145,6 +171,20 @@ test("a refused token is renewed once, by one call for all", async () => {
   assert.equal(asked, 2);
 });
 
+test("a renewal that hangs holds up no call beyond its time", async () => {
+  let asked = 0, arrived = 0, tellRenewal;
+  const renewal = new Promise((resolve) => (tellRenewal = resolve));
+  const source = () => (asked++ ? new Promise(() => tellRenewal()) : "old");
+  const fetch = async () => {
+    if (arrived++) await renewal; // the second call is refused while the first asks for another token
+    return error(-32103, 401);
+  };
+  const memory = client({ fetch }, { timeoutMs: 200, maxAttempts: 1 }, source);
+  const late = (each) => each instanceof DependencyUnavailable && /none within 0.2 s/.test(each.message);
+  await Promise.all([assert.rejects(memory.count(), late), assert.rejects(memory.count(), late)]);
+  assert.equal(asked, 2);
+});
+
 test("a token that could not be had is asked for again", async () => {
   let asked = 0;
   const source = () => asked++ ? "t.o.k" : Promise.reject(new Error("no login"));
@@ -159,7 +199,8 @@ test("failing open, a search is empty and says why, and mistakes still raise", a
   const failures = scripted(refused(), error(-32005), error(-32603));
   const memory = client(failures, options);
   assert.deepEqual((await memory.retrieve({ query: "sky" })).memories, []);
-  assert.equal((await memory.getContext({ query: "sky" })).context, "");
+  const { context, encoding } = await memory.getContext({ query: "sky" });
+  assert.deepEqual([context, encoding], ["", null]);
   assert.match((await memory.summarize({ session_id: "s" })).receipt.degraded[0], /memory was not asked/);
   assert.equal(warnings.length, 3);
   await assert.rejects(client(scripted(error(-32602)), options).retrieve({ query: "" }), InvalidParams);
@@ -193,4 +234,8 @@ test("a trace and a conversation travel with each call", async () => {
 
 test("what is no URL is refused at once", () => {
   assert.throws(() => new MemoryClient("memory.test", "t.o.k"), /URL/);
+  for (const url of ["http://ada:hunter2@memory.test", "https://hunter2@memory.test/", "ada:hunter2@memory.test"]) {
+    assert.throws(() => new MemoryClient(url, "t.o.k"), (each) => /the token alone/.test(each.message)
+      && !/hunter2/.test(each.message));
+  }
 });
