@@ -45,10 +45,10 @@ _LISTS = {
     "access_count": "list_by_access_count",
 }
 DELETE_CHUNK = 5_000
-_WORKING = sql.SQL("m.memory_id, m.version, m.token_count")
+_WORKING = sql.SQL("m.memory_id, m.version, m.token_count, m.relevance_score, m.pinned")
 _WHOLE_WORKING = sql.SQL(
-    "m.memory_id, m.version, m.token_count, m.memory_type, m.content, m.summary, m.timestamp, m.speaker, "
-    "m.created_at"
+    "m.memory_id, m.version, m.token_count, m.relevance_score, m.pinned, m.memory_type, m.content, m.summary, "
+    "m.timestamp, m.speaker, m.created_at"
 )
 
 

@@ -10,10 +10,11 @@ from uuid import UUID
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentcore.memory.compression import Manner, build_context
+from agentcore.memory.compression import build_context
 from agentcore.memory.context_lines import KNOWLEDGE, SECTIONS, ContextEntry
 from agentcore.memory.extraction import LEFT_OUT, extract
 from agentcore.memory.fencing import CLOSING, NOTICE, OPENING, quoted
+from agentcore.memory.filling import Manner
 from agentcore.memory.rendering import FORMS
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,9 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from agentcore.memory.compression import Context, Manner, build_context, compress_memory_sequence
+from agentcore.memory.compression import Context, build_context, compress_memory_sequence
 from agentcore.memory.context_lines import KNOWLEDGE, PAST, TASK, ContextEntry
 from agentcore.memory.fencing import CLOSING, NOTICE, OPENING
+from agentcore.memory.filling import Manner
 from agentcore.memory.rendering import FORMS
 
 START = datetime(2026, 5, 1, 9, tzinfo=UTC)
