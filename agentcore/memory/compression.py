@@ -24,6 +24,8 @@ TRIED_SHORTENED = 8
 # Behind the best, a text longer than this must be better to stand before a shorter one; decision 0031.
 LONG_CHARS = 800
 LONG_EXPONENT = 0.2
+# So many words tell most texts apart.
+BEGINNING_WORDS = 12
 Loss = Literal["beyond_max_tokens", "same_text", "told_by_parent", "told_by_sources"]
 
 
@@ -115,14 +117,25 @@ def _is_working(entry: ContextEntry) -> bool:
 
 def _unlike(entries: Sequence[ContextEntry]) -> list[ContextEntry]:
     """Of those found with the same words of the same speaker the first; the task's stay as they are."""
-    said: set[tuple[str, str | None]] = set()
-    kept: list[ContextEntry] = []
+    begun: dict[tuple[str, str | None], list[ContextEntry]] = {}
     for entry in entries:
-        words = normal_form(entry.content), entry.speaker
-        if _is_working(entry) or words not in said:
-            kept.append(entry)
-        said.add(words)
-    return kept
+        begun.setdefault((_beginning(entry.content), entry.speaker), []).append(entry)
+    repeated: set[UUID] = set()
+    for alike in begun.values():
+        said: set[str] = set()
+        # Whole texts take time; those that begin in their own way are their own.
+        for entry in alike if len(alike) > 1 else ():
+            words = normal_form(entry.content)
+            if words in said and not _is_working(entry):
+                repeated.add(entry.memory_id)
+            said.add(words)
+    return [entry for entry in entries if entry.memory_id not in repeated]
+
+
+def _beginning(content: str) -> str:
+    """The first words of its normal form: the same of any two texts whose normal forms are the same."""
+    start = " ".join(content.split(None, BEGINNING_WORDS)[:BEGINNING_WORDS])
+    return " ".join(normal_form(start).split()[:BEGINNING_WORDS])
 
 
 def _shorter_first(found: Sequence[ContextEntry]) -> list[ContextEntry]:
