@@ -45,17 +45,21 @@ class Context:
 
 
 def build_context(
-    entries: Sequence[ContextEntry], max_tokens: int, count: CountTokens, manner: Manner = PLAIN
+    entries: Sequence[ContextEntry],
+    max_tokens: int,
+    count: CountTokens,
+    manner: Manner = PLAIN,
+    stand_ins: Sequence[ContextEntry] = (),
 ) -> Context:
     """Fill the budget with these memories, the most important first; the text never exceeds `max_tokens`.
 
     First what a clear query means of the task, then the task's window, with it no more than half of the budget
-    (`task_window.py`); then what else was found; then the task again, what stood shortened in full; last,
-    shortened, what was found and too long.
+    (`task_window.py`); then what else was found, and `stand_ins`, summaries of what has no room; then the task
+    again, what stood shortened in full; last, shortened, what was found and too long.
     """
     unlike = _unlike(entries) if manner.distinct else entries
-    filling = Filling(max_tokens, cache(count), manner, unlike)
-    _fill(filling, unlike, manner)
+    filling = Filling(max_tokens, cache(count), manner, [*unlike, *stand_ins])
+    _fill(filling, unlike, stand_ins, manner)
     lines = filling.lines
     text, tokens = _counted(lines, manner.form, count)
     while tokens > max_tokens:
@@ -92,7 +96,9 @@ def compress_memory_sequence(
     return filling.lines
 
 
-def _fill(filling: Filling, entries: Sequence[ContextEntry], manner: Manner) -> None:
+def _fill(
+    filling: Filling, entries: Sequence[ContextEntry], stand_ins: Sequence[ContextEntry], manner: Manner
+) -> None:
     working = [entry for entry in entries if _is_working(entry)]
     found = [entry for entry in entries if not _is_working(entry)]
     best_worth = max((entry.worth for entry in entries), default=0.0)
@@ -105,7 +111,12 @@ def _fill(filling: Filling, entries: Sequence[ContextEntry], manner: Manner) -> 
     filling.add_window(window, filling.room - others)
     kept = filling.room - int(filling.room * manner.found_share)
     filling.add(found[:BEST_FOUND], filling.room - kept)
-    filling.add_in_full(_shorter_first(found[BEST_FOUND:]), filling.room - kept)
+    behind = _shorter_first(found[BEST_FOUND:])
+    if stand_ins:
+        summarised = int((filling.room - kept) * manner.summaries_share)
+        filling.add_in_full(behind, filling.room - kept - summarised)
+        filling.add_stand_ins(stand_ins, entries, filling.room - kept)
+    filling.add_in_full(behind, filling.room - kept)
     filling.expand(window, filling.room)
     filling.add([*meant, *window], filling.room)
     filling.add(filling.waiting(found)[:TRIED_SHORTENED], filling.room - kept)

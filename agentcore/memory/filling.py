@@ -26,6 +26,8 @@ SHORTENED_SHARE = 0.4
 LEAST_SHORTENED_TOKENS = 24
 # Where a task's notes do not all fit, so much of their room is for older ones, shortened.
 OLDER_SHARE = 0.3
+# What one memory says, its own sentences say better than a summary.
+LEAST_SUMMARISED = 2
 # A period's summary is of sessions', those of messages.
 SUMMARY_LEVELS = 2
 
@@ -35,7 +37,8 @@ class Manner:
     """How a context is made: its form, the query's terms, and the share of the room for what was found.
 
     `distinct`: what was found says nothing in the words of another. `clear`: the query says by itself what it
-    asks for, and something found fits it.
+    asks for, and something found fits it. `summaries_share`: of the room for what was found, so much is kept for
+    summaries of what has none.
     """
 
     form: Form = field(default_factory=lambda: FORMS["markdown"])
@@ -43,6 +46,7 @@ class Manner:
     found_share: float = 1.0
     distinct: bool = True
     clear: bool = True
+    summaries_share: float = 0.0
 
 
 PLAIN = Manner()
@@ -92,6 +96,21 @@ class Filling:
         for entry in self.waiting(entries):
             if not self._stands(entry):
                 self._add_in_full(entry, self.room - kept)
+
+    def add_stand_ins(
+        self, stand_ins: Sequence[ContextEntry], entries: Sequence[ContextEntry], room: int
+    ) -> None:
+        """Summaries of what is not there, in full, those of what is worth most first, in `room` tokens."""
+        kept = self.room - room
+        missing = {entry.memory_id: entry.worth for entry in self.waiting(entries)}
+        worths = [
+            (sum(missing[each] for each in of), place)
+            for place, summary in enumerate(stand_ins)
+            if len(of := summary.sources & missing.keys()) >= LEAST_SUMMARISED
+        ]
+        for _, place in sorted(worths, key=lambda each: (-each[0], each[1])):
+            if not self._stands(stand_ins[place]):
+                self._add_in_full(stand_ins[place], self.room - kept)
 
     def add_window(self, notes: Sequence[ContextEntry], room: int) -> None:
         """A task's notes in `room` tokens: the first in full, those behind them shortened, in pieces alike."""

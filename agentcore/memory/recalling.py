@@ -27,6 +27,7 @@ from agentcore.memory.rendering import FORMS
 from agentcore.memory.scoring import is_assistant
 from agentcore.memory.search_limits import breadth_for
 from agentcore.memory.searching import Search, SearchResult, Talk
+from agentcore.memory.standing_in import stand_ins
 from agentcore.memory.text import normal_form
 from agentcore.memory.tokens import ENCODINGS, encoding_for_model
 from agentcore.memory.working import MAX_ENTRIES, WorkingEntry
@@ -156,8 +157,12 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
     k = min(MAX_MEMORIES, max(MIN_MEMORIES, params.max_tokens // TOKENS_A_MEMORY))
     found = await _search(parts, caller, params, conditions, steps, k, _talk(params, task.entries))
     manner = _manner(parts, params, found.receipt)
+    entries = _entries(params, task, found.memories)
+    with steps("summaries"):
+        holding = _holding(params, conditions)
+        summaries = await stand_ins(parts, caller, entries, holding, params.max_tokens)
     with steps("format"):
-        built = await _built(_entries(params, task, found.memories), params.max_tokens, count, manner)
+        built = await _built(entries, params.max_tokens, count, manner, summaries)
     used = [line.entry.memory_id for line in built.lines]
     parts.accesses.note(caller.agent_id, used, parts.clock())
     return ContextResult(
@@ -203,6 +208,7 @@ def _manner(parts: MemoryParts, params: ContextParams, receipt: Receipt) -> Mann
         params.distinct,
         # A query that was completed is near to the task's own words, whatever it asks for.
         (receipt.fit or 0.0) >= CLEAR_FIT and "completed_from_history" not in receipt.searched,
+        parts.policy.summaries_share or 0.0,
     )
 
 
@@ -252,6 +258,13 @@ def _cut_offs(parts: MemoryParts, params: ContextParams) -> CutOffs:
     return own if params.task_id is None else replace(own, full_fit=0.0, from_fit=SURE_FIT)
 
 
+def _holding(params: ContextParams, conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """The conditions, and that it holds: now, or at the time asked for."""
+    if params.as_of is not None:
+        return {**conditions, "as_of": params.as_of.isoformat()}
+    return {**conditions, "current": True}
+
+
 def _talk(params: ContextParams, working: Sequence[WorkingEntry]) -> Talk:
     """Which of the task's memories say what is asked, and its turns before, with `ASKED_BEFORE` requests."""
     said, meant = normal_form(params.query), gist(params.query)
@@ -291,11 +304,15 @@ def _entries(
 
 
 async def _built(
-    entries: Sequence[ContextEntry], max_tokens: int, count: CountTokens, manner: Manner
+    entries: Sequence[ContextEntry],
+    max_tokens: int,
+    count: CountTokens,
+    manner: Manner,
+    summaries: Sequence[ContextEntry],
 ) -> Context:
     if sum(len(entry.content) for entry in entries) > THREAD_ABOVE_CHARS:
-        return await asyncio.to_thread(build_context, entries, max_tokens, count, manner)
-    return build_context(entries, max_tokens, count, manner)
+        return await asyncio.to_thread(build_context, entries, max_tokens, count, manner, summaries)
+    return build_context(entries, max_tokens, count, manner, summaries)
 
 
 def _task_entry(entry: WorkingEntry, rank: int | None, worth: float, importance: float) -> ContextEntry:
