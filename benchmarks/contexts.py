@@ -45,7 +45,8 @@ def given_of(answer: Row, budget: int) -> Given:
 async def summarise(service: Service, conversation: Conversation) -> None:
     """End every session, so that extractive summaries of them stand beside their turns."""
     memory = service.runtime.manager_for(Caller(conversation.agent_id))
-    await memory.configure(ConfigureParams(summaries=SummaryRules(provider="extractive", trigger="session_end")))
+    rules = SummaryRules(provider="extractive", trigger="session_end")
+    await memory.configure(ConfigureParams(summaries=rules))
     for session_id in dict.fromkeys(each.get("session_id") for each in conversation.memories):
         if session_id is not None:
             await memory.end_session(EndSessionParams(session_id=session_id))

@@ -37,8 +37,8 @@ class Manner:
     """How a context is made: its form, the query's terms, and the share of the room for what was found.
 
     `distinct`: what was found says nothing in the words of another. `clear`: the query says by itself what it
-    asks for, and something found fits it. `summaries_share`: of the room for what was found, so much is kept for
-    summaries of what has none.
+    asks for, and something found fits it. `summaries_share`: of the room for what was found, what is kept for
+    summaries of those that have none.
     """
 
     form: Form = field(default_factory=lambda: FORMS["markdown"])
@@ -113,7 +113,7 @@ class Filling:
                 self._add_in_full(stand_ins[place], self.room - kept)
 
     def add_window(self, notes: Sequence[ContextEntry], room: int) -> None:
-        """A task's notes in `room` tokens: the first in full, those behind them shortened, in pieces alike."""
+        """A task's notes in `room` tokens: the first in full, those behind shortened, in pieces alike."""
         kept = self.room - room
         waiting = self.waiting(notes)
         in_full = kept if self._fit(waiting, room) else kept + int(OLDER_SHARE * room)

@@ -47,8 +47,8 @@ _LISTS = {
 DELETE_CHUNK = 5_000
 _WORKING = sql.SQL("m.memory_id, m.version, m.token_count, m.relevance_score, m.pinned")
 _WHOLE_WORKING = sql.SQL(
-    "m.memory_id, m.version, m.token_count, m.relevance_score, m.pinned, m.memory_type, m.content, m.summary, "
-    "m.timestamp, m.speaker, m.created_at"
+    "m.memory_id, m.version, m.token_count, m.relevance_score, m.pinned, m.memory_type, m.content, "
+    "m.summary, m.timestamp, m.speaker, m.created_at"
 )
 
 
