@@ -17,7 +17,8 @@ from agentcore.memory.standing_in import stand_ins
 from tests.fixtures.memory import Agent
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-LOG = "On day {0} the bearing of mill {0} was oiled. " + "The log goes on about the weather and the wheat. " * 20
+MORE = "The log goes on about the weather and the wheat. "
+LOG = "On day {0} the bearing of mill {0} was oiled. " + MORE * 20
 NOW = {"current": True}
 
 
@@ -25,10 +26,8 @@ async def logs(agent: Agent) -> tuple[UUID, list[UUID]]:
     """Long messages of a session that ended, and its summary."""
     rules = SummaryRules(provider="extractive", trigger="session_end", max_tokens=40)
     await agent.memory.configure(ConfigureParams(summaries=rules))
-    of = [
-        await agent.stored_id(LOG.format(number), session_id="logs", namespace="mills", timestamp=NOON.isoformat())
-        for number in range(4)
-    ]
+    scope = {"session_id": "logs", "namespace": "mills", "timestamp": NOON.isoformat()}
+    of = [await agent.stored_id(LOG.format(number), **scope) for number in range(4)]
     ended = await agent.memory.end_session(EndSessionParams(session_id="logs"))
     assert ended.summary_id is not None
     return ended.summary_id, of
