@@ -4,7 +4,7 @@ Every question of every set is asked for a context of each budget, and of each s
 tokens that makes a budget between 500 and 50,000. What it contains (benchmarks/evidence.py) is compared with
 three baselines that fill the same budget from the same memories, a line each with time and speaker: the last
 ones before the question, the nearest by the plain vector, the best by BM25. Unanswerable questions tell what
-is given for nothing. FR-3, AC-1.
+is given for nothing. `--summaries` asks again when every session has its extractive summary. FR-3, AC-1.
 """
 
 from __future__ import annotations
@@ -15,23 +15,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from benchmarks.contexts import WITH_SUMMARIES, asking, context_with_summaries, given_of, summarise
 from benchmarks.evidence import Evidence, Given, WordIndex, evidence, share_contained, share_in_full, words_of
-from benchmarks.labelled import (
-    OWN_SETS,
-    Conversation,
-    Row,
-    asked,
-    conversations,
-    files,
-    foreign,
-    moment,
-    remember,
-)
+from benchmarks.labelled import OWN_SETS, Conversation, Row, conversations, files, foreign, moment, remember
 from benchmarks.ledger import append, percentiles
 from benchmarks.measures import interval
 from benchmarks.service import Service, run, running_service
@@ -179,6 +171,15 @@ class Measurement:
             for method, each in given.items():
                 self.outcomes[name, method].append(_outcome(question, answerable, labelled, each))
 
+    async def ask_with_summaries(self, past: Past, question: Row, answerable: bool) -> None:
+        """The same question, for every budget, of each way to use the summaries of sessions."""
+        labelled = past.labelled(question) if answerable else []
+        for name, budget in past.budgets(self._options).items():
+            for method, share in WITH_SUMMARIES.items():
+                agent_id = past.conversation.agent_id
+                given = await context_with_summaries(self._service, agent_id, question, budget, share)
+                self.outcomes[name, method].append(_outcome(question, answerable, labelled, given))
+
     async def _vector(self, text: str) -> NDArray[np.float32]:
         embedder = self._service.runtime.parts.embedder
         if embedder is None:
@@ -187,20 +188,11 @@ class Measurement:
         return np.asarray(vector)
 
     async def _context(self, past: Past, question: Row, budget: int) -> Given:
-        params = asked(question, 1, max_tokens=budget, explain=True)
-        del params["k"]
-        answer = await self._service.call(past.conversation.agent_id, "memory.get_context", params)
+        agent_id, params = past.conversation.agent_id, asking(question, budget)
+        answer = await self._service.call(agent_id, "memory.get_context", params)
         if budget == TIMED_BUDGET:
             self.format_ms.append(answer["receipt"]["timings_ms"]["format"])
-        if answer["token_count"] > budget:
-            raise RuntimeError(f"a context of {answer['token_count']} tokens where {budget} were asked for")
-        context = " ".join(answer["context"].split())
-        in_full = {
-            str(each["external_id"])
-            for each in answer["memories"]
-            if " ".join(each["content"].split()) in context
-        }
-        return Given(words_of(context), answer["token_count"], in_full)
+        return given_of(answer, budget)
 
 
 def _outcome(question: Row, answerable: bool, labelled: Sequence[Evidence], given: Given) -> Outcome:
@@ -245,9 +237,10 @@ def _unanswered(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
 
 
 def reached(results: Mapping[str, Row], budgets: Mapping[str, float], set_name: str) -> Row:
-    """By method, the smallest mean budget at which so many questions have all their evidence."""
+    """By method that ran, the smallest mean budget at which so many questions have all their evidence."""
     found: Row = {}
-    for method in METHODS:
+    ran = {name.rpartition(": ")[2] for name in results}
+    for method in (each for each in (*METHODS, *WITH_SUMMARIES) if each in ran):
         for level in REACHED:
             held = [
                 (budget, name)
@@ -263,6 +256,7 @@ def table(results: Mapping[str, Row]) -> str:
     columns = (
         "questions",
         "all evidence",
+        "all evidence interval",
         "all in full",
         "evidence",
         "per 1,000 tokens",
@@ -275,11 +269,15 @@ def table(results: Mapping[str, Row]) -> str:
     )
     lines = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     lines += [
-        f"| {name} | " + " | ".join(str(row.get(column, "")) for column in columns) + " |"
+        f"| {name} | " + " | ".join(_cell(row.get(column, "")) for column in columns) + " |"
         for name, row in results.items()
         if "questions" in row
     ]
     return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    return " to ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
 async def measure(options: argparse.Namespace) -> dict[str, Row]:
@@ -308,6 +306,13 @@ async def _measured(
             list(questions(agents, options.every)), description="asking"
         ):
             await measurement.ask(pasts[agent.agent_id], question, answerable)
+        if options.summaries:
+            for each in progress.track(agents, description="summarising"):
+                await summarise(service, each)
+            for agent, question, answerable in progress.track(
+                list(questions(agents, options.every)), description="asking with summaries"
+            ):
+                await measurement.ask_with_summaries(pasts[agent.agent_id], question, answerable)
     asked_of = [
         pasts[agent.agent_id] for agent, _, answerable in questions(agents, options.every) if answerable
     ]
@@ -319,7 +324,7 @@ def _told_of(set_name: str, measurement: Measurement, history: float) -> dict[st
     budgets = {name: sum(each) / len(each) for name, each in measurement.budget_tokens.items()}
     results: dict[str, Row] = {}
     for name in sorted(budgets, key=lambda each: (each.endswith("%"), budgets[each])):
-        for method in METHODS:
+        for method in (*METHODS, *WITH_SUMMARIES):
             if (name, method) in measurement.outcomes:
                 row = figures(measurement.outcomes[name, method], history)
                 results[f"{set_name}, {name}: {method}"] = {"budget": round(budgets[name]), **row}
@@ -346,6 +351,9 @@ def main() -> int:
     )
     parser.add_argument("--every", type=int, default=1, help="ask every nth question")
     parser.add_argument("--baselines", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument(
+        "--summaries", action="store_true", help="ask again with sessions' summaries, which stay in the home"
+    )
     parser.add_argument("--home", type=Path, help="keep the filled home here, and use it again")
     parser.add_argument("--markdown", type=Path, help="write the table there, too")
     parser.add_argument("--json", type=Path, help="write all figures there, too")
@@ -355,7 +363,7 @@ def main() -> int:
         options.markdown.write_text(table(results) + "\n", encoding="utf-8")
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    kept = {"only", "every", "budgets", "shares"}
+    kept = {"only", "every", "budgets", "shares", "summaries"}
     append(
         "context_efficiency", {name: value for name, value in vars(options).items() if name in kept}, results
     )

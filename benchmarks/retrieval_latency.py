@@ -30,6 +30,9 @@ from benchmarks.service import Service, run, running_service
 
 AGENT = "bench-agent"
 BATCH = 500
+CONTEXT_TOKENS = 2_000
+# A context that holds less of its budget is not timed as one of 2,000 tokens.
+FILLED = 0.9
 
 
 async def fill(service: Service, agent_id: str, count: int, seed: int) -> float:
@@ -162,12 +165,23 @@ async def batches(service: Service, count: int, chance: random.Random) -> dict[s
 
 
 async def contexts(service: Service, agent_id: str, chance: random.Random) -> dict[str, float]:
-    """What building a context of 2,000 tokens adds to its search."""
+    """What building a context of 2,000 tokens adds to its search, and how many of them are used."""
     taken: list[float] = []
-    for _ in range(50):
-        result = await service.call(agent_id, "memory.get_context", {"query": question(chance)})
+    used: list[int] = []
+    for _ in range(200):
+        params = {"query": question(chance), "max_tokens": CONTEXT_TOKENS}
+        result = await service.call(agent_id, "memory.get_context", params)
         taken.append(result["receipt"]["timings_ms"]["format"])
-    return percentiles(taken)
+        used.append(result["token_count"])
+    filled = [ms for ms, tokens in zip(taken, used, strict=True) if tokens >= FILLED * CONTEXT_TOKENS]
+    if not filled:
+        raise RuntimeError(f"no context was filled: at most {max(used)} of {CONTEXT_TOKENS} tokens")
+    return {
+        **percentiles(filled),
+        "filled": len(filled),
+        "tokens": round(sum(used) / len(used)),
+        "fewest_tokens": min(used),
+    }
 
 
 async def disk_bytes(service: Service) -> int:

@@ -6,42 +6,26 @@ query, or left out. Inside a section memories stand as they were said: by sessio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
-from agentcore.memory.context_lines import (
-    ANY_TIME,
-    TASK,
-    ContextEntry,
-    ContextLine,
-    in_order,
-    said,
-    sections,
-    stretch_of,
-    time_of,
-)
-from agentcore.memory.extraction import MOST_CHARACTERS_PER_TOKEN, extract
-from agentcore.memory.fencing import quoted
-from agentcore.memory.rendering import FORMS, Form
+from agentcore.memory.context_lines import TASK, ContextEntry, ContextLine, in_order, sections
+from agentcore.memory.filling import PLAIN, CountTokens, Filling, Manner
+from agentcore.memory.rendering import Form
+from agentcore.memory.task_window import BEST_FOUND, clearly_meant, newest_first
 from agentcore.memory.text import normal_form
 
-CountTokens = Callable[[str], int]
 WORKING_SHARE = 0.5
-# So many of the best that a search found come before anything else, also where they belong to the task.
-BEST_FOUND = 3
-# A memory shortened takes no more than this of the room, and is not worth less than so many tokens.
-SHORTENED_SHARE = 0.4
-LEAST_SHORTENED_TOKENS = 24
-# A period's summary is of sessions', those of messages.
-SUMMARY_LEVELS = 2
 # Shortening takes time: of what did not fit so many are tried for the room that is left.
 TRIED_SHORTENED = 8
 # Behind the best, a text longer than this must be better to stand before a shorter one; decision 0031.
 LONG_CHARS = 800
 LONG_EXPONENT = 0.2
+# So many words tell most texts apart.
+BEGINNING_WORDS = 12
 Loss = Literal["beyond_max_tokens", "same_text", "told_by_parent", "told_by_sources"]
 
 
@@ -60,33 +44,22 @@ class Context:
         return [line.entry.memory_id for line in self.lines if line.shortened]
 
 
-@dataclass(frozen=True)
-class Manner:
-    """How a context is made: its form, the query's terms, and the share of the room for what was found.
-
-    `distinct`: what was found says nothing in the words of another.
-    """
-
-    form: Form = field(default_factory=lambda: FORMS["markdown"])
-    query_terms: Set[str] = frozenset()
-    found_share: float = 1.0
-    distinct: bool = True
-
-
-PLAIN = Manner()
-
-
 def build_context(
-    entries: Sequence[ContextEntry], max_tokens: int, count: CountTokens, manner: Manner = PLAIN
+    entries: Sequence[ContextEntry],
+    max_tokens: int,
+    count: CountTokens,
+    manner: Manner = PLAIN,
+    stand_ins: Sequence[ContextEntry] = (),
 ) -> Context:
     """Fill the budget with these memories, the most important first; the text never exceeds `max_tokens`.
 
-    First the best that were found, if the task holds them; then the task, with them no more than half of the
-    budget; then what else was found; then the rest of the task; last, shortened, what was found and too long.
+    First what a clear query means of the task, then the task's window, with it no more than half of the
+    budget (`task_window.py`); then what else was found, and of `stand_ins` the summaries of what has no room;
+    then the task again, in full what stood shortened; last, shortened, what was found and too long.
     """
     unlike = _unlike(entries) if manner.distinct else entries
-    filling = _Filling(max_tokens, cache(count), manner, unlike)
-    _fill(filling, unlike, manner.found_share)
+    filling = Filling(max_tokens, cache(count), manner, [*unlike, *stand_ins])
+    _fill(filling, unlike, stand_ins, manner)
     lines = filling.lines
     text, tokens = _counted(lines, manner.form, count)
     while tokens > max_tokens:
@@ -118,172 +91,62 @@ def compress_memory_sequence(
     entries: Sequence[ContextEntry], max_tokens: int, count: CountTokens, manner: Manner = PLAIN
 ) -> list[ContextLine]:
     """The lines that fit, in the order given: each memory in full, else shortened, else not at all."""
-    filling = _Filling(max_tokens, count, manner, entries)
+    filling = Filling(max_tokens, count, manner, entries)
     filling.add(entries, filling.room)
     return filling.lines
 
 
-class _Filling:
-    """The lines chosen so far, the most important first, and the room that is left."""
-
-    def __init__(
-        self, max_tokens: int, count: CountTokens, manner: Manner, entries: Sequence[ContextEntry]
-    ) -> None:
-        self.lines: list[ContextLine] = []
-        self.room = max_tokens - count(manner.form.frame)
-        self._count = count
-        self._form = manner.form
-        self._terms = manner.query_terms
-        self._headed: set[Any] = set()
-        self._facts: dict[UUID, list[ContextEntry]] = {}
-        for entry in entries:
-            if entry.parent_id is not None:
-                self._facts.setdefault(entry.parent_id, []).append(entry)
-        self._summaries = [each for each in entries if each.sources]
-        self._summarised = {source for each in self._summaries for source in each.sources}
-
-    def told_by(self, telling: Set[UUID]) -> set[UUID]:
-        """The summaries all of whose sources are among these, or are such summaries."""
-        told: set[UUID] = set()
-        for _ in range(SUMMARY_LEVELS if self._summaries else 0):
-            known = telling | told
-            told |= {each.memory_id for each in self._summaries if each.sources <= known}
-        return told
-
-    def add(self, entries: Iterable[ContextEntry], room: int) -> None:
-        """Each in full, else by facts read from it or a summary of it, else shortened, in `room` tokens."""
-        kept = self.room - room
-        for entry in self.waiting(entries):
-            if self._stands(entry):
-                continue
-            free = self.room - kept
-            ways = self._add_in_full, self._add_facts, self._add_summary
-            if not any(add(entry, free) for add in ways):
-                self._add_shortened(entry, min(free, int(SHORTENED_SHARE * room)))
-
-    def add_in_full(self, entries: Iterable[ContextEntry], room: int) -> None:
-        """Those that fit in full in no more than `room` tokens together."""
-        kept = self.room - room
-        for entry in self.waiting(entries):
-            if not self._stands(entry):
-                self._add_in_full(entry, self.room - kept)
-
-    def waiting(self, entries: Iterable[ContextEntry]) -> list[ContextEntry]:
-        """Those that are not there yet."""
-        taken = {line.entry.memory_id for line in self.lines}
-        return [entry for entry in entries if entry.memory_id not in taken]
-
-    def _stands(self, entry: ContextEntry) -> bool:
-        """Whether a fact is there, or what it was read from is there in full; or all that a summary is of."""
-        if entry.sources:
-            return entry.memory_id in self.told_by(self._telling())
-        return entry.parent_id is not None and any(
-            line.entry.memory_id == entry.memory_id
-            or (line.entry.memory_id == entry.parent_id and not line.shortened)
-            for line in self.lines
-        )
-
-    def _add_in_full(self, entry: ContextEntry, room: int) -> bool:
-        """Whether it fits; it takes the place of the facts read from it."""
-        told = []
-        if entry.memory_id in self._facts:
-            told = [line for line in self.lines if line.entry.parent_id == entry.memory_id]
-        freed = sum(self._count(self._form.memory(said(line.entry, line.text))) for line in told)
-        room += freed
-        # Counting takes time: what is surely too long is not counted.
-        if entry.content_tokens > room or len(entry.content) > max(0, room) * MOST_CHARACTERS_PER_TOKEN:
-            return False
-        if not self._add_text(entry, entry.content, room, shortened=False):
-            return False
-        if told:
-            self.lines = [line for line in self.lines if line not in told]
-            self.room += freed
-        if entry.memory_id in self._summarised:
-            self._drop_told()
-        return True
-
-    def _add_facts(self, entry: ContextEntry, room: int) -> bool:
-        """Whether a fact read from it is there, now or already."""
-        kept = self.room - room
-        facts = self._facts.get(entry.memory_id, [])
-        for fact in self.waiting(facts):
-            self._add_in_full(fact, self.room - kept)
-        return len(self.waiting(facts)) < len(facts)
-
-    def _add_summary(self, entry: ContextEntry, room: int) -> bool:
-        """Whether a summary of it is there, now or already; of the best, sentences say more."""
-        best = entry.rank is not None and entry.rank < BEST_FOUND
-        if best or entry.memory_id not in self._summarised:
-            return False
-        summaries = [each for each in self._summaries if entry.memory_id in each.sources]
-        waiting = self.waiting(summaries)
-        return len(waiting) < len(summaries) or any(self._add_in_full(each, room) for each in waiting)
-
-    def _telling(self) -> set[UUID]:
-        return {line.entry.memory_id for line in self.lines if not line.shortened}
-
-    def _drop_told(self) -> None:
-        """Take away the summaries that add nothing any more to what stands there."""
-        told = self.told_by(self._telling())
-        for line in [each for each in self.lines if each.entry.memory_id in told]:
-            self.lines.remove(line)
-            self.room += self._count(self._form.memory(said(line.entry, line.text)))
-
-    def _add_shortened(self, entry: ContextEntry, room: int) -> bool:
-        head = self._count(self._form.memory(said(entry, ""))) + self._heading_tokens(entry)
-        if room - head < LEAST_SHORTENED_TOKENS // 2:
-            return False
-        text = extract(entry.content, self._terms, room - head, self._count)
-        if text and self._add_text(entry, text, room, shortened=True):
-            return True
-        fits = len(entry.summary) <= room * MOST_CHARACTERS_PER_TOKEN
-        return fits and self._add_text(entry, entry.summary, room, shortened=True)
-
-    def _add_text(self, entry: ContextEntry, text: str, room: int, *, shortened: bool) -> bool:
-        line = quoted(text)
-        tokens = self._count(self._form.memory(said(entry, line))) + self._heading_tokens(entry)
-        if tokens > room:
-            return False
-        self._headed |= {entry.section, stretch_of(entry)}
-        self.lines.append(ContextLine(entry, line, tokens, shortened=shortened))
-        self.room -= tokens
-        return True
-
-    def _heading_tokens(self, entry: ContextEntry) -> int:
-        tokens = 0
-        if entry.section not in self._headed:
-            tokens += self._count(self._form.heading(entry.section))
-        if stretch_of(entry) not in self._headed:
-            tokens += self._count(self._form.time(time_of(entry.section, ANY_TIME)))
-        return tokens
-
-
-def _fill(filling: _Filling, entries: Sequence[ContextEntry], found_share: float) -> None:
-    working = [entry for entry in entries if entry.section == TASK]
-    # Sorting is stable: what was not found stays as it came, the newest first.
-    working.sort(key=lambda entry: len(entries) if entry.rank is None else entry.rank)
-    found = [entry for entry in entries if entry.section != TASK]
-    whole = filling.room
-    filling.add((each for each in working if each.rank is not None and each.rank < BEST_FOUND), filling.room)
-    filling.add(working, filling.room - int(whole * (1 - WORKING_SHARE)))
-    free = int(filling.room * found_share)
-    kept = filling.room - free
+def _fill(
+    filling: Filling, entries: Sequence[ContextEntry], stand_ins: Sequence[ContextEntry], manner: Manner
+) -> None:
+    working = [entry for entry in entries if _is_working(entry)]
+    found = [entry for entry in entries if not _is_working(entry)]
+    best_worth = max((entry.worth for entry in entries), default=0.0)
+    meant = clearly_meant(working, best_worth) if manner.clear else []
+    by_id = {entry.memory_id for entry in meant}
+    window = newest_first([entry for entry in working if entry.memory_id not in by_id])
+    others = int(filling.room * (1 - WORKING_SHARE)) if found else 0
+    filling.add(meant[:BEST_FOUND], filling.room)
+    filling.add(meant, (filling.room - others) // (2 if window else 1))
+    filling.add_window(window, filling.room - others)
+    kept = filling.room - int(filling.room * manner.found_share)
     filling.add(found[:BEST_FOUND], filling.room - kept)
-    filling.add_in_full(_shorter_first(found[BEST_FOUND:]), filling.room - kept)
-    filling.add(working, filling.room)
+    behind = _shorter_first(found[BEST_FOUND:])
+    if stand_ins:
+        summarised = int((filling.room - kept) * manner.summaries_share)
+        filling.add_in_full(behind, filling.room - kept - summarised)
+        filling.add_stand_ins(stand_ins, entries, filling.room - kept)
+    filling.add_in_full(behind, filling.room - kept)
+    filling.expand(window, filling.room)
+    filling.add([*meant, *window], filling.room)
     filling.add(filling.waiting(found)[:TRIED_SHORTENED], filling.room - kept)
+
+
+def _is_working(entry: ContextEntry) -> bool:
+    return entry.section == TASK and not entry.outside
 
 
 def _unlike(entries: Sequence[ContextEntry]) -> list[ContextEntry]:
     """Of those found with the same words of the same speaker the first; the task's stay as they are."""
-    said: set[tuple[str, str | None]] = set()
-    kept: list[ContextEntry] = []
+    begun: dict[tuple[str, str | None], list[ContextEntry]] = {}
     for entry in entries:
-        words = normal_form(entry.content), entry.speaker
-        if entry.section == TASK or words not in said:
-            kept.append(entry)
-        said.add(words)
-    return kept
+        begun.setdefault((_beginning(entry.content), entry.speaker), []).append(entry)
+    repeated: set[UUID] = set()
+    for alike in begun.values():
+        said: set[str] = set()
+        # Whole texts take time; those that begin in their own way are their own.
+        for entry in alike if len(alike) > 1 else ():
+            words = normal_form(entry.content)
+            if words in said and not _is_working(entry):
+                repeated.add(entry.memory_id)
+            said.add(words)
+    return [entry for entry in entries if entry.memory_id not in repeated]
+
+
+def _beginning(content: str) -> str:
+    """The first words of its normal form: the same of any two texts whose normal forms are the same."""
+    start = " ".join(content.split(None, BEGINNING_WORDS)[:BEGINNING_WORDS])
+    return " ".join(normal_form(start).split()[:BEGINNING_WORDS])
 
 
 def _shorter_first(found: Sequence[ContextEntry]) -> list[ContextEntry]:

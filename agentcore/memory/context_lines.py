@@ -24,8 +24,9 @@ class ContextEntry:
     """A memory that may stand in a context.
 
     `content_tokens` as it was stored with; 0 means unknown. `rank` is its place among what the search found,
-    from 0, None if it was not found; `worth` is the score of that place. `parent_id` is the
-    memory that a fact was read from, `sources` what a summary is of.
+    from 0, None if it was not found; `worth` is the score of that place. `parent_id` is the memory that a
+    fact was read from, `sources` what a summary is of. `importance` is from 0 to 1, 1 where it is pinned.
+    `outside`: of the task, but no more in its working memory.
     """
 
     memory_id: UUID
@@ -40,6 +41,8 @@ class ContextEntry:
     session_id: str | None = None
     parent_id: UUID | None = None
     sources: Set[UUID] = frozenset()
+    importance: float = 0.5
+    outside: bool = False
 
 
 @dataclass(frozen=True)

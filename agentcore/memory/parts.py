@@ -42,6 +42,8 @@ class MemoryPolicy:
     context_cut_offs: CutOffs = field(default_factory=CutOffs)
     limits: SearchLimits = field(default_factory=SearchLimits)
     indexes: IndexPolicy = field(default_factory=IndexPolicy)
+    # Of a context's room, what is kept for summaries of what has none; None: they are not looked up.
+    summaries_share: float | None = 0.0
 
 
 class AccessQueue:

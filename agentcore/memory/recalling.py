@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
+from uuid import UUID
 
 from agentcore.errors import InvalidParams
 from agentcore.memory.api import Caller
-from agentcore.memory.compression import Context, CountTokens, Manner, build_context
+from agentcore.memory.compression import Context, build_context
 from agentcore.memory.context_lines import KNOWLEDGE, PAST, TASK, ContextEntry
 from agentcore.memory.encoding import digest
+from agentcore.memory.filling import CountTokens, Manner
 from agentcore.memory.fitness import CutOffs
 from agentcore.memory.gate import gate
 from agentcore.memory.gist import gist
@@ -25,6 +27,7 @@ from agentcore.memory.rendering import FORMS
 from agentcore.memory.scoring import is_assistant
 from agentcore.memory.search_limits import breadth_for
 from agentcore.memory.searching import Search, SearchResult, Talk
+from agentcore.memory.standing_in import stand_ins
 from agentcore.memory.text import normal_form
 from agentcore.memory.tokens import ENCODINGS, encoding_for_model
 from agentcore.memory.working import MAX_ENTRIES, WorkingEntry
@@ -36,6 +39,8 @@ MIN_MEMORIES, MAX_MEMORIES = 12, 400
 THREAD_ABOVE_CHARS = 50_000
 # In a task a query that fits so well asks for what it names; one that fits less may need all that has room.
 SURE_FIT = 0.92
+# Below it, little speaks for an answer among what was found.
+CLEAR_FIT = 0.5
 # So much of a query is read for its terms.
 QUERY_CHARS = 4_000
 # A vague query of a task is completed from so many requests before it.
@@ -44,25 +49,51 @@ NO_REDIS = "working memory: Redis does not answer; read from the rows"
 _PAST_TYPES = (MemoryType.EPISODIC, MemoryType.WORKING)
 
 
+@dataclass(frozen=True)
+class TaskMemory:
+    """What a task holds now: its working memory, newest first, and what each of it matters.
+
+    `memory_ids` are all of the task's newest, in working memory or beyond its budget; `goes_on` where there
+    may be older ones.
+    """
+
+    entries: Sequence[WorkingEntry] = ()
+    importances: Mapping[UUID, float] = field(default_factory=dict)
+    memory_ids: Set[UUID] = frozenset()
+    goes_on: bool = False
+
+    def holds(self, memory: MemorySummary, task_id: str | None) -> bool:
+        """Whether a memory that was found is of the task, as long as that lasts."""
+        return memory.memory_id in self.memory_ids or (self.goes_on and memory.task_id == task_id)
+
+
 async def working_memory(
     parts: MemoryParts, caller: Caller, task_id: str, conditions: Mapping[str, Any], degraded: list[str]
-) -> list[WorkingEntry]:
-    """What a task holds now that matches, newest first: the task's newest inside the budget, then filtered.
+) -> TaskMemory:
+    """What a task holds now that matches: the task's newest inside the budget, then filtered.
 
     The rows say what that is; a copy that is the same saves reading its contents.
     """
     copied = await parts.working.recall(caller.agent_id, task_id)
     if copied is not None:
         rows = await _rows(parts, caller, task_id, conditions, whole=False)
-        if _is_whole(copied, rows):
-            return [each for each, row in zip(copied, rows, strict=True) if row["matches"]]
+        newest = _inside_budget(rows, parts.working.budget_tokens)
+        if _is_whole(copied, newest):
+            matching = [each for each, row in zip(copied, newest, strict=True) if row["matches"]]
+            return _task_memory(rows, matching)
         await parts.working.forget(caller.agent_id, [task_id])
     rows = await _rows(parts, caller, task_id, conditions, whole=True)
-    if rows:
-        await _copy(parts, caller, task_id, rows)
+    newest = _inside_budget(rows, parts.working.budget_tokens)
+    if newest:
+        await _copy(parts, caller, task_id, newest)
     if (rows or copied is not None) and not await parts.working.answers():
         degraded.append(NO_REDIS)
-    return [_entry(row) for row in rows if row["matches"]]
+    return _task_memory(rows, [_entry(row) for row in newest if row["matches"]])
+
+
+def _task_memory(rows: Sequence[Row], entries: Sequence[WorkingEntry]) -> TaskMemory:
+    importances = {row["memory_id"]: 1.0 if row["pinned"] else row["relevance_score"] for row in rows}
+    return TaskMemory(entries, importances, importances.keys(), len(rows) == MAX_ENTRIES)
 
 
 def _is_whole(copied: Sequence[WorkingEntry], rows: Sequence[Row]) -> bool:
@@ -74,10 +105,9 @@ def _is_whole(copied: Sequence[WorkingEntry], rows: Sequence[Row]) -> bool:
 async def _rows(
     parts: MemoryParts, caller: Caller, task_id: str, conditions: Mapping[str, Any], *, whole: bool
 ) -> list[Row]:
-    rows = await parts.storage.working_rows(
+    return await parts.storage.working_rows(
         caller.agent_id, task_id, parts.working.ttl_seconds, conditions, limit=MAX_ENTRIES, whole=whole
     )
-    return _inside_budget(rows, parts.working.budget_tokens)
 
 
 async def _copy(parts: MemoryParts, caller: Caller, task_id: str, rows: Sequence[Row]) -> None:
@@ -118,17 +148,21 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
     steps = parts.steps()
     encoding, count = await _counter(parts, params)
     degraded: list[str] = []
-    working: list[WorkingEntry] = []
+    task = TaskMemory()
     conditions = {name: value for name, value in params.conditions().items() if name != "task_id"}
     if params.task_id is not None:
         matching = conditions if params.as_of is None else {**conditions, "as_of": params.as_of.isoformat()}
         with steps("working"):
-            working = await working_memory(parts, caller, params.task_id, matching, degraded)
+            task = await working_memory(parts, caller, params.task_id, matching, degraded)
     k = min(MAX_MEMORIES, max(MIN_MEMORIES, params.max_tokens // TOKENS_A_MEMORY))
-    found = await _search(parts, caller, params, conditions, steps, k, _talk(params, working))
+    found = await _search(parts, caller, params, conditions, steps, k, _talk(params, task.entries))
     manner = _manner(parts, params, found.receipt)
+    entries = _entries(params, task, found.memories)
+    with steps("summaries"):
+        holding = _holding(params, conditions)
+        summaries = await stand_ins(parts, caller, entries, holding, params.max_tokens)
     with steps("format"):
-        built = await _built(_entries(working, found.memories), params.max_tokens, count, manner)
+        built = await _built(entries, params.max_tokens, count, manner, summaries)
     used = [line.entry.memory_id for line in built.lines]
     parts.accesses.note(caller.agent_id, used, parts.clock())
     return ContextResult(
@@ -139,7 +173,7 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
         shortened=built.shortened,
         left_out=[LeftOut(memory_id=each, reason=why) for each, why in built.left_out[:MAX_LEFT_OUT]],
         memories=[each for each in found.memories if each.memory_id in used] if params.explain else None,
-        receipt=_receipt(found.receipt, built, manner, degraded, len(working), steps),
+        receipt=_receipt(found.receipt, built, manner, degraded, len(task.entries), steps),
     )
 
 
@@ -172,6 +206,9 @@ def _manner(parts: MemoryParts, params: ContextParams, receipt: Receipt) -> Mann
         frozenset(terms(params.query[:QUERY_CHARS])),
         1.0 if asks_for_all else cut_offs.room(receipt.fit),
         params.distinct,
+        # A query that was completed is near to the task's own words, whatever it asks for.
+        (receipt.fit or 0.0) >= CLEAR_FIT and "completed_from_history" not in receipt.searched,
+        parts.policy.summaries_share or 0.0,
     )
 
 
@@ -221,6 +258,13 @@ def _cut_offs(parts: MemoryParts, params: ContextParams) -> CutOffs:
     return own if params.task_id is None else replace(own, full_fit=0.0, from_fit=SURE_FIT)
 
 
+def _holding(params: ContextParams, conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """The conditions, and that it holds: now, or at the time asked for."""
+    if params.as_of is not None:
+        return {**conditions, "as_of": params.as_of.isoformat()}
+    return {**conditions, "current": True}
+
+
 def _talk(params: ContextParams, working: Sequence[WorkingEntry]) -> Talk:
     """Which of the task's memories say what is asked, and its turns before, with `ASKED_BEFORE` requests."""
     said, meant = normal_form(params.query), gist(params.query)
@@ -239,29 +283,39 @@ def _talk(params: ContextParams, working: Sequence[WorkingEntry]) -> Talk:
     return Talk(own, digest(said), turns[::-1])
 
 
-def _entries(working: Sequence[WorkingEntry], found: Sequence[MemorySummary]) -> list[ContextEntry]:
+def _entries(
+    params: ContextParams, task: TaskMemory, found: Sequence[MemorySummary]
+) -> list[ContextEntry]:
     """The task's memories, newest first, each with its rank if it was found; then what else was found."""
-    held = {entry.memory_id for entry in working}
+    held = {entry.memory_id for entry in task.entries}
     ranks = {memory.memory_id: rank for rank, memory in enumerate(found)}
     # A reranker decides places, not what a place is worth.
     worths = sorted((memory.score or 0.0 for memory in found), reverse=True)
-    entries = [_task_entry(entry, ranks.get(entry.memory_id)) for entry in working]
-    return entries + [
-        _found_entry(memory, rank, worths[rank])
-        for rank, memory in enumerate(found)
-        if memory.memory_id not in held
-    ]
+    entries = []
+    for entry in task.entries:
+        rank = ranks.get(entry.memory_id)
+        worth = 0.0 if rank is None else worths[rank]
+        entries.append(_task_entry(entry, rank, worth, task.importances[entry.memory_id]))
+    for rank, memory in enumerate(found):
+        if memory.memory_id not in held:
+            of_task = task.holds(memory, params.task_id)
+            entries.append(_found_entry(memory, rank, worths[rank], of_task=of_task))
+    return entries
 
 
 async def _built(
-    entries: Sequence[ContextEntry], max_tokens: int, count: CountTokens, manner: Manner
+    entries: Sequence[ContextEntry],
+    max_tokens: int,
+    count: CountTokens,
+    manner: Manner,
+    summaries: Sequence[ContextEntry],
 ) -> Context:
     if sum(len(entry.content) for entry in entries) > THREAD_ABOVE_CHARS:
-        return await asyncio.to_thread(build_context, entries, max_tokens, count, manner)
-    return build_context(entries, max_tokens, count, manner)
+        return await asyncio.to_thread(build_context, entries, max_tokens, count, manner, summaries)
+    return build_context(entries, max_tokens, count, manner, summaries)
 
 
-def _task_entry(entry: WorkingEntry, rank: int | None) -> ContextEntry:
+def _task_entry(entry: WorkingEntry, rank: int | None, worth: float, importance: float) -> ContextEntry:
     return ContextEntry(
         entry.memory_id,
         TASK,
@@ -271,22 +325,27 @@ def _task_entry(entry: WorkingEntry, rank: int | None) -> ContextEntry:
         entry.summary or entry.content,
         entry.token_count,
         rank,
+        worth,
+        importance=importance,
     )
 
 
-def _found_entry(memory: MemorySummary, rank: int, worth: float) -> ContextEntry:
+def _found_entry(memory: MemorySummary, rank: int, worth: float, *, of_task: bool) -> ContextEntry:
+    past = PAST if memory.memory_type in _PAST_TYPES else KNOWLEDGE
     return ContextEntry(
         memory.memory_id,
-        PAST if memory.memory_type in _PAST_TYPES else KNOWLEDGE,
+        TASK if of_task else past,
         memory.timestamp,
         memory.speaker,
         memory.content,
         memory.summary,
         rank=rank,
         worth=worth,
-        session_id=memory.session_id,
+        # A task is one story, in whatever sessions it was told.
+        session_id=None if of_task else memory.session_id,
         parent_id=memory.parent_memory_id if FACT_TAG in memory.tags else None,
         sources=memory.sources,
+        outside=of_task,
     )
 
 

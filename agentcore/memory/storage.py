@@ -46,10 +46,10 @@ _LISTS = {
     "access_count": "list_by_access_count",
 }
 DELETE_CHUNK = 5_000
-_WORKING = sql.SQL("m.memory_id, m.version, m.token_count")
+_WORKING = sql.SQL("m.memory_id, m.version, m.token_count, m.relevance_score, m.pinned")
 _WHOLE_WORKING = sql.SQL(
-    "m.memory_id, m.version, m.token_count, m.memory_type, m.content, m.summary, m.timestamp, m.speaker, "
-    "m.created_at"
+    "m.memory_id, m.version, m.token_count, m.relevance_score, m.pinned, m.memory_type, m.content, "
+    "m.summary, m.timestamp, m.speaker, m.created_at"
 )
 
 
@@ -351,13 +351,16 @@ class MemoryStorage:
     ) -> list[Row]:
         """A task's working memory, newest first, and which of it matches; with `whole`, its contents too."""
         statement = shaped_query("working_rows", columns=_WHOLE_WORKING if whole else _WORKING)
-        values = {
-            "task_id": task_id,
-            "ttl_seconds": ttl_seconds,
-            "filter": Jsonb(conditions or {}),
-            "limit": limit,
-        }
+        values = {"task_id": task_id, "ttl_seconds": ttl_seconds, "limit": limit}
+        values["filter"] = Jsonb(conditions or {})
         return await self._fetch(agent_id, statement, values, primary=True)
+
+    async def summaries_of(
+        self, agent_id: str, memory_ids: Sequence[UUID], conditions: Mapping[str, Any], least: int, limit: int
+    ) -> list[Row]:
+        """Stored summaries that match, each of `least` of these memories or more, those of most first."""
+        values = {"memory_ids": list(memory_ids), "filter": Jsonb(conditions), "least": least, "limit": limit}
+        return await self._fetch(agent_id, query("summaries_of"), values, primary=False)
 
     async def prunable(self, agent_id: str, memory_type: str) -> list[Row]:
         """Everything a pruning strategy decides on."""

@@ -10,10 +10,11 @@ from uuid import UUID
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentcore.memory.compression import Manner, build_context
+from agentcore.memory.compression import build_context
 from agentcore.memory.context_lines import KNOWLEDGE, SECTIONS, ContextEntry
 from agentcore.memory.extraction import LEFT_OUT, extract
 from agentcore.memory.fencing import CLOSING, NOTICE, OPENING, quoted
+from agentcore.memory.filling import Manner
 from agentcore.memory.rendering import FORMS
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -70,6 +71,8 @@ def entries(draw: st.DrawFn) -> list[ContextEntry]:
             rank=draw(st.none() | st.just(number)),
             worth=draw(st.floats(0, 1)),
             session_id=draw(st.sampled_from([None, "a", "b"])),
+            importance=draw(st.floats(0, 1)),
+            outside=draw(st.booleans()),
         )
         for number in range(draw(st.integers(0, 8)))
     ]
@@ -92,15 +95,35 @@ def seen(text: str) -> str:
     )
 
 
-@given(entries(), st.integers(1, 1_500), st.sampled_from(sorted(FORMS)), st.floats(0, 1))
+@given(
+    entries(),
+    st.integers(1, 1_500),
+    st.sampled_from(sorted(FORMS)),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.booleans(),
+    st.sets(st.integers(0, 7)),
+)
 def test_no_form_exceeds_its_budget_and_nothing_is_lost(
-    made: list[ContextEntry], budget: int, form: str, share: float
+    made: list[ContextEntry],
+    budget: int,
+    form: str,
+    share: float,
+    summaries_share: float,
+    clear: bool,
+    summarised: set[int],
 ) -> None:
-    built = build_context(made, budget, len, Manner(FORMS[form], frozenset({"system"}), share))
+    sources = frozenset(UUID(int=each) for each in summarised)
+    told = ContextEntry(UUID(int=99), KNOWLEDGE, START, None, "all of it", "all", sources=sources)
+    manner = Manner(FORMS[form], frozenset({"system"}), share, True, clear, summaries_share)
+    built = build_context(made, budget, len, manner, [told])
     assert len(built.text) == built.token_count <= budget
     there = [line.entry.memory_id for line in built.lines]
     assert len(set(there)) == len(there)
-    assert {*there, *(each for each, _ in built.left_out)} == {each.memory_id for each in made}
+    known = {each.memory_id for each in made}
+    assert {*there, *(each for each, _ in built.left_out)} - {told.memory_id} == known
+    in_full = {line.entry.memory_id for line in built.lines if not line.shortened}
+    assert told.memory_id not in there or not sources <= in_full
 
 
 @given(entries(), st.sampled_from(["markdown", "text"]))

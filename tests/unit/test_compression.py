@@ -9,9 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from agentcore.memory.compression import Context, Manner, build_context, compress_memory_sequence
+from agentcore.memory.compression import Context, build_context, compress_memory_sequence
 from agentcore.memory.context_lines import KNOWLEDGE, PAST, TASK, ContextEntry
 from agentcore.memory.fencing import CLOSING, NOTICE, OPENING
+from agentcore.memory.filling import PLAIN, Manner
 from agentcore.memory.rendering import FORMS
 
 START = datetime(2026, 5, 1, 9, tzinfo=UTC)
@@ -322,3 +323,27 @@ def test_of_the_best_that_does_not_fit_its_own_sentences_are_told() -> None:
     built = build_context(ranked(long, summary(9, 4, 5)), 110, words, manner)
     assert built.shortened == [UUID(int=4)]
     assert ANSWER in built.text
+
+
+def test_a_summary_that_was_not_found_stands_for_what_has_no_room_and_is_not_left_out() -> None:
+    best = [entry(number) for number in (1, 2, 3)]
+    long = [entry(number, content=f"{LONG} {number}") for number in (4, 5)]
+    told = summary(9, 4, 5, content="They told of lemons and of Benedita.")
+    built = build_context(ranked(*best, *long), 110, words, PLAIN, [told])
+    assert stands(built) == [1, 2, 3, 9]
+    assert {each.int for each, _ in built.left_out} == {4, 5}
+    roomy = build_context(ranked(*best, *long), 5_000, words, PLAIN, [told])
+    assert stands(roomy) == [1, 2, 3, 4, 5]
+    assert list(roomy.left_out) == []
+
+
+def test_room_that_is_kept_for_summaries_is_theirs_before_that_of_what_is_worth_least() -> None:
+    found = ranked(*(entry(number, content=f"note {number} tells of lemons again") for number in range(40)))
+    found = [replace(each, worth=1 - number / 100) for number, each in enumerate(found)]
+    told = [summary(90, 5, 6, content="early lemons"), summary(91, 30, 31, content="late lemons " * 3)]
+    manner = Manner(summaries_share=0.2)
+    assert stands(build_context(found, 150, words, PLAIN, told))[-1] < 90
+    built = build_context(found, 150, words, manner, told)
+    assert 91 in stands(built)
+    assert 90 not in stands(built)
+    assert stands(build_context(found, 150, words, manner)) == stands(build_context(found, 150, words))

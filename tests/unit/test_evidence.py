@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from benchmarks.context_efficiency import reached, table
 from benchmarks.evidence import Given, WordIndex, evidence, share_contained, share_in_full, words_of
 
 TEXT = "We moved to Porto on the 14th. My sister Ines helped carry eight heavy wooden boxes upstairs."
@@ -33,3 +34,14 @@ def test_rare_words_rank_before_common_ones() -> None:
     index = WordIndex(["the boat sails", "the boat rests", "a boat and a lantern", "nothing of it"])
     assert index.ranked("boats with lanterns")[0] == 2
     assert index.ranked("zeppelin") == []
+
+
+def test_what_was_reached_is_told_of_those_that_ran_alone() -> None:
+    results = {
+        "own, 500: get_context": {"questions": 9, "all evidence": 70.0},
+        "own, 1,000: get_context": {
+            "questions": 9, "all evidence": 85.0, "all evidence interval": (80.1, 90.2)},
+    }
+    told = reached(results, {"500": 500, "1,000": 1_000}, "own")
+    assert told == {"get_context: 80 %": "1,000", "get_context: 90 %": "not reached"}
+    assert "| 85.0 | 80.1 to 90.2 |" in table(results)

@@ -215,3 +215,14 @@ SELECT m.memory_id FROM memories m
    AND EXISTS (SELECT FROM memory_links l
                 WHERE l.agent_id = %(agent_id)s AND l.target_id = m.memory_id AND l.relation = 'summarises')
  ORDER BY m.memory_id;
+
+-- name: summaries_of
+-- What stands for several of these memories: the summaries of them that match and are none of them, those of most first.
+SELECT s.memory_id, s.content, s.summary, s.timestamp, s.token_count, s.provenance -> 'sources' AS sources
+  FROM (SELECT l.source_id, count(*) AS told FROM memory_links l
+         WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[]) AND l.relation = 'summarises'
+         GROUP BY l.source_id HAVING count(*) >= %(least)s) AS telling
+  JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = telling.source_id
+ WHERE s.provenance ->> 'form' IN ('consolidation', 'session', 'period') AND memory_matches(s, %(filter)s)
+   AND s.memory_id <> ALL (%(memory_ids)s::uuid[])
+ ORDER BY telling.told DESC, s.memory_id LIMIT %(limit)s;

@@ -1,0 +1,90 @@
+"""Summaries that are looked up for what a search found and no context has room for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+from agentcore.memory.api import Caller
+from agentcore.memory.compression import build_context
+from agentcore.memory.context_lines import PAST, ContextEntry
+from agentcore.memory.layer_params import ConfigureParams
+from agentcore.memory.llm_params import SummaryRules
+from agentcore.memory.params import ContextParams, DeleteParams
+from agentcore.memory.session_params import EndSessionParams
+from agentcore.memory.standing_in import stand_ins
+from tests.fixtures.memory import Agent
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+MORE = "The log goes on about the weather and the wheat. "
+LOG = "On day {0} the bearing of mill {0} was oiled. " + MORE * 20
+NOW = {"current": True}
+
+
+async def logs(agent: Agent) -> tuple[UUID, list[UUID]]:
+    """Long messages of a session that ended, and its summary."""
+    rules = SummaryRules(provider="extractive", trigger="session_end", max_tokens=40)
+    await agent.memory.configure(ConfigureParams(summaries=rules))
+    scope = {"session_id": "logs", "namespace": "mills", "timestamp": NOON.isoformat()}
+    of = [await agent.stored_id(LOG.format(number), **scope) for number in range(4)]
+    ended = await agent.memory.end_session(EndSessionParams(session_id="logs"))
+    assert ended.summary_id is not None
+    return ended.summary_id, of
+
+
+def found(memory_ids: Sequence[UUID]) -> list[ContextEntry]:
+    """Memories as a search found them."""
+    return [
+        ContextEntry(each, PAST, NOON, None, LOG.format(rank), "a log", rank=rank, worth=1 - rank / 10)
+        for rank, each in enumerate(memory_ids)
+    ]
+
+
+async def looked_up(
+    agent: Agent, memory_ids: Sequence[UUID], conditions: dict[str, object] = NOW, max_tokens: int = 200
+) -> list[ContextEntry]:
+    caller = Caller(agent.agent_id)
+    return await stand_ins(agent.runtime.parts, caller, found(memory_ids), conditions, max_tokens)
+
+
+async def test_the_summary_of_several_found_memories_is_looked_up_with_all_it_is_of(agent: Agent) -> None:
+    summary, of = await logs(agent)
+    [told] = await looked_up(agent, of[:2])
+    assert (told.memory_id, told.sources) == (summary, set(of))
+    record = await agent.get(summary)
+    assert (told.content, told.timestamp) == (record.content, record.timestamp)
+    built = build_context(found(of), 150, agent.runtime.parts.count_tokens, stand_ins=[told])
+    assert built.token_count <= 150
+
+
+async def test_of_one_memory_alone_or_where_all_may_fit_nothing_is_looked_up(agent: Agent) -> None:
+    summary, of = await logs(agent)
+    assert await looked_up(agent, of[:1]) == []
+    assert await looked_up(agent, of, max_tokens=50_000) == []
+    assert await looked_up(agent, [*of, summary]) == []
+
+
+async def test_what_is_looked_up_matches_what_was_asked_for_and_holds(agent: Agent) -> None:
+    summary, of = await logs(agent)
+    assert len(await looked_up(agent, of, {**NOW, "namespace": "mills"})) == 1
+    assert await looked_up(agent, of, {**NOW, "namespace": "boats"}) == []
+    assert await looked_up(agent, of, {**NOW, "memory_types": ["episodic"]}) == []
+    assert await looked_up(agent, of, {"as_of": "2026-04-01T00:00:00+00:00"}) == []
+    await agent.memory.delete(DeleteParams(memory_ids=[summary]))
+    assert await looked_up(agent, of) == []
+
+
+async def test_another_agents_summaries_are_none(
+    agent: Agent, new_agent: Callable[..., Agent]
+) -> None:
+    _, of = await logs(agent)
+    assert await looked_up(new_agent(), of) == []
+
+
+async def test_a_context_says_how_long_looking_up_took_and_stays_in_its_budget(agent: Agent) -> None:
+    summary, of = await logs(agent)
+    result = await agent.memory.get_context(ContextParams(query="bearing of mill", max_tokens=120))
+    assert result.token_count <= 120
+    assert "summaries" in result.receipt.timings_ms
+    assert {*result.memory_ids, *(each.memory_id for each in result.left_out)} <= {summary, *of}
