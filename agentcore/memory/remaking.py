@@ -134,14 +134,19 @@ class Remaking(Changing):
         return columns
 
     async def _prepare(self, transaction: MemoryTransaction, found: Row, wanted: Wanted) -> None:
+        # What is tied anew is of its sources.
         await claim(transaction, self._standing)
-        await super()._prepare(transaction, found, wanted)
         await transaction.summaries.retell(self.memory_id, self._anew.provenance, self._anew.timestamp)
 
 
-async def claim(transaction: MemoryTransaction, standing: Standing) -> None:
-    """Take out what waited, and hold what the summary rests on. Raises Conflict where either is not so."""
-    if not await transaction.summaries.hold(standing.versions):
+async def claim(transaction: MemoryTransaction, standing: Standing, going: Sequence[UUID] = ()) -> None:
+    """Take out what waited, and hold what the summary rests on. Raises Conflict where either is not so.
+
+    `going` is to be deleted then.
+    """
+    changing = [] if standing.row is None else [standing.row["memory_id"]]
+    held = await transaction.summaries.hold(going=going, changing=changing, standing=standing.versions)
+    if any(held.get(memory_id) != version for memory_id, version in standing.versions.items()):
         raise Conflict("Some of what this summary is of was changed meanwhile.")
     if not await transaction.summaries.take(standing.work, standing.waiting):
         raise Conflict("Somebody has made this summary meanwhile.")
@@ -166,7 +171,7 @@ async def write(parts: MemoryParts, caller: Caller, standing: Standing, row: Row
 async def remove(parts: MemoryParts, caller: Caller, standing: Standing, row: Row) -> None:
     """Delete a summary that has nothing left to say. Raises Conflict."""
     async with parts.storage.transaction(caller.agent_id) as transaction:
-        await claim(transaction, standing)
+        await claim(transaction, standing, going=[row["memory_id"]])
         gone = await transaction.delete([row["memory_id"]])
         await after_deletion(transaction, parts, await hand_on(transaction, caller, gone))
 

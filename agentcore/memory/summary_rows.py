@@ -39,13 +39,30 @@ class SummaryRows(OwnedRows):
         [row] = await self._rows("let_page_wait_for_period", **values)
         return int(row["queued"]), row["last_id"]
 
-    async def hold_going(self, memory_ids: Sequence[UUID]) -> None:
-        """Before these are deleted: hold them, and the summaries that hold their words."""
-        statement = shaped_query("hold_with_summaries", going=query("going"))
-        await self._run(statement, memory_ids=list(memory_ids))
+    async def hold(
+        self,
+        *,
+        going: Iterable[UUID] = (),
+        changing: Iterable[UUID] = (),
+        standing: Iterable[UUID] = (),
+        staying: Iterable[UUID] = (),
+    ) -> Mapping[UUID, int]:
+        """Hold these memories and all that their deletion or change touches; the versions of those there are.
+
+        `standing`: nobody may change them; `staying`: nobody may delete them. Called once, before all else that
+        takes locks of memories: they are taken in one order.
+        """
+        rows = await self._rows(
+            shaped_query("hold_in_order", going=query("going")),
+            memory_ids=list(going),
+            changing=list(changing),
+            standing=list(standing),
+            staying=list(staying),
+        )
+        return {row["memory_id"]: row["version"] for row in rows if row["version"] is not None}
 
     async def wait_again(self, memory_ids: Sequence[UUID]) -> None:
-        """Before these are deleted: what else their summaries tell of waits once more."""
+        """Before these are deleted, which are held: what else their summaries tell of waits once more."""
         await self._run(shaped_query("wait_again", going=query("going")), memory_ids=list(memory_ids))
 
     async def delete(self, memory_ids: Sequence[UUID]) -> list[Row]:
@@ -59,7 +76,7 @@ class SummaryRows(OwnedRows):
         wished = [row["memory_id"] for row in rows]
         if not wished:
             return []
-        await self.hold_going(wished)
+        await self.hold(going=wished, standing=memory_ids)
         await self.wait_again(wished)
         return await self.delete(wished)
 
@@ -103,13 +120,6 @@ class SummaryRows(OwnedRows):
     async def claim_periods(self) -> None:
         """Wait to be the only one who writes summaries of the agent's periods, until the transaction ends."""
         await self._run("claim_periods")
-
-    async def hold(self, versions: Mapping[UUID, int]) -> bool:
-        """Hold these memories; whether all of them stand in these versions."""
-        rows = await self._rows(
-            "hold_versions", memory_ids=list(versions), versions=list(versions.values())
-        )
-        return len(rows) == len(versions)
 
     async def take(self, work: SummaryWork, memory_ids: Sequence[UUID]) -> bool:
         """Take these out of what waits; whether all of them waited. What they rest on is held already."""

@@ -27,6 +27,7 @@ INSERT INTO llm_queue (agent_id, memory_id, work)
 SELECT DISTINCT %(agent_id)s, CASE form WHEN 'session' THEN summary_id ELSE target_id END,
        CASE form WHEN 'session' THEN 'refresh' ELSE 'period' END
   FROM telling
+ ORDER BY 2, 3
     ON CONFLICT DO NOTHING
 RETURNING work;
 
@@ -73,8 +74,8 @@ SELECT (SELECT count(*) FROM queued) AS queued,
 
 -- name: wait_again
 -- Let what else the summaries of these memories tell of wait once more and be due at once, where the agent has such
--- summaries made by its own rules: these memories go, and those summaries with them. What goes at the same time is
--- passed over. Who deletes a summary by its id wants none.
+-- summaries made by its own rules: these memories go, and those summaries with them. All of
+-- them are held already. Who deletes a summary by its id wants none.
 WITH RECURSIVE going AS ({going}),
 remaining AS (
     SELECT m.memory_id, s.provenance ->> 'form' AS form, m.session_id,
@@ -92,11 +93,12 @@ remaining AS (
            WHEN 'period' THEN a.models -> 'summaries' ->> 'period' IS NOT NULL
            ELSE a.models ? 'summaries' AND m.memory_type = 'episodic' AND m.session_id IS NOT NULL END
      ORDER BY m.memory_id
-       FOR KEY SHARE OF m SKIP LOCKED)
+       FOR KEY SHARE OF m)
 INSERT INTO llm_queue (agent_id, memory_id, work, session_id, user_turn, again)
 SELECT DISTINCT %(agent_id)s, memory_id, CASE form WHEN 'session' THEN 'summary' ELSE 'period' END,
        CASE form WHEN 'session' THEN session_id END, form = 'session' AND user_turn, true
   FROM remaining
+ ORDER BY 2, 3
     ON CONFLICT (agent_id, work, memory_id) DO UPDATE SET again = true;
 
 -- name: waiting_again
@@ -187,14 +189,6 @@ SELECT m.memory_id
 -- name: claim_periods
 -- One at a time writes the summaries of periods of an agent.
 SELECT pg_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'agentcore periods', %(agent_id)s::text), 0));
-
--- name: hold_versions
--- Those of these memories that stand in their version, held until the transaction ends, in id order.
-SELECT m.memory_id
-  FROM unnest(%(memory_ids)s::uuid[], %(versions)s::integer[]) AS named (memory_id, version)
-  JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = named.memory_id AND m.version = named.version
- ORDER BY m.memory_id
-   FOR NO KEY UPDATE OF m;
 
 -- name: take_waiting
 -- Take these out of what waits; those that waited.
