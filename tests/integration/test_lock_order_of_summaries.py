@@ -154,9 +154,9 @@ async def test_two_deletions_of_messages_of_one_summary_are_both_made(talk: Talk
 async def test_a_store_that_supersedes_a_summary_and_the_deletion_of_what_it_tells_are_both_made(
     talk: Talking
 ) -> None:
+    talk.model.answers["fact_judge"] = lambda document: {"verdict": "SUPERSEDE"}
     agent, summary = await _late_session(talk)
     await change(agent, summary.memory_id, content=OLD)
-    await talk.work()
     going = await message(agent, LINES[2])
     async with gate(agent) as opened:
         await opened.hold(HISTORIES)
