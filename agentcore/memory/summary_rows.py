@@ -47,10 +47,10 @@ class SummaryRows(OwnedRows):
         standing: Iterable[UUID] = (),
         staying: Iterable[UUID] = (),
     ) -> Mapping[UUID, int]:
-        """Hold these memories and all that their deletion or change touches; the versions of those there are.
+        """Hold these memories and all that their deletion or change touches; the versions of those there.
 
-        `standing`: nobody may change them; `staying`: nobody may delete them. Called once, before all else that
-        takes locks of memories: they are taken in one order.
+        `standing`: nobody may change them; `staying`: nobody may delete them. Called once, before anything
+        else that takes locks of memories: they are taken in one order.
         """
         rows = await self._rows(
             shaped_query("hold_in_order", going=query("going")),
@@ -88,9 +88,9 @@ class SummaryRows(OwnedRows):
         """Summaries of sessions that wait to be made anew, those that wait longest first."""
         return await self._rows("waiting_refreshes", limit=limit)
 
-    async def waiting_for_periods(self, limit: int) -> list[Row]:
-        """Summaries of sessions that wait for their period, those that wait longest first."""
-        return await self._rows("waiting_for_periods", limit=limit)
+    async def waiting_for_periods(self, limit: int, without: Iterable[UUID] = ()) -> list[Row]:
+        """Summaries of sessions that wait for their period, those that wait longest first; not these."""
+        return await self._rows("waiting_for_periods", limit=limit, without=list(without))
 
     async def waits(self, work: SummaryWork, memory_id: UUID) -> list[Row]:
         """Since when a model is asked in vain about a memory that waits; no row where it does not wait."""

@@ -1,4 +1,4 @@
-"""Deletions and changes beside what is made of the same memories: whoever comes second waits, none is broken off."""
+"""Deletions and changes beside what is made of the same memories: the second waits, none is broken off."""
 
 from __future__ import annotations
 

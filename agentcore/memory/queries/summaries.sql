@@ -102,34 +102,37 @@ SELECT DISTINCT %(agent_id)s, memory_id, CASE form WHEN 'session' THEN 'summary'
     ON CONFLICT (agent_id, work, memory_id) DO UPDATE SET again = true;
 
 -- name: waiting_again
--- What of the agent waits again, by session where it is messages.
-SELECT DISTINCT q.work, q.session_id
+-- What of the agent waits again, by session where it is messages; where a model was asked in vain, last.
+SELECT q.work, q.session_id
   FROM llm_queue q
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
  WHERE q.agent_id = %(agent_id)s AND q.again AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
- ORDER BY q.work, q.session_id;
+ GROUP BY q.work, q.session_id
+ ORDER BY count(q.failing_since) > 0, q.work, q.session_id;
 
 -- name: waiting_refreshes
--- Summaries of sessions that wait to be made anew, those that wait longest first.
+-- Summaries of sessions that wait to be made anew, those that wait longest first, and last those of which a model was asked
+-- in vain.
 SELECT q.memory_id
   FROM llm_queue q
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
  WHERE q.agent_id = %(agent_id)s AND q.work = 'refresh'
    AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
- ORDER BY q.queued_at, q.memory_id LIMIT %(limit)s;
+ ORDER BY q.failing_since IS NOT NULL, q.queued_at, q.memory_id LIMIT %(limit)s;
 
 -- name: waiting_for_periods
--- Summaries of sessions that wait for their period, and of which periods there is one that tells of them.
-SELECT m.memory_id, m.timestamp, m.user_id, m.namespace, q.failing_since,
+-- Summaries of sessions that wait for their period but for these, and of which periods there is one that tells of them, in
+-- the same order.
+SELECT m.memory_id, m.timestamp, m.user_id, m.namespace, q.queued_at, q.failing_since,
        ARRAY(SELECT p.provenance ->> 'period' FROM memory_links l
                JOIN memories p ON p.agent_id = %(agent_id)s AND p.memory_id = l.source_id
                               AND p.provenance ->> 'form' = 'period'
               WHERE l.agent_id = %(agent_id)s AND l.target_id = m.memory_id AND l.relation = 'summarises') AS labels
   FROM llm_queue q
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
- WHERE q.agent_id = %(agent_id)s AND q.work = 'period'
+ WHERE q.agent_id = %(agent_id)s AND q.work = 'period' AND q.memory_id <> ALL (%(without)s::uuid[])
    AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
- ORDER BY q.queued_at, q.memory_id LIMIT %(limit)s;
+ ORDER BY q.failing_since IS NOT NULL, q.queued_at, q.memory_id LIMIT %(limit)s;
 
 -- name: waits_for
 -- A memory that waits for this work, and since when a model is asked about it in vain.
