@@ -44,7 +44,7 @@ from agentcore.memory.summary_providers import AS_SAID, EXTRACTED, Message, Sess
 
 BATCH = 200
 FEWEST_SESSIONS = 2
-# A model is asked anew about a period when it has grown by such a share, or nothing came for such a part of it.
+# A model tells a period anew when it has grown by this share, or when nothing has come for this part of it.
 GROWTH, QUIET_PARTS = 0.25, 24
 
 
@@ -121,7 +121,7 @@ class PeriodSummarizing:
         return later
 
     def _may_wait(self, place: _Place | None, standing: Standing, share: _Share) -> bool:
-        """Whether a model, which reads all of a period each time, is asked later: few new sessions wait yet."""
+        """Whether a model, which reads all of a period each time, is asked later: few new ones wait yet."""
         row, parts = standing.row, self._parts
         if place is None or row is None or standing.stays or not standing.is_whole:
             return False
