@@ -73,9 +73,9 @@ async def test_evidence_that_the_steps_lost_stands_in_the_summary_of_all(talk: T
         return {"summary": f"They spoke of {names} in Antwerp.", "topics": [], "key_facts": []}
 
     talk.model.answers["session_summary"] = answered
-    others = [f"Verhoeven shipped salt in crate {place}." for place in range(4)]
-    others += [f"Mertens bought cloth on pallet {place}." for place in range(4)]
-    surveys = ["" if place % 4 == 0 else f"Devos measured hall {place} in Antwerp." for place in range(8)]
+    others = [f"The salt of Verhoeven went into crate {place}." for place in range(4)]
+    others += [f"The cloth of Mertens went onto pallet {place}." for place in range(4)]
+    surveys = ["" if place % 4 == 0 else f"The broker Devos measured hall {place} in Antwerp." for place in range(8)]
     await _long(talk, agent, [f"{first} {second}" for first, second in zip(others, surveys, strict=True)])
     before = len(told_in(talk))
     await talk.work()
@@ -84,7 +84,7 @@ async def test_evidence_that_the_steps_lost_stands_in_the_summary_of_all(talk: T
     assert not any("Devos" in text for text in steps[-1])
     [period] = await periods(agent)
     assert period.content.startswith("They spoke of Verhoeven and Mertens in Antwerp.")
-    assert "Devos measured hall" in period.content
+    assert "The broker Devos measured hall" in period.content
 
 
 async def test_a_model_reads_a_period_again_when_it_has_grown_by_a_quarter(talk: Talking) -> None:
