@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from agentcore.memory.api import Caller
 from agentcore.memory.layer_params import ConfigureParams
-from agentcore.memory.llm_params import SummaryRules
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.params import ContextParams
 from agentcore.memory.session_params import EndSessionParams
+from agentcore.memory.summary_rules import SummaryRules
 from benchmarks.evidence import Given, words_of
 from benchmarks.labelled import Conversation, Row, asked
 from benchmarks.service import Service

@@ -15,6 +15,7 @@ from agentcore.memory.llm_work import (
     EXTRACT_FACTS,
     SUMMARISE_AGAIN,
     SUMMARISE_SESSION,
+    is_of_one,
 )
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.period_summaries import PeriodSummarizing
@@ -22,6 +23,7 @@ from agentcore.memory.refreshing import Refreshing
 from agentcore.memory.session_summaries import SessionSummarizing
 from agentcore.memory.staleness import QUEUE_PERIODS, REFRESH_SUMMARIES, SUMMARISE_PERIODS
 from agentcore.memory.storage import MemoryTransaction
+from agentcore.memory.summary_providers import AskedInVain
 from agentcore.memory.summary_rules import rules_in_force
 
 # Accounts of days so long gone are of no use to anybody.
@@ -61,9 +63,9 @@ async def _summarise(
     )
     try:
         await summarizing.run()
-    except DependencyUnavailable:
+    except AskedInVain as failure:
         async with work.transaction() as transaction:
-            await transaction.llm.note_failure("summary", session_id=session_id)
+            await transaction.llm.note_failure("summary", failure.memory_ids)
         raise
 
 
@@ -74,8 +76,16 @@ async def summarise_again(work: Work) -> None:
         has_rules = await transaction.llm.summary_rules() is not None
         waiting = await transaction.summaries.waiting_again() if has_rules else []
     session_ids = [row["session_id"] for row in waiting if row["work"] == "summary"]
+    failed: list[DependencyUnavailable] = []
     for session_id in session_ids[:SESSIONS_A_JOB]:
-        await _summarise(work, session_id, only_again=True)
+        try:
+            await _summarise(work, session_id, only_again=True)
+        except DependencyUnavailable as failure:
+            failed.append(failure)
+            if not is_of_one(failure):
+                break
+    if failed:
+        raise failed[0]
     if len(session_ids) > SESSIONS_A_JOB:
         async with work.transaction() as transaction:
             await transaction.jobs.enqueue(SUMMARISE_AGAIN)

@@ -92,8 +92,11 @@ class Changing(ABC):
         if wanted.current and found["superseded_by"] is not None:
             # The tie from what took its place goes: who deletes that one meanwhile takes the tie, too.
             tied.append(found["superseded_by"])
-        if tied:
-            await transaction.existing([self.memory_id, *tied])
+        if wanted.content not in (None, found["content"]):
+            facts = await transaction.facts.as_read(self.memory_id)
+            await transaction.summaries.hold(going=facts, changing=[self.memory_id], staying=tied)
+        elif tied or wanted.current:
+            await transaction.summaries.hold(changing=[self.memory_id], staying=tied)
 
     async def _missing(self, transaction: MemoryTransaction, wanted: Wanted) -> set[UUID]:
         """Which ends of the wanted ties are no memories."""

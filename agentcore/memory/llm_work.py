@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from agentcore.errors import AgentCoreError
+from agentcore.errors import AgentCoreError, DependencyUnavailable
 from agentcore.memory.llm_limits import is_budget_spent
 from agentcore.memory.llm_rows import Waiting
 from agentcore.memory.models import MemoryType
@@ -30,12 +30,19 @@ SUMMARY_TAG, COMPACTION = "session_summary", "compaction"
 SESSION_FORM, PERIOD_FORM = "session", "period"
 PERIOD_TAG = "period_summary"
 AFTER_INACTIVITY, AFTER_COMPACTION = "inactivity", "compaction"
+# What a failure says in its data where others are at work on the same.
+BUSY = "busy"
 # So long a model that fails is asked again; then plain code does what it can.
 PATIENCE = timedelta(minutes=30)
 # A shorter text is read where it holds a sign of a fact: who speaks, a name, a number, or another script.
 TELLING_CHARS, LEAST_BYTES = 30, 10
 _TELLING = re.compile(r"\d|\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b|(?<=[^.!?\s] )[A-Z]|[^\W\d_a-zA-Z]")
 _USERS = frozenset({"user", "human"})
+
+
+def is_of_one(failure: DependencyUnavailable) -> bool:
+    """Whether other work may be done though this failed: its text may be at fault, or others are at it."""
+    return any(failure.data.get(name) for name in ("refused", "unreadable", BUSY))
 
 
 def failing_since(rows: Sequence[Row], now: datetime) -> datetime:

@@ -6,8 +6,8 @@ made anew in its place. Which sessions belong to a period is looked up, not coun
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -19,13 +19,24 @@ from agentcore.memory.document_vectors import vector_columns
 from agentcore.memory.history_rows import Change
 from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft, Source, draft
-from agentcore.memory.llm_work import PERIOD_FORM, PERIOD_TAG, failing_since
+from agentcore.memory.llm_work import BUSY, PERIOD_FORM, PERIOD_TAG, failing_since, is_of_one
 from agentcore.memory.models import MemoryType
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import StoreParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.periods import Period, period_named, period_of
-from agentcore.memory.remaking import Anew, Standing, claim, leave, metadata_of, remove, ties, worded, write
+from agentcore.memory.remaking import (
+    BY_LLM,
+    Anew,
+    Standing,
+    claim,
+    leave,
+    metadata_of,
+    remove,
+    ties,
+    worded,
+    write,
+)
 from agentcore.memory.session_summaries import MOST_LOOKS
 from agentcore.memory.storage import NewMemory
 from agentcore.memory.summary_providers import AS_SAID, EXTRACTED, Message, SessionSummary
@@ -33,6 +44,8 @@ from agentcore.memory.summary_rules import BY_MODEL, SummaryRules
 
 BATCH = 200
 FEWEST_SESSIONS = 2
+# A model tells a period anew when it has grown by this share, or when nothing has come for this part of it.
+GROWTH, QUIET_PARTS = 0.25, 24
 
 
 @dataclass(frozen=True)
@@ -45,6 +58,14 @@ class _Place:
     begins: bool
 
 
+@dataclass(frozen=True)
+class _Share:
+    """What waits for one place, and what of it is taken out there."""
+
+    rows: list[Row] = field(default_factory=list)
+    last: list[Row] = field(default_factory=list)
+
+
 class PeriodSummarizing:
     """The periods of one agent whose sessions' summaries wait: one batch a run."""
 
@@ -53,28 +74,74 @@ class PeriodSummarizing:
         self._caller = caller
 
     async def run(self) -> bool:
-        """Tell the periods of a batch; whether more wait. Raises DependencyUnavailable: go on later."""
-        for _ in range(MOST_LOOKS):
+        """Tell the periods of a batch; whether more wait. Raises DependencyUnavailable: go on later.
+
+        What fails by itself does not keep the others from being told.
+        """
+        in_vain, later = 0, set[UUID]()
+        failed: dict[_Place | None, DependencyUnavailable] = {}
+        while in_vain < MOST_LOOKS:
             async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
                 rules = await transaction.llm.summary_rules()
-                rows = await transaction.summaries.waiting_for_periods(BATCH + 1)
+                rows = await transaction.summaries.waiting_for_periods(BATCH + 1, later)
+            batch = rows[:BATCH]
             try:
-                for place, waiting in _gathered(rows[:BATCH], rules).items():
-                    await self._tell(place, waiting, rules)
+                later |= await self._tell_all(_gathered(batch, rules), rules, failed)
             except (Conflict, NotFound):
+                in_vain += 1
                 continue
-            return len(rows) > BATCH
-        raise DependencyUnavailable("Others are at work on these sessions.")
+            if failed:
+                raise next(iter(failed.values()))
+            if len(rows) <= BATCH or not later.issuperset(row["memory_id"] for row in batch):
+                return len(rows) > BATCH
+        raise DependencyUnavailable("Others are at work on these sessions.", data={BUSY: True})
 
-    async def _tell(self, place: _Place | None, waiting: Sequence[Row], rules: SummaryRules | None) -> None:
-        """Have a period told, and these out of what waits; without one they are of no period."""
-        standing = await self._standing(place, waiting, rules)
+    async def _tell_all(
+        self,
+        shares: Mapping[_Place | None, _Share],
+        rules: SummaryRules | None,
+        failed: dict[_Place | None, DependencyUnavailable],
+    ) -> set[UUID]:
+        """Tell these but for those that failed; what waits for later."""
+        held_up, later = set[UUID](), set[UUID]()
+        for place, share in shares.items():
+            if place not in failed:
+                standing = await self._standing(place, share, held_up, rules)
+                if self._may_wait(place, standing, share):
+                    later |= _ids(share.rows)
+                    continue
+                try:
+                    await self._tell(place, standing)
+                except DependencyUnavailable as failure:
+                    failed[place] = failure
+                    if not is_of_one(failure):
+                        break
+            if place in failed:
+                held_up |= _ids(share.rows)
+        return later
+
+    def _may_wait(self, place: _Place | None, standing: Standing, share: _Share) -> bool:
+        """Whether a model, which reads all of a period each time, is asked later: few new ones wait yet."""
+        row, parts = standing.row, self._parts
+        if place is None or row is None or standing.stays or not standing.is_whole:
+            return False
+        if parts.summariser is None or self._provider(standing.rules) != BY_LLM:
+            return False
+        named = {*row["provenance"].get("sources", [])}
+        if any(str(each["memory_id"]) in named for each in share.rows):
+            return False
+        quiet = (place.period.ends - place.period.starts) / QUIET_PARTS
+        is_quiet = max(each["queued_at"] for each in share.rows) + quiet <= parts.clock()
+        return not is_quiet and len(standing.sources) < len(named) * (1 + GROWTH)
+
+    async def _tell(self, place: _Place | None, standing: Standing) -> None:
+        """Have a period told, and what waits for it taken out; without one it is of no period."""
         row = standing.row
         if place is None or standing.stays or (row is None and not _begins(place, standing)):
             await leave(self._parts, self._caller, standing)
             return
         messages = [_message(each) for each in standing.sources]
-        provider = self._provider(rules)
+        provider = self._provider(standing.rules)
         summary = await worded(self._parts, self._caller, standing, provider, messages)
         if row is None:
             await self._insert(place, standing, summary)
@@ -84,9 +151,9 @@ class PeriodSummarizing:
             await write(self._parts, self._caller, standing, row, _anew(place, standing, row, summary))
 
     async def _standing(
-        self, place: _Place | None, waiting: Sequence[Row], rules: SummaryRules | None
+        self, place: _Place | None, share: _Share, held_up: Set[UUID], rules: SummaryRules | None
     ) -> Standing:
-        """The period's summary and the sessions' as they stand."""
+        """The period's summary and the sessions' as they stand; what is held up goes on waiting."""
         row, sources = None, _by_id([])
         if place is not None:
             where = place.period, place.user_id, place.namespace
@@ -98,14 +165,15 @@ class PeriodSummarizing:
                 if place.begins:
                     sources |= _by_id(await transaction.summaries.sessions_of(*where))
         ordered = sorted(sources.values(), key=lambda each: (each["timestamp"], each["memory_id"]))
-        since = failing_since(waiting, self._parts.clock())
-        return Standing(row, ordered, rules, "period", [each["memory_id"] for each in waiting], since)
+        since = failing_since(share.rows, self._parts.clock())
+        taken = sorted(_ids(share.last) - held_up)
+        return Standing(row, ordered, rules, "period", taken, sorted(_ids(share.rows)), since)
 
     def _provider(self, rules: SummaryRules | None) -> str:
         """A model's words where the agent wishes them, or what was said as it was and there is a model."""
         name = EXTRACTED if rules is None else rules.provider
         has_model = self._parts.summariser is not None
-        return "llm" if name in BY_MODEL or (name == AS_SAID and has_model) else EXTRACTED
+        return BY_LLM if name in BY_MODEL or (name == AS_SAID and has_model) else EXTRACTED
 
     async def _insert(self, place: _Place, standing: Standing, summary: SessionSummary) -> None:
         """Store a period's first summary. Raises Conflict where there is one meanwhile."""
@@ -164,12 +232,16 @@ def _by_id(rows: Sequence[Row]) -> dict[UUID, Row]:
     return {row["memory_id"]: row for row in rows}
 
 
-def _gathered(rows: Sequence[Row], rules: SummaryRules | None) -> dict[_Place | None, list[Row]]:
-    """What waits by the periods it belongs to: each stands with the last of its own, which takes it out.
+def _ids(rows: Iterable[Row]) -> set[UUID]:
+    return {row["memory_id"] for row in rows}
+
+
+def _gathered(rows: Sequence[Row], rules: SummaryRules | None) -> dict[_Place | None, _Share]:
+    """What waits by the periods it belongs to, the last of which takes it out.
 
     Those are the periods whose summaries tell of it, and that of the agent's rules.
     """
-    gathered: dict[_Place | None, list[Row]] = {}
+    gathered: dict[_Place | None, _Share] = {}
     for row in rows:
         labels = {*row["labels"]}
         unit = None if rules is None else rules.period
@@ -180,8 +252,8 @@ def _gathered(rows: Sequence[Row], rules: SummaryRules | None) -> dict[_Place | 
             places.append(_Place(row["user_id"], row["namespace"], own, True))
         places = places or [None]
         for place in places:
-            gathered.setdefault(place, [])
-        gathered[places[-1]].append(row)
+            gathered.setdefault(place, _Share()).rows.append(row)
+        gathered[places[-1]].last.append(row)
     return gathered
 
 

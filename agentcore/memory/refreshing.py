@@ -6,15 +6,14 @@ from uuid import UUID
 
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
 from agentcore.memory.api import Caller
-from agentcore.memory.llm_work import failing_since
+from agentcore.memory.llm_work import BUSY, failing_since, is_of_one
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.remaking import Anew, Standing, leave, metadata_of, remove, worded, write
+from agentcore.memory.remaking import BY_LLM, Anew, Standing, leave, metadata_of, remove, worded, write
 from agentcore.memory.session_summaries import MOST_LOOKS, message_of
 from agentcore.memory.summary_providers import AS_SAID, EXTRACTED
 
 BATCH = 20
-_LLM = "llm"
 
 
 class Refreshing:
@@ -25,11 +24,22 @@ class Refreshing:
         self._caller = caller
 
     async def run(self) -> bool:
-        """Make a batch anew; whether more wait. Raises DependencyUnavailable: go on later."""
+        """Make a batch anew; whether more wait. Raises DependencyUnavailable: go on later.
+
+        What fails by itself does not keep the others from being made.
+        """
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             rows = await transaction.summaries.waiting_refreshes(BATCH + 1)
+        failed: list[DependencyUnavailable] = []
         for row in rows[:BATCH]:
-            await self._refresh(row["memory_id"])
+            try:
+                await self._refresh(row["memory_id"])
+            except DependencyUnavailable as failure:
+                failed.append(failure)
+                if not is_of_one(failure):
+                    break
+        if failed:
+            raise failed[0]
         return len(rows) > BATCH
 
     async def _refresh(self, memory_id: UUID) -> None:
@@ -42,7 +52,7 @@ class Refreshing:
             except (Conflict, NotFound):
                 continue
             return
-        raise DependencyUnavailable("Others are at work on what this summary is of.")
+        raise DependencyUnavailable("Others are at work on what this summary is of.", data={BUSY: True})
 
     async def _look(self, memory_id: UUID) -> Standing | None:
         """The summary and its sources as they stand, if it waits still."""
@@ -54,7 +64,7 @@ class Refreshing:
             sources = await transaction.summaries.sources(memory_id)
             rules = await transaction.llm.summary_rules()
         since = failing_since(waiting, self._parts.clock())
-        return Standing(row, sources, rules, "refresh", [memory_id], since)
+        return Standing(row, sources, rules, "refresh", [memory_id], [memory_id], since)
 
     async def _make(self, standing: Standing, row: Row) -> None:
         if standing.stays:
@@ -72,4 +82,4 @@ class Refreshing:
 
 def _provider(standing: Standing) -> str:
     name = EXTRACTED if standing.rules is None else standing.rules.provider
-    return name if name in (EXTRACTED, AS_SAID) else _LLM
+    return name if name in (EXTRACTED, AS_SAID) else BY_LLM

@@ -6,6 +6,7 @@ transaction: who comes second finds another version, or nothing waiting, and loo
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -15,6 +16,7 @@ from uuid import UUID
 from agentcore.errors import Conflict, DependencyUnavailable
 from agentcore.memory.api import Caller
 from agentcore.memory.changing import Changing, Wanted
+from agentcore.memory.grounding import Heard
 from agentcore.memory.llm_work import after_deletion, gives_up
 from agentcore.memory.models import Link
 from agentcore.memory.owned_rows import Row
@@ -33,11 +35,15 @@ from agentcore.memory.summary_providers import (
     ProviderParts,
     SessionSummary,
     requests_of,
+    sources_of,
 )
 from agentcore.memory.summary_rows import SummaryWork
 from agentcore.memory.summary_rules import SummaryRules
+from agentcore.memory.survival import as_read, checked
 
 REFRESHED = "refresh"
+# The provider whose words are a model's, beside those that ask none.
+BY_LLM = "llm"
 SOURCES_GONE = "some of what it is of is not there any more; what it said of that is kept"
 # What a summary's metadata say of its making; all else in them is its caller's.
 _OF_ITS_MAKING = ("by", "prompt", "degraded", "topics")
@@ -47,8 +53,8 @@ _OF_ITS_MAKING = ("by", "prompt", "degraded", "topics")
 class Standing:
     """A summary, none where it is still to be written, and those of its sources that are there, in order.
 
-    `waiting` is the work that is taken out once it is done, by these memories; a model is asked about them in
-    vain `since`.
+    `waiting` is the work that is taken out once it is done, by these memories. It is made for those that are
+    `asking`, about which a model is asked in vain `since`.
     """
 
     row: Row | None
@@ -56,6 +62,7 @@ class Standing:
     rules: SummaryRules | None
     work: SummaryWork
     waiting: Sequence[UUID]
+    asking: Sequence[UUID]
     since: datetime
 
     @property
@@ -135,14 +142,19 @@ class Remaking(Changing):
         return columns
 
     async def _prepare(self, transaction: MemoryTransaction, found: Row, wanted: Wanted) -> None:
+        # What is tied anew is of its sources.
         await claim(transaction, self._standing)
-        await super()._prepare(transaction, found, wanted)
         await transaction.summaries.retell(self.memory_id, self._anew.provenance, self._anew.timestamp)
 
 
-async def claim(transaction: MemoryTransaction, standing: Standing) -> None:
-    """Take out what waited, and hold what the summary rests on. Raises Conflict where either is not so."""
-    if not await transaction.summaries.hold(standing.versions):
+async def claim(transaction: MemoryTransaction, standing: Standing, going: Sequence[UUID] = ()) -> None:
+    """Take out what waited, and hold what the summary rests on. Raises Conflict where either is not so.
+
+    `going` is to be deleted then.
+    """
+    changing = [] if standing.row is None else [standing.row["memory_id"]]
+    held = await transaction.summaries.hold(going=going, changing=changing, standing=standing.versions)
+    if any(held.get(memory_id) != version for memory_id, version in standing.versions.items()):
         raise Conflict("Some of what this summary is of was changed meanwhile.")
     if not await transaction.summaries.take(standing.work, standing.waiting):
         raise Conflict("Somebody has made this summary meanwhile.")
@@ -167,7 +179,7 @@ async def write(parts: MemoryParts, caller: Caller, standing: Standing, row: Row
 async def remove(parts: MemoryParts, caller: Caller, standing: Standing, row: Row) -> None:
     """Delete a summary that has nothing left to say. Raises Conflict."""
     async with parts.storage.transaction(caller.agent_id) as transaction:
-        await claim(transaction, standing)
+        await claim(transaction, standing, going=[row["memory_id"]])
         gone = await transaction.delete([row["memory_id"]])
         await after_deletion(transaction, parts, await hand_on(transaction, caller, gone))
 
@@ -194,7 +206,7 @@ async def worded(
         return await _in_one(given, messages)
     except DependencyUnavailable:
         async with parts.storage.transaction(caller.agent_id) as transaction:
-            await transaction.llm.note_failure(standing.work, standing.waiting)
+            await transaction.llm.note_failure(standing.work, standing.asking)
         raise
 
 
@@ -221,16 +233,34 @@ async def _in_one(parts: ProviderParts, messages: Sequence[Message]) -> SessionS
     while True:
         made = [await model.summary(piece) for piece in requests_of(told)]
         if len(made) == 1:
-            return replace(made[0], covers=messages)
+            return made[0] if told is messages else await _of_all(parts, made[0], messages)
         pieces = [_as_message(each) for each in made if each.text]
         if len(pieces) >= len(told):
-            return await ExtractiveSummaryProvider(parts).extracted(pieces)
+            return await ExtractiveSummaryProvider(parts).extracted(messages)
         told = pieces
 
 
 def _as_message(piece: SessionSummary) -> Message:
     last = piece.covers[-1]
-    return Message(last.memory_id, last.version, last.said_at, None, piece.text, 0.5)
+    text = "\n".join([piece.text, *piece.key_facts])
+    return Message(last.memory_id, last.version, last.said_at, None, text, 0.5)
+
+
+async def _of_all(
+    parts: ProviderParts, made: SessionSummary, messages: Sequence[Message]
+) -> SessionSummary:
+    """The summary of summaries of the messages, with what of their own evidence it lost on the way."""
+    by_code = ExtractiveSummaryProvider(parts)
+    if made.by == EXTRACTED:
+        return await by_code.extracted(messages, made.degraded)
+    read = as_read(sources_of(messages))
+    most, count = parts.rules.max_tokens, parts.count_tokens
+    found = await asyncio.to_thread(
+        lambda: checked(made.text, made.key_facts, Heard(read), read, most, count))
+    if not found.text:
+        return await by_code.extracted(messages, found.degraded)
+    degraded = made.degraded or found.degraded
+    return replace(made, text=found.text, key_facts=found.facts, covers=messages, degraded=degraded)
 
 
 async def _with_remnants(

@@ -18,7 +18,14 @@ from agentcore.memory.document_vectors import vector_columns
 from agentcore.memory.history_rows import Change
 from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft, Source, draft
-from agentcore.memory.llm_work import SESSION_FORM, SUMMARISE_SESSION, SUMMARY_TAG, failing_since, gives_up
+from agentcore.memory.llm_work import (
+    BUSY,
+    SESSION_FORM,
+    SUMMARISE_SESSION,
+    SUMMARY_TAG,
+    failing_since,
+    gives_up,
+)
 from agentcore.memory.models import Link, MemoryType
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import StoreParams
@@ -108,7 +115,7 @@ class SessionSummarizing:
                 continue
             if len(found.rows) < MOST_MESSAGES:
                 return self.kept
-        raise DependencyUnavailable("Others are at work on this session.")
+        raise DependencyUnavailable("Others are at work on this session.", data={BUSY: True})
 
     async def _look(self) -> _Found | None:
         """What waits now, with the rules that hold; None where there is nothing to do."""

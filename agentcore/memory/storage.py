@@ -114,15 +114,17 @@ class MemoryTransaction(OwnedRows):
         wanted = list(set(hashes))
         return await self._rows("find_same_texts", hashes=wanted) if wanted else []
 
-    async def existing(self, memory_ids: Iterable[UUID]) -> set[UUID]:
+    async def existing(self, memory_ids: Iterable[UUID], changing: Iterable[UUID] = ()) -> set[UUID]:
         """Which of these are memories of the agent; nobody deletes them before the end.
 
-        Asked first of all of everything that the transaction will touch: locks are taken in one order.
+        Asked first of all of everything that the transaction will touch, `changing` among it: locks are taken
+        in one order.
         """
-        wanted = list(set(memory_ids))
+        wanted, among = list(set(memory_ids)), list(changing)
         if not wanted:
             return set()
-        return {row["memory_id"] for row in await self._rows("existing_ids", memory_ids=wanted)}
+        rows = await self._rows("existing_ids", memory_ids=wanted, changing=among)
+        return {row["memory_id"] for row in rows}
 
     async def insert(self, memories: Sequence[NewMemory]) -> None:
         """Store the rows, their links, what they tell of other names, and their terms' frequencies."""
@@ -173,7 +175,7 @@ class MemoryTransaction(OwnedRows):
 
     async def delete(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Remove memories with all that hangs on them or was made of them; a row for each."""
-        await self.summaries.hold_going(memory_ids)
+        await self.summaries.hold(going=memory_ids)
         await self.summaries.wait_again(memory_ids)
         return await self._forget(await self.summaries.delete(memory_ids))
 

@@ -226,7 +226,7 @@ class Storing:
         """Refuse the items that name a memory that is not there."""
         wanted = {index: _targets(each.params) for index, each in drafts.items()}
         earlier = self._superseding.candidates()
-        existing = await transaction.existing(earlier.union(*wanted.values()))
+        existing = await transaction.existing(earlier.union(*wanted.values()), changing=earlier)
         for index, targets in wanted.items():
             missing = targets - existing
             if missing:

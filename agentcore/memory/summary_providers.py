@@ -30,6 +30,14 @@ NO_MODEL = "this service has no language model"
 TOO_LONG = "it was longer than a memory may be, and is cut"
 
 
+class AskedInVain(DependencyUnavailable):
+    """A language model was asked about these messages, and did not answer as it should."""
+
+    def __init__(self, failure: DependencyUnavailable, segment: Sequence[Message]) -> None:
+        super().__init__(failure.message, data=failure.data)
+        self.memory_ids = [each.memory_id for each in segment]
+
+
 @dataclass(frozen=True)
 class Message:
     """A memory of a session. What no longer holds is not `told`, though the summary counts as of it too."""
@@ -123,7 +131,7 @@ class ExtractiveSummaryProvider:
 
     async def extracted(self, segment: Sequence[Message], degraded: str | None = None) -> SessionSummary:
         """The summary of one segment."""
-        rules, sources = self._parts.rules, _sources(segment)
+        rules, sources = self._parts.rules, sources_of(segment)
         made = await asyncio.to_thread(summarize, sources, rules.max_tokens, self._parts.count_tokens)
         return SessionSummary(made.text, segment, EXTRACTED, degraded=degraded)
 
@@ -144,7 +152,7 @@ class LlmSummaryProvider:
         model, parts = self._parts.summariser, self._parts
         if model is None:
             return await self._extractive.extracted(segment, NO_MODEL)
-        read = as_read(_sources(segment))
+        read = as_read(sources_of(segment))
         if not any(each.content for each in read):
             return SessionSummary("", segment, model.model)
         said = [Said(each.content, each.speaker, each.timestamp) for each in read]
@@ -153,7 +161,7 @@ class LlmSummaryProvider:
             written = await model.summarise(said, wish, agent_id=parts.agent_id)
         except DependencyUnavailable as failure:
             if not parts.gives_up(failure):
-                raise
+                raise AskedInVain(failure, segment) from failure
             return await self._extractive.extracted(segment, failure.message)
         summary = await asyncio.to_thread(self._checked, model, written, segment, read)
         return summary if summary.text else await self._extractive.extracted(segment, summary.degraded)
@@ -242,7 +250,8 @@ def _segments(messages: Sequence[Message], rules: SummaryRules) -> Iterator[Sequ
         yield from requests_of(segment)
 
 
-def _sources(segment: Sequence[Message]) -> list[Source]:
+def sources_of(segment: Sequence[Message]) -> list[Source]:
+    """What of the messages is told."""
     return [
         Source(each.memory_id, each.said_at, each.speaker, each.text, each.importance)
         for each in segment if each.told]

@@ -40,13 +40,30 @@ class SummaryRows(RuledRows):
         [row] = await self._rows("let_page_wait_for_period", **values)
         return int(row["queued"]), row["last_id"]
 
-    async def hold_going(self, memory_ids: Sequence[UUID]) -> None:
-        """Before these are deleted: hold them, and the summaries that hold their words."""
-        statement = shaped_query("hold_with_summaries", going=query("going"))
-        await self._run(statement, memory_ids=list(memory_ids))
+    async def hold(
+        self,
+        *,
+        going: Iterable[UUID] = (),
+        changing: Iterable[UUID] = (),
+        standing: Iterable[UUID] = (),
+        staying: Iterable[UUID] = (),
+    ) -> Mapping[UUID, int]:
+        """Hold these memories and all that their deletion or change touches; the versions of those there.
+
+        `standing`: nobody may change them; `staying`: nobody may delete them. Called once, before anything
+        else that takes locks of memories: they are taken in one order.
+        """
+        rows = await self._rows(
+            shaped_query("hold_in_order", going=query("going")),
+            memory_ids=list(going),
+            changing=list(changing),
+            standing=list(standing),
+            staying=list(staying),
+        )
+        return {row["memory_id"]: row["version"] for row in rows if row["version"] is not None}
 
     async def wait_again(self, memory_ids: Sequence[UUID]) -> None:
-        """Before these are deleted: what else their summaries tell of waits once more."""
+        """Before these are deleted, which are held: what else their summaries tell of waits once more."""
         statement, rules = self._with_rules("wait_again", going=query("going"))
         await self._run(statement, memory_ids=list(memory_ids), **rules)
 
@@ -61,7 +78,7 @@ class SummaryRows(RuledRows):
         wished = [row["memory_id"] for row in rows]
         if not wished:
             return []
-        await self.hold_going(wished)
+        await self.hold(going=wished, standing=memory_ids)
         await self.wait_again(wished)
         return await self.delete(wished)
 
@@ -73,9 +90,9 @@ class SummaryRows(RuledRows):
         """Summaries of sessions that wait to be made anew, those that wait longest first."""
         return await self._rows("waiting_refreshes", limit=limit)
 
-    async def waiting_for_periods(self, limit: int) -> list[Row]:
-        """Summaries of sessions that wait for their period, those that wait longest first."""
-        return await self._rows("waiting_for_periods", limit=limit)
+    async def waiting_for_periods(self, limit: int, without: Iterable[UUID] = ()) -> list[Row]:
+        """Summaries of sessions that wait for their period, those that wait longest first; not these."""
+        return await self._rows("waiting_for_periods", limit=limit, without=list(without))
 
     async def waits(self, work: SummaryWork, memory_id: UUID) -> list[Row]:
         """Since when a model is asked in vain about a memory that waits; no row where it does not wait."""
@@ -105,13 +122,6 @@ class SummaryRows(RuledRows):
     async def claim_periods(self) -> None:
         """Wait to be the only one who writes summaries of the agent's periods, until the transaction ends."""
         await self._run("claim_periods")
-
-    async def hold(self, versions: Mapping[UUID, int]) -> bool:
-        """Hold these memories; whether all of them stand in these versions."""
-        rows = await self._rows(
-            "hold_versions", memory_ids=list(versions), versions=list(versions.values())
-        )
-        return len(rows) == len(versions)
 
     async def take(self, work: SummaryWork, memory_ids: Sequence[UUID]) -> bool:
         """Take these out of what waits; whether all of them waited. What they rest on is held already."""

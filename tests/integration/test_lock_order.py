@@ -7,12 +7,9 @@ one order are a deadlock each time.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import Callable
 from uuid import UUID
 
-import psycopg
 import pytest
 
 from agentcore.errors import NotFound
@@ -21,53 +18,11 @@ from agentcore.memory.change_params import UpdateParams
 from agentcore.memory.erase_params import EraseParams
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params import DeleteParams, GetParams, PruneParams
+from tests.fixtures.gate import gate
 from tests.fixtures.memory import Agent
 
-WAITING = """
-SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"""
 TIES = "LOCK TABLE memory_links IN SHARE MODE"
 TOMBSTONE = "SELECT FROM archived_memories WHERE memory_id = %s FOR UPDATE"
-PATIENCE_SECONDS = 20.0
-
-
-class Gate:
-    """A session that holds something back."""
-
-    def __init__(self, holding: psycopg.AsyncConnection[Any], looking: psycopg.AsyncConnection[Any]) -> None:
-        self._holding = holding
-        self._looking = looking
-
-    async def hold(self, statement: str, *values: object) -> None:
-        await self._holding.execute(statement.encode(), values)
-
-    async def through(self, *calls: Awaitable[object]) -> list[Any]:
-        """Begin the calls, open the gate when all of them wait; what came of each."""
-        running = [asyncio.ensure_future(call) for call in calls]
-        await self.until_waiting(len(running))
-        assert not any(each.done() for each in running), running
-        await self._holding.rollback()
-        return await asyncio.gather(*running, return_exceptions=True)
-
-    async def until_waiting(self, count: int) -> None:
-        """Wait until so many sessions wait for another."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while await self._waiting() < count:
-                pass
-
-    async def _waiting(self) -> int:
-        row = await (await self._looking.execute(WAITING.encode())).fetchone()
-        assert row is not None
-        return int(row[0])
-
-
-@asynccontextmanager
-async def gate(agent: Agent) -> AsyncIterator[Gate]:
-    url = agent.runtime.database.url
-    async with (
-        await psycopg.AsyncConnection.connect(url) as holding,
-        await psycopg.AsyncConnection.connect(url, autocommit=True) as looking,
-    ):
-        yield Gate(holding, looking)
 
 
 async def _stored(agent: Agent, count: int) -> list[UUID]:
@@ -98,14 +53,9 @@ async def test_an_update_is_made_before_the_deletion_of_both_ends_of_its_tie(
         await opened.hold(TIES)
         updated, deleted = await opened.through(
             agent.memory.update(_tie(ids[changed], ids[1 - changed])),
-            _after_the_first(opened, agent.memory.delete(DeleteParams(memory_ids=ids))))
+            opened.after_the_first(agent.memory.delete(DeleteParams(memory_ids=ids))))
     assert getattr(updated, "version", updated) == 2
     assert getattr(deleted, "deleted_count", deleted) == 2
-
-
-async def _after_the_first(opened: Gate, call: Awaitable[object]) -> object:
-    await opened.until_waiting(1)
-    return await call
 
 
 async def test_of_a_restore_and_an_erasure_of_the_same_archived_memories_the_second_waits(
@@ -148,7 +98,7 @@ async def test_what_holds_again_and_the_deletion_of_what_had_its_place_are_both_
         await opened.hold(TIES)
         updated, deleted = await opened.through(
             agent.memory.update(again),
-            _after_the_first(opened, agent.memory.delete(DeleteParams(memory_ids=[new.memory_id]))))
+            opened.after_the_first(agent.memory.delete(DeleteParams(memory_ids=[new.memory_id]))))
     assert getattr(updated, "version", updated) == 3
     assert getattr(deleted, "deleted_count", deleted) == 1
     assert (await agent.get(old)).superseded_by is None

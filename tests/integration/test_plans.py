@@ -88,7 +88,7 @@ async def test_what_was_read_from_a_memory_is_found_by_it(filled: Agent) -> None
         "hold_facts_with": {"memory_ids": [one, two], "successors": [None, successor]},
         "facts_as_read": {"memory_id": one},
         "facts_superseded_with": {"memory_id": one, "successor": successor},
-        "hold_with_summaries": {"memory_ids": [one, two]},
+        "hold_in_order": {"memory_ids": [one, two], "changing": [one], "standing": [two], "staying": []},
         "delete_memories": {"memory_ids": [one, two]},
     }
     for name, values in asked.items():

@@ -10,10 +10,10 @@ from agentcore.memory.api import Caller
 from agentcore.memory.compression import build_context
 from agentcore.memory.context_lines import PAST, ContextEntry
 from agentcore.memory.layer_params import ConfigureParams
-from agentcore.memory.llm_params import SummaryRules
 from agentcore.memory.params import ContextParams, DeleteParams
 from agentcore.memory.session_params import EndSessionParams
 from agentcore.memory.standing_in import stand_ins
+from agentcore.memory.summary_rules import SummaryRules
 from tests.fixtures.memory import Agent
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -27,6 +27,7 @@ INSERT INTO llm_queue (agent_id, memory_id, work)
 SELECT DISTINCT %(agent_id)s, CASE form WHEN 'session' THEN summary_id ELSE target_id END,
        CASE form WHEN 'session' THEN 'refresh' ELSE 'period' END
   FROM telling
+ ORDER BY 2, 3
     ON CONFLICT DO NOTHING
 RETURNING work;
 
@@ -72,8 +73,8 @@ SELECT (SELECT count(*) FROM queued) AS queued,
 
 -- name: wait_again
 -- Let what else the summaries of these memories tell of wait once more and be due at once, where the agent has such
--- summaries made by rules: these memories go, and those summaries with them. What goes at the same time is
--- passed over. Who deletes a summary by its id wants none.
+-- summaries made by rules: these memories go, and those summaries with them. All of
+-- them are held already. Who deletes a summary by its id wants none.
 WITH RECURSIVE going AS ({going}),
 wish AS (SELECT {rules} AS rules),
 remaining AS (
@@ -92,42 +93,46 @@ remaining AS (
            WHEN 'period' THEN wish.rules ->> 'period' IS NOT NULL
            ELSE wish.rules IS NOT NULL AND m.memory_type = 'episodic' AND m.session_id IS NOT NULL END
      ORDER BY m.memory_id
-       FOR KEY SHARE OF m SKIP LOCKED)
+       FOR KEY SHARE OF m)
 INSERT INTO llm_queue (agent_id, memory_id, work, session_id, user_turn, again)
 SELECT DISTINCT %(agent_id)s, memory_id, CASE form WHEN 'session' THEN 'summary' ELSE 'period' END,
        CASE form WHEN 'session' THEN session_id END, form = 'session' AND user_turn, true
   FROM remaining
+ ORDER BY 2, 3
     ON CONFLICT (agent_id, work, memory_id) DO UPDATE SET again = true;
 
 -- name: waiting_again
--- What of the agent waits again, by session where it is messages.
-SELECT DISTINCT q.work, q.session_id
+-- What of the agent waits again, by session where it is messages; where a model was asked in vain, last.
+SELECT q.work, q.session_id
   FROM llm_queue q
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
  WHERE q.agent_id = %(agent_id)s AND q.again AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
- ORDER BY q.work, q.session_id;
+ GROUP BY q.work, q.session_id
+ ORDER BY count(q.failing_since) > 0, q.work, q.session_id;
 
 -- name: waiting_refreshes
--- Summaries of sessions that wait to be made anew, those that wait longest first.
+-- Summaries of sessions that wait to be made anew, those that wait longest first, and last those of which a model was asked
+-- in vain.
 SELECT q.memory_id
   FROM llm_queue q
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
  WHERE q.agent_id = %(agent_id)s AND q.work = 'refresh'
    AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
- ORDER BY q.queued_at, q.memory_id LIMIT %(limit)s;
+ ORDER BY q.failing_since IS NOT NULL, q.queued_at, q.memory_id LIMIT %(limit)s;
 
 -- name: waiting_for_periods
--- Summaries of sessions that wait for their period, and of which periods there is one that tells of them.
-SELECT m.memory_id, m.timestamp, m.user_id, m.namespace, q.failing_since,
+-- Summaries of sessions that wait for their period but for these, and of which periods there is one that tells of them, in
+-- the same order.
+SELECT m.memory_id, m.timestamp, m.user_id, m.namespace, q.queued_at, q.failing_since,
        ARRAY(SELECT p.provenance ->> 'period' FROM memory_links l
                JOIN memories p ON p.agent_id = %(agent_id)s AND p.memory_id = l.source_id
                               AND p.provenance ->> 'form' = 'period'
               WHERE l.agent_id = %(agent_id)s AND l.target_id = m.memory_id AND l.relation = 'summarises') AS labels
   FROM llm_queue q
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
- WHERE q.agent_id = %(agent_id)s AND q.work = 'period'
+ WHERE q.agent_id = %(agent_id)s AND q.work = 'period' AND q.memory_id <> ALL (%(without)s::uuid[])
    AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
- ORDER BY q.queued_at, q.memory_id LIMIT %(limit)s;
+ ORDER BY q.failing_since IS NOT NULL, q.queued_at, q.memory_id LIMIT %(limit)s;
 
 -- name: waits_for
 -- A memory that waits for this work, and since when a model is asked about it in vain.
@@ -187,14 +192,6 @@ SELECT m.memory_id
 -- name: claim_periods
 -- One at a time writes the summaries of periods of an agent.
 SELECT pg_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'agentcore periods', %(agent_id)s::text), 0));
-
--- name: hold_versions
--- Those of these memories that stand in their version, held until the transaction ends, in id order.
-SELECT m.memory_id
-  FROM unnest(%(memory_ids)s::uuid[], %(versions)s::integer[]) AS named (memory_id, version)
-  JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = named.memory_id AND m.version = named.version
- ORDER BY m.memory_id
-   FOR NO KEY UPDATE OF m;
 
 -- name: take_waiting
 -- Take these out of what waits; those that waited.

@@ -75,9 +75,13 @@ DELETE FROM memory_links l
    AND l.relation = held.relation;
 
 -- name: existing_ids
--- Which of these ids are memories of the agent; they stay until the transaction ends.
+-- Which of these ids are memories of the agent; they stay until the transaction ends, and so do the summaries that tell of
+-- those that may change.
 SELECT memory_id FROM memories
- WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
+ WHERE agent_id = %(agent_id)s
+   AND memory_id = ANY (%(memory_ids)s::uuid[] || ARRAY(
+       SELECT l.source_id FROM memory_links l
+        WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(changing)s::uuid[]) AND l.relation = 'summarises'))
    AND (expires_at IS NULL OR pinned OR expires_at > now())
  ORDER BY memory_id
    FOR KEY SHARE;
@@ -133,15 +137,6 @@ SELECT %(agent_id)s, access.memory_id, access.times, access.times, access.last_a
        SET access_count = memory_usage.access_count + EXCLUDED.access_count,
            uses_in_life = memory_usage.uses_in_life + EXCLUDED.uses_in_life,
            last_accessed = greatest(memory_usage.last_accessed, EXCLUDED.last_accessed);
-
--- name: hold_with_summaries
--- Memories that are to be deleted, the summaries that hold their words, and the facts that a model read from them: held in
--- id order. Whoever makes a summary of one, or reads one, has ended by then, or finds it gone.
-WITH RECURSIVE going AS ({going})
-SELECT m.memory_id FROM memories m
- WHERE m.agent_id = %(agent_id)s AND m.memory_id IN (SELECT memory_id FROM going)
- ORDER BY m.memory_id
-   FOR UPDATE;
 
 -- name: delete_memories
 -- Remove memories for good, the summaries of clusters, sessions and periods that hold their words, and the facts that a

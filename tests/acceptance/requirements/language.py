@@ -13,6 +13,8 @@ _FOLLOW = "integration/test_facts_follow.py::"
 _IN_VAIN = "integration/test_facts_in_vain.py::"
 _SUMMARIES = "integration/test_session_summaries.py::"
 _REFRESHED, _GONE = "integration/test_refreshing.py::", "integration/test_sources_gone.py::"
+_ORDER, _LONG = "integration/test_lock_order_of_summaries.py::", "integration/test_long_periods.py::"
+_UNREADABLE = "integration/test_unreadable_summaries.py::"
 _PERIODS, _PERIODS_GONE = "integration/test_period_summaries.py::", "integration/test_periods_gone.py::"
 _CONTEXT = "unit/test_compression.py::"
 _PROVIDERS = "integration/test_summary_providers.py::"
@@ -148,6 +150,16 @@ WRITTEN = (
            f"{_GONE}test_a_models_words_of_archived_messages_stay_and_what_changed_stands_behind_them",
            f"{_GONE}test_a_summary_outlives_expired_messages_and_keeps_what_it_says_of_them",
            f"{_GONE}test_restored_messages_are_told_anew_with_what_was_changed_meanwhile"),
+    _asked("2 in order", "Deletions, changes and the making of summaries side by side: none is broken off.",
+           f"{_ORDER}test_a_summary_is_made_anew_before_the_deletion_of_a_message_of_it",
+           f"{_ORDER}test_a_callers_words_for_a_summary_are_written_before_the_deletion_of_a_message_of_it",
+           f"{_ORDER}test_what_holds_again_after_a_deletion_is_told_by_the_summary_made_meanwhile",
+           f"{_ORDER}test_a_message_that_another_holds_meanwhile_is_told_again_with_the_rest"),
+    _asked("2 unreadable", "What a model cannot be made to tell of keeps nothing else waiting.",
+           f"{_UNREADABLE}test_a_period_of_an_old_rule_that_no_model_tells_of_is_told_by_plain_code",
+           f"{_UNREADABLE}test_the_periods_of_others_are_told_though_the_model_fails_at_one",
+           f"{_UNREADABLE}test_other_summaries_are_made_anew_though_the_model_fails_at_the_first",
+           f"{_UNREADABLE}test_other_sessions_are_told_again_though_the_model_fails_at_the_first"),
     _asked("2 facts", "Facts read from words that are no more go with them.",
            f"{_FACTS}test_facts_read_from_words_that_are_no_more_go_and_the_new_words_are_read"),
     _asked("2 periods", "Hierarchical summaries: memory, session, period; stored, refreshed, deleted.",
@@ -160,6 +172,11 @@ WRITTEN = (
            f"{_PERIODS}test_a_model_that_fails_for_long_is_done_without_and_that_is_told",
            f"{_PERIODS}test_sessions_summarised_before_the_rule_are_told_too",
            f"{_PERIODS}test_two_workers_at_once_tell_a_period_once",
+           f"{_LONG}test_what_a_step_keeps_as_a_fact_is_read_in_the_next",
+           f"{_LONG}test_evidence_that_the_steps_lost_stands_in_the_summary_of_all",
+           f"{_LONG}test_a_model_reads_a_period_again_when_it_has_grown_by_a_quarter",
+           f"{_LONG}test_a_model_reads_the_last_sessions_of_a_period_that_has_been_quiet",
+           f"{_LONG}test_what_changed_or_went_is_told_at_once",
            f"{_PERIODS_GONE}"
            "test_a_deleted_message_takes_the_summaries_above_it_at_once_and_the_rest_is_told_again",
            f"{_PERIODS_GONE}test_what_a_period_says_of_archived_sessions_stays",

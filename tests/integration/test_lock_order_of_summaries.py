@@ -1,0 +1,167 @@
+"""Deletions and changes beside what is made of the same memories: the second waits, none is broken off."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from agentcore.memory.api import Caller
+from agentcore.memory.models import MemoryRecord
+from agentcore.memory.params import DeleteParams
+from agentcore.memory.refreshing import Refreshing
+from agentcore.memory.session_summaries import SessionSummarizing
+from tests.fixtures.chat_model import Talking, talking
+from tests.fixtures.gate import gate
+from tests.fixtures.memory import Agent
+from tests.fixtures.services import Services
+from tests.fixtures.stretches import (
+    LINES,
+    add,
+    at,
+    change,
+    end,
+    lines,
+    message,
+    messages,
+    periods,
+    rules,
+    say,
+    summaries,
+    waiting,
+    weekly,
+)
+
+# What has held its memories by then waits here; what reads them goes on.
+HISTORIES = "LOCK TABLE memory_history IN SHARE MODE"
+OLD, NEW = "The port of the gateway is 8080.", "The port of the gateway is 9090."
+
+
+@pytest.fixture
+async def talk(services: Services) -> AsyncIterator[Talking]:
+    async with talking(services) as running:
+        yield running
+
+
+def _deleted(agent: Agent, *memory_ids: UUID) -> Awaitable[object]:
+    return agent.memory.delete(DeleteParams(memory_ids=list(memory_ids)))
+
+
+async def _late_session(talk: Talking) -> tuple[Agent, MemoryRecord]:
+    """An agent, and the summary of a session that is younger than that of the period which tells of it."""
+    agent = await weekly(talk)
+    await say(agent, "a", 0, LINES[0])
+    await say(agent, "b", 1, LINES[1])
+    await talk.work()
+    await say(agent, "c", 2, LINES[2], LINES[3])
+    await talk.work()
+    [period] = await periods(agent)
+    [summary] = [each for each in await summaries(agent) if each.session_id == "c"]
+    assert summary.memory_id in {link.target_id for link in period.links}
+    assert period.memory_id < summary.memory_id
+    return agent, summary
+
+
+async def test_a_summary_is_made_anew_before_the_deletion_of_a_message_of_it(talk: Talking) -> None:
+    agent, _ = await _late_session(talk)
+    going = await message(agent, LINES[2])
+    await change(agent, await message(agent, LINES[3]), content="Our broker works in Bruges now.")
+    async with gate(agent) as opened:
+        await opened.hold(HISTORIES)
+        refreshed, deleted = await opened.through(
+            Refreshing(talk.runtime.parts, Caller(agent.agent_id)).run(),
+            opened.after_the_first(_deleted(agent, going)))
+    assert refreshed is False
+    assert getattr(deleted, "deleted_count", deleted) == 3
+    await talk.work()
+    [period] = await periods(agent)
+    assert LINES[2] not in period.content
+    assert "Bruges" in period.content
+
+
+async def test_a_callers_words_for_a_summary_are_written_before_the_deletion_of_a_message_of_it(
+    talk: Talking
+) -> None:
+    agent, summary = await _late_session(talk)
+    going = await message(agent, LINES[2])
+    async with gate(agent) as opened:
+        await opened.hold(HISTORIES)
+        changed, deleted = await opened.through(
+            change(agent, summary.memory_id, content="It was about money."),
+            opened.after_the_first(_deleted(agent, going)))
+    assert changed is None
+    assert getattr(deleted, "deleted_count", deleted) == 3
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_what_holds_again_after_a_deletion_is_told_by_the_summary_made_meanwhile(
+    talk: Talking, again: bool
+) -> None:
+    agent = talk.agent()
+    await rules(agent, provider="extractive", trigger="session_end")
+    said = [OLD, LINES[4], NEW, LINES[1]]
+    await add(agent, [{"role": "user", "content": each, "timestamp": at(place).isoformat()}
+                      for place, each in enumerate(said)])
+    stored = {each.content: each for each in await messages(agent)}
+    assert stored[OLD].superseded_by == stored[NEW].memory_id
+    caller = Caller(agent.agent_id)
+    work: Awaitable[Any] = SessionSummarizing(talk.runtime.parts, caller, "s").run()
+    if again:
+        await work
+        await change(agent, stored[LINES[1]].memory_id, content="The policy number is HX-9999.")
+        work = Refreshing(talk.runtime.parts, caller).run()
+    async with gate(agent) as opened:
+        await opened.hold(HISTORIES)
+        deleted, made = await opened.through(
+            _deleted(agent, stored[NEW].memory_id), opened.after_the_first(work))
+    assert getattr(deleted, "reinstated_count", deleted) == 1
+    assert not isinstance(made, BaseException), made
+    await talk.work()
+    [summary] = await summaries(agent)
+    assert OLD in summary.content
+    assert NEW not in summary.content
+
+
+async def test_a_message_that_another_holds_meanwhile_is_told_again_with_the_rest(talk: Talking) -> None:
+    """A deletion that is broken off, say, of a message of the same session."""
+    agent = talk.agent()
+    await rules(agent, provider="extractive", trigger="session_end")
+    await add(agent, lines(0, 4))
+    await end(agent)
+    stored = [each.memory_id for each in await messages(agent)]
+    async with gate(agent) as opened:
+        await opened.hold("SELECT FROM memories WHERE memory_id = %s FOR UPDATE", stored[3])
+        await opened.through(_deleted(agent, stored[0]))
+    await talk.work()
+    [summary] = await summaries(agent)
+    assert summary.content == "\n".join(f"user: {LINES[place]}" for place in (1, 2, 3))
+    assert await waiting(agent) == []
+
+
+async def test_two_deletions_of_messages_of_one_summary_are_both_made(talk: Talking) -> None:
+    agent, summary = await _late_session(talk)
+    going = [await message(agent, each) for each in (LINES[3], LINES[2])]
+    async with gate(agent) as opened:
+        await opened.hold("SELECT FROM memories WHERE memory_id = %s FOR KEY SHARE", summary.memory_id)
+        done = await opened.through(*(_deleted(agent, each) for each in going))
+    assert sorted(getattr(each, "deleted_count", -1) for each in done) == [1, 3]
+    await talk.work()
+    assert {each.session_id for each in await summaries(agent)} == {"a", "b"}
+
+
+async def test_a_store_that_supersedes_a_summary_and_the_deletion_of_what_it_tells_are_both_made(
+    talk: Talking
+) -> None:
+    talk.model.answers["fact_judge"] = lambda document: {"verdict": "SUPERSEDE"}
+    agent, summary = await _late_session(talk)
+    await change(agent, summary.memory_id, content=OLD)
+    going = await message(agent, LINES[2])
+    async with gate(agent) as opened:
+        await opened.hold(HISTORIES)
+        stored, deleted = await opened.through(
+            agent.store(NEW, memory_type="semantic", timestamp=at(60 * 24 * 3)),
+            opened.after_the_first(_deleted(agent, going)))
+    assert getattr(stored, "superseded", stored) == [summary.memory_id]
+    assert getattr(deleted, "deleted_count", deleted) == 3
