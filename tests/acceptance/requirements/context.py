@@ -42,6 +42,21 @@ COMPOSED = (
               "integration/test_context_forms.py::test_what_does_not_fit_is_named_up_to_a_bound",
               "integration/test_context_forms.py::"
               "test_a_memory_too_long_stands_by_what_answers_and_the_result_says_so"),
+    _composed("2 window", "Of a task the newest stand in full, older ones shortened; what matters is kept.",
+              "unit/test_task_window.py::"
+              "test_for_a_vague_query_the_newest_stand_in_full_and_older_ones_shortened",
+              "unit/test_task_window.py::"
+              "test_an_important_old_note_stands_in_full_where_a_trivial_newer_one_does_not",
+              "integration/test_context_of_tasks.py::"
+              "test_a_vague_query_gives_the_newest_notes_in_full_and_older_ones_shortened",
+              "integration/test_context_of_tasks.py::"
+              "test_a_pinned_note_stands_in_full_among_many_newer_ones"),
+    _composed("2 summaries", "Stored summaries stand for what has no room, and tell nothing twice.",
+              "integration/test_standing_in.py::"
+              "test_what_is_looked_up_matches_what_was_asked_for_and_holds",
+              "property/test_context_properties.py::test_no_form_exceeds_its_budget_and_nothing_is_lost",
+              "unit/test_compression.py::test_a_summary_adds_nothing_to_its_sources",
+              "benchmarks/context_efficiency"),
     _composed("2 extraction", "Without an LLM a long memory stands by its sentences that tell of the query.",
               "unit/test_extraction.py::"
               "test_the_sentence_that_holds_the_querys_words_stays_with_its_numbers",

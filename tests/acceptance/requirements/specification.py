@@ -39,11 +39,18 @@ FUNCTIONAL = (
                "A context has the sections Current Task Context, Relevant Past Interactions and Relevant "
                "Knowledge.",
                "integration/test_context.py::"
-               "test_the_three_sections_hold_what_belongs_there_with_an_exact_count"),
+               "test_the_three_sections_hold_what_belongs_there_with_an_exact_count",
+               "integration/test_context_of_tasks.py::"
+               "test_all_that_is_of_the_task_stands_in_its_section"),
     _specified("FR-3.2", "A context is cut to its token limit by hierarchical summaries.",
                "property/test_context_properties.py::test_no_form_exceeds_its_budget_and_nothing_is_lost",
                "unit/test_compression.py::test_of_what_is_too_long_the_sentences_stand_that_tell_of_the_query",
-               missing="summaries of several memories together"),
+               "unit/test_compression.py::"
+               "test_a_summary_that_was_not_found_stands_for_what_has_no_room_and_is_not_left_out",
+               "unit/test_compression.py::"
+               "test_a_periods_summary_adds_nothing_to_those_of_its_sessions_or_to_what_they_are_of",
+               "integration/test_standing_in.py::"
+               "test_the_summary_of_several_found_memories_is_looked_up_with_all_it_is_of"),
     _specified("FR-3.3", "A memory sequence is compressed when it exceeds the budget.",
                "unit/test_compression.py::test_a_sequence_is_compressed_in_the_order_of_its_importance"),
     _specified("FR-4.1", "Content, context, relevance and relations of a memory can be changed.",
