@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import pty
-import re
-import signal
 import stat
-import subprocess
-import sys
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from io import FileIO
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -380,57 +372,6 @@ def test_an_export_that_fails_leaves_no_half_file(serving: Serving, agent_id: st
     assert done.returncode == 1
     assert (tmp_path / "kept.jsonl").read_text() == "before\n"
     assert list(tmp_path.iterdir()) == [tmp_path / "kept.jsonl"]
-
-
-async def test_an_import_that_is_stopped_by_ctrl_c_says_how_far_it_came(
-    serving: Serving, run: Callable[..., Done], memory: MemoryClient, agent_id: str
-) -> None:
-    lines = [f"{json.dumps(line)}\n" for line in conversation(600)]
-    stopped = serving.open_cli("import", "-", "--agent", agent_id)
-    assert stopped.stdin is not None
-    stopped.stdin.write("".join(lines))
-    stopped.stdin.flush()
-    async with asyncio.timeout(60):
-        # Then the answer to the first batch has come; that to the second may have.
-        while (await memory.count(CountParams())).count < 500:
-            pass
-    stopped.send_signal(signal.SIGINT)
-    out, err = stopped.communicate()
-    told = re.fullmatch(
-        r"agentcore: stopped after line (250|500) by Ctrl-C\. Run the same command again to go on: nothing "
-        r"is stored twice\.\n", err)
-    assert told is not None, err
-    assert (stopped.returncode, out) == (
-        130, f"stored {told[1]}, existing 0, reinforced 0, rejected 0, failed 0\n")
-    assert tally(run("import", "-", said="".join(lines))) == {"existing": 500, "stored": 100}
-
-
-def test_on_a_terminal_an_import_shows_how_far_it_is_and_leaves_nothing_of_it(
-    serving: Serving, tmp_path: Path, agent_id: str
-) -> None:
-    file = write(tmp_path / "talk.jsonl", conversation(300))
-    screen, stderr = pty.openpty()
-    with os.fdopen(screen, "rb", buffering=0) as shown:
-        importing = subprocess.Popen(
-            [sys.executable, "-m", "agentcore", "import", str(file), "--agent", agent_id], stderr=stderr,
-            stdout=subprocess.PIPE, text=True, env={
-                **serving.environment, "AGENTCORE_URL": serving.url, "TERM": "xterm", "COLUMNS": "100"})
-        os.close(stderr)
-        said = everything_shown(shown).decode()
-    out, _ = importing.communicate()
-    assert (importing.returncode, out.split(",")[0]) == (0, "stored 300")
-    assert re.search(r"300 lines.*\u2501.*100%", said)
-    # At the end the bar's line is emptied, and nothing comes after.
-    assert said.rstrip().endswith("\x1b[2K")
-
-
-def everything_shown(screen: FileIO) -> bytes:
-    """What a terminal shows, to its end: reading on then is an error."""
-    shown = b""
-    with suppress(OSError):
-        while part := screen.read(65_536):
-            shown += part
-    return shown
 
 
 def test_an_import_without_a_service_says_so_once(serving: Serving, agent_id: str) -> None:

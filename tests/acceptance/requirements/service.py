@@ -145,7 +145,7 @@ BUILT = (
            "unit/test_cli_misuse.py::test_each_command_has_a_help_with_an_example"),
     _asked("13 import", "import resumes after a break and stores nothing twice.",
            "acceptance/test_transfer.py::test_an_import_that_was_killed_goes_on_where_it_stopped",
-           "acceptance/test_transfer.py::test_an_import_that_is_stopped_by_ctrl_c_says_how_far_it_came"),
+           "acceptance/test_import_under_way.py::test_an_import_that_is_stopped_by_ctrl_c_says_how_far_it_came"),
     _asked("13 export", "export and import into an empty home give equal memories.",
            "acceptance/test_transfer.py::test_export_and_import_into_another_memory_give_equal_memories"),
     _asked("14 health", "/healthz, /readyz and /metrics answer, each part by name.",
