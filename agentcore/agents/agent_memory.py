@@ -109,7 +109,7 @@ class AgentMemory:
             other = _interaction(query, response, actions, outcome)
             key = _key_within(turn, other)
             stored = await self._attempted(turn, Storing(other, task_id, {"idempotency_key": key, **options}))
-            if stored is not None and task_id == turn.task_id and other.response is not None:
+            if stored is not None and task_id in (None, turn.task_id) and other.response is not None:
                 turn.answers[other.response] = stored
             return stored
         own = _interaction(
