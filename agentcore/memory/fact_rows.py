@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
+from agentcore.memory.api import Caller
 from agentcore.memory.owned_rows import OwnedRows, Row
 
 
@@ -29,6 +30,11 @@ class FactRows(OwnedRows):
     async def as_read(self, memory_id: UUID) -> list[UUID]:
         """Facts that were read from a memory and that nobody has made another of."""
         return [row["memory_id"] for row in await self._rows("facts_as_read", memory_id=memory_id)]
+
+    async def live_with(self, memory_id: UUID, operation: str, caller: Caller) -> None:
+        """Let what was read from a memory end when it does by now, which goes into the facts' histories."""
+        source = {"token_id": caller.token_id, "trace_id": caller.trace_id}
+        await self._run("let_facts_live_with", memory_id=memory_id, operation=operation, **source)
 
     async def superseded_with(self, memory_id: UUID, successor: UUID) -> list[Row]:
         """Facts of a memory that were superseded by the same; nobody changes them before the end."""

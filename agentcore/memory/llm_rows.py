@@ -14,6 +14,8 @@ from psycopg.types.json import Jsonb
 from agentcore.memory.owned_rows import OwnedRows, Row
 
 LlmWork = Literal["facts", "summary", "refresh", "period"]
+# Among so many that wait longest those of one user are looked for.
+HEAD_OF_LINE = 256
 
 
 @dataclass(frozen=True)
@@ -102,10 +104,10 @@ class LlmRows(OwnedRows):
     async def for_facts(self, limit: int) -> list[Row]:
         """Memories of one user and namespace to be read for facts, those that wait longest first.
 
-        What failed by itself comes behind all others, and alone. `waiting` says how many wait, or more than
+        What failed by itself comes behind all others, alone, and what failed least first. `waiting` says how many wait, or more than
         `limit` do.
         """
-        return await self._rows("waiting_for_facts", limit=limit)
+        return await self._rows("waiting_for_facts", limit=limit, head=HEAD_OF_LINE)
 
     async def note_failure(
         self,

@@ -8,9 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from agentcore.memory.api import Caller
-from agentcore.memory.consolidation import judge, told
+from agentcore.memory.consolidation import JUDGED_CHARS, judge, told
 from agentcore.memory.models import FACT_FORM
-from agentcore.memory.statements import READ_CHARS
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.subject_rows import Lookup
 from agentcore.memory.supersession import (
@@ -51,7 +50,7 @@ async def supersede_overtaken(
 
 async def _standing(transaction: MemoryTransaction, keys: Sequence[int]) -> dict[int, list[Earlier]]:
     """What holds now, by the subjects that it states something of."""
-    lookup = Lookup(keys, max_chars=2 * READ_CHARS)
+    lookup = Lookup(keys, max_chars=JUDGED_CHARS)
     rows = await transaction.subjects.stated_before(lookup, limit=ON_A_SUBJECT, session_limit=0)
     by_subject: dict[int, list[Earlier]] = {}
     for each in from_rows(rows):

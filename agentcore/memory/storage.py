@@ -178,6 +178,7 @@ class MemoryTransaction(OwnedRows):
 
     async def delete_expired(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Remove those of these memories that have expired, with everything that hangs on them."""
+        await self.summaries.hold_going(memory_ids)
         made_of = await self.summaries.expire_with(memory_ids)
         rows = await self._rows("delete_expired_memories", memory_ids=list(memory_ids))
         return await self._forget([*made_of, *rows])
