@@ -138,7 +138,8 @@ class FactStoring(Storing):
         for each, entities in zip(made, self._entities, strict=False):
             if isinstance(each, Draft):
                 _name(each.columns, entities)
-                if "ttl_seconds" not in self._rows[each.params.parent_memory_id]["provenance"]:
+                row = self._rows[each.columns["parent_memory_id"]]
+                if "ttl_seconds" not in row["provenance"]:
                     # Its time is a layer's, and no caller's.
                     each.columns["provenance"].pop("ttl_seconds", None)
         return made

@@ -40,6 +40,18 @@ class FactRows(OwnedRows):
         """Facts of a memory that were superseded by the same; nobody changes them before the end."""
         return await self._rows("facts_superseded_with", memory_id=memory_id, successor=successor)
 
+    async def reworded_since(self, facts: Sequence[tuple[UUID, UUID, datetime]]) -> dict[UUID, UUID]:
+        """Which of these facts, each with its memory and when it was read, have lost their words; with that."""
+        memory_ids, parents, moments = ([fact[at] for fact in facts] for at in range(3))
+        values = {"memory_ids": memory_ids, "parents": parents, "moments": moments}
+        rows = await self._rows("reworded_since", **values)
+        return {row["memory_id"]: row["parent_memory_id"] for row in rows}
+
+    async def superseded_since(self, archived_at: Mapping[UUID, datetime]) -> list[Row]:
+        """Which of these facts hold though their memories were superseded since; by what, and since when."""
+        values = {"memory_ids": [*archived_at], "moments": [*archived_at.values()]}
+        return await self._rows("superseded_since", **values)
+
     async def read_no_more(self, memory_ids: Sequence[UUID]) -> None:
         """Take these out of what waits to be read for facts."""
         await self._run("leave_queue_for_facts", memory_ids=list(memory_ids))

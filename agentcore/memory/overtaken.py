@@ -42,7 +42,7 @@ async def supersede_overtaken(
     found = []
     for memory_id, stated in subjects.items():
         newer = {each.memory_id: each for key in stated for each in standing.get(key, ())}
-        supersession = _overtaken(_restored(memory_id, copies[memory_id]), newer, archived_at[memory_id])
+        supersession = _overtaken(restored(memory_id, copies[memory_id]), newer, archived_at[memory_id])
         if supersession is not None:
             found.append(supersession)
     return [row["memory_id"] for row in await take_places(transaction, caller, found)]
@@ -71,7 +71,8 @@ def _overtaken(old: Earlier, newer: Mapping[UUID, Earlier], archived_at: datetim
     return None
 
 
-def _restored(memory_id: UUID, copy: Mapping[str, Any]) -> Earlier:
+def restored(memory_id: UUID, copy: Mapping[str, Any]) -> Earlier:
+    """A memory as it came back."""
     said = told({**copy, "timestamp": datetime.fromisoformat(copy["timestamp"])})
     return Earlier(
         memory_id,

@@ -75,3 +75,26 @@ SELECT %(agent_id)s, memory_id, %(operation)s, version, %(token_id)s, %(trace_id
        jsonb_build_object('expires_at', after, 'with', %(memory_id)s::uuid)
   FROM ended
  ORDER BY memory_id;
+
+-- name: reworded_since
+-- Which of these facts were read from words that their memories have no longer: what a memory said when it was next given
+-- other words is what was read.
+SELECT fact.memory_id, p.memory_id AS parent_memory_id
+  FROM unnest(%(memory_ids)s::uuid[], %(parents)s::uuid[], %(moments)s::timestamptz[]) AS fact (memory_id, parent_id, read_at)
+  JOIN memories p ON p.agent_id = %(agent_id)s AND p.memory_id = fact.parent_id
+ WHERE p.content <> (SELECT h.before ->> 'content' FROM memory_history h
+                      WHERE h.agent_id = %(agent_id)s AND h.memory_id = p.memory_id AND h.before ? 'content'
+                        AND h.changed_at > fact.read_at
+                      ORDER BY h.change_id LIMIT 1)
+ ORDER BY fact.memory_id;
+
+-- name: superseded_since
+-- Which of these facts hold though their memories were superseded after these times, and by what.
+SELECT f.memory_id, p.superseded_by, p.valid_to
+  FROM unnest(%(memory_ids)s::uuid[], %(moments)s::timestamptz[]) AS fact (memory_id, archived_at)
+  JOIN memories f ON f.agent_id = %(agent_id)s AND f.memory_id = fact.memory_id AND f.superseded_by IS NULL
+  JOIN memories p ON p.agent_id = %(agent_id)s AND p.memory_id = f.parent_memory_id AND p.superseded_by IS NOT NULL
+ WHERE EXISTS (SELECT FROM memory_history h
+                WHERE h.agent_id = %(agent_id)s AND h.memory_id = p.memory_id AND h.after ? 'superseded_by'
+                  AND h.changed_at > fact.archived_at)
+ ORDER BY f.memory_id;
