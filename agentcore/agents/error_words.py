@@ -8,7 +8,8 @@ MOST_ERROR_CHARS = 500
 HIDDEN = "(hidden)"
 
 # An address keeps its host and path: who signs in and what is asked there may hold keys.
-_ADDRESS = re.compile(r"""\b([a-z][a-z0-9+.-]{0,30}://)(?:[^\s/@'"]*@)?([^\s?\#'"<>]*)([?\#][^\s'"<>]*)?""", re.I)
+_ADDRESS = re.compile(
+    r"""\b([a-z][a-z0-9+.-]{0,30}://)(?:[^\s/@'"]*@)?([^\s?\#'"<>]*)([?\#][^\s'"<>]*)?""", re.I)
 _BEARER = re.compile(r"\b(bearer|basic)\s+[\w+/=.~-]+", re.I)
 _NAMED = re.compile(
     r"""((?:key|token|secret|pass(?:word|wd|phrase)?|pwd|authorization|credentials?|signature|cookie)s?

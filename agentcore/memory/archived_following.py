@@ -1,4 +1,4 @@
-"""What was made of memories, and lay in the archive while those went: facts and summaries follow them even so.
+"""What lay in the archive while what it was made of went, or changed: facts and summaries follow even so.
 
 A summary whose sources say something else by now is made anew once it is back: that is `staleness`'s.
 """
@@ -50,7 +50,7 @@ async def orphans(transaction: MemoryTransaction, copies: Copies) -> dict[UUID, 
 async def supersede_followers(
     transaction: MemoryTransaction, caller: Caller, copies: Copies, archived_at: Mapping[UUID, datetime]
 ) -> list[UUID]:
-    """File facts that are back as superseded with their memories, where those were meanwhile; which these are."""
+    """File facts that are back as superseded where their memories were meanwhile; which these are."""
     facts = {memory_id: archived_at[memory_id] for memory_id, copy in copies.items() if _follows_words(copy)}
     if not facts:
         return []

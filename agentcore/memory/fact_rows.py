@@ -41,7 +41,7 @@ class FactRows(OwnedRows):
         return await self._rows("facts_superseded_with", memory_id=memory_id, successor=successor)
 
     async def reworded_since(self, facts: Sequence[tuple[UUID, UUID, datetime]]) -> dict[UUID, UUID]:
-        """Which of these facts, each with its memory and when it was read, have lost their words; with that."""
+        """Which of these facts, given with their memories and when they were read, have lost their words."""
         memory_ids, parents, moments = ([fact[at] for fact in facts] for at in range(3))
         values = {"memory_ids": memory_ids, "parents": parents, "moments": moments}
         rows = await self._rows("reworded_since", **values)

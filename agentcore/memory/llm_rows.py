@@ -104,8 +104,8 @@ class LlmRows(OwnedRows):
     async def for_facts(self, limit: int) -> list[Row]:
         """Memories of one user and namespace to be read for facts, those that wait longest first.
 
-        What failed by itself comes behind all others, alone, and what failed least first. `waiting` says how many wait, or more than
-        `limit` do.
+        What failed by itself comes behind all others, alone, and what failed least first. `waiting` says how
+        many wait, or more than `limit` do.
         """
         return await self._rows("waiting_for_facts", limit=limit, head=HEAD_OF_LINE)
 

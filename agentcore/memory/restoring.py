@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -83,15 +83,11 @@ class Restoring:
 
         What holds words that are no more stays where it is, and does not count to the limit.
         """
-        named = self._params.memory_ids
-        limit = self._params.limit if named is None else len(named)
+        limit = self._params.limit if self._params.memory_ids is None else len(self._params.memory_ids)
         refused: dict[UUID, UUID] = {}
         while True:
-            claimed = await transaction.archived.claim(
-                named, self._params.conditions(), limit + len(refused) + 1
-            )
-            open_rows = [row for row in claimed if row["memory_id"] not in refused]
-            tombstones = {row["memory_id"]: row for row in open_rows[:limit]}
+            claimed = await self._claim(transaction, limit + 1, refused)
+            tombstones = {row["memory_id"]: row for row in claimed[:limit]}
             failpoint("restore.claimed")
             await self._refuse_wrong_ids(transaction, tombstones)
             copies = await read_copies(archive, {each: _kept(row) for each, row in tombstones.items()})
@@ -99,12 +95,20 @@ class Restoring:
             orphaned = await orphans(transaction, copies)
             self._refuse_orphans(orphaned)
             refused |= orphaned
-            back = [each for each in tombstones if each not in orphaned]
-            if back or not orphaned:
+            if len(orphaned) < len(copies) or not copies:
                 break
-        complete = len(open_rows) <= limit
-        restored = Restored(back, refused_ids=sorted(refused), complete=complete)
-        return {each: tombstones[each] for each in back}, {each: copies[each] for each in back}, restored
+        for memory_id in orphaned:
+            del tombstones[memory_id], copies[memory_id]
+        complete = len(claimed) <= limit
+        return tombstones, copies, Restored([*copies], refused_ids=sorted(refused), complete=complete)
+
+    async def _claim(
+        self, transaction: MemoryTransaction, limit: int, refused: Collection[UUID]
+    ) -> list[Row]:
+        """The tombstones that are named or match, but for those that stay where they are."""
+        named, conditions = self._params.memory_ids, self._params.conditions()
+        rows = await transaction.archived.claim(named, conditions, limit + len(refused))
+        return [row for row in rows if row["memory_id"] not in refused]
 
     def _refuse_orphans(self, orphaned: Mapping[UUID, UUID]) -> None:
         """Raise Conflict where what was named cannot come back."""

@@ -1,4 +1,4 @@
-"""Facts and summaries that lay in the archive while what they were made of was deleted, reworded or superseded."""
+"""Facts and summaries that lay in the archive while their memories were deleted, reworded or superseded."""
 
 from __future__ import annotations
 

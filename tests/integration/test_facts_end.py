@@ -48,7 +48,9 @@ async def test_a_time_that_is_given_later_is_that_of_the_facts_too(talk: Talking
     assert [each.expires_at for each in await facts(agent)] == [None]
 
 
-@pytest.mark.parametrize("made", [{"pinned": True}, {"content": "Maren is my sister."}, {"ttl_seconds": 9_000}])
+@pytest.mark.parametrize(
+    "made", [{"pinned": True}, {"content": "Maren is my sister."}, {"ttl_seconds": 9_000}]
+)
 async def test_what_a_caller_made_of_a_fact_keeps_its_time(talk: Talking, made: dict[str, Any]) -> None:
     agent = await reader(talk)
     said = await agent.stored_id(SAID)

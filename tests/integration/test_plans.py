@@ -204,8 +204,8 @@ async def test_the_sessions_of_a_period_are_looked_up_by_their_time(filled: Agen
 
 WAITING = """
 WITH copies AS (
-    INSERT INTO memories (agent_id, memory_id, memory_type, content, summary, relevance_score, timestamp, valid_from, user_id,
-                          content_hash, token_count)
+    INSERT INTO memories (agent_id, memory_id, memory_type, content, summary, relevance_score, timestamp,
+                          valid_from, user_id, content_hash, token_count)
     SELECT m.agent_id, gen_random_uuid(), m.memory_type, m.content, m.summary, 0.5, m.timestamp, m.valid_from,
            'user ' || n %% 7, m.content_hash, m.token_count
       FROM memories m, generate_series(1, 10000) AS n

@@ -1,4 +1,4 @@
-"""Reading a text takes time in proportion to its length, whatever it is made of: one agent's page stops no other."""
+"""Reading a text takes time in proportion to its length, whatever it is made of: no page stops all agents."""
 
 from __future__ import annotations
 
@@ -57,6 +57,7 @@ def judged(text: str) -> Any:
     return judge(Told(text, NOW, "Ada", None, "s"), corrected)
 
 
+ADA = Heard([source("Ada lives in Ghent.")])
 COLUMNS = {"user_id": None, "namespace": None, "speaker": None, "timestamp": NOW, "session_id": "s",
            "task_id": None, "provenance": {}}
 READERS: Mapping[str, Callable[[str], Any]] = {
@@ -72,13 +73,14 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "thoughts of lines": without_thought_lines,
     "as a model reads it": lambda text: as_read([source(text), source(text, "assistant")]),
     "what was heard": lambda text: Heard([source(text)]),
-    "whether it was said": lambda text: Heard([source("Ada lives in Ghent.")]).sentences(text),
-    "a model's summary": lambda text: checked(text, [text], Heard([source("Ada.")]), [source(text)], 99, tokens),
+    "whether it was said": ADA.sentences,
+    "a model's summary": lambda text: checked(text, [text], ADA, [source(text)], 99, tokens),
     "extraction of a summary": lambda text: summarize([source(text)], 300, tokens),
     "extraction for a context": lambda text: extract(text, {"ada"}, 200, tokens),
     "its first sentences": lambda text: within(text, 200, tokens),
     "quotation": quoted,
-    "a question": lambda text: (gate(text), wants(text), split(text), complete(text, ()), asks_of_the_past(text)),
+    "a question": lambda text: (gate(text), wants(text), split(text), complete(text, ())),
+    "whether it asks of the past": asks_of_the_past,
     "an error": discreet,
 }  # fmt: skip
 
