@@ -114,6 +114,7 @@ def restore(
     notes = (
         (restored.renewed_ids, "ran out of time in the archive and got some more"),
         (restored.superseded_ids, "came back superseded: a newer fact has their place"),
+        (restored.refused_ids, "stay archived: what they were made of was deleted, or has other words"),
         (restored.waiting_for_embedding_ids, "are found by their words until they are embedded again"),
         (restored.lost_links, "links left out, since the other memory is not there"),
     )

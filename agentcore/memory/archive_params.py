@@ -120,8 +120,13 @@ class RestoreResult(Strict):
     )
     superseded_ids: list[UUID] = Field(
         default_factory=list,
-        description="Memories that came back superseded: a fact stored meanwhile has their place. Always "
-        "empty in a dry run.",
+        description="Memories that came back superseded: a fact stored meanwhile has their place, or that of "
+        "the memory they were read from. Always empty in a dry run.",
+    )
+    refused_ids: list[UUID] = Field(
+        default_factory=list,
+        description="Memories that match and stay archived: facts and summaries of a memory that was deleted "
+        "meanwhile, and facts of one that has other words. Named by its id, such a memory is a conflict.",
     )
     waiting_for_embedding_ids: list[UUID] = Field(
         default_factory=list,

@@ -73,6 +73,10 @@ class ArchiveRows(OwnedRows):
         """Which of these have a row, be it expired; they keep it until the transaction ends."""
         return {row["memory_id"] for row in await self._rows("held_ids", memory_ids=list(memory_ids))}
 
+    async def buried(self, memory_ids: Iterable[UUID]) -> set[UUID]:
+        """Which of these are archived."""
+        return {row["memory_id"] for row in await self._rows("buried_ids", memory_ids=list(memory_ids))}
+
     async def columns(self) -> dict[str, list[str]]:
         """The columns of each table that a memory has rows in."""
         return {row["name"]: row["columns"] for row in await self._rows("table_columns")}

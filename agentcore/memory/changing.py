@@ -194,13 +194,16 @@ class Changing(ABC):
         await transaction.history.append(
             Change(self.memory_id, self.operation, version, *source, before, {**wanted.told, **after})
         )
-        await self._follow(transaction, {**row, **columns}, wanted, reworded=bool(text))
+        retimed = not {"expires_at", "pinned"}.isdisjoint(changed)
+        await self._follow(transaction, {**row, **columns}, wanted, reworded=bool(text), retimed=retimed)
         return version
 
     async def _follow(
-        self, transaction: MemoryTransaction, row: Row, wanted: Wanted, *, reworded: bool
+        self, transaction: MemoryTransaction, row: Row, wanted: Wanted, *, reworded: bool, retimed: bool
     ) -> None:
         """What was made of the memory follows it: facts read from it, and what tells of it."""
+        if retimed:
+            await transaction.facts.live_with(self.memory_id, self.operation, self._caller)
         if reworded:
             await after_rewording(transaction, self._parts, self._caller, row)
         elif wanted.current and row["superseded_by"] is not None:

@@ -36,16 +36,16 @@ async def _written(
         return None, None
     if sum(size_bytes(each.content) for each in sources) > REQUEST_BYTES:
         return None, TOO_LONG
-    read = as_read(sources)
+    read = await asyncio.to_thread(as_read, sources)
     said = [Said(each.content, each.speaker, each.timestamp) for each in read]
     wish = SummaryWish(told_tokens(max_tokens))
     try:
         written = await parts.summariser.summarise(said, wish, agent_id=agent_id)
     except DependencyUnavailable as failure:
         return None, failure.message
-    heard, count = Heard(read), parts.count_tokens
-    found = await asyncio.to_thread(checked, written.text, (), heard, read, max_tokens, count)
+    count = parts.count_tokens
+    found = await asyncio.to_thread(lambda: checked(written.text, (), Heard(read), read, max_tokens, count))
     if not found.text:
         return None, found.degraded
-    tokens = parts.count_tokens(found.content)
+    tokens = count(found.content)
     return Summary(found.content, tokens, [each.memory_id for each in sources]), None

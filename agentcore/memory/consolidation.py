@@ -16,7 +16,7 @@ from agentcore.memory.corrections import correction
 from agentcore.memory.differences import alike
 from agentcore.memory.facts import fact, is_plain, speaks_against
 from agentcore.memory.replacement import POSSIBLE, count, takes_place
-from agentcore.memory.statements import Reading, Statement, Told, plain, read, same_speaker
+from agentcore.memory.statements import READ_CHARS, Reading, Statement, Told, plain, read, same_speaker
 from agentcore.memory.text import STOP_WORDS, fold, normal_form
 from agentcore.memory.values import TYPED, Token, content, read_tokens
 
@@ -31,6 +31,8 @@ class Verdict:
     rule: str = ""
 
 
+# What is longer states more than one thing, and telling near words apart would take its square.
+JUDGED_CHARS = 2 * READ_CHARS
 _NEAR_SHARE = 0.75
 _ASKED, _ANSWERED, _ACTED = "User: ", "\nAgent: ", re.compile(r"\n(?:Action|Outcome): ")
 _ANSWER_CHARS = 300
@@ -47,9 +49,11 @@ def told(row: Mapping[str, Any]) -> Told:
 
 
 def judge(old: Told, new: Told) -> Verdict:
-    """What `new` means for `old`. Never "superseding" for what was said later than `new`."""
+    """What `new` means for `old`. Never "superseding" for what was said later than `new`, or is long."""
     if normal_form(old.content) == normal_form(new.content):
         return Verdict("same")
+    if max(len(old.content), len(new.content)) > JUDGED_CHARS:
+        return NOTHING
     if new.timestamp >= old.timestamp and old.user_id == new.user_id:
         rule = _rule(old, new)
         if rule:

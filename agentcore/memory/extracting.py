@@ -5,6 +5,7 @@ A memory is read once: what follows from it is stored in the transaction that ta
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -76,11 +77,11 @@ class Extracting:
 
     async def _read(self, extractor: FactExtractor, batch: Sequence[Row]) -> list[_Read]:
         """What the model reads, checked. Raises DependencyUnavailable."""
-        said = [_said(row) for row in batch]
+        sources = await asyncio.to_thread(as_read, [_source(row) for row in batch])
+        said = [Said(each.content, each.speaker, each.timestamp) for each in sources]
         answers = await extractor.extract(said, agent_id=self._caller.agent_id)
         told = _told_by(extractor)
-        of = zip(batch, said, answers, strict=True)
-        checked = [_checked(row, each, answer) for row, each, answer in of]
+        checked = await asyncio.to_thread(_all_checked, batch, sources, answers)
         try:
             return [
                 replace(each, items=[_fact(each.row, fact, told, self._parts) for fact in each.facts])
@@ -137,6 +138,10 @@ class FactStoring(Storing):
         for each, entities in zip(made, self._entities, strict=False):
             if isinstance(each, Draft):
                 _name(each.columns, entities)
+                row = self._rows[each.columns["parent_memory_id"]]
+                if "ttl_seconds" not in row["provenance"]:
+                    # Its time is a layer's, and no caller's.
+                    each.columns["provenance"].pop("ttl_seconds", None)
         return made
 
     async def claim(self, transaction: MemoryTransaction) -> set[UUID]:
@@ -173,27 +178,28 @@ def _told_by(extractor: FactExtractor) -> dict[str, str]:
     return {"by": extractor.model, "prompt": extractor.prompt}
 
 
-def _said(row: Row) -> Said:
-    [read] = as_read([_source(row)])
-    return Said(read.content, read.speaker, read.timestamp)
-
-
 def _source(row: Row) -> Source:
     return Source(
         row["memory_id"], row["timestamp"], row["speaker"], row["content"], row["relevance_score"]
     )
 
 
-def _checked(row: Row, said: Said, answer: Extraction) -> _Read:
+def _all_checked(
+    batch: Sequence[Row], sources: Sequence[Source], answers: Sequence[Extraction]
+) -> list[_Read]:
+    return [_checked(*each) for each in zip(batch, sources, answers, strict=True)]
+
+
+def _checked(row: Row, said: Source, answer: Extraction) -> _Read:
     """What of an answer holds: facts with its own names and numbers that are not the text, names it has."""
-    heard = Heard(as_read([_source(row)]))
-    known = normal_form(said.text)
+    heard = Heard([said])
+    known = normal_form(said.content)
     facts: dict[str, str] = {}
     for given in answer.facts:
         fact = collapse(without_thoughts(given))
         if _is_fact(fact) and heard.holds(fact) and normal_form(fact) != known:
             facts.setdefault(normal_form(fact), fact)
-    low = f"{said.speaker or ''} {said.text}".casefold()
+    low = f"{said.speaker or ''} {said.content}".casefold()
     named = (name for each in answer.entities if 0 < len(name := collapse(each)) <= ENTITY_CHARS)
     entities = {each.casefold(): each for each in named if each.casefold() in low}
     return _Read(row, list(facts.values())[:MOST_FACTS], list(entities.values())[:MOST_ENTITIES])
@@ -208,7 +214,7 @@ def _is_fact(text: str) -> bool:
 
 def _fact(row: Row, fact: str, told: Mapping[str, str], parts: MemoryParts) -> StoreParams:
     given: dict[str, Any] = {}
-    if row["expires_at"] is not None:
+    if row["expires_at"] is not None and not row["pinned"]:
         # It is forgotten with what it was read from.
         given["ttl_seconds"] = max(1, int((row["expires_at"] - parts.clock()).total_seconds()))
     return StoreParams(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
+from agentcore.memory.api import Caller
 from agentcore.memory.owned_rows import OwnedRows, Row
 
 
@@ -30,9 +31,26 @@ class FactRows(OwnedRows):
         """Facts that were read from a memory and that nobody has made another of."""
         return [row["memory_id"] for row in await self._rows("facts_as_read", memory_id=memory_id)]
 
+    async def live_with(self, memory_id: UUID, operation: str, caller: Caller) -> None:
+        """Let what was read from a memory end when it does by now, which goes into the facts' histories."""
+        source = {"token_id": caller.token_id, "trace_id": caller.trace_id}
+        await self._run("let_facts_live_with", memory_id=memory_id, operation=operation, **source)
+
     async def superseded_with(self, memory_id: UUID, successor: UUID) -> list[Row]:
         """Facts of a memory that were superseded by the same; nobody changes them before the end."""
         return await self._rows("facts_superseded_with", memory_id=memory_id, successor=successor)
+
+    async def reworded_since(self, facts: Sequence[tuple[UUID, UUID, datetime]]) -> dict[UUID, UUID]:
+        """Which of these facts, given with their memories and when they were read, have lost their words."""
+        memory_ids, parents, moments = ([fact[at] for fact in facts] for at in range(3))
+        values = {"memory_ids": memory_ids, "parents": parents, "moments": moments}
+        rows = await self._rows("reworded_since", **values)
+        return {row["memory_id"]: row["parent_memory_id"] for row in rows}
+
+    async def superseded_since(self, archived_at: Mapping[UUID, datetime]) -> list[Row]:
+        """Which of these facts hold though their memories were superseded since; by what, and since when."""
+        values = {"memory_ids": [*archived_at], "moments": [*archived_at.values()]}
+        return await self._rows("superseded_since", **values)
 
     async def read_no_more(self, memory_ids: Sequence[UUID]) -> None:
         """Take these out of what waits to be read for facts."""

@@ -17,6 +17,8 @@ from agentcore.memory.ruled_rows import RuledRows
 LlmWork = Literal["facts", "summary", "refresh", "period"]
 # From when, None: from the beginning, until when.
 Span = tuple[datetime | None, datetime]
+# Among so many that wait longest those of one user are looked for.
+HEAD_OF_LINE = 256
 
 
 @dataclass(frozen=True)
@@ -115,10 +117,10 @@ class LlmRows(RuledRows):
     async def for_facts(self, limit: int) -> list[Row]:
         """Memories of one user and namespace to be read for facts, those that wait longest first.
 
-        What failed by itself comes behind all others, and alone. `waiting` says how many wait, or more than
-        `limit` do.
+        What failed by itself comes behind all others, alone, and what failed least first. `waiting` says how
+        many wait, or more than `limit` do.
         """
-        return await self._rows("waiting_for_facts", limit=limit)
+        return await self._rows("waiting_for_facts", limit=limit, head=HEAD_OF_LINE)
 
     async def note_failure(
         self,

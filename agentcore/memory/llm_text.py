@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from agentcore.memory.text import sentences
 
@@ -11,21 +11,59 @@ from agentcore.memory.text import sentences
 REQUEST_BYTES, MEMORY_BYTES = 16_384, 8_192
 
 _TAG = "(?:think|thinking|thought|reasoning)"
-_THOUGHT = re.compile(rf"<({_TAG})>.*?</\1>", re.DOTALL | re.IGNORECASE)
-# A model whose template opens the tag itself closes it alone; one that is cut off never does.
-_BEFORE = re.compile(rf"\A(?:(?!<{_TAG}>).)*?</{_TAG}>", re.DOTALL | re.IGNORECASE)
-_OF_LINES = re.compile(rf"^<({_TAG})>.*?</\1>\s*", re.DOTALL | re.IGNORECASE | re.MULTILINE)
-_OPEN = re.compile(rf"\A\s*<{_TAG}>.*\Z", re.DOTALL | re.IGNORECASE)
+_MARK = re.compile(rf"<(?P<closes>/?)(?P<tag>{_TAG})>", re.IGNORECASE | re.ASCII)
 
 
 def without_thoughts(text: str) -> str:
     """What a model says without what it thought aloud, whole or cut off at either end."""
-    return _OPEN.sub("", _BEFORE.sub("", _THOUGHT.sub("", text))).strip()
+    said = _without(text, _whole_thoughts(text))
+    first = _MARK.search(said)
+    # A model whose template opens the tag itself closes it alone; one that is cut off never does.
+    if first is not None and first["closes"]:
+        said = said[first.end() :]
+    said = said.strip()
+    opened = _MARK.match(said)
+    return "" if opened is not None and not opened["closes"] else said
 
 
 def without_thought_lines(text: str) -> str:
     """What people may have said too, who speak of such tags: only whole thoughts that begin a line go."""
-    return _OF_LINES.sub("", text).strip()
+    found = _whole_thoughts(text, begin_lines=True)
+    return _without(text, ((start, _past_blanks(text, end)) for start, end in found)).strip()
+
+
+def _whole_thoughts(text: str, *, begin_lines: bool = False) -> Iterator[tuple[int, int]]:
+    """Where thoughts that are closed start and end, in order.
+
+    A text may be made of such tags: each is looked at once.
+    """
+    ends: dict[str, int] = {}
+    closed: list[tuple[int, int]] = []
+    for mark in reversed([*_MARK.finditer(text)]):
+        tag, start = mark["tag"].lower(), mark.start()
+        if mark["closes"]:
+            ends[tag] = mark.end()
+        elif tag in ends and (not begin_lines or start == 0 or text[start - 1] == "\n"):
+            closed.append((start, ends[tag]))
+    past = 0
+    for start, end in reversed(closed):
+        if start >= past:
+            yield start, end
+            past = end
+
+
+def _without(text: str, places: Iterable[tuple[int, int]]) -> str:
+    kept, past = [], 0
+    for start, end in places:
+        kept.append(text[past:start])
+        past = end
+    return "".join([*kept, text[past:]])
+
+
+def _past_blanks(text: str, at: int) -> int:
+    while text[at : at + 1].isspace():
+        at += 1
+    return at
 
 
 def capped(text: str, most_bytes: int = MEMORY_BYTES) -> str:

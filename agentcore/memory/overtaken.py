@@ -8,9 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from agentcore.memory.api import Caller
-from agentcore.memory.consolidation import judge, told
+from agentcore.memory.consolidation import JUDGED_CHARS, judge, told
 from agentcore.memory.models import FACT_FORM
-from agentcore.memory.statements import READ_CHARS
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.subject_rows import Lookup
 from agentcore.memory.supersession import (
@@ -43,7 +42,7 @@ async def supersede_overtaken(
     found = []
     for memory_id, stated in subjects.items():
         newer = {each.memory_id: each for key in stated for each in standing.get(key, ())}
-        supersession = _overtaken(_restored(memory_id, copies[memory_id]), newer, archived_at[memory_id])
+        supersession = _overtaken(restored(memory_id, copies[memory_id]), newer, archived_at[memory_id])
         if supersession is not None:
             found.append(supersession)
     return [row["memory_id"] for row in await take_places(transaction, caller, found)]
@@ -51,7 +50,7 @@ async def supersede_overtaken(
 
 async def _standing(transaction: MemoryTransaction, keys: Sequence[int]) -> dict[int, list[Earlier]]:
     """What holds now, by the subjects that it states something of."""
-    lookup = Lookup(keys, max_chars=2 * READ_CHARS)
+    lookup = Lookup(keys, max_chars=JUDGED_CHARS)
     rows = await transaction.subjects.stated_before(lookup, limit=ON_A_SUBJECT, session_limit=0)
     by_subject: dict[int, list[Earlier]] = {}
     for each in from_rows(rows):
@@ -72,7 +71,8 @@ def _overtaken(old: Earlier, newer: Mapping[UUID, Earlier], archived_at: datetim
     return None
 
 
-def _restored(memory_id: UUID, copy: Mapping[str, Any]) -> Earlier:
+def restored(memory_id: UUID, copy: Mapping[str, Any]) -> Earlier:
+    """A memory as it came back."""
     said = told({**copy, "timestamp": datetime.fromisoformat(copy["timestamp"])})
     return Earlier(
         memory_id,

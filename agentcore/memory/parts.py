@@ -79,7 +79,7 @@ class AccessQueue:
                 continue
             try:
                 async with storage.transaction(agent_id) as transaction:
-                    await transaction.count_accesses(counts, moments, extend_after_uses or {})
+                    await transaction.life.count_accesses(counts, moments, extend_after_uses or {})
             except BaseException:
                 self._counts.setdefault(agent_id, Counter()).update(counts)
                 self._moments.setdefault(agent_id, {}).update(moments)

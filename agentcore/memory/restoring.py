@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,6 +13,7 @@ from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive, ArchivedObject, read_copies, vector_of
 from agentcore.memory.archive_params import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
+from agentcore.memory.archived_following import orphans, supersede_followers
 from agentcore.memory.cursors import read_cursor, write_cursor
 from agentcore.memory.embeddings import refused_by
 from agentcore.memory.history_rows import Change
@@ -35,6 +36,7 @@ class Restored:
     lost_links: list[LostLink] = field(default_factory=list)
     renewed_ids: list[UUID] = field(default_factory=list)
     superseded_ids: list[UUID] = field(default_factory=list)
+    refused_ids: list[UUID] = field(default_factory=list)
     waiting_for_embedding_ids: list[UUID] = field(default_factory=list)
     complete: bool = True
 
@@ -50,21 +52,13 @@ class Restoring:
     async def run(self) -> Restored:
         """Bring the memories back as they were, and take their tombstones away.
 
-        Raises NotFound (not archived, or its copy is gone), Conflict (a memory of that id is there, or a copy
-        is not what was archived), DependencyUnavailable; then nothing has changed.
+        Raises NotFound (not archived, or its copy is gone), Conflict (a memory of that id is there, a copy is
+        not what was archived, or one that is named holds words that are no more), DependencyUnavailable; then
+        nothing has changed.
         """
         archive = self._archive()
-        limit = self._params.limit if self._params.memory_ids is None else len(self._params.memory_ids)
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            claimed = await transaction.archived.claim(
-                self._params.memory_ids, self._params.conditions(), limit + 1
-            )
-            tombstones = {row["memory_id"]: row for row in claimed[:limit]}
-            failpoint("restore.claimed")
-            await self._refuse_wrong_ids(transaction, tombstones)
-            copies = await read_copies(archive, {each: _kept(row) for each, row in tombstones.items()})
-            failpoint("restore.read")
-            restored = Restored(list(tombstones), complete=len(claimed) <= limit)
+            tombstones, copies, restored = await self._read(archive, transaction)
             if self._params.dry_run:
                 return restored
             restored.renewed_ids = _renew(copies, tombstones, self._parts.clock())
@@ -72,7 +66,7 @@ class Restoring:
                 restored.waiting_for_embedding_ids = _without_old_vectors(copies, self._parts.vector_model)
             restored.lost_links = await self._put_back(transaction, copies)
             await self._note(transaction, tombstones, copies, set(restored.renewed_ids))
-            restored.superseded_ids = await self._overtaken(transaction, tombstones, copies)
+            restored.superseded_ids = await self._superseded(transaction, tombstones, copies)
             failpoint("restore.inserted")
             await transaction.archived.unbury(restored.memory_ids)
             await let_restored_wait(transaction, restored.memory_ids)
@@ -81,6 +75,50 @@ class Restoring:
         tasks = {copy["task_id"] for copy in copies.values() if copy["task_id"] is not None}
         await self._parts.working.forget(self._caller.agent_id, sorted(tasks))
         return restored
+
+    async def _read(
+        self, archive: Archive, transaction: MemoryTransaction
+    ) -> tuple[dict[UUID, Row], dict[UUID, dict[str, Any]], Restored]:
+        """What is to come back: its tombstones, held, its copies, and what is known of it so far.
+
+        What holds words that are no more stays where it is, and does not count to the limit.
+        """
+        limit = self._params.limit if self._params.memory_ids is None else len(self._params.memory_ids)
+        refused: dict[UUID, UUID] = {}
+        while True:
+            claimed = await self._claim(transaction, limit + 1, refused)
+            tombstones = {row["memory_id"]: row for row in claimed[:limit]}
+            failpoint("restore.claimed")
+            await self._refuse_wrong_ids(transaction, tombstones)
+            copies = await read_copies(archive, {each: _kept(row) for each, row in tombstones.items()})
+            failpoint("restore.read")
+            orphaned = await orphans(transaction, copies)
+            self._refuse_orphans(orphaned)
+            refused |= orphaned
+            if len(orphaned) < len(copies) or not copies:
+                break
+        for memory_id in orphaned:
+            del tombstones[memory_id], copies[memory_id]
+        complete = len(claimed) <= limit
+        return tombstones, copies, Restored([*copies], refused_ids=sorted(refused), complete=complete)
+
+    async def _claim(
+        self, transaction: MemoryTransaction, limit: int, refused: Collection[UUID]
+    ) -> list[Row]:
+        """The tombstones that are named or match, but for those that stay where they are."""
+        named, conditions = self._params.memory_ids, self._params.conditions()
+        rows = await transaction.archived.claim(named, conditions, limit + len(refused))
+        return [row for row in rows if row["memory_id"] not in refused]
+
+    def _refuse_orphans(self, orphaned: Mapping[UUID, UUID]) -> None:
+        """Raise Conflict where what was named cannot come back."""
+        if self._params.memory_ids is not None and orphaned:
+            memory_id, source = min(orphaned.items())
+            raise Conflict(
+                f"memory {memory_id} does not come back: memory {source}, which it was made of, was deleted "
+                "or has other words",
+                data={"memory_id": str(memory_id), "made_of": str(source)},
+            )
 
     def _archive(self) -> Archive:
         if self._parts.archive is None:
@@ -117,13 +155,13 @@ class Restoring:
             await transaction.append_terms([row["term_keys"] for row in rows], sign=1)
         return [lost for tie in ties if (lost := _lost(tie, held)) is not None]
 
-    async def _overtaken(
+    async def _superseded(
         self,
         transaction: MemoryTransaction,
         tombstones: Mapping[UUID, Row],
         copies: Mapping[UUID, Mapping[str, Any]],
     ) -> list[UUID]:
-        """Which of them hold no longer: a newer fact has their place."""
+        """Which of them hold no longer: a newer fact has their place, or that of what they were read from."""
         stated = {
             memory_id: subjects_of(self._caller.agent_id, copy)
             for memory_id, copy in copies.items()
@@ -131,7 +169,8 @@ class Restoring:
         }
         await transaction.subjects.learn(stated)
         archived_at = {memory_id: row["archived_at"] for memory_id, row in tombstones.items()}
-        return await supersede_overtaken(transaction, self._caller, copies, stated, archived_at)
+        overtaken = await supersede_overtaken(transaction, self._caller, copies, stated, archived_at)
+        return overtaken + await supersede_followers(transaction, self._caller, copies, archived_at)
 
     async def _note(
         self,

@@ -110,7 +110,7 @@ async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> E
     since is summarised.
     """
     async with parts.storage.transaction(caller.agent_id) as transaction:
-        rows = await transaction.end_session(
+        rows = await transaction.life.end_session(
             params.session_id,
             importance=PROMOTED_IMPORTANCE,
             uses=PROMOTED_USES,

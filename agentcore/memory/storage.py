@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
-from types import MappingProxyType
 from typing import Any, cast
 from uuid import UUID
 
@@ -181,6 +179,7 @@ class MemoryTransaction(OwnedRows):
 
     async def delete_expired(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Remove those of these memories that have expired, with everything that hangs on them."""
+        await self.summaries.hold(going=memory_ids)
         made_of = await self.summaries.expire_with(memory_ids)
         rows = await self._rows("delete_expired_memories", memory_ids=list(memory_ids))
         return await self._forget([*made_of, *rows])
@@ -217,31 +216,6 @@ class MemoryTransaction(OwnedRows):
             await self._run("forget_histories", memory_ids=[row["memory_id"] for row in rows])
             await self.append_terms([row["term_keys"] for row in rows], sign=-1)
         return rows
-
-    async def end_session(self, session_id: str, **rules: Any) -> list[Row]:
-        """Let a session's working memories last or end by these rules; a row for each."""
-        return await self._rows("end_session_rows", session_id=session_id, **rules)
-
-    async def count_accesses(
-        self,
-        counts: Mapping[UUID, int],
-        moments: Mapping[UUID, datetime],
-        extend_after_uses: Mapping[str, int] = MappingProxyType({}),
-    ) -> None:
-        """Add accesses and extend what they keep alive, in id order so that two flushes never deadlock."""
-        ids = sorted(counts)
-        await self._run(
-            "count_accesses",
-            memory_ids=ids,
-            counts=[counts[each] for each in ids],
-            moments=[moments[each] for each in ids],
-        )
-        await self._run(
-            "extend_used",
-            memory_ids=ids,
-            moments=[moments[each] for each in ids],
-            extend_after_uses=Jsonb(dict(extend_after_uses)),
-        )
 
 
 class MemoryStorage:

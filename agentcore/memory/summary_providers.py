@@ -152,7 +152,7 @@ class LlmSummaryProvider:
         model, parts = self._parts.summariser, self._parts
         if model is None:
             return await self._extractive.extracted(segment, NO_MODEL)
-        read = as_read(sources_of(segment))
+        read = await asyncio.to_thread(as_read, sources_of(segment))
         if not any(each.content for each in read):
             return SessionSummary("", segment, model.model)
         said = [Said(each.content, each.speaker, each.timestamp) for each in read]

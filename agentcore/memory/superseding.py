@@ -13,12 +13,12 @@ from uuid import UUID
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.api import Caller
-from agentcore.memory.consolidation import Verdict, judge, told
+from agentcore.memory.consolidation import JUDGED_CHARS, Verdict, judge, told
 from agentcore.memory.corrections import CORRECTION_WINDOW, corrects
 from agentcore.memory.intake import Draft, subjects_of
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.statements import READ_CHARS, Told
+from agentcore.memory.statements import Told
 from agentcore.memory.storage import MemoryTransaction, NewMemory
 from agentcore.memory.subject_rows import NEAR_DUPLICATE, Lookup
 from agentcore.memory.supersession import (
@@ -90,7 +90,7 @@ class Superseding:
                 lookup, limit=ON_A_SUBJECT, session_limit=IN_A_SESSION
             )
             later = sorted({row["memory_id"] for row in rows if row["timestamp"] > first})
-            past = await transaction.subjects.stated_in_line(later, 2 * READ_CHARS) if later else []
+            past = await transaction.subjects.stated_in_line(later, JUDGED_CHARS) if later else []
         known = [{**row, "subject_key": key} for row in past for key in self._subjects_of(row)]
         return sorted(from_rows([*rows, *known]), key=lambda earlier: earlier.memory_id)
 
@@ -259,4 +259,4 @@ def _lookup_of(asking: Sequence[Draft]) -> Lookup | None:
     if not keys and not sessions:
         return None
     window_seconds = CORRECTION_WINDOW.total_seconds()
-    return Lookup(sorted(keys), list(sessions.items()), window_seconds, 2 * READ_CHARS)
+    return Lookup(sorted(keys), list(sessions.items()), window_seconds, JUDGED_CHARS)

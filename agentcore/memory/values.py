@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 from agentcore.memory.statement_words import CONNECTORS
 from agentcore.memory.text import fold
@@ -156,10 +157,8 @@ def _number(text: str) -> list[Token]:
     digits = re.match(r"[\d.]+", bare)
     scale = _SCALES.get(bare[digits.end() :].strip(), 1) if digits else 1
     value = float(digits.group().strip(".") or 0) * scale if digits else 0.0
-    return [
-        Token("number", f"{value:g}" if value < 1e6 else str(int(value))),
-        *([Token("word", sign)] if sign else []),
-    ]
+    canon = f"{value:g}" if value < 1e6 else str(int(value)) if isfinite(value) else bare
+    return [Token("number", canon), *([Token("word", sign)] if sign else [])]
 
 
 def _time(text: str) -> list[Token]:

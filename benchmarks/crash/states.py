@@ -44,7 +44,7 @@ async def _state(parts: MemoryParts, chance: random.Random) -> tuple[int, int, i
     pinned = {each for each, item in zip(ids, items, strict=True) if item.pinned}
     used = {each: chance.randint(1, 200) for each in ids if chance.random() < 0.5}
     async with parts.storage.transaction(agent_id) as transaction:
-        await transaction.count_accesses(used, {each: _moment(chance) for each in used})
+        await transaction.life.count_accesses(used, {each: _moment(chance) for each in used})
     target = chance.choice([None, chance.randint(1, MOST), 1.0, max(0.01, round(chance.random(), 2))])
     params = PruneParams(
         memory_layer=chance.choice([MemoryType.EPISODIC, MemoryType.SEMANTIC]), target=target,

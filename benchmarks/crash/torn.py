@@ -127,7 +127,7 @@ class Tearing:
                     target_id = ids[chance.randint(0, number)]
                     await transaction.links.add(memory_id, [Link(target_id=target_id, relation="after")])
             used = chance.sample(ids, len(ids) // 2)
-            await transaction.count_accesses(dict.fromkeys(used, 2), dict.fromkeys(used, FIRST))
+            await transaction.life.count_accesses(dict.fromkeys(used, 2), dict.fromkeys(used, FIRST))
         return [each for each, stays in zip(ids, pinned, strict=True) if not stays]
 
     async def _kill(self, armed: str, agent_id: str, operation: Operation) -> int:

@@ -191,7 +191,7 @@ async def test_flushes_at_the_same_time_count_everything_and_never_deadlock(rule
     async def flush(counts: dict[UUID, int]) -> None:
         async with parts.storage.transaction(agent.agent_id) as transaction:
             moments = dict.fromkeys(counts, parts.clock())
-            await transaction.count_accesses(counts, moments, parts.extend_after_uses)
+            await transaction.life.count_accesses(counts, moments, parts.extend_after_uses)
 
     await asyncio.gather(*(flush(counts) for counts in usages * 3))
     assert {(await agent.get(each)).access_count for each in ids} == {18}

@@ -16,6 +16,7 @@ from psycopg.types.json import Jsonb
 
 from agentcore.database import query, shaped_query
 from agentcore.memory.lexical import term_keys
+from agentcore.memory.llm_rows import HEAD_OF_LINE
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params import PruneParams, StoreBatchParams, StoreParams
 from agentcore.memory.periods import period_of
@@ -239,3 +240,33 @@ async def test_a_thousand_subjects_of_a_new_agent_are_looked_up_one_by_one(agent
         [row] = await cursor.fetchall()
     pages = row["QUERY PLAN"][0]["Plan"]["Shared Hit Blocks"]
     assert pages < 10_000, pages
+
+
+WAITING = """
+WITH copies AS (
+    INSERT INTO memories (agent_id, memory_id, memory_type, content, summary, relevance_score, timestamp,
+                          valid_from, user_id, content_hash, token_count)
+    SELECT m.agent_id, gen_random_uuid(), m.memory_type, m.content, m.summary, 0.5, m.timestamp, m.valid_from,
+           'user ' || n %% 7, m.content_hash, m.token_count
+      FROM memories m, generate_series(1, 10000) AS n
+     WHERE m.agent_id = %(agent_id)s
+    RETURNING agent_id, memory_id)
+INSERT INTO llm_queue (agent_id, memory_id, work, queued_at)
+SELECT agent_id, memory_id, 'facts', now() - random() * interval '1 day' FROM copies"""
+
+
+async def test_of_a_long_line_that_waits_for_facts_only_the_head_is_read(agent: Agent) -> None:
+    """Statistics know nothing of a new agent, nor of its queue."""
+    await agent.store("Ada keeps the key of the cellar.")
+    async with agent.runtime.database.owner_transaction() as connection:
+        await connection.execute(WAITING, {"agent_id": agent.agent_id})
+    asked = {"agent_id": agent.agent_id, "limit": 8, "head": HEAD_OF_LINE}
+    async with agent.runtime.database.transaction(agent.agent_id) as connection:
+        cursor = await connection.execute(
+            sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ") + query("waiting_for_facts"), asked
+        )
+        [row] = await cursor.fetchall()
+    told = row["QUERY PLAN"][0]["Plan"]
+    pages = told["Shared Hit Blocks"] + told["Shared Read Blocks"]
+    assert told["Actual Rows"] == 8
+    assert pages < 3_000, pages

@@ -56,6 +56,10 @@ SELECT memory_id FROM memories
  ORDER BY memory_id
    FOR KEY SHARE;
 
+-- name: buried_ids
+-- Which of these are archived.
+SELECT memory_id FROM archived_memories WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]);
+
 -- name: table_columns
 -- The columns that the tables of an archived memory have by now.
 SELECT c.relname AS name, array_agg(a.attname::text ORDER BY a.attnum) AS columns

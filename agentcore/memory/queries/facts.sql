@@ -47,3 +47,54 @@ SELECT m.memory_id, m.memory_type, m.content, m.session_id, m.metadata, m.parent
                                        WHERE later.agent_id = %(agent_id)s AND later.memory_id = m.memory_id
                                          AND later.change_id > h.change_id AND later.before ? 'content'))
  ORDER BY m.memory_id;
+
+-- name: let_facts_live_with
+-- What a model read from a memory ends when it does: not at all where it is pinned, or has no end. Pinned, put into other
+-- words, or given a time of its own, a fact is its caller's.
+WITH held AS (
+    SELECT m.memory_id, m.expires_at AS before, own.expires_at AS ends, own.ttl_seconds
+      FROM memories m
+     CROSS JOIN LATERAL (SELECT CASE WHEN NOT p.pinned THEN p.expires_at END AS expires_at,
+                                CASE WHEN NOT p.pinned THEN p.ttl_seconds END AS ttl_seconds
+                           FROM memories p WHERE p.agent_id = %(agent_id)s AND p.memory_id = %(memory_id)s) AS own
+     WHERE m.agent_id = %(agent_id)s AND m.parent_memory_id = %(memory_id)s
+       AND m.provenance ->> 'form' = 'fact' AND NOT m.pinned
+       AND (m.expires_at IS NULL OR m.expires_at > now()) AND m.expires_at IS DISTINCT FROM own.expires_at
+       AND NOT EXISTS (SELECT FROM memory_history h WHERE h.agent_id = %(agent_id)s AND h.memory_id = m.memory_id
+                          AND (h.before ? 'content' OR h.before ? 'expires_at' AND NOT h.after ? 'with'))
+     ORDER BY m.memory_id
+       FOR NO KEY UPDATE OF m),
+ended AS (
+    UPDATE memories m SET expires_at = held.ends, ttl_seconds = held.ttl_seconds, updated_at = now(), version = m.version + 1
+      FROM held
+     WHERE m.agent_id = %(agent_id)s AND m.memory_id = held.memory_id
+    RETURNING m.memory_id, m.version, held.before, m.expires_at AS after)
+INSERT INTO memory_history (agent_id, memory_id, operation, version, token_id, trace_id, before, after)
+SELECT %(agent_id)s, memory_id, %(operation)s, version, %(token_id)s, %(trace_id)s,
+       jsonb_build_object('expires_at', before),
+       jsonb_build_object('expires_at', after, 'with', %(memory_id)s::uuid)
+  FROM ended
+ ORDER BY memory_id;
+
+-- name: reworded_since
+-- Which of these facts were read from words that their memories have no longer: what a memory said when it was next given
+-- other words is what was read.
+SELECT fact.memory_id, p.memory_id AS parent_memory_id
+  FROM unnest(%(memory_ids)s::uuid[], %(parents)s::uuid[], %(moments)s::timestamptz[]) AS fact (memory_id, parent_id, read_at)
+  JOIN memories p ON p.agent_id = %(agent_id)s AND p.memory_id = fact.parent_id
+ WHERE p.content <> (SELECT h.before ->> 'content' FROM memory_history h
+                      WHERE h.agent_id = %(agent_id)s AND h.memory_id = p.memory_id AND h.before ? 'content'
+                        AND h.changed_at > fact.read_at
+                      ORDER BY h.change_id LIMIT 1)
+ ORDER BY fact.memory_id;
+
+-- name: superseded_since
+-- Which of these facts hold though their memories were superseded after these times, and by what.
+SELECT f.memory_id, p.superseded_by, p.valid_to
+  FROM unnest(%(memory_ids)s::uuid[], %(moments)s::timestamptz[]) AS fact (memory_id, archived_at)
+  JOIN memories f ON f.agent_id = %(agent_id)s AND f.memory_id = fact.memory_id AND f.superseded_by IS NULL
+  JOIN memories p ON p.agent_id = %(agent_id)s AND p.memory_id = f.parent_memory_id AND p.superseded_by IS NOT NULL
+ WHERE EXISTS (SELECT FROM memory_history h
+                WHERE h.agent_id = %(agent_id)s AND h.memory_id = p.memory_id AND h.after ? 'superseded_by'
+                  AND h.changed_at > fact.archived_at)
+ ORDER BY f.memory_id;

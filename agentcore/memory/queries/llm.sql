@@ -126,24 +126,30 @@ SELECT m.memory_id, m.version, m.content, m.metadata -> 'compaction' AS compacti
 
 -- name: waiting_for_facts
 -- Memories that hold and wait to be read for facts, of the user and namespace of the one that waits longest: whose a fact
--- is nobody but the request tells. What failed by itself comes last, and alone.
+-- is nobody but the request tells. What failed by itself comes last, and alone. The line may be long: only its head is
+-- read, and of each memory in it one row, whatever the planner knows of a new agent.
 WITH first AS (
-    SELECT q.memory_id, q.tries, m.user_id, m.namespace
+    SELECT q.memory_id, q.tries, q.queued_at, m.user_id, m.namespace
       FROM llm_queue q
-      JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
-     WHERE q.agent_id = %(agent_id)s AND q.work = 'facts' AND m.superseded_by IS NULL
-       AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
-     ORDER BY q.tries > 0, q.queued_at, q.memory_id LIMIT 1)
+     CROSS JOIN LATERAL (SELECT h.user_id, h.namespace FROM memories h
+                          WHERE h.agent_id = %(agent_id)s AND h.memory_id = q.memory_id AND h.superseded_by IS NULL
+                            AND (h.expires_at IS NULL OR h.pinned OR h.expires_at > now()) LIMIT 1) AS m
+     WHERE q.agent_id = %(agent_id)s AND q.work = 'facts'
+     ORDER BY q.tries, q.queued_at, q.memory_id LIMIT 1)
 SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_score, m.user_id, m.namespace,
-       m.session_id, m.task_id, m.expires_at, q.queued_at, q.failing_since, q.tries,
+       m.session_id, m.task_id, m.expires_at, m.pinned, m.provenance, q.queued_at, q.failing_since, q.tries,
        (SELECT count(*) FROM (SELECT FROM llm_queue w WHERE w.agent_id = %(agent_id)s AND w.work = 'facts'
                                LIMIT %(limit)s + 1) AS bounded) AS waiting
   FROM first
-  JOIN llm_queue q ON q.agent_id = %(agent_id)s AND q.work = 'facts'
-                  AND CASE first.tries WHEN 0 THEN q.tries = 0 ELSE q.memory_id = first.memory_id END
-  JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
-                 AND m.user_id IS NOT DISTINCT FROM first.user_id AND m.namespace IS NOT DISTINCT FROM first.namespace
- WHERE m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+ CROSS JOIN LATERAL (SELECT w.memory_id, w.queued_at, w.failing_since, w.tries FROM llm_queue w
+                      WHERE w.agent_id = %(agent_id)s AND w.work = 'facts' AND w.tries = first.tries
+                        AND (w.queued_at, w.memory_id) >= (first.queued_at, first.memory_id)
+                      ORDER BY w.queued_at, w.memory_id LIMIT %(head)s) AS q
+ CROSS JOIN LATERAL (SELECT * FROM memories h
+                      WHERE h.agent_id = %(agent_id)s AND h.memory_id = q.memory_id LIMIT 1) AS m
+ WHERE (first.tries = 0 OR q.memory_id = first.memory_id)
+   AND m.user_id IS NOT DISTINCT FROM first.user_id AND m.namespace IS NOT DISTINCT FROM first.namespace
+   AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
  ORDER BY q.queued_at, q.memory_id LIMIT %(limit)s;
 
 -- name: note_llm_failure

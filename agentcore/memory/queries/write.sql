@@ -154,15 +154,23 @@ DELETE FROM memories m
 RETURNING m.memory_id, m.memory_type, m.task_id, m.term_keys, m.superseded_by, m.valid_to;
 
 -- name: delete_expired_memories
--- Remove these memories unless they were given more time meanwhile.
-WITH held AS (
+-- Remove these memories unless they were given more time meanwhile, and the facts that a model read from them, but for
+-- those that are pinned or in their caller's words. All of them are held.
+WITH expired AS (
     SELECT m.memory_id FROM memories m
      WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
-       AND m.expires_at <= now() AND NOT m.pinned
-     ORDER BY m.memory_id FOR UPDATE)
+       AND m.expires_at <= now() AND NOT m.pinned),
+going AS (
+    SELECT memory_id FROM expired
+     UNION
+    SELECT f.memory_id FROM expired
+      JOIN memories f ON f.agent_id = %(agent_id)s AND f.parent_memory_id = expired.memory_id
+                     AND f.provenance ->> 'form' = 'fact' AND NOT f.pinned
+     WHERE NOT EXISTS (SELECT FROM memory_history h WHERE h.agent_id = %(agent_id)s AND h.memory_id = f.memory_id
+                          AND h.before ? 'content'))
 DELETE FROM memories m
- USING held
- WHERE m.agent_id = %(agent_id)s AND m.memory_id = held.memory_id
+ USING going
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = going.memory_id
 RETURNING m.memory_id, m.memory_type, m.task_id, m.term_keys;
 
 -- name: matching_ids

@@ -774,8 +774,10 @@ export interface RestoreResult {
   lost_links?: LostLink[];
   /** Memories whose time to live ran out in the archive: they got what they had left when they were archived, counted from now, and a day at least. */
   renewed_ids?: string[];
-  /** Memories that came back superseded: a fact stored meanwhile has their place. Always empty in a dry run. */
+  /** Memories that came back superseded: a fact stored meanwhile has their place, or that of the memory they were read from. Always empty in a dry run. */
   superseded_ids?: string[];
+  /** Memories that match and stay archived: facts and summaries of a memory that was deleted meanwhile, and facts of one that has other words. Named by its id, such a memory is a conflict. */
+  refused_ids?: string[];
   /** Memories archived with another model's vector, or none: found by their words until they are embedded again, in the background. Always empty in a dry run. */
   waiting_for_embedding_ids?: string[];
   dry_run?: boolean;

@@ -10,6 +10,7 @@ _FAILURES = "integration/test_llm_failures.py::"
 _JUDGE = "integration/test_fact_judge.py::"
 _FACTS = "integration/test_extracting.py::"
 _FOLLOW = "integration/test_facts_follow.py::"
+_END = "integration/test_facts_end.py::"
 _IN_VAIN = "integration/test_facts_in_vain.py::"
 _SUMMARIES = "integration/test_session_summaries.py::"
 _REFRESHED, _GONE = "integration/test_refreshing.py::", "integration/test_sources_gone.py::"
@@ -61,6 +62,14 @@ WRITTEN = (
            f"{_FOLLOW}test_of_a_superseded_memory_nothing_is_read_until_it_holds_again",
            f"{_FOLLOW}test_what_was_said_does_not_give_way_to_what_only_a_model_read",
            "integration/test_plans.py::test_what_was_read_from_a_memory_is_found_by_it"),
+    _asked("3 facts end", "A fact ends when its memory does, also at a time that is given later.",
+           f"{_END}test_a_time_that_is_given_later_is_that_of_the_facts_too",
+           f"{_END}test_facts_go_with_a_memory_whose_time_is_up",
+           f"{_END}test_a_pinned_memory_whose_time_is_up_has_facts_that_stay",
+           f"{_END}test_what_a_caller_made_of_a_fact_keeps_its_time"),
+    _asked("3 hostile texts", "No text that is stored or read takes more than its length's share of time.",
+           "unit/test_hostile_texts.py::test_a_hostile_text_takes_time_in_proportion_to_its_length",
+           "integration/test_plans.py::test_of_a_long_line_that_waits_for_facts_only_the_head_is_read"),
     _asked("3 facts in vain",
            "One text's failure is its own, a request's nobody's; a model has its time from the first one on.",
            f"{_IN_VAIN}test_each_request_is_of_one_users_memories_in_one_namespace",

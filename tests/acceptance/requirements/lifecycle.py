@@ -95,6 +95,15 @@ LIVED = (
            "test_what_was_never_archived_or_is_erased_or_anothers_is_not_found",
            "integration/test_restoring.py::"
            "test_a_copy_that_is_not_what_was_archived_brings_nothing_back"),
+    _asked("6 followed",
+           "What was made of memories that are gone stays archived; that of superseded ones is filed.",
+           "integration/test_archived_following.py::test_a_fact_whose_memory_was_deleted_stays_in_the_archive",
+           "integration/test_archived_following.py::"
+           "test_a_fact_of_other_words_stays_in_the_archive_until_they_are_back",
+           "integration/test_archived_following.py::test_a_summary_of_deleted_words_stays_in_the_archive",
+           "integration/test_archived_following.py::test_a_fact_comes_back_superseded_with_its_memory",
+           "integration/test_archived_following.py::"
+           "test_what_is_refused_does_not_keep_the_rest_in_the_archive"),
     _asked("6 expired", "What ran out of time in the archive does not vanish as it comes back.",
            "integration/test_restoring.py::"
            "test_what_ran_out_of_time_in_the_archive_gets_what_it_had_left"),

@@ -1,0 +1,1 @@
+DROP INDEX llm_queue_in_line;

@@ -1,0 +1,132 @@
+"""Facts and summaries that lay in the archive while their memories were deleted, reworded or superseded."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from agentcore.errors import Conflict
+from agentcore.memory.archive_params import RestoreParams, RestoreResult
+from agentcore.memory.models import MemoryRecord, MemoryType
+from agentcore.memory.params import DeleteParams, PruneParams
+from tests.fixtures.chat_model import Talking, talking
+from tests.fixtures.memory import Agent
+from tests.fixtures.services import Services
+from tests.fixtures.stretches import messages, rules, summaries, summarised
+from tests.integration.test_facts_follow import LIKED, VIOLET, YELLOW, about, facts, holding, reader, update
+
+
+@pytest.fixture
+async def talk(services: Services) -> AsyncIterator[Talking]:
+    async with talking(services) as running:
+        running.model.answers |= {
+            "fact_extraction": about({"yellow": LIKED}),
+            "fact_judge": lambda document: {"verdict": "SUPERSEDE"}}
+        yield running
+
+
+async def archive_semantic(agent: Agent) -> None:
+    await agent.memory.prune(PruneParams(memory_layer=MemoryType.SEMANTIC, target=1_000))
+
+
+async def archived_fact(talk: Talking, agent: Agent) -> tuple[UUID, MemoryRecord]:
+    """A memory, and the archived fact that was read from it."""
+    said = await agent.stored_id(YELLOW, user_id="rui", speaker="Rui")
+    await talk.work()
+    [fact] = await facts(agent)
+    await archive_semantic(agent)
+    assert await facts(agent) == []
+    return said, fact
+
+
+async def restore(agent: Agent, **chosen: Any) -> RestoreResult:
+    return await agent.memory.restore(RestoreParams.model_validate(chosen))
+
+
+async def test_a_fact_whose_memory_was_deleted_stays_in_the_archive(talk: Talking) -> None:
+    agent = await reader(talk)
+    said, fact = await archived_fact(talk, agent)
+    await agent.memory.delete(DeleteParams(memory_ids=[said]))
+    with pytest.raises(Conflict) as refused:
+        await restore(agent, memory_ids=[fact.memory_id])
+    assert refused.value.data == {"memory_id": str(fact.memory_id), "made_of": str(said)}
+    for dry_run in (True, False):
+        result = await restore(agent, tags=["fact"], dry_run=dry_run)
+        assert (result.memory_ids, result.refused_ids, result.complete) == ([], [fact.memory_id], True)
+    assert await facts(agent) == []
+
+
+async def test_what_is_refused_does_not_keep_the_rest_in_the_archive(talk: Talking) -> None:
+    agent = await reader(talk)
+    other = await agent.stored_id("Ada keeps the key of the cellar.", memory_type="semantic")
+    await archive_semantic(agent)
+    said, fact = await archived_fact(talk, agent)
+    await agent.memory.delete(DeleteParams(memory_ids=[said]))
+    result = await restore(agent, all=True, limit=1)
+    assert (result.memory_ids, result.refused_ids) == ([other], [fact.memory_id])
+    assert result.complete
+
+
+async def test_a_fact_of_other_words_stays_in_the_archive_until_they_are_back(talk: Talking) -> None:
+    agent = await reader(talk)
+    said, fact = await archived_fact(talk, agent)
+    await update(agent, said, content="My favourite colour is violet, or green.")
+    await talk.work()
+    with pytest.raises(Conflict):
+        await restore(agent, memory_ids=[fact.memory_id])
+    talk.model.answers["fact_extraction"] = about({})
+    await update(agent, said, content=YELLOW)
+    await talk.work()
+    await restore(agent, memory_ids=[fact.memory_id])
+    assert await holding(agent) == [LIKED]
+
+
+async def test_a_fact_comes_back_superseded_with_its_memory(talk: Talking) -> None:
+    agent = await reader(talk)
+    said, fact = await archived_fact(talk, agent)
+    newer = await agent.store(VIOLET, user_id="rui", speaker="Rui")
+    assert newer.superseded == [said]
+    result = await restore(agent, memory_ids=[fact.memory_id])
+    assert result.superseded_ids == [fact.memory_id]
+    [back] = await facts(agent)
+    assert (back.superseded_by, back.valid_to) == (newer.memory_id, (await agent.get(said)).valid_to)
+
+
+async def test_a_fact_that_its_caller_pinned_comes_back_whatever_its_memory_says_now(talk: Talking) -> None:
+    agent = await reader(talk)
+    said = await agent.stored_id(YELLOW, user_id="rui", speaker="Rui")
+    await talk.work()
+    [fact] = await facts(agent)
+    await update(agent, fact.memory_id, content="Rui likes yellow most.")
+    await archive_semantic(agent)
+    await update(agent, said, content=VIOLET)
+    await restore(agent, memory_ids=[fact.memory_id])
+    assert await holding(agent) == ["Rui likes yellow most."]
+
+
+async def test_a_fact_and_its_memory_come_back_together(talk: Talking) -> None:
+    agent = await reader(talk)
+    said, fact = await archived_fact(talk, agent)
+    await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=1_000))
+    result = await restore(agent, all=True)
+    assert {*result.memory_ids} == {said, fact.memory_id}
+    assert result.refused_ids == result.superseded_ids == []
+
+
+async def test_a_summary_of_deleted_words_stays_in_the_archive(talk: Talking) -> None:
+    agent = talk.agent()
+    await rules(agent, trigger="session_end")
+    summary = await summarised(agent, talk)
+    await archive_semantic(agent)
+    gone = (await messages(agent))[1].memory_id
+    await agent.memory.delete(DeleteParams(memory_ids=[gone]))
+    await talk.work()
+    with pytest.raises(Conflict) as refused:
+        await restore(agent, memory_ids=[summary.memory_id])
+    assert refused.value.data["made_of"] == str(gone)
+    result = await restore(agent, all=True)
+    assert (result.restored_count, result.refused_ids) == (0, [summary.memory_id])
+    assert summary.memory_id not in [each.memory_id for each in await summaries(agent)]
