@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -106,16 +106,22 @@ class AgentMemory:
         if not turn.remembers or (turn.stored and query == turn.query):
             return None
         if query != turn.query:
-            other = _interaction(query, response, actions, outcome)
-            key = _key_within(turn, other)
-            stored = await self._attempted(turn, Storing(other, task_id, {"idempotency_key": key, **options}))
-            if stored is not None and task_id in (None, turn.task_id) and other.response is not None:
-                turn.answers[other.response] = stored
-            return stored
+            return await self._stored_beside(
+                turn, _interaction(query, response, actions, outcome), task_id, options)
         own = _interaction(
             query, response, actions or turn.actions, turn.outcome if outcome is None else outcome, turn)
         turn.storing = Storing(own, task_id, {"idempotency_key": _key(turn), **options})
         return await self.store_turn(turn)
+
+    async def _stored_beside(
+        self, turn: AgentTurn, other: Interaction, task_id: str | None, options: Mapping[str, Any]
+    ) -> StoreResult | None:
+        """Store what a turn says below another query; its answer is then not stored once more."""
+        key = _key_within(turn, other)
+        stored = await self._attempted(turn, Storing(other, task_id, {"idempotency_key": key, **options}))
+        if stored is not None and task_id in (None, turn.task_id) and other.response is not None:
+            turn.answers[other.response] = stored
+        return stored
 
     async def store_turn(self, turn: AgentTurn) -> StoreResult | None:
         """Store the turn's own interaction unless it is stored; one that memory was silent on, once more."""

@@ -160,7 +160,6 @@ class SessionSummarizing:
             [columns], _ = await vector_columns(self._parts, [each.embedding_text])
             each.columns.update(columns)
         versions = {message.memory_id: message.version for message in summary.covers}
-        memory_id = summary.memory_id
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await transaction.llm.claim_session(self._session_id)
             if await transaction.llm.claim("summary", versions) != set(versions):
@@ -168,12 +167,7 @@ class SessionSummarizing:
             # What does not hold may hold again, or have been told: then its words stand in the history.
             links = [
                 Link(target_id=message.memory_id, relation=SUMMARY_RELATION) for message in summary.covers]
-            if each is not None:
-                memory = NewMemory(mint_memory_id(), each.columns, links)
-                memory_id = memory.memory_id
-                await transaction.insert([memory])
-            elif memory_id is not None:
-                await transaction.links.add(memory_id, links)
+            memory_id = await _told_in(transaction, summary.memory_id, each, links)
             if memory_id is not None:
                 await self._note(transaction, memory_id, summary)
                 await let_wait_for_period(transaction, [memory_id])
@@ -235,6 +229,19 @@ class SessionSummarizing:
             after["degraded"] = summary.degraded
         source = self._caller.token_id, self._caller.trace_id
         await transaction.history.append(Change(memory_id, "summarise", version, *source, {}, after))
+
+
+async def _told_in(
+    transaction: MemoryTransaction, memory_id: UUID | None, new: Draft | None, links: Sequence[Link]
+) -> UUID | None:
+    """The memory that tells of these: a new one, or what they are added to; None where nothing does."""
+    if new is not None:
+        memory = NewMemory(mint_memory_id(), new.columns, links)
+        await transaction.insert([memory])
+        return memory.memory_id
+    if memory_id is not None:
+        await transaction.links.add(memory_id, links)
+    return memory_id
 
 
 async def at_the_end(
