@@ -288,7 +288,7 @@ async def _with_remnants(
 def _changed(standing: Standing, row: Row) -> set[UUID]:
     """Which of the sources the summary's words cannot know, or not as they are now.
 
-    Changes are numbered when their memories are held: what began before the summary was made may come behind it.
+    Changes are numbered while their memories are held: one that began before the summary may come behind it.
     """
     known = {*row["provenance"].get("sources", [])}
     return {
