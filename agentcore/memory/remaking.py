@@ -287,11 +287,14 @@ async def _with_remnants(
 
 
 def _changed(standing: Standing, row: Row) -> set[UUID]:
-    """Which of the sources the summary's words cannot know, or not as they are now."""
+    """Which of the sources the summary's words cannot know, or not as they are now.
+
+    Changes are numbered while their memories are held: one that began before the summary may come behind it.
+    """
     known = {*row["provenance"].get("sources", [])}
     return {
         each["memory_id"] for each in standing.sources
-        if str(each["memory_id"]) not in known or each["updated_at"] > row["updated_at"]}
+        if str(each["memory_id"]) not in known or each["said_at_change"] > row["made_at_change"]}
 
 
 def _spoken(row: Row) -> Spoken:

@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from agentcore.memory.api import Caller
-from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import DeleteParams
+from agentcore.memory.models import MemoryRecord, MemoryType
+from agentcore.memory.params import DeleteParams, PruneParams
 from agentcore.memory.refreshing import Refreshing
 from agentcore.memory.session_summaries import SessionSummarizing
 from tests.fixtures.chat_model import Talking, talking
@@ -30,6 +30,7 @@ from tests.fixtures.stretches import (
     rules,
     say,
     summaries,
+    summarised,
     waiting,
     weekly,
 )
@@ -165,3 +166,35 @@ async def test_a_store_that_supersedes_a_summary_and_the_deletion_of_what_it_tel
             opened.after_the_first(_deleted(agent, going)))
     assert getattr(stored, "superseded", stored) == [summary.memory_id]
     assert getattr(deleted, "deleted_count", deleted) == 3
+
+
+async def test_a_change_that_began_before_a_summary_was_made_and_ended_behind_it_stands_in_the_next(
+    talk: Talking
+) -> None:
+    """A model's words of archived sources stay, and what changed since stands behind them."""
+    agent = talk.agent()
+    other = await agent.stored_id("The diary is green.", memory_type="semantic")
+    await summarised(agent, talk, provider="llm")
+    stored = [each.memory_id for each in await messages(agent)]
+    for each in stored[1:]:
+        await change(agent, each, pinned=True)
+    prune = PruneParams(memory_layer=MemoryType.EPISODIC, strategy="oldest_first", target=1)
+    assert (await agent.memory.prune(prune)).memory_ids == stored[:1]
+    await change(agent, stored[2], content="The damage comes to 50,000 euros.")
+    async with gate(agent) as opened:
+        await opened.hold("SELECT FROM memories WHERE memory_id = %s FOR UPDATE", other)
+        links = [{"target_id": str(other), "relation": "beside"}]
+        late = change(agent, stored[1], content="The policy number is HX-9999.", links=links)
+        await opened.through(late, opened.after_the_first(_made_and_then(talk, other)))
+    await talk.work()
+    [summary] = await summaries(agent)
+    assert summary.version == 3
+    assert "HX-9999" in summary.content
+    assert "50,000" in summary.content
+
+
+async def _made_and_then(talk: Talking, held: UUID) -> None:
+    """What waits is made; then this waits for the gate, too."""
+    await talk.work()
+    async with talk.runtime.database.owner_transaction() as connection:
+        await connection.execute("SELECT FROM memories WHERE memory_id = %s FOR KEY SHARE", [held])

@@ -75,8 +75,8 @@ async def test_evidence_that_the_steps_lost_stands_in_the_summary_of_all(talk: T
     talk.model.answers["session_summary"] = answered
     others = [f"The salt of Verhoeven went into crate {place}." for place in range(4)]
     others += [f"The cloth of Mertens went onto pallet {place}." for place in range(4)]
-    surveys = [
-        "" if place % 4 == 0 else f"The broker Devos measured hall {place} in Antwerp." for place in range(8)]
+    survey = "The broker Devos measured hall {} in Antwerp."
+    surveys = [survey.format(place) if place % 4 else "" for place in range(8)]
     await _long(talk, agent, [f"{first} {second}" for first, second in zip(others, surveys, strict=True)])
     before = len(told_in(talk))
     await talk.work()

@@ -139,10 +139,13 @@ SELECT m.memory_id, m.timestamp, m.user_id, m.namespace, q.queued_at, q.failing_
 SELECT failing_since FROM llm_queue WHERE agent_id = %(agent_id)s AND work = %(work)s AND memory_id = %(memory_id)s;
 
 -- name: summary_row
--- A summary as it stands, and which operation gave it other words last.
+-- A summary as it stands, which operation gave it other words last, and behind which change it was made.
 SELECT m.*, (SELECT h.operation FROM memory_history h
               WHERE h.agent_id = %(agent_id)s AND h.memory_id = m.memory_id AND h.after ? 'content'
-              ORDER BY h.change_id DESC LIMIT 1) AS reworded_by
+              ORDER BY h.change_id DESC LIMIT 1) AS reworded_by,
+       coalesce((SELECT max(h.change_id) FROM memory_history h
+                  WHERE h.agent_id = %(agent_id)s AND h.memory_id = m.memory_id
+                    AND h.operation IN ('summarise', 'refresh')), 0) AS made_at_change
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = %(memory_id)s
    AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());
@@ -150,7 +153,10 @@ SELECT m.*, (SELECT h.operation FROM memory_history h
 -- name: source_columns
 -- What a summary needs to know of what it is of, and what that said before.
 m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.content_hash, m.relevance_score, m.user_id, m.namespace,
-m.superseded_by, m.updated_at, m.metadata, m.provenance,
+m.superseded_by, m.metadata, m.provenance,
+coalesce((SELECT max(h.change_id) FROM memory_history h
+           WHERE h.agent_id = %(agent_id)s AND h.memory_id = m.memory_id
+             AND (h.after ? 'content' OR h.after ? 'superseded_by')), 0) AS said_at_change,
 ARRAY(SELECT h.before ->> 'content' FROM memory_history h
        WHERE h.agent_id = %(agent_id)s AND h.memory_id = m.memory_id AND h.before ? 'content') AS said_before;
 
