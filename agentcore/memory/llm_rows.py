@@ -123,16 +123,11 @@ class LlmRows(RuledRows):
         return await self._rows("waiting_for_facts", limit=limit, head=HEAD_OF_LINE)
 
     async def note_failure(
-        self,
-        work: LlmWork,
-        memory_ids: Sequence[UUID] = (),
-        *,
-        session_id: str | None = None,
-        by_itself: bool = False,
+        self, work: LlmWork, memory_ids: Sequence[UUID], *, by_itself: bool = False
     ) -> None:
-        """A model was asked about these, or what waits of a session, in vain; `by_itself`: of each alone."""
-        values = {"memory_ids": list(memory_ids), "session_id": session_id, "tries": int(by_itself)}
-        if memory_ids or session_id is not None:
+        """A model was asked about these in vain; `by_itself`: of each alone."""
+        if memory_ids:
+            values = {"memory_ids": list(memory_ids), "tries": int(by_itself)}
             await self._run("note_llm_failure", work=work, **values)
 
     async def claim(self, work: LlmWork, versions: Mapping[UUID, int]) -> set[UUID]:

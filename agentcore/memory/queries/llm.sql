@@ -153,11 +153,11 @@ SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_sc
  ORDER BY q.queued_at, q.memory_id LIMIT %(limit)s;
 
 -- name: note_llm_failure
--- A model was asked about these, or what waits of a session, in vain: since when, and how often of each by itself.
+-- A model was asked about these in vain: since when, and how often of each by itself.
 WITH held AS (
     SELECT q.memory_id FROM llm_queue q
      WHERE q.agent_id = %(agent_id)s AND q.work = %(work)s
-       AND (q.memory_id = ANY (%(memory_ids)s::uuid[]) OR q.session_id = %(session_id)s::text)
+       AND q.memory_id = ANY (%(memory_ids)s::uuid[])
      ORDER BY q.memory_id FOR UPDATE)
 UPDATE llm_queue q SET failing_since = coalesce(q.failing_since, now()), tries = q.tries + %(tries)s
  WHERE q.agent_id = %(agent_id)s AND q.work = %(work)s AND q.memory_id = ANY (ARRAY (SELECT memory_id FROM held));
