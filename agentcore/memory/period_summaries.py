@@ -122,17 +122,22 @@ class PeriodSummarizing:
 
     def _may_wait(self, place: _Place | None, standing: Standing, share: _Share) -> bool:
         """Whether a model, which reads all of a period each time, is asked later: few new ones wait yet."""
-        row, parts = standing.row, self._parts
+        row = standing.row
         if place is None or row is None or standing.stays or not standing.is_whole:
             return False
-        if parts.summariser is None or self._provider(standing.rules) != BY_LLM:
+        if self._parts.summariser is None or self._provider(standing.rules) != BY_LLM:
             return False
         named = {*row["provenance"].get("sources", [])}
         if any(str(each["memory_id"]) in named for each in share.rows):
             return False
+        has_grown = len(standing.sources) >= len(named) * (1 + GROWTH)
+        return not has_grown and not self._is_quiet(place, share)
+
+    def _is_quiet(self, place: _Place, share: _Share) -> bool:
+        """Whether nothing was added to the period for a while."""
         quiet = (place.period.ends - place.period.starts) / QUIET_PARTS
-        is_quiet = max(each["queued_at"] for each in share.rows) + quiet <= parts.clock()
-        return not is_quiet and len(standing.sources) < len(named) * (1 + GROWTH)
+        added_at: datetime = max(each["queued_at"] for each in share.rows)
+        return added_at + quiet <= self._parts.clock()
 
     async def _tell(self, place: _Place | None, standing: Standing) -> None:
         """Have a period told, and what waits for it taken out; without one it is of no period."""

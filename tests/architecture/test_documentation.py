@@ -34,8 +34,8 @@ SECTIONS = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", METHODS_PAGE, re.MULT
 OTHER_NAMES = {
     "ARGS", "PYTHON", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "EMBEDDERS",
     "METHODS", "QUERY_REWRITERS", "RERANKERS", "SUMMARISERS", "VECTOR_STORES", "SIGTERM", "BYPASSRLS",
-    "MAIN", "BLAKE2B", "AGENTCORE_FAILPOINT", "HS256", "INFO", "STANDARD_IA", "INTELLIGENT_TIERING", "GLACIER_IR", "AES256",
-    "LIBRARIAN_SECRET", "LIBRARIAN_TOKEN",
+    "MAIN", "BLAKE2B", "AGENTCORE_FAILPOINT", "HS256", "INFO", "STANDARD_IA", "INTELLIGENT_TIERING",
+    "GLACIER_IR", "AES256", "LIBRARIAN_SECRET", "LIBRARIAN_TOKEN",
 }
 WRITTEN: dict[str, str] = runpy.run_path(str(ROOT / "scripts" / "write_reference.py"))["reference_files"]()
 COMMANDS = {command for commands in MODULES.values() for command in commands}
