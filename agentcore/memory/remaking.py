@@ -253,7 +253,7 @@ async def _of_all(
     by_code = ExtractiveSummaryProvider(parts)
     if made.by == EXTRACTED:
         return await by_code.extracted(messages, made.degraded)
-    read = as_read(sources_of(messages))
+    read = await asyncio.to_thread(as_read, sources_of(messages))
     most, count = parts.rules.max_tokens, parts.count_tokens
     found = await asyncio.to_thread(
         lambda: checked(made.text, made.key_facts, Heard(read), read, most, count))
