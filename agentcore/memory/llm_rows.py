@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 from agentcore.memory.owned_rows import OwnedRows, Row
 
 LlmWork = Literal["facts", "summary", "refresh", "period"]
-# Among so many that wait longest those of one user are looked for.
+# Among so many that wait longest those of one user are looked for; what expired is gone before long.
 HEAD_OF_LINE = 256
 
 
