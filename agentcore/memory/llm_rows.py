@@ -17,7 +17,7 @@ from agentcore.memory.ruled_rows import RuledRows
 LlmWork = Literal["facts", "summary", "refresh", "period"]
 # From when, None: from the beginning, until when.
 Span = tuple[datetime | None, datetime]
-# Among so many that wait longest those of one user are looked for.
+# Among so many that wait longest those of one user are looked for; what expired is gone before long.
 HEAD_OF_LINE = 256
 
 

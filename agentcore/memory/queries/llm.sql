@@ -128,29 +128,26 @@ SELECT m.memory_id, m.version, m.content, m.metadata -> 'compaction' AS compacti
 -- Memories that hold and wait to be read for facts, of the user and namespace of the one that waits longest: whose a fact
 -- is nobody but the request tells. What failed by itself comes last, and alone. The line may be long: only its head is
 -- read, and of each memory in it one row, whatever the planner knows of a new agent.
-WITH first AS (
-    SELECT q.memory_id, q.tries, q.queued_at, m.user_id, m.namespace
-      FROM llm_queue q
-     CROSS JOIN LATERAL (SELECT h.user_id, h.namespace FROM memories h
-                          WHERE h.agent_id = %(agent_id)s AND h.memory_id = q.memory_id AND h.superseded_by IS NULL
-                            AND (h.expires_at IS NULL OR h.pinned OR h.expires_at > now()) LIMIT 1) AS m
+WITH head AS MATERIALIZED (
+    SELECT q.memory_id, q.tries, q.queued_at, q.failing_since FROM llm_queue q
      WHERE q.agent_id = %(agent_id)s AND q.work = 'facts'
-     ORDER BY q.tries, q.queued_at, q.memory_id LIMIT 1)
+     ORDER BY q.tries, q.queued_at, q.memory_id LIMIT %(head)s),
+holding AS MATERIALIZED (
+    SELECT head.queued_at, head.failing_since, head.tries, m.*
+      FROM head
+     CROSS JOIN LATERAL (SELECT * FROM memories h
+                          WHERE h.agent_id = %(agent_id)s AND h.memory_id = head.memory_id LIMIT 1) AS m
+     WHERE m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())),
+first AS (
+    SELECT memory_id, tries, user_id, namespace FROM holding ORDER BY tries, queued_at, memory_id LIMIT 1)
 SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_score, m.user_id, m.namespace,
-       m.session_id, m.task_id, m.expires_at, m.pinned, m.provenance, q.queued_at, q.failing_since, q.tries,
+       m.session_id, m.task_id, m.expires_at, m.pinned, m.provenance, m.queued_at, m.failing_since, m.tries,
        (SELECT count(*) FROM (SELECT FROM llm_queue w WHERE w.agent_id = %(agent_id)s AND w.work = 'facts'
                                LIMIT %(limit)s + 1) AS bounded) AS waiting
   FROM first
- CROSS JOIN LATERAL (SELECT w.memory_id, w.queued_at, w.failing_since, w.tries FROM llm_queue w
-                      WHERE w.agent_id = %(agent_id)s AND w.work = 'facts' AND w.tries = first.tries
-                        AND (w.queued_at, w.memory_id) >= (first.queued_at, first.memory_id)
-                      ORDER BY w.queued_at, w.memory_id LIMIT %(head)s) AS q
- CROSS JOIN LATERAL (SELECT * FROM memories h
-                      WHERE h.agent_id = %(agent_id)s AND h.memory_id = q.memory_id LIMIT 1) AS m
- WHERE (first.tries = 0 OR q.memory_id = first.memory_id)
-   AND m.user_id IS NOT DISTINCT FROM first.user_id AND m.namespace IS NOT DISTINCT FROM first.namespace
-   AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
- ORDER BY q.queued_at, q.memory_id LIMIT %(limit)s;
+  JOIN holding m ON CASE first.tries WHEN 0 THEN m.tries = 0 ELSE m.memory_id = first.memory_id END
+ WHERE m.user_id IS NOT DISTINCT FROM first.user_id AND m.namespace IS NOT DISTINCT FROM first.namespace
+ ORDER BY m.queued_at, m.memory_id LIMIT %(limit)s;
 
 -- name: note_llm_failure
 -- A model was asked about these in vain: since when, and how often of each by itself.
