@@ -11,8 +11,9 @@ DELETE FROM memory_subjects WHERE agent_id = %(agent_id)s AND memory_id = ANY (%
 
 -- name: stated_before
 -- Current memories that state something of one of these, and what was said last in these sessions before these
--- times: the newest of each, without what is too long to be one statement. LIMIT 1 keeps the order of the join: a new
--- agent's rows stand in no statistics yet, and planned for one row, each of them would be read for each that is asked.
+-- times: the newest of each, without what is too long to be one statement. A new agent's rows stand in no
+-- statistics, and planned for one row each of them would be read for each that is asked. So LIMIT 1 keeps the order of the
+-- join, and BETWEEN leaves no other index to give the newest than that of the subjects.
 SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
        m.memory_type, m.pinned, m.expires_at, m.version, m.created_at, m.superseded_by, m.valid_to,
        m.provenance -> 'supersede' IS DISTINCT FROM 'false' AS takes_places,
@@ -20,8 +21,8 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
   FROM (SELECT asked.key AS subject_key, stated.memory_id
           FROM unnest(%(subject_keys)s::bigint[]) AS asked (key)
          CROSS JOIN LATERAL (SELECT s.memory_id FROM memory_subjects s
-                              WHERE s.agent_id = %(agent_id)s AND s.subject_key = asked.key
-                              ORDER BY s.memory_id DESC LIMIT %(limit)s) AS stated
+                              WHERE s.agent_id = %(agent_id)s AND s.subject_key BETWEEN asked.key AND asked.key
+                              ORDER BY s.subject_key DESC, s.memory_id DESC LIMIT %(limit)s) AS stated
          UNION ALL
         SELECT NULL, said.memory_id
           FROM unnest(%(session_ids)s::text[], %(moments)s::timestamptz[]) AS asked (session_id, moment)
