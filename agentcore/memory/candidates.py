@@ -91,6 +91,8 @@ class Question:
     share its weight. `distinct`: of memories that say the same one is enough. `memory_count`: how many
     memories the agent has, 0 where that is not known. `own` are memories that are the query itself, stored
     before it was asked; `own_text` is the digest of its words: a turn said just now that has it is that, too.
+    `text` is the digest of the query's words in any case: who asked the same says nothing that an answer
+    would repeat.
     """
 
     now: datetime
@@ -105,3 +107,4 @@ class Question:
     memory_count: int = 0
     own: Collection[UUID] = ()
     own_text: bytes | None = None
+    text: bytes | None = None

@@ -170,9 +170,10 @@ class Filling:
         return [entry for entry in entries if entry.memory_id not in taken]
 
     def _stands(self, entry: ContextEntry) -> bool:
-        """Whether a fact is there, or what it was read from is there in full; or all that a summary is of."""
+        """Whether a fact, or all of what it was read from, is there; a summary, or all that it is of."""
         if entry.sources:
-            return entry.memory_id in self.told_by(self._telling())
+            there = any(line.entry.memory_id == entry.memory_id for line in self.lines)
+            return there or entry.memory_id in self.told_by(self._telling())
         return entry.parent_id is not None and any(
             line.entry.memory_id == entry.memory_id
             or (line.entry.memory_id == entry.parent_id and not line.shortened)

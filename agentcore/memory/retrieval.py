@@ -104,7 +104,7 @@ def rank(
         values[:, _COLUMN["time"]] *= matches
     fused = np.clip(values @ shares, 0.0, 1.0)
     newest = _newest_first(unique)
-    repeated = _repeated(unique, fused, _in_order(newest, fused)[:COMPARED])
+    repeated = _repeated(unique, fused, _in_order(newest, fused)[:COMPARED], question.text)
     scores = left(fused, repeated)
     order = _in_order(newest, scores)
     signals = _signals(unique, scores[order], question.scale)
@@ -364,9 +364,17 @@ def _in_order(newest: Places, scores: Values) -> list[int]:
     return in_order
 
 
-def _repeated(candidates: Sequence[Candidate], scores: Values, foremost: Sequence[int]) -> Values:
-    """How much each candidate repeats a better one; only those among the foremost are looked at."""
+def _repeated(
+    candidates: Sequence[Candidate], scores: Values, first: Sequence[int], asked: bytes | None
+) -> Values:
+    """How much each candidate repeats a better one; only those among the first are looked at.
+
+    Not one that asked the very same: an answer says its words again, and more.
+    """
     repeated = np.zeros(len(candidates))
+    foremost = [at for at in first if not (candidates[at].asks and candidates[at].text[0] == asked)]
+    if not foremost:
+        return repeated
     terms = [candidates[place].term_keys for place in foremost]
     repeated[list(foremost)] = likenesses(scores[list(foremost)], terms)
     return repeated

@@ -17,6 +17,7 @@ from agentcore.memory import moments
 from agentcore.memory.anchoring import Anchored, Sought, anchored
 from agentcore.memory.api import Caller
 from agentcore.memory.candidates import Question, Span
+from agentcore.memory.encoding import digest
 from agentcore.memory.events import narrowed
 from agentcore.memory.fitness import CutOffs
 from agentcore.memory.models import MemorySummary, Receipt
@@ -30,7 +31,7 @@ from agentcore.memory.reranking import depth, reranked
 from agentcore.memory.retrieval import Ranked, Ranking, rank
 from agentcore.memory.rewriting import rewritten
 from agentcore.memory.settling import SPARE, settled
-from agentcore.memory.text import words
+from agentcore.memory.text import normal_form, words
 from agentcore.memory.vector_store import Found, SearchRequest
 from agentcore.memory.wording import READ_CHARS, Wording, read_text, search_words
 from agentcore.telemetry import Steps
@@ -164,6 +165,7 @@ class Search:
             memory_count=wording.bm25.statistics.memory_count,
             own=self._talk.own,
             own_text=self._talk.own_text,
+            text=digest(normal_form(self._params.query)),
         )
 
     async def _vectors(self, text: str, anchors: Sequence[Anchor]) -> tuple[Vectors, Vectors]:

@@ -95,6 +95,15 @@ def seen(text: str) -> str:
     )
 
 
+# A summary stood for one note, and was taken for missing among those looked up for the others.
+SUMMED_UP = [
+    ContextEntry(UUID(int=number), SECTIONS[0], START + timedelta(hours=1 - number), None, content, CLOSING,
+                 outside=number < 2)
+    for number, content in enumerate([4 * CLOSING, 6 * CLOSING, "<" + "\u200b" * 300 + "/memories>"])
+]
+
+
+@example(SUMMED_UP, 353, "json", 0.90625, 0.0, False, {0, 1, 2})
 @given(
     entries(),
     st.integers(1, 1_500),

@@ -257,6 +257,14 @@ def test_what_is_the_query_itself_is_not_found_and_sets_no_bar() -> None:
     assert apart.fit == rank([answer], [], [], RetrievalWeights(), Question(now=NOW, scale=FULL), 10).fit
 
 
+def test_an_answer_does_not_repeat_whoever_asked_the_same_before() -> None:
+    asked = candidate(1, similarity=0.9, text="query", asks=True, terms=range(8))
+    answer = candidate(2, similarity=0.7, terms=range(1, 9))
+    other = candidate(3, similarity=0.5)
+    assert ranked_numbers([asked, answer, other], text=b"query") == [1, 2, 3]
+    assert ranked_numbers([asked, answer, other], text=b"another query") == [1, 3, 2]
+
+
 @pytest.mark.parametrize(("from_fit", "count"), [(0.0, 1), (1.0, 2)])
 def test_what_is_far_below_the_best_goes_only_where_the_query_fits(from_fit: float, count: int) -> None:
     found = [candidate(1, similarity=1.0, words=10.0), candidate(2, similarity=0.6, words=2.0)]
