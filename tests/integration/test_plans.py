@@ -245,7 +245,7 @@ async def test_a_thousand_subjects_of_a_new_agent_are_looked_up_one_by_one(agent
 WAITING = """
 WITH copies AS (
     INSERT INTO memories (agent_id, memory_id, memory_type, content, summary, relevance_score, timestamp,
-                          valid_from, user_id, content_hash, token_count)
+                          valid_from, user_id, content_hash, token_count, embedding, embedding_model)
     SELECT m.agent_id, gen_random_uuid(), m.memory_type, m.content, m.summary, 0.5, m.timestamp, m.valid_from,
            'user ' || n %% 7, m.content_hash, m.token_count
       FROM memories m, generate_series(1, 10000) AS n
