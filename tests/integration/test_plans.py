@@ -247,7 +247,7 @@ WITH copies AS (
     INSERT INTO memories (agent_id, memory_id, memory_type, content, summary, relevance_score, timestamp,
                           valid_from, user_id, content_hash, token_count, embedding, embedding_model)
     SELECT m.agent_id, gen_random_uuid(), m.memory_type, m.content, m.summary, 0.5, m.timestamp, m.valid_from,
-           'user ' || n %% 7, m.content_hash, m.token_count
+           'user ' || n %% 7, m.content_hash, m.token_count, m.embedding, m.embedding_model
       FROM memories m, generate_series(1, 10000) AS n
      WHERE m.agent_id = %(agent_id)s
     RETURNING agent_id, memory_id)
@@ -267,6 +267,8 @@ async def test_of_a_long_line_that_waits_for_facts_only_the_head_is_read(agent: 
             sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ") + query("waiting_for_facts"), asked
         )
         [row] = await cursor.fetchall()
+    async with agent.runtime.database.owner_transaction() as connection:  # else other tests work them off
+        await connection.execute("DELETE FROM memories WHERE agent_id = %s", (agent.agent_id,))
     told = row["QUERY PLAN"][0]["Plan"]
     pages = told["Shared Hit Blocks"] + told["Shared Read Blocks"]
     assert told["Actual Rows"] == 8
