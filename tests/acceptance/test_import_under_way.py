@@ -41,7 +41,7 @@ async def test_an_import_that_is_stopped_by_ctrl_c_says_how_far_it_came(
     told = re.fullmatch(
         r"agentcore: stopped after line (250|500) by Ctrl-C\. Run the same command again to go on: nothing "
         r"is stored twice\.\n", err)
-    assert told is not None, err
+    assert told is not None, (stopped.returncode, out, err)
     assert (stopped.returncode, out) == (
         130, f"stored {told[1]}, existing 0, reinforced 0, rejected 0, failed 0\n")
     again = serving.cli("import", "-", "--agent", agent_id, said="".join(lines))
