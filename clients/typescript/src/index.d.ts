@@ -776,12 +776,12 @@ export interface RestoreResult {
   renewed_ids?: string[];
   /** Memories that came back superseded: a fact stored meanwhile has their place, or that of the memory they were read from. Always empty in a dry run. */
   superseded_ids?: string[];
-  /** Memories that match and stay archived: facts and summaries of a memory that was deleted meanwhile, and facts of one that has other words. Named by its id, such a memory is a conflict. */
+  /** Memories that match and stay archived: facts and summaries of a memory that was deleted meanwhile, and facts of one that has other words; 1,000 at most. Named by its id, such a memory is a conflict. */
   refused_ids?: string[];
   /** Memories archived with another model's vector, or none: found by their words until they are embedded again, in the background. Always empty in a dry run. */
   waiting_for_embedding_ids?: string[];
   dry_run?: boolean;
-  /** False: more match than `limit`; the same call again goes on. */
+  /** False: more match than `limit`; the same call again goes on. Where nothing is back, none of those archived last could be: give `archived_before`. */
   complete?: boolean;
   receipt: Receipt;
 }
