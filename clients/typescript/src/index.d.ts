@@ -1005,7 +1005,7 @@ export interface SummarizeResult {
 
 /** By what, and when, stretches of a session are summarised. The end of a session does it in any case. */
 export interface SummaryRules {
-  /** extractive: sentences of the messages; llm: a language model; compaction_aware (taken where only the trigger `compaction` is named): the caller's own compaction summaries, a model for the rest; passthrough: those summaries, and what was said as it was said; none: no stretches, one summary at the session's end; default: as the service has it, without rules of one's own. */
+  /** extractive: the caller's own compaction summaries, sentences of the messages for the rest; llm: a language model; compaction_aware (taken where only the trigger `compaction` is named): those summaries, a model for the rest; passthrough: those summaries, and what was said as it was said; none: no stretches, the session is summarised at its end; default: as the service has it, without rules of one's own. */
   provider?: "none" | "default" | "extractive" | "llm" | "compaction_aware" | "passthrough";
   trigger?: "user_turns" | "message_count" | "inactivity" | "compaction" | "session_end";
   /** Of a session's user, for `user_turns`. */
