@@ -60,6 +60,15 @@ async def test_a_fact_whose_memory_was_deleted_stays_in_the_archive(talk: Talkin
     assert await facts(agent) == []
 
 
+async def test_a_fact_whose_memory_has_expired_stays_in_the_archive_before_the_sweep_too(talk: Talking) -> None:
+    agent = await reader(talk)
+    said, fact = await archived_fact(talk, agent)
+    over = "UPDATE memories SET expires_at = now() WHERE memory_id = %s"
+    async with talk.runtime.database.owner_transaction() as connection:
+        await connection.execute(over, [said])
+    assert (await restore(agent, all=True)).refused_ids == [fact.memory_id]
+
+
 async def test_what_is_refused_does_not_keep_the_rest_in_the_archive(talk: Talking) -> None:
     agent = await reader(talk)
     other = await agent.stored_id("Ada keeps the key of the cellar.", memory_type="semantic")
