@@ -30,7 +30,8 @@ class SummaryRules(BaseModel):
         description="extractive: the caller's own compaction summaries, sentences of the messages for the "
         "rest; llm: a language model; compaction_aware (taken where only the trigger `compaction` is named): "
         "those summaries, a model for the rest; passthrough: those summaries, and what was said as it was "
-        "said; none: no stretches, the session is summarised at its end; default: as the service has it, without rules of one's own.",
+        "said; none: no stretches, the session is summarised at its end; "
+        "default: as the service has it, without rules of one's own.",
     )
     trigger: SummaryTrigger = "user_turns"
     user_turns: Amount = Field(5, description="Of a session's user, for `user_turns`.")

@@ -60,7 +60,7 @@ async def test_a_fact_whose_memory_was_deleted_stays_in_the_archive(talk: Talkin
     assert await facts(agent) == []
 
 
-async def test_a_fact_whose_memory_has_expired_stays_in_the_archive_before_the_sweep_too(talk: Talking) -> None:
+async def test_a_fact_stays_in_the_archive_whose_memory_has_expired_before_any_sweep(talk: Talking) -> None:
     agent = await reader(talk)
     said, fact = await archived_fact(talk, agent)
     over = "UPDATE memories SET expires_at = now() WHERE memory_id = %s"
