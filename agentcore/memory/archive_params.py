@@ -126,7 +126,8 @@ class RestoreResult(Strict):
     refused_ids: list[UUID] = Field(
         default_factory=list,
         description="Memories that match and stay archived: facts and summaries of a memory that was deleted "
-        "meanwhile, and facts of one that has other words. Named by its id, such a memory is a conflict.",
+        "meanwhile, and facts of one that has other words; 1,000 at most. Named by its id, such "
+        "a memory is a conflict.",
     )
     waiting_for_embedding_ids: list[UUID] = Field(
         default_factory=list,
@@ -134,5 +135,9 @@ class RestoreResult(Strict):
         "are embedded again, in the background. Always empty in a dry run.",
     )
     dry_run: bool = False
-    complete: bool = Field(True, description="False: more match than `limit`; the same call again goes on.")
+    complete: bool = Field(
+        True,
+        description="False: more match than `limit`; the same call again goes on. Where nothing is back, "
+        "none of those archived last could be: give `archived_before`.",
+    )
     receipt: Receipt

@@ -55,11 +55,20 @@ class ArchiveRows(OwnedRows):
             await self._run("insert_tombstones", rows=Jsonb(rows))
 
     async def claim(
-        self, memory_ids: Sequence[UUID] | None, conditions: Mapping[str, Any], limit: int
+        self,
+        memory_ids: Sequence[UUID] | None,
+        conditions: Mapping[str, Any],
+        limit: int,
+        behind: Row | None = None,
     ) -> list[Row]:
-        """The tombstones that are named or match, last archived first; others wait for them to be let go."""
+        """The tombstones that are named or match, last archived first; others wait for them to be let go.
+
+        `behind`: those that come after this one.
+        """
         named = None if memory_ids is None else list(memory_ids)
-        return await self._rows("claim_tombstones", memory_ids=named, filter=Jsonb(conditions), limit=limit)
+        place, after_id = (None, None) if behind is None else (behind["archived_at"], behind["memory_id"])
+        where = {"filter": Jsonb(conditions), "place": place, "after_id": after_id, "limit": limit}
+        return await self._rows("claim_tombstones", memory_ids=named, **where)
 
     async def unbury(self, memory_ids: Sequence[UUID]) -> None:
         """Forget the tombstones of memories that are back."""

@@ -37,7 +37,8 @@ async def orphans(transaction: MemoryTransaction, copies: Copies) -> dict[UUID, 
     # What will be tied to them is held here, too: locks are taken in one order.
     tied = {UUID(tie[end]) for copy in copies.values() for tie in copy.get("links", ()) for end in _ENDS}
     archived = transaction.archived
-    kept = await archived.held(wanted | tied) | await archived.buried(wanted) | copies.keys()
+    await archived.held(wanted | tied)
+    kept = await archived.visible(list(wanted)) | await archived.buried(wanted) | copies.keys()
     found = {memory_id: min(gone) for memory_id, sources in made_of.items() if (gone := sources - kept)}
     facts = [
         (memory_id, _parent(copy), datetime.fromisoformat(copy["created_at"]))

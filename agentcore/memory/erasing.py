@@ -19,6 +19,7 @@ from agentcore.errors import AgentCoreError, DependencyUnavailable, NotFound
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import READS_AT_ONCE, Archive, memory_of, object_key, read_stray
+from agentcore.memory.deadlines import Deadline
 from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.encoding import embedding_text
 from agentcore.memory.erase_params import EraseParams
@@ -26,7 +27,6 @@ from agentcore.memory.erase_receipt import sign_receipt
 from agentcore.memory.inventory import ARCHIVE, JOBS, TABLES, WORKING_MEMORY
 from agentcore.memory.models import MemoryType
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.removing import Deadline
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.summarizing import SUMMARY_RELATION
 

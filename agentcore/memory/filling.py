@@ -161,6 +161,10 @@ class Filling:
             if more <= self.room - kept:
                 self.lines[place] = ContextLine(line.entry, text, line.tokens + more, shortened=False)
                 self.room -= more
+        for line in [each for each in self.lines if each.entry.parent_id in wanted]:
+            if line.entry.parent_id in self._telling():
+                self.lines.remove(line)
+                self.room += self._tokens(line.entry, line.text)
         if self._summaries:
             self._drop_told()
 

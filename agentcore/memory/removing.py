@@ -14,6 +14,7 @@ from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import archive_memories
 from agentcore.memory.archive_rows import Tombstone
+from agentcore.memory.deadlines import Deadline
 from agentcore.memory.layer_params import rules_of
 from agentcore.memory.llm_work import after_deletion
 from agentcore.memory.owned_rows import Row
@@ -25,8 +26,6 @@ from agentcore.memory.succession import hand_on
 
 PRUNE_CHUNK = 200
 THREAD_ABOVE_MEMORIES = 5_000
-# Shorter than REQUEST_TIMEOUT: the caller learns what went, rather than nothing.
-WRITE_DEADLINE_SECONDS = 25.0
 _CHOSEN_BY = (
     "memory_id", "version", "memory_type", "timestamp",
     "task_id", "session_id", "user_id", "namespace", "tags",
@@ -48,26 +47,6 @@ class Deleted:
     count: int = 0
     reinstated: set[UUID] = field(default_factory=set)
     complete: bool = False
-
-
-class Deadline:
-    """Whether there is time for another chunk like the longest so far; for the first there always is."""
-
-    def __init__(self) -> None:
-        self._clock = asyncio.get_running_loop().time
-        self._started = self._chunk_started = self._clock()
-        self._longest_seconds = 0.0
-        self._chunks = 0
-
-    def leaves_time(self) -> bool:
-        """Asked before each chunk."""
-        now = self._clock()
-        if self._chunks:
-            self._longest_seconds = max(self._longest_seconds, now - self._chunk_started)
-        self._chunks += 1
-        self._chunk_started = now
-        spent = now - self._started + self._longest_seconds
-        return self._chunks == 1 or spent < WRITE_DEADLINE_SECONDS
 
 
 class Pruning:

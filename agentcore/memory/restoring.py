@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +15,7 @@ from agentcore.memory.archival import Archive, ArchivedObject, read_copies, vect
 from agentcore.memory.archive_params import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
 from agentcore.memory.archived_following import orphans, supersede_followers
 from agentcore.memory.cursors import read_cursor, write_cursor
+from agentcore.memory.deadlines import Deadline
 from agentcore.memory.embeddings import refused_by
 from agentcore.memory.history_rows import Change
 from agentcore.memory.intake import subjects_of
@@ -25,6 +26,7 @@ from agentcore.memory.staleness import let_restored_wait
 from agentcore.memory.storage import MemoryTransaction
 
 LEAST_TIME_LEFT = timedelta(days=1)
+MOST_REFUSED_TOLD = 1_000
 _USAGE = ("memory_id", "access_count", "uses_in_life", "last_accessed")
 
 
@@ -81,12 +83,17 @@ class Restoring:
     ) -> tuple[dict[UUID, Row], dict[UUID, dict[str, Any]], Restored]:
         """What is to come back: its tombstones, held, its copies, and what is known of it so far.
 
-        What holds words that are no more stays where it is, and does not count to the limit.
+        What holds words that are no more stays where it is, and does not count to the limit: a page of
+        nothing else is gone past, while there is time.
         """
+        deadline = Deadline()
         limit = self._params.limit if self._params.memory_ids is None else len(self._params.memory_ids)
-        refused: dict[UUID, UUID] = {}
-        while True:
-            claimed = await self._claim(transaction, limit + 1, refused)
+        refused: list[UUID] = []
+        claimed: list[Row] = []
+        tombstones: dict[UUID, Row] = {}
+        copies: dict[UUID, dict[str, Any]] = {}
+        while deadline.leaves_time():
+            claimed = await self._claim(transaction, limit + 1, claimed[limit - 1] if claimed else None)
             tombstones = {row["memory_id"]: row for row in claimed[:limit]}
             failpoint("restore.claimed")
             await self._refuse_wrong_ids(transaction, tombstones)
@@ -94,21 +101,18 @@ class Restoring:
             failpoint("restore.read")
             orphaned = await orphans(transaction, copies)
             self._refuse_orphans(orphaned)
-            refused |= orphaned
-            if len(orphaned) < len(copies) or not copies:
+            refused += orphaned
+            for memory_id in orphaned:
+                del tombstones[memory_id], copies[memory_id]
+            if copies or len(claimed) <= limit:
                 break
-        for memory_id in orphaned:
-            del tombstones[memory_id], copies[memory_id]
-        complete = len(claimed) <= limit
-        return tombstones, copies, Restored([*copies], refused_ids=sorted(refused), complete=complete)
+        told = sorted(refused[:MOST_REFUSED_TOLD])
+        return tombstones, copies, Restored([*copies], refused_ids=told, complete=len(claimed) <= limit)
 
-    async def _claim(
-        self, transaction: MemoryTransaction, limit: int, refused: Collection[UUID]
-    ) -> list[Row]:
-        """The tombstones that are named or match, but for those that stay where they are."""
+    async def _claim(self, transaction: MemoryTransaction, limit: int, behind: Row | None) -> list[Row]:
+        """The tombstones that are named or match."""
         named, conditions = self._params.memory_ids, self._params.conditions()
-        rows = await transaction.archived.claim(named, conditions, limit + len(refused))
-        return [row for row in rows if row["memory_id"] not in refused]
+        return await transaction.archived.claim(named, conditions, limit, behind)
 
     def _refuse_orphans(self, orphaned: Mapping[UUID, UUID]) -> None:
         """Raise Conflict where what was named cannot come back."""

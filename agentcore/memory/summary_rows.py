@@ -73,12 +73,11 @@ class SummaryRows(RuledRows):
         return await self._rows(statement, memory_ids=list(memory_ids))
 
     async def expire_with(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Remove what tells of those of these that expired when their callers wished; a row for each."""
+        """Remove what tells of those of these that expired as wished; a row for each. All are held."""
         rows = await self._rows("expired_as_wished", memory_ids=list(memory_ids))
         wished = [row["memory_id"] for row in rows]
         if not wished:
             return []
-        await self.hold(going=wished, standing=memory_ids)
         await self.wait_again(wished)
         return await self.delete(wished)
 

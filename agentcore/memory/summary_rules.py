@@ -27,10 +27,11 @@ class SummaryRules(BaseModel):
 
     provider: SummaryProviderName = Field(
         "extractive",
-        description="extractive: sentences of the messages; llm: a language model; compaction_aware (taken "
-        "where only the trigger `compaction` is named): the caller's own compaction summaries, a model for "
-        "the rest; passthrough: those summaries, and what was said as it was said; none: no stretches, one "
-        "summary at the session's end; default: as the service has it, without rules of one's own.",
+        description="extractive: the caller's own compaction summaries, sentences of the messages for the "
+        "rest; llm: a language model; compaction_aware (taken where only the trigger `compaction` is named): "
+        "those summaries, a model for the rest; passthrough: those summaries, and what was said as it was "
+        "said; none: no stretches, the session is summarised at its end; "
+        "default: as the service has it, without rules of one's own.",
     )
     trigger: SummaryTrigger = "user_turns"
     user_turns: Amount = Field(5, description="Of a session's user, for `user_turns`.")

@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from agentcore.errors import Conflict
+from agentcore.memory import deadlines, restoring
 from agentcore.memory.archive_params import RestoreParams, RestoreResult
 from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.params import DeleteParams, PruneParams
@@ -59,6 +60,15 @@ async def test_a_fact_whose_memory_was_deleted_stays_in_the_archive(talk: Talkin
     assert await facts(agent) == []
 
 
+async def test_a_fact_stays_in_the_archive_whose_memory_has_expired_before_any_sweep(talk: Talking) -> None:
+    agent = await reader(talk)
+    said, fact = await archived_fact(talk, agent)
+    over = "UPDATE memories SET expires_at = now() WHERE memory_id = %s"
+    async with talk.runtime.database.owner_transaction() as connection:
+        await connection.execute(over, [said])
+    assert (await restore(agent, all=True)).refused_ids == [fact.memory_id]
+
+
 async def test_what_is_refused_does_not_keep_the_rest_in_the_archive(talk: Talking) -> None:
     agent = await reader(talk)
     other = await agent.stored_id("Ada keeps the key of the cellar.", memory_type="semantic")
@@ -68,6 +78,26 @@ async def test_what_is_refused_does_not_keep_the_rest_in_the_archive(talk: Talki
     result = await restore(agent, all=True, limit=1)
     assert (result.memory_ids, result.refused_ids) == ([other], [fact.memory_id])
     assert result.complete
+
+
+async def test_a_restore_ends_in_time_and_goes_on_behind_what_it_refused(
+    talk: Talking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = await reader(talk)
+    other = await agent.stored_id("Ada keeps the key of the cellar.", memory_type="semantic")
+    await archive_semantic(agent)
+    refused = []
+    for _ in range(2):
+        said, fact = await archived_fact(talk, agent)
+        await agent.memory.delete(DeleteParams(memory_ids=[said]))
+        refused.append(fact.memory_id)
+    with monkeypatch.context() as patch:
+        patch.setattr(deadlines, "WRITE_DEADLINE_SECONDS", 0.0)
+        result = await restore(agent, all=True, limit=1)
+    assert (result.memory_ids, result.refused_ids, result.complete) == ([], refused[1:], False)
+    monkeypatch.setattr(restoring, "MOST_REFUSED_TOLD", 1)
+    result = await restore(agent, all=True, limit=1)
+    assert (result.memory_ids, result.refused_ids, result.complete) == ([other], refused[1:], True)
 
 
 async def test_a_fact_of_other_words_stays_in_the_archive_until_they_are_back(talk: Talking) -> None:

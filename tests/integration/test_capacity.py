@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from agentcore.maintenance.pruning import enqueue_missed
-from agentcore.memory import removing
+from agentcore.memory import deadlines, removing
 from agentcore.memory.archival import object_key
 from agentcore.memory.overview_params import StatsParams
 from agentcore.memory.params import CountParams, PruneParams, StoreBatchParams, StoreParams
@@ -145,7 +145,7 @@ async def rows_of(agent: Agent) -> set[UUID]:
 async def test_what_one_run_has_no_time_for_the_next_ones_do(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
+    monkeypatch.setattr(deadlines, "WRITE_DEADLINE_SECONDS", 0.0)
     await fill(agent, CAPACITY + removing.PRUNE_CHUNK + 30)
     await run_jobs(agent.runtime)
     assert await count(agent) == CAPACITY

@@ -19,7 +19,7 @@ from agentcore.errors import (
     DependencyUnavailable,
     NotFound,
 )
-from agentcore.memory import erasing, removing
+from agentcore.memory import deadlines, erasing
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import DirectoryArchive
 from agentcore.memory.archive_params import RestoreParams
@@ -169,7 +169,7 @@ async def test_what_one_call_has_no_time_for_the_next_ones_erase(
     for number in range(3):
         await agent.stored_id(f"Ada saw heron {number}.", user_id="ada")
     monkeypatch.setattr(erasing, "ERASE_CHUNK", 2)
-    monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
+    monkeypatch.setattr(deadlines, "WRITE_DEADLINE_SECONDS", 0.0)
     first = await agent.memory.erase(OF_ADA)
     assert (first.complete, first.verified, first.signed_receipt) == (False, False, None)
     assert first.erased["memories"] == 2
@@ -188,7 +188,7 @@ async def test_broken_off_between_a_memory_and_what_was_made_of_it_the_next_call
         ids.append(parent)
     await _prune(agent, MemoryType.SEMANTIC)
     monkeypatch.setattr(erasing, "ERASE_CHUNK", 1)
-    monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
+    monkeypatch.setattr(deadlines, "WRITE_DEADLINE_SECONDS", 0.0)
     results = [await agent.memory.erase(OF_ADA) for _ in ids]
     assert [result.complete for result in results] == [False] * 4 + [True]
     assert results[-1].verified

@@ -11,10 +11,13 @@ import pytest
 
 from agentcore.memory.change_params import HistoryParams
 from agentcore.memory.layer_params import ConfigureParams
+from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params import ListParams
 from tests.fixtures.chat_model import Talking, talking
+from tests.fixtures.memory import Agent
 from tests.fixtures.services import Services
 from tests.integration.test_facts_follow import FACT, SAID, about, facts, reader, update
+from tests.integration.test_layers import use
 
 
 @pytest.fixture
@@ -80,6 +83,52 @@ async def test_a_fact_that_is_its_callers_stays_when_its_memory_has_expired(
     await talk.work()
     [fact] = await facts(agent)
     await update(agent, fact.memory_id, **made)
+    await time_is_up(talk, said)
+    assert [each.memory_id for each in await facts(agent)] == [fact.memory_id]
+
+
+async def extended(talk: Talking) -> tuple[Agent, UUID, MemoryRecord]:
+    """A memory that ends, and a fact read from it that ends later since it was used."""
+    agent = await reader(talk)
+    rules = {"semantic": {"extend_after_uses": 1}}
+    await agent.memory.configure(ConfigureParams.model_validate({"layers": rules}))
+    said = await agent.stored_id(SAID, ttl_seconds=600)
+    await talk.work()
+    [fact] = await facts(agent)
+    sooner = "UPDATE memories SET expires_at = now() + interval '1 minute' WHERE memory_id = %s"
+    async with talk.runtime.database.owner_transaction() as connection:
+        await connection.execute(sooner, [fact.memory_id])
+    await use(agent, fact.memory_id, 1)
+    [fact] = await facts(agent)
+    history = await agent.memory.history(HistoryParams(memory_id=fact.memory_id))
+    assert [each.operation for each in history.changes] == ["extend"]
+    return agent, said, fact
+
+
+async def test_a_fact_that_was_used_still_takes_over_the_time_of_its_memory(talk: Talking) -> None:
+    agent, said, _ = await extended(talk)
+    await update(agent, said, ttl_seconds=900)
+    [fact] = await facts(agent)
+    assert fact.expires_at == (await agent.get(said)).expires_at
+
+
+async def test_a_fact_that_was_used_lives_on_when_its_memory_has_expired(talk: Talking) -> None:
+    agent, said, fact = await extended(talk)
+    await time_is_up(talk, said)
+    assert await facts(agent) == [fact]
+    await time_is_up(talk, fact.memory_id)
+    assert await facts(agent) == []
+
+
+@pytest.mark.parametrize("ttl_seconds", [9_000, None])
+async def test_a_fact_with_a_time_of_its_callers_stays_when_its_memory_has_expired(
+    talk: Talking, ttl_seconds: int | None
+) -> None:
+    agent = await reader(talk)
+    said = await agent.stored_id(SAID, ttl_seconds=600)
+    await talk.work()
+    [fact] = await facts(agent)
+    await update(agent, fact.memory_id, ttl_seconds=ttl_seconds)
     await time_is_up(talk, said)
     assert [each.memory_id for each in await facts(agent)] == [fact.memory_id]
 

@@ -17,7 +17,7 @@ import pytest
 
 from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.maintenance.folding import fold_deltas
-from agentcore.memory import removing
+from agentcore.memory import deadlines, removing
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import DirectoryArchive, object_key, vector_of
 from agentcore.memory.change_params import UpdateParams
@@ -218,7 +218,7 @@ async def test_without_time_left_a_prune_stops_between_chunks_and_says_so(
 ) -> None:
     await fill(agent, 25)
     monkeypatch.setattr(removing, "PRUNE_CHUNK", 10)
-    monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
+    monkeypatch.setattr(deadlines, "WRITE_DEADLINE_SECONDS", 0.0)
     done = await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=25))
     assert (done.pruned_count, len(done.memory_ids), done.complete) == (10, 10, False)
     assert len(await tombstones(agent)) == 10
@@ -232,7 +232,7 @@ async def test_without_time_left_a_delete_stops_between_chunks_and_says_so(
 ) -> None:
     ids = await fill(agent, 30)
     monkeypatch.setattr(removing, "DELETE_CHUNK", 10)
-    monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
+    monkeypatch.setattr(deadlines, "WRITE_DEADLINE_SECONDS", 0.0)
     by_id = await agent.memory.delete(DeleteParams(memory_ids=ids))
     by_filter = await agent.memory.delete(DeleteParams(after=FIRST_DAY, confirm=True))
     assert [(each.deleted_count, each.complete) for each in (by_id, by_filter)] == [(10, False)] * 2

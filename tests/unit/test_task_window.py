@@ -8,7 +8,7 @@ from uuid import UUID
 
 from agentcore.memory.compression import Context, build_context
 from agentcore.memory.context_lines import PAST, TASK, ContextEntry
-from agentcore.memory.filling import Manner
+from agentcore.memory.filling import Filling, Manner
 from agentcore.memory.task_window import clearly_meant, newest_first
 
 START = datetime(2026, 5, 1, 9, tzinfo=UTC)
@@ -105,6 +105,17 @@ def test_what_stood_shortened_stands_in_full_where_others_leave_room() -> None:
     alone = build_context([*task, found], 220, words, VAGUE)
     assert in_full(alone) == [*range(6), 90]
     assert (shortened(alone), list(alone.left_out)) == ([], [])
+
+
+def test_what_stands_in_full_at_last_takes_the_place_of_the_facts_read_from_it() -> None:
+    long = note(1, content=" ".join(f"Line {number} of the log tells of the pump." for number in range(20)))
+    read = replace(note(90, content="The pump " + "ran on and " * 30), parent_id=long.memory_id)
+    filling = Filling(500, words, VAGUE, [long, read])
+    filling.add([long], 80)
+    filling.add([read], 200)
+    assert [(line.entry, line.shortened) for line in filling.lines] == [(long, True), (read, False)]
+    filling.expand([long], filling.room)
+    assert [(line.entry, line.shortened) for line in filling.lines] == [(long, False)]
 
 
 def test_a_note_longer_than_the_window_is_shortened_and_those_behind_it_stand_in_full() -> None:

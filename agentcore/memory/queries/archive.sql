@@ -24,12 +24,15 @@ SELECT a.memory_id, a.version, a.memory_type, a.timestamp, a.task_id, a.session_
  LIMIT %(limit)s;
 
 -- name: claim_tombstones
--- Archived memories that are named or match, those archived last first; held until the transaction ends, in id order.
+-- Archived memories that are named or match, those archived last first, from a place on; held until the transaction
+-- ends, in id order.
 WITH chosen AS (
     SELECT a.memory_id FROM archived_memories a
      WHERE a.agent_id = %(agent_id)s
        AND (%(memory_ids)s::uuid[] IS NULL OR a.memory_id = ANY (%(memory_ids)s::uuid[]))
        AND archived_matches(a, %(filter)s)
+       AND (%(place)s::timestamptz IS NULL
+            OR (a.archived_at, a.memory_id) < (%(place)s::timestamptz, %(after_id)s::uuid))
      ORDER BY a.archived_at DESC, a.memory_id DESC
      LIMIT %(limit)s),
 held AS (

@@ -50,7 +50,7 @@ SELECT m.memory_id, m.memory_type, m.content, m.session_id, m.metadata, m.parent
 
 -- name: let_facts_live_with
 -- What a model read from a memory ends when it does: not at all where it is pinned, or has no end. Pinned, put into other
--- words, or given a time of its own, a fact is its caller's.
+-- words, or given a time of its own other than by use, a fact is its caller's.
 WITH held AS (
     SELECT m.memory_id, m.expires_at AS before, own.expires_at AS ends, own.ttl_seconds
       FROM memories m
@@ -61,7 +61,8 @@ WITH held AS (
        AND m.provenance ->> 'form' = 'fact' AND NOT m.pinned
        AND (m.expires_at IS NULL OR m.expires_at > now()) AND m.expires_at IS DISTINCT FROM own.expires_at
        AND NOT EXISTS (SELECT FROM memory_history h WHERE h.agent_id = %(agent_id)s AND h.memory_id = m.memory_id
-                          AND (h.before ? 'content' OR h.before ? 'expires_at' AND NOT h.after ? 'with'))
+                          AND (h.before ? 'content' OR h.before ? 'expires_at' AND NOT h.after ? 'with'
+                                                       AND h.operation <> 'extend'))
      ORDER BY m.memory_id
        FOR NO KEY UPDATE OF m),
 ended AS (

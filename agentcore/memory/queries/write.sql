@@ -155,7 +155,8 @@ RETURNING m.memory_id, m.memory_type, m.task_id, m.term_keys, m.superseded_by, m
 
 -- name: delete_expired_memories
 -- Remove these memories unless they were given more time meanwhile, and the facts that a model read from them, but for
--- those that are pinned or in their caller's words. All of them are held.
+-- those that are pinned, in their caller's words, or have an end of their own: by use a later one, by their caller any or
+-- none. All of them are held.
 WITH expired AS (
     SELECT m.memory_id FROM memories m
      WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
@@ -166,8 +167,10 @@ going AS (
     SELECT f.memory_id FROM expired
       JOIN memories f ON f.agent_id = %(agent_id)s AND f.parent_memory_id = expired.memory_id
                      AND f.provenance ->> 'form' = 'fact' AND NOT f.pinned
+                     AND (f.expires_at IS NULL OR f.expires_at <= now())
      WHERE NOT EXISTS (SELECT FROM memory_history h WHERE h.agent_id = %(agent_id)s AND h.memory_id = f.memory_id
-                          AND h.before ? 'content'))
+                          AND (h.before ? 'content' OR h.before ? 'expires_at' AND NOT h.after ? 'with'
+                                                       AND f.expires_at IS NULL)))
 DELETE FROM memories m
  USING going
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = going.memory_id

@@ -776,12 +776,12 @@ export interface RestoreResult {
   renewed_ids?: string[];
   /** Memories that came back superseded: a fact stored meanwhile has their place, or that of the memory they were read from. Always empty in a dry run. */
   superseded_ids?: string[];
-  /** Memories that match and stay archived: facts and summaries of a memory that was deleted meanwhile, and facts of one that has other words. Named by its id, such a memory is a conflict. */
+  /** Memories that match and stay archived: facts and summaries of a memory that was deleted meanwhile, and facts of one that has other words; 1,000 at most. Named by its id, such a memory is a conflict. */
   refused_ids?: string[];
   /** Memories archived with another model's vector, or none: found by their words until they are embedded again, in the background. Always empty in a dry run. */
   waiting_for_embedding_ids?: string[];
   dry_run?: boolean;
-  /** False: more match than `limit`; the same call again goes on. */
+  /** False: more match than `limit`; the same call again goes on. Where nothing is back, none of those archived last could be: give `archived_before`. */
   complete?: boolean;
   receipt: Receipt;
 }
@@ -1005,7 +1005,7 @@ export interface SummarizeResult {
 
 /** By what, and when, stretches of a session are summarised. The end of a session does it in any case. */
 export interface SummaryRules {
-  /** extractive: sentences of the messages; llm: a language model; compaction_aware (taken where only the trigger `compaction` is named): the caller's own compaction summaries, a model for the rest; passthrough: those summaries, and what was said as it was said; none: no stretches, one summary at the session's end; default: as the service has it, without rules of one's own. */
+  /** extractive: the caller's own compaction summaries, sentences of the messages for the rest; llm: a language model; compaction_aware (taken where only the trigger `compaction` is named): those summaries, a model for the rest; passthrough: those summaries, and what was said as it was said; none: no stretches, the session is summarised at its end; default: as the service has it, without rules of one's own. */
   provider?: "none" | "default" | "extractive" | "llm" | "compaction_aware" | "passthrough";
   trigger?: "user_turns" | "message_count" | "inactivity" | "compaction" | "session_end";
   /** Of a session's user, for `user_turns`. */
