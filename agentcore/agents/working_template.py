@@ -144,7 +144,8 @@ class WorkingTemplate:
             made = await self._memory.store(StoreParams(
                 content=UNSEARCHED, metadata={"fields": {}}, memory_type=MemoryType.SEMANTIC, pinned=True,
                 force=True, supersede=False, idempotency_key=f"{self._place}:{self._cleared}",
-                **(self._scope.labels() | {"namespace": self._place})))
+                # In a session of its own it would be another's there: the place says whose session it is of.
+                **(self._scope.model_copy(update={"session_id": None}).labels() | {"namespace": self._place})))
             if made.memory_id is None:
                 raise Conflict(made.reason)
             try:
