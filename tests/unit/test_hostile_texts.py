@@ -38,9 +38,9 @@ UNITS = (
     "<", "<think>", "<think>\n", "</think>", "<think></reasoning>", "< /", "a", "a ", "A", "A.", "A. ", "Ab ",
     "aB", "1", "1,", "1.", "1 ", "2021-05-04 ", "5 May 2023 ", "12:00", "next Monday ", "two weeks ago ",
     "\u200b", "\u200d", "\u0301", "\u4e00", "\ufdfa", "(", "()", "a (b) ", "-", "- ", "--", "_", "*a", "`",
-    "```\n", "http://", "a://a:<", "a@b.", "'s ", "'", "\"a", "\n", " \n", "\n\n", " ", ". ", "?", ", ", ": ", "= ",
+    "```\n", "http://", "a@b.", "'s ", "'", "\"a", "\n", " \n", "\n\n", " ", ". ", "?", ", ", ": ", "= ",
     "$1,", "+1", "v1.", "a/b", "van der ", "is not ", "we call x \"", "sorry ", "please just ", "User: a\n",
-    "no, I meant ", "key: ", "Ada said so. ", "word word word. ",
+    "no, I meant ", "key: ", "Ada said so. ", "word word word. ", "a://a:<",
 )  # fmt: skip
 
 
