@@ -143,7 +143,7 @@ def install_redis(python: str) -> None:
 def install_typescript() -> bool:
     """What checks the types of the TypeScript client, if it can be had: a machine may go without."""
     # A registry that does not answer holds up every make until it does: it is asked twice, not three times.
-    quick = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000")
+    quick = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=10000")
     try:
         run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", *quick, "--prefix", str(TYPESCRIPT))
     except StepFailed as failure:

@@ -119,7 +119,8 @@ class AgentMemory:
         """Store what a turn says below another query; its answer is then not stored once more."""
         key = _key_within(turn, other)
         stored = await self._attempted(turn, Storing(other, task_id, {"idempotency_key": key, **options}))
-        if stored is not None and task_id in (None, turn.task_id) and other.response is not None:
+        in_its_task = task_id in (None, turn.task_id)
+        if in_its_task and stored is not None and stored.success and other.response is not None:
             turn.answers[other.response] = stored
         return stored
 
@@ -158,10 +159,12 @@ class AgentMemory:
         return None
 
     async def _noted(self, text: str, task_id: str, importance: float | None) -> StoreResult | None:
-        own = {"session_id": task_id} if task_id == self._session_id else {}
+        # A named task outlives the conversation, whose end takes all notes of its session.
+        session_id = task_id if task_id == self._session_id else None
+        labels = self._settings.scope.labels() | {"task_id": task_id, "session_id": session_id}
         return await self._in_time("store", None, self.api.store(StoreParams(
             content=holdable(text), memory_type=MemoryType.WORKING, **_given(importance=importance),
-            **(self._settings.scope.labels() | {"task_id": task_id} | own))))
+            **labels)))
 
     async def complete_task(self, task_id: str) -> int:
         """End a task: its working memory is cleared, its lasting memories stay; how many left it."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from agentcore.agents.scope import MemoryScope
+from agentcore.agents.session_memory.vector import NAMESPACE
 from agentcore.errors import Conflict
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params import CountParams
@@ -22,6 +25,18 @@ async def end_session(
     if filters:
         own = await memory.count(CountParams(session_id=session_id, consistent=True, **filters))
         whole = await memory.count(CountParams(session_id=session_id, consistent=True))
-        if whole.count != own.count:
+        if whole.count - own.count != await _kept_beside(memory, session_id, filters):
             raise Conflict(OTHERS_SPEAK.format(session_id))
     return await memory.end_session(EndSessionParams(session_id=session_id, summarize=summarize))
+
+
+async def _kept_beside(memory: MemoryApi, session_id: str, filters: dict[str, Any]) -> int:
+    """How many messages session memory keeps of the session outside the scope: they name no user."""
+    if filters.get("namespace") == NAMESPACE:
+        return 0
+    beside = await memory.count(CountParams(session_id=session_id, namespace=NAMESPACE, consistent=True))
+    if "namespace" in filters or not beside.count:
+        return beside.count
+    own = await memory.count(CountParams(
+        session_id=session_id, consistent=True, **(filters | {"namespace": NAMESPACE})))
+    return beside.count - own.count

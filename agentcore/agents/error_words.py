@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
+from agentcore.agents.recordable import MOST_RECORDED_CHARS, said
+
 MOST_ERROR_CHARS = 500
 HIDDEN = "(hidden)"
 
 # An address keeps its host and path: who signs in and what is asked there may hold keys. A password may hold
 # any sign but a blank and a quotation mark, so that who signs in ends at the last @ before those.
 _ADDRESS = re.compile(
-    r"""\b([a-z][a-z0-9+.-]{0,30}://)(?:[^\s/:@'"]*:[^\s'"]*@|[^\s/@'"]*@)?([^\s?\#'"<>]*)([?\#][^\s'"<>]*)?""",
+    r"""\b([a-z][a-z0-9+.-]{0,30}://)([^\s/:@'"]*:(?!\d+/)[^\s'"]*@|[^\s/@'"]*@)?([^\s?\#'"<>]*)([?\#][^\s'"<>]*)?""",
     re.I)
 _BEARER = re.compile(r"\b(bearer|basic)\s+[\w+/=.~-]+", re.I)
 _QUOTED = r"""\\*"[^"]*(?:"|$)|\\*'[^']*(?:'|$)"""
@@ -32,20 +34,22 @@ _OPAQUE_SEGMENT = re.compile(r"(?<=[/:])(?=[\w+=.~-]*[a-z])(?=[\w+=.~-]*\d)[\w+=
 
 def error_words(error: BaseException, *, whole: bool = False) -> str:
     """The outcome of a turn that failed; `whole`: all that the error says, within the same length."""
-    said = str(error)
-    return f"failed: {type(error).__name__}: {said if whole else discreet(said)}"[:MOST_ERROR_CHARS]
+    words = said(error)[:MOST_RECORDED_CHARS]
+    return f"failed: {type(error).__name__}: {words if whole else discreet(words)}"[:MOST_ERROR_CHARS]
 
 
-def discreet(said: str) -> str:
+def discreet(text: str) -> str:
     """The words without queries of addresses, names that sign in, keys, tokens and passwords."""
-    said = _ADDRESS.sub(_address, said)
-    said = _BEARER.sub(rf"\1 {HIDDEN}", said)
-    said = _NAMED.sub(rf"\1{HIDDEN}", said)
-    said = _MARKED.sub(HIDDEN, _BESIDE.sub(rf"\1{HIDDEN}", said))
-    words = (word if "://" in word else _OPAQUE.sub(HIDDEN, word) for word in re.split(r"(\s+)", said))
+    text = _ADDRESS.sub(_address, text)
+    text = _BEARER.sub(rf"\1 {HIDDEN}", text)
+    text = _NAMED.sub(rf"\1{HIDDEN}", text)
+    text = _MARKED.sub(HIDDEN, _BESIDE.sub(rf"\1{HIDDEN}", text))
+    words = (word if "://" in word else _OPAQUE.sub(HIDDEN, word) for word in re.split(r"(\s+)", text))
     return "".join(words)
 
 
 def _address(found: re.Match[str]) -> str:
-    host, slash, path = found[2].partition("/")
-    return f"{found[1]}{host}{_OPAQUE_SEGMENT.sub(HIDDEN, slash + path)}{f'?{HIDDEN}' if found[3] else ''}"
+    scheme, signs_in, where, asked = found.groups()
+    host, slash, path = where.partition("/")
+    shown = _OPAQUE_SEGMENT.sub(HIDDEN, slash + path)
+    return f"{scheme}{f'{HIDDEN}@' if signs_in else ''}{host}{shown}{f'?{HIDDEN}' if asked else ''}"

@@ -62,7 +62,8 @@ def must_be_asked(receipt: Receipt) -> None:
 async def if_answered(memory: MemoryApi, use: str, otherwise: AnswerT, answer: Awaitable[AnswerT]) -> AnswerT:
     """What is asked of memory in several calls; of one that fails open `otherwise` where it does not answer.
 
-    A warning names the `use`, once: a NotAsked was told of where it arose.
+    The calls have the patience of one, together. A warning names the `use`, once: a NotAsked was told of
+    where it arose.
     """
     patience = memory.fails_open_after_seconds
     if patience is None:

@@ -44,11 +44,11 @@ class MemoryEnabledAgent(ABC):
     """An agent with memory: what matters is there before a query is processed, what happened is stored after.
 
     One object holds one conversation, which `end`, or the end of an `async with`, ends; several may share a
-    memory. `run` drives a turn. A `process_query` that
-    gets its context and stores its interaction by itself may be called directly as well, and is stored once
-    either way. Memory that does not answer holds no turn up: its context is empty, and a warning is logged.
-    An answer is never lost for what could not be stored: where the token was refused for it, the next `run`
-    raises that. With `settings.template` the agent keeps a working template, `self.template`.
+    memory. `run` drives a turn. A `process_query` that gets its context and stores its interaction by itself
+    may be called directly as well, and is stored once either way. Memory that does not answer holds no turn
+    up: its context is empty, and a warning is logged. An answer is never lost for what could not be stored:
+    where the token was refused for it, the next `run` raises that. With `settings.template` the agent keeps a
+    working template, `self.template`.
     """
 
     def __init__(self, memory: MemoryApi, settings: AgentSettings | None = None) -> None:

@@ -140,10 +140,11 @@ class ToolOperations:
     async def _last_of(self, session_id: str | None) -> dict[str, Any]:
         """What was said last in a session, in the order of its times."""
         page = await self._memory.list(ListParams(
-            session_id=session_id, limit=MOST_NEIGHBOURS, **self._scope.filters()))
-        if not page.memories:
+            session_id=session_id, limit=MOST_NEIGHBOURS, consistent=True, **self._scope.filters()))
+        records = [record for record in page.memories if not is_template(record.namespace)]
+        if not records:
             return {"note": NO_SESSION}
-        last = bounded([told(record) for record in page.memories])
+        last = bounded([told(record) for record in records])
         earlier = page.next_cursor is not None or last["left_out"]
         return {"memories": last["memories"][::-1], "next": EARLIER if earlier else None}
 
@@ -221,7 +222,7 @@ class ToolOperations:
         while len(behind) < count:
             page = await self._memory.list(asked.model_copy(update={"limit": limit, "cursor": cursor}))
             for each in page.memories:
-                if seen:
+                if seen and not is_template(each.namespace):
                     behind.append(each)
                 seen = seen or each.memory_id == record.memory_id
             cursor, limit = page.next_cursor, MAX_PAGE

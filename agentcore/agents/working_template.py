@@ -144,7 +144,8 @@ class WorkingTemplate:
             made = await self._memory.store(StoreParams(
                 content=UNSEARCHED, metadata={"fields": {}}, memory_type=MemoryType.SEMANTIC, pinned=True,
                 force=True, supersede=False, idempotency_key=f"{self._place}:{self._cleared}",
-                **(self._scope.labels() | {"namespace": self._place})))
+                # Its place names its session; in that, the session's end would take it for another user's.
+                **(self._scope.labels() | {"namespace": self._place, "session_id": None})))
             if made.memory_id is None:
                 raise Conflict(made.reason)
             try:

@@ -18,14 +18,14 @@ from agentcore.agents.failing_open import if_answered
 from agentcore.agents.openai_tools import response_tools
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition
-from agentcore.agents.working_template import WorkingTemplate
-from agentcore.errors import AgentCoreError
+from agentcore.agents.working_template import UNSEARCHED, WorkingTemplate
+from agentcore.errors import AgentCoreError, AuthenticationFailed, NotAuthorised
 from agentcore.integrations.extras import not_installed
 from agentcore.integrations.store_all import store_all
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.empty_results import UNAVAILABLE
 from agentcore.memory.models import MAX_TEXT_CHARS, MemoryRecord
-from agentcore.memory.params import MAX_PAGE, DeleteParams, ListParams, StoreParams
+from agentcore.memory.params import MAX_BATCH_ITEMS, MAX_PAGE, DeleteParams, ListParams, StoreParams
 from agentcore.memory.session_params import EndSessionResult
 
 try:
@@ -40,8 +40,9 @@ except ImportError as cause:
 KEPT = "openai_agents"
 TAG = "openai-agents"
 SAID_IMPORTANCE = {"user": 0.5, "assistant": 0.4}
-# What says nothing is found by no word, and no summary quotes it.
-WORDLESS = "(...)"
+NEW_ITEMS_WAIT = "an Agents SDK session (its new items wait)"
+# An item outlasts these: it is not the item that is wrong.
+WAITED_OUT: tuple[type[AgentCoreError], ...] = (*UNAVAILABLE, AuthenticationFailed, NotAuthorised)
 # Calls, their outputs, reasoning: needed to go on with a session, not to be found.
 OTHER_IMPORTANCE = 0.1
 
@@ -71,11 +72,14 @@ class AgentCoreSession(SessionABC):
         most = resolve_session_limit(limit, self.session_settings)
         if most is not None and most <= 0:
             return []
-        kept = await if_answered(self._memory, "an Agents SDK session", None, self._kept(most))
-        if kept is None:  # nothing answers: what waits here is all there is to go on with
-            waiting = [_item(each) for added in self._waiting for each in added]
-            kept = waiting if most is None else waiting[-most:]
-        return kept
+        await if_answered(self._memory, NEW_ITEMS_WAIT, None, self._add_waiting())
+        records = await if_answered(self._memory, "an Agents SDK session", [], self._last(most))
+        stored = {record.metadata[KEPT].get("key") for record in records}
+        # Some may be stored without an answer: they are not given twice.
+        waiting = (each for added in self._waiting for each in added
+                   if each.metadata[KEPT]["key"] not in stored)
+        items = [*map(_item, records), *map(_item, waiting)]
+        return items if most is None else items[-most:]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items behind those there are."""
@@ -84,8 +88,7 @@ class AgentCoreSession(SessionABC):
             await store_all(self._memory, added)
             return
         self._waiting.append(added)
-        await if_answered(
-            self._memory, "an Agents SDK session (its new items wait)", None, self._add_waiting())
+        await if_answered(self._memory, NEW_ITEMS_WAIT, None, self._add_waiting())
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Take the last item out for good; None where there is none."""
@@ -118,22 +121,24 @@ class AgentCoreSession(SessionABC):
         return await end_session(
             self._memory, self.session_id, MemoryScope(**self._scope), summarize=summarize)
 
-    async def _kept(self, most: int | None) -> list[TResponseInputItem] | None:
-        await self._add_waiting()
-        return [_item(record) for record in await self._last(most)]
-
     async def _add_waiting(self) -> None:
-        """Store what waits. What is refused waits no longer, and raises."""
+        """Store what waits. What memory never takes waits no longer, and its first error raises."""
+        problem: AgentCoreError | None = None
         async with self._adding:
             while self._waiting:
+                batch = self._waiting[0][:MAX_BATCH_ITEMS]
                 try:
-                    await store_all(self._memory, self._waiting[0])
-                except UNAVAILABLE:
+                    await store_all(self._memory, batch)
+                except WAITED_OUT:
                     raise
-                except AgentCoreError:
-                    self._waiting.pop(0)
-                    raise
-                self._waiting.pop(0)
+                except AgentCoreError as failure:
+                    if len(batch) > 1:  # which are wrong, is told one by one; none is stored twice
+                        self._waiting[:1] = [[each] for each in self._waiting[0]]
+                        continue
+                    problem = problem or failure
+                self._waiting[:1] = [left] if (left := self._waiting[0][len(batch):]) else []
+        if problem is not None:
+            raise problem
 
     def _own(self) -> dict[str, Any]:
         return {"session_id": self.session_id, "tags": [TAG], **self._scope}
@@ -153,13 +158,16 @@ class AgentCoreSession(SessionABC):
 
     def _stored(self, place: int, item: Mapping[str, Any]) -> StoreParams:
         speaker = _speaker(item)
+        key = f"item:{uuid.uuid4()}"
         return StoreParams(
-            content=_said(item) or WORDLESS, speaker=speaker, tags=[TAG],
+            # What says nothing is found by no word, and no summary quotes it.
+            content=_said(item) or UNSEARCHED, speaker=speaker, tags=[TAG],
             importance=SAID_IMPORTANCE.get(speaker, OTHER_IMPORTANCE), session_id=self.session_id,
             # A session holds what was said as often as it was said, until it is cleared.
-            ttl_seconds=None, force=True, metadata={KEPT: {"item": json.dumps(item), "place": place}},
+            ttl_seconds=None, force=True,
+            metadata={KEPT: {"item": json.dumps(item), "place": place, "key": key}},
             # Stored without an answer, it is not stored again.
-            idempotency_key=f"item:{uuid.uuid4()}", **self._scope)
+            idempotency_key=key, **self._scope)
 
 
 def memory_tools(
@@ -173,7 +181,7 @@ def memory_tools(
 
 def _function_tool(tools: MemoryTools, tool: ToolDefinition) -> FunctionTool:
     async def answer(context: ToolContext[Any], arguments: str) -> str:
-        apart = tools.apart_from({WORDLESS, *_being_said(context.turn_input)})
+        apart = tools.apart_from({UNSEARCHED, *_being_said(context.turn_input)})
         return await apart.call(tool.name, arguments)
 
     [described] = response_tools([tool])

@@ -25,12 +25,13 @@ from agentcore.agents.prefetch import with_memory
 from agentcore.agents.session_memory import RetrieveOptions, SessionMessage
 from agentcore.agents.session_memory.vector import VectorSessionMemory
 from agentcore.client import MemoryClient
-from agentcore.errors import DependencyUnavailable, TooLarge
+from agentcore.errors import AuthenticationFailed, DependencyUnavailable, TooLarge
 from agentcore.integrations.google_adk import AgentCoreMemoryService
 from agentcore.integrations.langchain import MemoryRetriever, memory_tools
 from agentcore.integrations.langgraph import AgentCoreStore
 from agentcore.integrations.openai_agents import AgentCoreSession
 from agentcore.memory.api import MemoryApi
+from agentcore.memory.params import MAX_BATCH_ITEMS
 from agentcore.runtime import Runtime
 from agentcore.server import create_app
 from tests.fixtures.memory import Agent
@@ -99,6 +100,7 @@ WRITES: dict[str, Use] = {
         "monday", SessionMessage(content=QUESTION)),
     "session memory's clearing": lambda memory: VectorSessionMemory(memory).clear("monday"),
     "session memory's count": lambda memory: VectorSessionMemory(memory).session_count("monday"),
+    "session memory's sessions": lambda memory: VectorSessionMemory(memory).sessions(),
 }
 
 
@@ -115,7 +117,8 @@ async def unreached(request: pytest.FixtureRequest) -> AsyncIterator[MemoryApi]:
 
 
 def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
-    told = [record for record in caplog.records if record.name.startswith("agentcore.")]
+    told = [record for record in caplog.records
+            if record.name.startswith("agentcore.") and record.levelno > logging.INFO]
     assert {record.levelno for record in told} <= {logging.WARNING}
     return [record.getMessage() for record in told]
 
@@ -163,17 +166,19 @@ async def test_the_tools_of_a_model_say_that_memory_does_not_answer(unreached: M
 class Line(httpx.AsyncBaseTransport):
     """The way to a service in this process, as long as it is not `cut`.
 
-    `silent`: its answers are lost; `lost`: no call of this method gets through.
+    `silent`: its answers are lost; `lost`: no call of this method gets through; `refused`: no token is taken.
     """
 
     def __init__(self, runtime: Runtime) -> None:
         self._service = httpx.ASGITransport(create_app(runtime))
-        self.cut = self.silent = False
+        self.cut = self.silent = self.refused = False
         self.lost = "none"
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         if self.cut or self.lost.encode() in request.content:
             raise httpx.ConnectError("the line is cut")
+        if self.refused:
+            request.headers["Authorization"] = "Bearer t.o.k"
         answer = await self._service.handle_async_request(request)
         if self.silent:
             raise httpx.ReadError("the answer is lost")
@@ -228,6 +233,38 @@ async def test_what_memory_refuses_waits_for_nothing(remote: MemoryApi) -> None:
         await session.add_items(said("x" * 40_000_000))
     await session.add_items(said("one"))
     assert await session.get_items() == said("one")
+
+
+async def test_where_only_writing_fails_the_stored_items_are_given_and_those_that_wait_behind_them(
+    line: Line, remote: MemoryApi
+) -> None:
+    session = AgentCoreSession("monday", remote)
+    await session.add_items(said("one"))
+    line.silent = True
+    await session.add_items(said("two"))  # stored, and not known to be
+    line.silent, line.lost = False, "memory.store_batch"
+    await session.add_items(said("three"))
+    assert await session.get_items() == said("one", "two", "three")
+    assert await session.get_items(limit=2) == said("two", "three")
+
+
+async def test_items_wait_also_for_a_token_that_is_accepted(line: Line, remote: MemoryApi) -> None:
+    session = AgentCoreSession("monday", remote)
+    line.cut = True
+    await session.add_items(said("one"))
+    line.cut, line.refused = False, True
+    with pytest.raises(AuthenticationFailed):
+        await session.add_items(said("two"))
+    line.refused = False
+    assert await session.get_items() == said("one", "two")
+
+
+async def test_of_items_only_those_that_memory_never_takes_are_left_out(remote: MemoryApi) -> None:
+    session = AgentCoreSession("monday", remote)
+    many = said(*(f"line {number}" for number in range(MAX_BATCH_ITEMS + 1)))
+    with pytest.raises(TooLarge):
+        await session.add_items([*said("x" * 40_000_000), *many])
+    assert await session.get_items() == many
 
 
 async def test_a_session_of_adk_is_kept_by_the_next_call(line: Line, remote: MemoryApi) -> None:

@@ -16,6 +16,8 @@ from agentcore.agents.ending import end_session
 from agentcore.agents.memory_enabled_agent import MemoryEnabledAgent
 from agentcore.agents.open_memory import open_memory
 from agentcore.agents.scope import MemoryScope
+from agentcore.agents.session_memory import SessionMessage
+from agentcore.agents.session_memory.vector import VectorSessionMemory
 from agentcore.auth import mint_token
 from agentcore.client import MemoryClient
 from agentcore.errors import Conflict, NotAuthorised
@@ -79,10 +81,11 @@ async def test_an_agent_ends_its_conversation_and_ended_again_it_keeps_one_summa
     assert unsummarised.summary_id is None
 
 
+@pytest.mark.parametrize("session_id", [None, "monday"])
 async def test_notes_of_the_conversation_end_with_it_or_last_and_those_of_a_named_task_stay(
-    agent: Agent
+    agent: Agent, session_id: str | None
 ) -> None:
-    noting = Noting(agent.memory)
+    noting = Noting(agent.memory, AgentSettings(scope=MemoryScope(session_id=session_id)))
     await noting.run("note the gate code is 4711")
     await noting.run("note an important thing: the dog's name is Bruno")
     await noting.run("note the flight leaves at nine", "trip")
@@ -190,3 +193,20 @@ async def test_a_session_that_two_users_share_by_its_name_is_not_told_to_either(
     await new_agent().store(FLOOD, session_id="monday")
     await bob.clear_session()
     assert (await end_session(agent.memory, "monday", MemoryScope(user_id="ada"))).summary_id is not None
+
+
+@pytest.mark.parametrize("whose", [{"namespace": "crm"}, {"user_id": "ada"}])
+async def test_what_the_product_keeps_of_a_session_in_namespaces_of_its_own_is_nobody_elses(
+    agent: Agent, whose: dict[str, str]
+) -> None:
+    settings = AgentSettings(scope=MemoryScope(session_id="s1", **whose), template={"name": "their name"})
+    await VectorSessionMemory(agent.memory).store("s1", SessionMessage(content=FLOOD))
+    async with Noting(agent.memory, settings) as noting:
+        assert noting.template is not None
+        await noting.template.fill({"name": "Ada"})
+        await noting.run(FLOOD)
+    assert len(await summaries(agent)) == 1
+    assert await noting.template.values() == {"name": "Ada"}
+    await agent.store("My bicycle is blue.", session_id="s1", user_id="bob", namespace="others")
+    with pytest.raises(Conflict, match="'s1'"):
+        await noting.end()

@@ -304,3 +304,18 @@ def test_the_base_class_imports_neither_a_framework_nor_a_driver() -> None:
             f"print([name for name in {FORBIDDEN!r} if name in sys.modules])")
     said = subprocess.check_output([sys.executable, "-c", code], text=True, timeout=60)
     assert said.strip() == "[]"
+
+
+async def test_an_answer_that_was_rejected_below_another_query_does_not_stand_for_the_turn(
+    agent: Agent
+) -> None:
+    class Greeting(MemoryEnabledAgent):
+        async def process_query(self, query: str, task_id: str) -> str:
+            rejected = await self._store_interaction("hi", "hello", task_id)
+            assert rejected is not None
+            assert not rejected.success
+            return "hello"
+
+    turn = await Greeting(agent.memory).run_turn(HAWAII)
+    [record] = (await agent.memory.list(ListParams())).memories
+    assert (record.memory_id, turn.stored) == (turn.memory_id, True)

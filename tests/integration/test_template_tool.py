@@ -163,7 +163,7 @@ async def test_the_memory_of_a_template_carries_its_scope(agent: Agent) -> None:
     scope = MemoryScope(user_id="ada", session_id="s", task_id="t", namespace="trips")
     await WorkingTemplate(agent.memory, FIELDS, scope).fill({"name": "Ada"})
     [record] = (await agent.memory.list(ListParams())).memories
-    assert (record.user_id, record.session_id, record.task_id) == ("ada", "s", "t")
+    assert (record.user_id, record.session_id, record.task_id) == ("ada", None, "t")
     assert record.namespace != "trips"
     assert record.metadata == {"fields": {"name": "Ada"}}
 
@@ -183,3 +183,14 @@ async def test_a_template_is_found_by_no_search_and_by_no_other_tool(agent: Agen
         assert "Nothing in memory" in await tools.call(name, {"query": "Ada"})
     assert "Ada" not in await agent.memory.get_relevant_context("Which name is Ada's?")
     assert await template.values() == {"name": "Ada"}
+
+
+async def test_what_was_said_around_a_memory_of_a_task_shows_no_template(agent: Agent) -> None:
+    scope = MemoryScope(task_id="trip")
+    tools = MemoryTools(agent.memory, scope, tools=ALL_TOOLS)
+    first = await agent.store("The flight to Lihue leaves at nine.", task_id="trip")
+    await WorkingTemplate(agent.memory, FIELDS, scope).fill({"name": "Ada"})
+    await agent.store("The hotel in Poipu has a pool.", task_id="trip")
+    around = json.loads(await tools.call("memory_session", {"memory_id": str(first.memory_id)}))
+    assert [each["content"] for each in around["memories"]] == [
+        "The flight to Lihue leaves at nine.", "The hotel in Poipu has a pool."]

@@ -41,11 +41,25 @@ def test_what_looks_secret_is_hidden(said: str) -> None:
     "the password was not accepted", "the token expired yesterday", "password required", "KeyError: 'trip'",
     "the key 'budget' stands in no row", "https://medium.com/@ada/hawaii is not there",
     "connection to postgresql://db.example.com:5432/trips refused", "GET https://api.example.com/v1/trips/17",
+    "GET http://127.0.0.1:8000/users/ada@example.com failed",
     "a token of 17 characters was cut: token count 17",
     "Flight HA-17 on 2026-05-01T10:30:00 is full", "incomprehensibilities are not accepted here",
 ])
 def test_what_went_wrong_stays_to_be_read(said: str) -> None:
     assert discreet(said) == said
+
+
+def test_an_address_keeps_its_host_and_says_that_somebody_signs_in() -> None:
+    assert discreet("http://db:5432/app?mail=a@b") == f"http://db:5432/app?{HIDDEN}"
+    assert discreet("amqp://ada:hunter2@broker:5672/x") == f"amqp://{HIDDEN}@broker:5672/x"
+
+
+def test_an_error_that_cannot_be_shown_is_its_kind_all_the_same() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    assert error_words(Mute()).startswith("failed: Mute: ")
 
 
 def test_an_error_is_its_kind_and_its_words_and_whole_where_that_is_wished() -> None:

@@ -40,7 +40,7 @@ UNITS = (
     "\u200b", "\u200d", "\u0301", "\u4e00", "\ufdfa", "(", "()", "a (b) ", "-", "- ", "--", "_", "*a", "`",
     "```\n", "http://", "a@b.", "'s ", "'", "\"a", "\n", " \n", "\n\n", " ", ". ", "?", ", ", ": ", "= ",
     "$1,", "+1", "v1.", "a/b", "van der ", "is not ", "we call x \"", "sorry ", "please just ", "User: a\n",
-    "no, I meant ", "key: ", "Ada said so. ", "word word word. ",
+    "no, I meant ", "key: ", "Ada said so. ", "word word word. ", "a://a:<",
 )  # fmt: skip
 
 

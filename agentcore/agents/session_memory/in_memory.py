@@ -74,6 +74,7 @@ class InMemorySessionMemory:
         self, session_id: str, message: SessionMessage, metadata: Mapping[str, Any] | None = None
     ) -> SessionMessage:
         return self.keep(session_id, completed(message, metadata, now=self._now()))
+
     async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
         if options.query is not None:
             found = await self.retrieve_with_scores(session_id, options.query, options)

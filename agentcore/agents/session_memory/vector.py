@@ -51,7 +51,8 @@ class VectorSessionMemory:
 
     Nothing is passed over, merged or superseded: a conversation stays as it was said. `ttl_seconds` counts
     from storing on; None: as the episodic layer has it, whose capacity is the only bound of their number.
-    Over a memory that fails open what cannot be read is empty; storing, clearing and counting raise.
+    Over a memory that fails open what cannot be read is empty; storing, clearing and counting raise,
+    and so does listing the sessions: an empty list would say that there are no more.
     """
 
     def __init__(
