@@ -161,10 +161,8 @@ class Filling:
             if more <= self.room - kept:
                 self.lines[place] = ContextLine(line.entry, text, line.tokens + more, shortened=False)
                 self.room -= more
-        for line in [each for each in self.lines if each.entry.parent_id in wanted]:
-            if line.entry.parent_id in self._telling():
-                self.lines.remove(line)
-                self.room += self._tokens(line.entry, line.text)
+        told = wanted & self._telling()
+        self._drop([line for line in self.lines if line.entry.parent_id in told])
         if self._summaries:
             self._drop_told()
 
@@ -227,7 +225,10 @@ class Filling:
     def _drop_told(self) -> None:
         """Take away the summaries that add nothing any more to what stands there."""
         told = self.told_by(self._telling())
-        for line in [each for each in self.lines if each.entry.memory_id in told]:
+        self._drop([line for line in self.lines if line.entry.memory_id in told])
+
+    def _drop(self, lines: Iterable[ContextLine]) -> None:
+        for line in lines:
             self.lines.remove(line)
             self.room += self._tokens(line.entry, line.text)
 
