@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentcore.agents.scope import MemoryScope
-from agentcore.agents.session_memory.vector import NAMESPACE
+from agentcore.agents.scope import SESSION_MESSAGES, MemoryScope
+from agentcore.agents.working_template import place_of
 from agentcore.errors import Conflict
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params import CountParams
@@ -21,22 +21,28 @@ async def end_session(
     memory: MemoryApi, session_id: str, scope: MemoryScope | None = None, *, summarize: bool = True
 ) -> EndSessionResult:
     """What `memory.end_session` gives, of a session that is all within the scope; else raises Conflict."""
-    filters = (scope or MemoryScope()).filters()
+    scope = scope or MemoryScope()
+    filters = scope.filters()
     if filters:
         own = await memory.count(CountParams(session_id=session_id, consistent=True, **filters))
         whole = await memory.count(CountParams(session_id=session_id, consistent=True))
-        if whole.count - own.count != await _kept_beside(memory, session_id, filters):
+        beside = await _kept_beside(memory, session_id, filters)
+        if "namespace" in filters:
+            template = CountParams(session_id=session_id, namespace=place_of(scope), consistent=True)
+            beside += (await memory.count(template)).count
+        if whole.count - own.count != beside:
             raise Conflict(OTHERS_SPEAK.format(session_id))
     return await memory.end_session(EndSessionParams(session_id=session_id, summarize=summarize))
 
 
 async def _kept_beside(memory: MemoryApi, session_id: str, filters: dict[str, Any]) -> int:
     """How many messages session memory keeps of the session outside the scope: they name no user."""
-    if filters.get("namespace") == NAMESPACE:
+    if filters.get("namespace") == SESSION_MESSAGES:
         return 0
-    beside = await memory.count(CountParams(session_id=session_id, namespace=NAMESPACE, consistent=True))
+    beside = await memory.count(
+        CountParams(session_id=session_id, namespace=SESSION_MESSAGES, consistent=True))
     if "namespace" in filters or not beside.count:
         return beside.count
     own = await memory.count(CountParams(
-        session_id=session_id, consistent=True, **(filters | {"namespace": NAMESPACE})))
+        session_id=session_id, consistent=True, **(filters | {"namespace": SESSION_MESSAGES})))
     return beside.count - own.count

@@ -6,6 +6,9 @@ from typing import Any
 
 from agentcore.memory.models import Identifier, MemoryRecord, Strict
 
+# Where session memory keeps messages, which name no user.
+SESSION_MESSAGES = "session_messages"
+
 
 class MemoryScope(Strict):
     """Whose and which memories, beyond the token: the model can neither widen nor name it.

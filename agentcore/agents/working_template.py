@@ -21,6 +21,7 @@ from agentcore.memory.params import DeleteParams, ListParams, StoreParams
 NAMESPACE = "working_template"
 MAX_FIELDS, MAX_FIELD_CHARS = 32, 2_000
 ATTEMPTS, FIRST_PAUSE_SECONDS = 10, 0.005
+USUAL_NAME = "template"
 # Its words stand in its metadata, so that no search finds the template, and no prompt has it twice.
 UNSEARCHED = "(...)"
 
@@ -28,6 +29,12 @@ FieldName = Annotated[Identifier, Field(max_length=64), AfterValidator(str.strip
 _FIELDS = TypeAdapter(Annotated[
     dict[FieldName, Annotated[FilledText, Field(max_length=500)]],
     Field(min_length=1, max_length=MAX_FIELDS)])
+
+
+def place_of(scope: MemoryScope, name: str = USUAL_NAME) -> str:
+    """The namespace of a scope's template: one for each, since no segment can hold the sign between two."""
+    parts = (name, *(getattr(scope, part) or "" for part in MemoryScope.model_fields))
+    return f"{NAMESPACE}:{encode_segment('/'.join(encode_segment(part) for part in parts))}"
 
 
 def is_template(namespace: str | None) -> bool:
@@ -52,7 +59,7 @@ class WorkingTemplate:
     """
 
     def __init__(self, memory: MemoryApi, fields: Mapping[str, str], scope: MemoryScope | None = None, *,
-                 name: str = "template") -> None:
+                 name: str = USUAL_NAME) -> None:
         """Raises InvalidParams for fields that cannot be."""
         try:
             self.fields = _FIELDS.validate_python(dict(fields))
@@ -60,10 +67,8 @@ class WorkingTemplate:
             raise InvalidParams("fields: needs 1 to 32 short names, each described") from cause
         self._memory = memory
         self._scope = scope or MemoryScope()
-        # A namespace for each scope; no segment of it can hold the sign between two.
         self._cleared = 0
-        parts = (name, *(getattr(self._scope, part) or "" for part in MemoryScope.model_fields))
-        self._place = f"{NAMESPACE}:{encode_segment('/'.join(encode_segment(part) for part in parts))}"
+        self._place = place_of(self._scope, name)
 
     async def values(self) -> dict[str, str]:
         """What is filled in, in the fields' order."""
@@ -144,8 +149,7 @@ class WorkingTemplate:
             made = await self._memory.store(StoreParams(
                 content=UNSEARCHED, metadata={"fields": {}}, memory_type=MemoryType.SEMANTIC, pinned=True,
                 force=True, supersede=False, idempotency_key=f"{self._place}:{self._cleared}",
-                # Its place names its session; in that, the session's end would take it for another user's.
-                **(self._scope.labels() | {"namespace": self._place, "session_id": None})))
+                **(self._scope.labels() | {"namespace": self._place})))
             if made.memory_id is None:
                 raise Conflict(made.reason)
             try:

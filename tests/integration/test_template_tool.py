@@ -163,7 +163,7 @@ async def test_the_memory_of_a_template_carries_its_scope(agent: Agent) -> None:
     scope = MemoryScope(user_id="ada", session_id="s", task_id="t", namespace="trips")
     await WorkingTemplate(agent.memory, FIELDS, scope).fill({"name": "Ada"})
     [record] = (await agent.memory.list(ListParams())).memories
-    assert (record.user_id, record.session_id, record.task_id) == ("ada", None, "t")
+    assert (record.user_id, record.session_id, record.task_id) == ("ada", "s", "t")
     assert record.namespace != "trips"
     assert record.metadata == {"fields": {"name": "Ada"}}
 

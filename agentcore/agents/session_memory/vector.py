@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 from uuid import UUID
 
 from agentcore.agents.failing_open import if_answered
+from agentcore.agents.scope import SESSION_MESSAGES
 from agentcore.agents.session_memory.listing import Place, checked_limit, first_places, lies_behind, place_of
 from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionParts
 from agentcore.agents.session_memory.messages import (
@@ -42,7 +43,7 @@ from agentcore.memory.params import (
     StoreParams,
 )
 
-NAMESPACE = "session_messages"
+NAMESPACE = SESSION_MESSAGES
 _TICK = timedelta(microseconds=1)
 
 

@@ -136,7 +136,8 @@ holding AS MATERIALIZED (
     SELECT head.queued_at, head.failing_since, head.tries, m.*
       FROM head
      CROSS JOIN LATERAL (SELECT * FROM memories h
-                          WHERE h.agent_id = %(agent_id)s AND h.memory_id = head.memory_id LIMIT 1) AS m
+                          WHERE h.agent_id = %(agent_id)s AND h.memory_id BETWEEN head.memory_id AND head.memory_id
+                          ORDER BY h.memory_id LIMIT 1) AS m
      WHERE m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())),
 first AS (
     SELECT memory_id, tries, user_id, namespace FROM holding ORDER BY tries, queued_at, memory_id LIMIT 1)

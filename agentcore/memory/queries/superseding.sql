@@ -13,7 +13,7 @@ DELETE FROM memory_subjects WHERE agent_id = %(agent_id)s AND memory_id = ANY (%
 -- Current memories that state something of one of these, and what was said last in these sessions before these
 -- times: the newest of each, without what is too long to be one statement. A new agent's rows stand in no
 -- statistics, and planned for one row each of them would be read for each that is asked. So LIMIT 1 keeps the order of the
--- join, and BETWEEN leaves no other index to give the newest than that of the subjects.
+-- join, and BETWEEN with an order leaves no other index than the one meant: any with the agent in front looks as good.
 SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
        m.memory_type, m.pinned, m.expires_at, m.version, m.created_at, m.superseded_by, m.valid_to,
        m.provenance -> 'supersede' IS DISTINCT FROM 'false' AS takes_places,
@@ -32,7 +32,8 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
                                 AND m.timestamp >= asked.moment - make_interval(secs => %(window_seconds)s)
                               ORDER BY m.timestamp DESC, m.memory_id DESC LIMIT %(session_limit)s) AS said) AS near
  CROSS JOIN LATERAL (SELECT * FROM memories
-                      WHERE agent_id = %(agent_id)s AND memory_id = near.memory_id LIMIT 1) AS m
+                      WHERE agent_id = %(agent_id)s AND memory_id BETWEEN near.memory_id AND near.memory_id
+                      ORDER BY memory_id LIMIT 1) AS m
  WHERE m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
    AND length(m.content) <= %(max_chars)s;
 
