@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.fixtures.services", "tests.fixtures.memory", "tests.fixtures.plays",
-                  "tests.fixtures.databases"]
+                  "tests.fixtures.databases", "tests.fixtures.unreached"]
 
 # The machines that run this are shared: how long one example takes says nothing.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -18,9 +18,7 @@ from google.genai import types
 from langgraph.store.base import GetOp, PutOp, SearchOp
 from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 
-from agentcore.agents.failing_open import failing_open
 from agentcore.agents.memory_enabled_agent import MemoryEnabledAgent
-from agentcore.agents.open_memory import open_memory
 from agentcore.agents.prefetch import with_memory
 from agentcore.agents.session_memory import RetrieveOptions, SessionMessage
 from agentcore.agents.session_memory.vector import VectorSessionMemory
@@ -36,10 +34,10 @@ from agentcore.runtime import Runtime
 from agentcore.server import create_app
 from tests.fixtures.memory import Agent
 from tests.fixtures.memory_faces import token_of
+from tests.fixtures.unreached import NOBODY
 
 QUESTION = "What is the budget for the Hawaii trip?"
 ASKED: list[Any] = [{"role": "user", "content": QUESTION}]
-NOBODY = "http://127.0.0.1:9"
 MINE = ("memories", "ada")
 USER = {"app_name": "app", "user_id": "ada"}
 
@@ -102,18 +100,6 @@ WRITES: dict[str, Use] = {
     "session memory's count": lambda memory: VectorSessionMemory(memory).session_count("monday"),
     "session memory's sessions": lambda memory: VectorSessionMemory(memory).sessions(),
 }
-
-
-@pytest.fixture(params=["client", "view"])
-async def unreached(request: pytest.FixtureRequest) -> AsyncIterator[MemoryApi]:
-    """A memory that nobody answers for and that fails open: a client itself, any by the view."""
-    if request.param == "client":
-        opening = open_memory(url=NOBODY, token="t.o.k", fail_open=True, max_attempts=1, timeout_seconds=5)
-        async with opening as memory:
-            yield memory
-    else:
-        async with MemoryClient(NOBODY, "t.o.k", max_attempts=1) as client:
-            yield failing_open(client, timeout_seconds=5)
 
 
 def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:

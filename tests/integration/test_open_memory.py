@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -13,7 +13,6 @@ from psycopg.conninfo import conninfo_to_dict
 
 from agentcore.agents.failing_open import failing_open
 from agentcore.agents.open_memory import open_memory
-from agentcore.client import MemoryClient
 from agentcore.config import Settings
 from agentcore.embedded import Home
 from agentcore.embedded.lock import ServerLock
@@ -30,7 +29,6 @@ from tests.fixtures.services import Services
 
 HAWAII = "The budget for the Hawaii trip is 10,000 dollars."
 QUESTION = "What is the budget for the Hawaii trip?"
-NOBODY = "http://127.0.0.1:9"
 
 
 @pytest.fixture
@@ -54,18 +52,6 @@ async def found(memory: MemoryApi) -> list[str]:
 
 
 # --- failing open ------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(params=["client", "view"])
-async def unreached(request: pytest.FixtureRequest) -> AsyncIterator[MemoryApi]:
-    """A memory that nobody answers for and that fails open: a client itself, any by the view."""
-    if request.param == "client":
-        opening = open_memory(url=NOBODY, token="t.o.k", fail_open=True, max_attempts=1, timeout_seconds=5)
-        async with opening as memory:
-            yield memory
-    else:
-        async with MemoryClient(NOBODY, "t.o.k", max_attempts=1) as client:
-            yield failing_open(client, timeout_seconds=5)
 
 
 async def test_what_cannot_be_read_is_empty_and_says_why(
