@@ -237,7 +237,7 @@ async def test_a_thousand_subjects_of_a_new_agent_are_looked_up_one_by_one(
 ) -> None:
     """Statistics know nothing of a new agent: no row of it may be read again for each subject.
 
-    With many subjects of others the primary key is a level deeper than any other index, which then looks cheaper.
+    With many subjects of others the primary key is a level deeper than other indexes, which look cheaper.
     """
     async with filled.runtime.database.owner_transaction() as connection:
         await connection.execute(OTHERS_SUBJECTS, {"agent_id": filled.agent_id, "times": times})
