@@ -16,13 +16,16 @@ from rich.text import Text
 from agentcore.cli import options
 from agentcore.cli.app import FAILED, MEMORIES, app, examples, out, printable, say
 from agentcore.cli.connection import ask
-from agentcore.memory.archive_params import ArchivedParams, ArchivedResult, RestoreParams
+from agentcore.client import MemoryClient
+from agentcore.memory.archive_params import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
 from agentcore.registry import resolve
 
 REPORTED = 20
 # What reads the copies itself takes a second to load, which the other commands need not wait for.
 READERS = {"verify": "agentcore.cli.archive_verification:verified"}
 _FILTERS = "Which memories"
+_LISTS = (
+    "memory_ids", "lost_links", "renewed_ids", "superseded_ids", "refused_ids", "waiting_for_embedding_ids")
 
 archives = typer.Typer(no_args_is_help=True, help="What pruning put away: listed, brought back, checked.")
 app.add_typer(archives, name="archive", rich_help_panel=MEMORIES)
@@ -101,9 +104,9 @@ def restore(
     token: options.Token = None,
     agent: options.Agent = None,
 ) -> None:
-    """Bring archived memories back as they were: all that are named or match, or none."""
+    """Bring archived memories back as they were: all that are named or match, a thousand at a time."""
     params = options.given(context, RestoreParams, **({"all": True} if everything else {}))
-    restored = ask(context, lambda memory: memory.restore(params))
+    restored = ask(context, lambda memory: _restored(memory, params))
     if as_json:
         typer.echo(restored.model_dump_json(indent=2))
         return
@@ -122,7 +125,7 @@ def restore(
         if concerned:
             say(f"{len(concerned)} {note}")
     if not restored.complete:
-        say("there are more: run the same again")
+        say("there are more")
 
 
 @archives.command(epilog=examples(
@@ -152,6 +155,19 @@ def verify(
             say(f"and {len(findings) - REPORTED} more: --json names them all")
     if findings:
         raise typer.Exit(FAILED)
+
+
+async def _restored(memory: MemoryClient, params: RestoreParams) -> RestoreResult:
+    """All of it, as one result; a dry run tells of the first call alone."""
+    whole = await memory.restore(params)
+    while not whole.complete and not whole.dry_run:
+        say(f"{whole.restored_count} are back, going on")
+        more = await memory.restore(params)
+        added = {name: [*getattr(whole, name), *getattr(more, name)] for name in _LISTS}
+        added["refused_ids"] = [*dict.fromkeys(added["refused_ids"])]
+        count = whole.restored_count + more.restored_count
+        whole = more.model_copy(update={**added, "restored_count": count})
+    return whole
 
 
 def _table(page: ArchivedResult) -> Table:

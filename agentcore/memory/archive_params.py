@@ -137,7 +137,7 @@ class RestoreResult(Strict):
     dry_run: bool = False
     complete: bool = Field(
         True,
-        description="False: more match than `limit`; the same call again goes on. Where nothing is back, "
-        "none of those archived last could be: give `archived_before`.",
+        description="False: more match than `limit`, or time was over; the same call again goes on, behind "
+        "what was refused, until it is true.",
     )
     receipt: Receipt

@@ -59,14 +59,14 @@ class ArchiveRows(OwnedRows):
         memory_ids: Sequence[UUID] | None,
         conditions: Mapping[str, Any],
         limit: int,
-        behind: Row | None = None,
+        behind: tuple[datetime, UUID] | None = None,
     ) -> list[Row]:
         """The tombstones that are named or match, last archived first; others wait for them to be let go.
 
-        `behind`: those that come after this one.
+        `behind`: those that come after this place, when one was archived and its id.
         """
         named = None if memory_ids is None else list(memory_ids)
-        place, after_id = (None, None) if behind is None else (behind["archived_at"], behind["memory_id"])
+        place, after_id = (None, None) if behind is None else behind
         where = {"filter": Jsonb(conditions), "place": place, "after_id": after_id, "limit": limit}
         return await self._rows("claim_tombstones", memory_ids=named, **where)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from uuid import UUID
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
-from agentcore.memory.archival import Archive, ArchivedObject, read_copies, vector_of
+from agentcore.memory.archival import Archive, ArchivedObject, PassedOver, read_copies, vector_of
 from agentcore.memory.archive_params import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
 from agentcore.memory.archived_following import orphans, supersede_followers
 from agentcore.memory.cursors import read_cursor, write_cursor
@@ -27,6 +27,9 @@ from agentcore.memory.storage import MemoryTransaction
 
 LEAST_TIME_LEFT = timedelta(days=1)
 MOST_REFUSED_TOLD = 1_000
+# So long it is known what was refused: it may come back once its source has its old words again.
+REFUSED_KNOWN_FOR = timedelta(hours=1)
+Place = tuple[datetime, UUID]
 _USAGE = ("memory_id", "access_count", "uses_in_life", "last_accessed")
 
 
@@ -50,6 +53,9 @@ class Restoring:
         self._parts = parts
         self._caller = caller
         self._params = params
+        # Where the first that stays archived was met, and where the last page ended.
+        self._first_refused: Place | None = None
+        self._place: Place | None = None
 
     async def run(self) -> Restored:
         """Bring the memories back as they were, and take their tombstones away.
@@ -74,6 +80,7 @@ class Restoring:
             await let_restored_wait(transaction, restored.memory_ids)
             failpoint("restore.unburied")
         failpoint("restore.committed")
+        self._keep_place(restored)
         tasks = {copy["task_id"] for copy in copies.values() if copy["task_id"] is not None}
         await self._parts.working.forget(self._caller.agent_id, sorted(tasks))
         return restored
@@ -84,16 +91,17 @@ class Restoring:
         """What is to come back: its tombstones, held, its copies, and what is known of it so far.
 
         What holds words that are no more stays where it is, and does not count to the limit: a page of
-        nothing else is gone past, while there is time.
+        nothing else is gone past, while there is time. The same call again goes on behind it.
         """
         deadline = Deadline()
         limit = self._params.limit if self._params.memory_ids is None else len(self._params.memory_ids)
         refused: list[UUID] = []
-        claimed: list[Row] = []
+        claimed = await self._first_page(transaction, limit)
         tombstones: dict[UUID, Row] = {}
         copies: dict[UUID, dict[str, Any]] = {}
         while deadline.leaves_time():
-            claimed = await self._claim(transaction, limit + 1, claimed[limit - 1] if claimed else None)
+            if self._place is not None:
+                claimed = await self._claim(transaction, limit, self._place)
             tombstones = {row["memory_id"]: row for row in claimed[:limit]}
             failpoint("restore.claimed")
             await self._refuse_wrong_ids(transaction, tombstones)
@@ -102,6 +110,7 @@ class Restoring:
             orphaned = await orphans(transaction, copies)
             self._refuse_orphans(orphaned)
             refused += orphaned
+            self._pass_over(claimed[:limit], orphaned)
             for memory_id in orphaned:
                 del tombstones[memory_id], copies[memory_id]
             if copies or len(claimed) <= limit:
@@ -109,10 +118,38 @@ class Restoring:
         told = sorted(refused[:MOST_REFUSED_TOLD])
         return tombstones, copies, Restored([*copies], refused_ids=told, complete=len(claimed) <= limit)
 
-    async def _claim(self, transaction: MemoryTransaction, limit: int, behind: Row | None) -> list[Row]:
-        """The tombstones that are named or match."""
+    async def _first_page(self, transaction: MemoryTransaction, limit: int) -> list[Row]:
+        """From the beginning, or behind what the same call passed over, where nothing came before that."""
+        claimed = await self._claim(transaction, limit, None)
+        known = self._parts.passed_over.get(self._caller.agent_id)
+        if self._params.memory_ids is not None or known is None or not claimed:
+            return claimed
+        same = (known.conditions, known.first) == (self._params.conditions(), _where(claimed[0]))
+        if not same or self._parts.clock() - known.at > REFUSED_KNOWN_FOR:
+            return claimed
+        self._first_refused = known.first
+        return await self._claim(transaction, limit, known.place)
+
+    async def _claim(self, transaction: MemoryTransaction, limit: int, behind: Place | None) -> list[Row]:
+        """The tombstones that are named or match: so many, and one more where there are more."""
         named, conditions = self._params.memory_ids, self._params.conditions()
-        return await transaction.archived.claim(named, conditions, limit, behind)
+        return await transaction.archived.claim(named, conditions, limit + 1, behind)
+
+    def _pass_over(self, page: Sequence[Row], orphaned: Mapping[UUID, UUID]) -> None:
+        if page:
+            self._place = _where(page[-1])
+        refused = (_where(row) for row in page if row["memory_id"] in orphaned)
+        self._first_refused = self._first_refused or next(refused, None)
+
+    def _keep_place(self, restored: Restored) -> None:
+        """Where the same call goes on; from the beginning where all was seen, or nothing refused."""
+        if self._params.memory_ids is not None:
+            return
+        first, place = self._first_refused, self._place
+        self._parts.passed_over.pop(self._caller.agent_id, None)
+        if first is not None and place is not None and not restored.complete:
+            self._parts.passed_over[self._caller.agent_id] = PassedOver(
+                self._params.conditions(), first, place, self._parts.clock())
 
     def _refuse_orphans(self, orphaned: Mapping[UUID, UUID]) -> None:
         """Raise Conflict where what was named cannot come back."""
@@ -189,6 +226,10 @@ class Restoring:
             after = {"expires_at": copies[memory_id]["expires_at"]} if memory_id in renewed else {}
             source = self._caller.token_id, self._caller.trace_id
             await transaction.history.append(Change(memory_id, "restore", None, *source, before, after))
+
+
+def _where(row: Row) -> Place:
+    return row["archived_at"], row["memory_id"]
 
 
 def _kept(row: Row) -> ArchivedObject:

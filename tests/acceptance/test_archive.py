@@ -10,7 +10,7 @@ import pytest
 
 from agentcore.client import MemoryClient
 from agentcore.memory.archival import object_key
-from agentcore.memory.archive_params import ArchivedParams, RestoreParams
+from agentcore.memory.archive_params import MAX_RESTORED, ArchivedParams, RestoreParams
 from agentcore.memory.params import ListParams, StoreBatchParams, StoreParams
 from tests.fixtures.serving import Done, Serving
 
@@ -61,6 +61,21 @@ async def test_what_was_pruned_is_listed_checked_and_brought_back(
     assert (again.returncode, again.stderr.strip()) == (1, f"agentcore: memory {first} is there already")
     assert run("archive", "restore", "--all").stdout == "restored: 5\n"
     assert (await memory.list(ListParams())).memories == before
+    assert run("archive", "list").stderr == "nothing archived\n"
+
+
+async def test_the_command_goes_on_until_everything_is_back(
+    run: Callable[..., Done], memory: MemoryClient
+) -> None:
+    items = [StoreParams(content=f"Ada saw heron {number}.") for number in range(MAX_RESTORED + 1)]
+    for batch in (items[:1_000], items[1_000:]):
+        await memory.store_batch(StoreBatchParams(items=batch))
+    assert run("prune", "episodic", "--target", "100%").returncode == 0
+    dry = run("archive", "restore", "--all", "--dry-run")
+    assert dry.stdout.splitlines()[0] == f"would come back: {MAX_RESTORED}"
+    assert dry.stderr == "there are more\n"
+    back = run("archive", "restore", "--all")
+    assert (back.stdout, back.stderr) == (f"restored: {len(items)}\n", f"{MAX_RESTORED} are back, going on\n")
     assert run("archive", "list").stderr == "nothing archived\n"
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +12,9 @@ import pytest
 
 from agentcore.errors import Conflict
 from agentcore.memory import deadlines, restoring
+from agentcore.memory.api import Caller
 from agentcore.memory.archive_params import RestoreParams, RestoreResult
+from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.params import DeleteParams, PruneParams
 from tests.fixtures.chat_model import Talking, talking
@@ -80,24 +84,64 @@ async def test_what_is_refused_does_not_keep_the_rest_in_the_archive(talk: Talki
     assert result.complete
 
 
-async def test_a_restore_ends_in_time_and_goes_on_behind_what_it_refused(
-    talk: Talking, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    agent = await reader(talk)
-    other = await agent.stored_id("Ada keeps the key of the cellar.", memory_type="semantic")
-    await archive_semantic(agent)
+async def refused_facts(talk: Talking, agent: Agent, count: int) -> list[UUID]:
+    """Archived facts whose memories are deleted, those archived last first."""
     refused = []
-    for _ in range(2):
+    for _ in range(count):
         said, fact = await archived_fact(talk, agent)
         await agent.memory.delete(DeleteParams(memory_ids=[said]))
         refused.append(fact.memory_id)
-    with monkeypatch.context() as patch:
-        patch.setattr(deadlines, "WRITE_DEADLINE_SECONDS", 0.0)
-        result = await restore(agent, all=True, limit=1)
-    assert (result.memory_ids, result.refused_ids, result.complete) == ([], refused[1:], False)
+    return refused[::-1]
+
+
+async def test_a_restore_ends_in_time_and_the_same_call_goes_on_behind_what_it_refused(
+    talk: Talking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = await reader(talk)
+    others = [await agent.stored_id(f"Ada keeps key {n}.", memory_type="semantic") for n in (1, 2)]
+    await archive_semantic(agent)
+    refused = await refused_facts(talk, agent, 2)
+    monkeypatch.setattr(deadlines, "WRITE_DEADLINE_SECONDS", 0.0)
+    dry = await restore(agent, all=True, limit=1, dry_run=True)
+    assert (dry.memory_ids, dry.refused_ids, dry.complete) == ([], refused[:1], False)
+    told = [await restore(agent, all=True, limit=1) for _ in range(4)]
+    assert [each.refused_ids for each in told] == [refused[:1], refused[1:], [], []]
+    assert [each.complete for each in told] == [False, False, False, True]
+    assert {memory_id for each in told for memory_id in each.memory_ids} == {*others}
+    assert (await restore(agent, all=True, limit=1)).refused_ids == refused[:1]
+
+
+@pytest.mark.parametrize("event", ["newly archived", "another filter", "an hour later"])
+async def test_a_restore_begins_anew_where_it_may_meet_something_else(
+    talk: Talking, monkeypatch: pytest.MonkeyPatch, event: str
+) -> None:
+    agent = await reader(talk)
+    refused = await refused_facts(talk, agent, 2)
+    monkeypatch.setattr(deadlines, "WRITE_DEADLINE_SECONDS", 0.0)
+    assert not (await restore(agent, all=True, limit=1)).complete
+    chosen: dict[str, Any] = {"all": True}
+    newer = []
+    if event == "newly archived":
+        newer = [await agent.stored_id("Ada keeps the key of the cellar.", memory_type="semantic")]
+        await archive_semantic(agent)
+    elif event == "another filter":
+        chosen = {"tags": ["fact"]}
+    else:
+        later = datetime.now(UTC) + timedelta(hours=2)
+        parts = replace(talk.runtime.parts, clock=lambda: later)
+        agent.memory = MemoryManager(parts, Caller(agent.agent_id))
+    result = await restore(agent, **chosen)
+    assert (result.memory_ids, result.refused_ids, result.complete) == (newer, sorted(refused), True)
+
+
+async def test_what_is_told_of_refused_memories_has_an_end(
+    talk: Talking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = await reader(talk)
+    refused = await refused_facts(talk, agent, 2)
     monkeypatch.setattr(restoring, "MOST_REFUSED_TOLD", 1)
     result = await restore(agent, all=True, limit=1)
-    assert (result.memory_ids, result.refused_ids, result.complete) == ([other], refused[1:], True)
+    assert (result.refused_ids, result.complete) == (refused[:1], True)
 
 
 async def test_a_fact_of_other_words_stays_in_the_archive_until_they_are_back(talk: Talking) -> None:

@@ -781,7 +781,7 @@ export interface RestoreResult {
   /** Memories archived with another model's vector, or none: found by their words until they are embedded again, in the background. Always empty in a dry run. */
   waiting_for_embedding_ids?: string[];
   dry_run?: boolean;
-  /** False: more match than `limit`; the same call again goes on. Where nothing is back, none of those archived last could be: give `archived_before`. */
+  /** False: more match than `limit`, or time was over; the same call again goes on, behind what was refused, until it is true. */
   complete?: boolean;
   receipt: Receipt;
 }
