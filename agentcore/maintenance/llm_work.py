@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
+from itertools import groupby
+from operator import itemgetter
 from uuid import UUID
 
 from agentcore.database import Database, Row, query
@@ -28,6 +31,8 @@ from agentcore.memory.summary_rules import rules_in_force
 
 # Accounts of days so long gone are of no use to anybody.
 KEPT_DAYS = 90
+# So long what waits by rules that are no more goes on waiting: they may be back.
+RULES_MISSED_FOR = timedelta(days=1)
 # So much is done in one job before others have their turn.
 SESSIONS_A_JOB, MEMORIES_A_PAGE = 20, 2_000
 _JOBS = {
@@ -139,15 +144,32 @@ async def enqueue_llm_work(database: Database, parts: MemoryParts) -> int:
     """Enqueue what waits for a model and is due, all agents together; how much.
 
     A store sees to its own. What it cannot see are stores that fill a session side by side, rules that were
-    changed later, and jobs that were cancelled or failed for good.
+    changed later, and jobs that were cancelled or failed for good. What waits for a summary that no rules
+    ask for any more leaves: the end of its session summarises it in any case.
     """
     async with database.owner_transaction() as connection:
         rows = await (await connection.execute(query("llm_work_of_agents"))).fetchall()
-    due = [row for row in rows if _is_due(row, parts)]
-    for row in due:
-        async with parts.storage.transaction(row["agent_id"]) as transaction:
-            await _enqueue(transaction, row)
-    return len(due)
+    count = 0
+    for agent_id, waiting in groupby(rows, key=itemgetter("agent_id")):
+        of_agent = [*waiting]
+        due = [row for row in of_agent if _is_due(row, parts)]
+        missed = _misses_rules(of_agent, parts)
+        if due or missed:
+            async with parts.storage.transaction(agent_id) as transaction:
+                if missed and await transaction.llm.summary_rules() is None:
+                    await transaction.llm.leave_summaries()
+                for row in due:
+                    await _enqueue(transaction, row)
+        count += len(due)
+    return count
+
+
+def _misses_rules(rows: Sequence[Row], parts: MemoryParts) -> bool:
+    """Whether what an agent has waiting for summaries has had no rules for long."""
+    times = [row["latest_at"] for row in rows if row["work"] == "summary"]
+    if not times or rules_in_force(rows[0]["summaries"], parts.storage.service_rules) is not None:
+        return False
+    return bool(parts.clock() - max(times) >= RULES_MISSED_FOR)
 
 
 async def _enqueue(transaction: MemoryTransaction, row: Row) -> None:

@@ -290,3 +290,28 @@ async def test_of_a_long_line_that_waits_for_facts_only_the_head_is_read(agent: 
     assert told["Actual Rows"] == 8
     # Whichever index the planner takes: the line's own rows once at most, and of memories those of the head.
     assert pages < 15_000, pages
+
+
+WAITING_IN_SESSIONS = """
+INSERT INTO llm_queue (agent_id, memory_id, work, session_id)
+SELECT agent_id, memory_id, 'summary', 'session ' || row_number() OVER (ORDER BY memory_id) / 4
+  FROM memories WHERE agent_id = %(agent_id)s"""
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_what_waits_in_a_thousand_sessions_is_read_once_and_the_rules_with_it(
+    filled: Agent, known: bool
+) -> None:
+    """Known to the planner, or not yet."""
+    async with filled.runtime.database.owner_transaction() as connection:
+        await connection.execute("INSERT INTO agent_settings (agent_id) VALUES (%s)", (filled.agent_id,))
+        await connection.execute(WAITING_IN_SESSIONS, {"agent_id": filled.agent_id})
+        if known:
+            await connection.execute("ANALYZE llm_queue")
+        cursor = await connection.execute(
+            sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ") + query("llm_work_of_agents"))
+        [row] = await cursor.fetchall()
+    told = row["QUERY PLAN"][0]["Plan"]
+    pages = told["Shared Hit Blocks"] + told["Shared Read Blocks"]
+    assert told["Actual Rows"] == 1_001
+    assert pages < 300, pages

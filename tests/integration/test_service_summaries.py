@@ -121,6 +121,26 @@ async def test_what_jobs_left_behind_is_found_by_the_services_rules(talk: Talkin
     assert len(await summaries(agent)) == 1
 
 
+async def test_what_waits_by_rules_that_the_service_has_no_more_is_gone_after_a_day(
+    services: Services, talk: Talking
+) -> None:
+    agent, own = talk.agent(), talk.agent()
+    await rules(own, trigger="session_end")
+    for each in (agent, own):
+        await add(each, lines(0, 2))
+    async with open_runtime(settings_for(services)) as without:
+        parts, database = without.parts, without.database
+        await enqueue_llm_work(database, parts)
+        assert await waiting(agent) == ["summary"] * 2
+        await talk.run(
+            "UPDATE llm_queue SET queued_at = queued_at - interval '25 hours' "
+            f"WHERE agent_id IN ('{agent.agent_id}', '{own.agent_id}')")
+        await enqueue_llm_work(database, parts)
+        assert (await waiting(agent), await waiting(own)) == ([], ["summary"] * 2)
+        again = Agent(without, agent.agent_id)
+        assert (await end(again)).summary_id is not None
+
+
 async def test_of_a_stretch_that_lost_a_message_the_rest_is_told_again_by_the_services_rules(
     talk: Talking,
 ) -> None:

@@ -171,13 +171,17 @@ DELETE FROM llm_queue q
 RETURNING q.memory_id;
 
 -- name: llm_work_of_agents
--- Whose memories wait for a model, all agents together: a session's, or for facts no session's.
-SELECT q.agent_id, q.work, CASE q.work WHEN 'summary' THEN q.session_id END AS session_id,
-       count(*) FILTER (WHERE NOT q.again) AS messages,
-       count(*) FILTER (WHERE q.user_turn AND NOT q.again) AS user_turns, max(q.queued_at) AS latest_at,
-       bool_or(q.again) AS again,
-       -- Null where the agent has none of its own.
-       (SELECT s.models -> 'summaries' FROM agent_settings s WHERE s.agent_id = q.agent_id) AS summaries
-  FROM llm_queue q
- GROUP BY q.agent_id, q.work, CASE q.work WHEN 'summary' THEN q.session_id END
- ORDER BY q.agent_id, q.work, session_id;
+-- Whose memories wait for a model, all agents together: a session's, or for facts no session's. Rules are null where the
+-- agent has none of its own; all of them are read once, since one look for each session cost more than the whole queue.
+WITH waiting AS (
+    SELECT q.agent_id, q.work, CASE q.work WHEN 'summary' THEN q.session_id END AS session_id,
+           count(*) FILTER (WHERE NOT q.again) AS messages,
+           count(*) FILTER (WHERE q.user_turn AND NOT q.again) AS user_turns, max(q.queued_at) AS latest_at,
+           bool_or(q.again) AS again
+      FROM llm_queue q
+     GROUP BY q.agent_id, q.work, CASE q.work WHEN 'summary' THEN q.session_id END),
+own AS MATERIALIZED (
+    SELECT s.agent_id, s.models -> 'summaries' AS summaries FROM agent_settings s WHERE s.models ? 'summaries')
+SELECT w.*, own.summaries
+  FROM waiting w LEFT JOIN own ON own.agent_id = w.agent_id
+ ORDER BY w.agent_id, w.work, w.session_id;
