@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from uuid import UUID
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from agentcore.memory.models import Link, MemoryType
 from agentcore.memory.params import DeleteParams, StoreParams
@@ -28,16 +29,16 @@ async def as_an_older_version_kept_it(agent: Agent, *, named: bool) -> UUID:
     """
     said = await messages(agent)
     params = StoreParams(
-        content=said[0].content, memory_type=MemoryType.SEMANTIC, session_id="s", timestamp=said[-1].timestamp,
-        tags=["session_summary"], metadata={"summarised_count": len(said)}, force=True, supersede=False,
+        content=said[0].content, memory_type=MemoryType.SEMANTIC, session_id="s", tags=["session_summary"],
+        timestamp=said[-1].timestamp, metadata={"summarised_count": len(said)}, force=True, supersede=False,
         links=[Link(target_id=said[0].memory_id, relation="summarises")])
     summary_id = (await agent.memory.store(params)).memory_id
     assert summary_id is not None
     if named:
-        form = '\'{"form": "session", "max_tokens": 200}\''
-        statement = f"UPDATE memories SET provenance = provenance || {form} WHERE memory_id = %s"
+        form = Jsonb({"form": "session", "max_tokens": 200})
+        statement = "UPDATE memories SET provenance = provenance || %s WHERE memory_id = %s"
         async with agent.runtime.database.owner_transaction() as connection:
-            await connection.execute(statement, [summary_id])
+            await connection.execute(statement, [form, summary_id])
     return summary_id
 
 

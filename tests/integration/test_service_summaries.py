@@ -38,6 +38,7 @@ from tests.fixtures.stretches import (
 
 HERE = __name__
 EVERY_THREE = {"provider": "llm", "user_turns": 3}
+A_DAY_AGO = "UPDATE llm_queue SET queued_at = queued_at - interval '25 hours' WHERE agent_id = ANY (%s)"
 
 
 @pytest.fixture
@@ -132,9 +133,8 @@ async def test_what_waits_by_rules_that_the_service_has_no_more_is_gone_after_a_
         parts, database = without.parts, without.database
         await enqueue_llm_work(database, parts)
         assert await waiting(agent) == ["summary"] * 2
-        await talk.run(
-            "UPDATE llm_queue SET queued_at = queued_at - interval '25 hours' "
-            f"WHERE agent_id IN ('{agent.agent_id}', '{own.agent_id}')")
+        async with database.owner_transaction() as connection:
+            await connection.execute(A_DAY_AGO, [[agent.agent_id, own.agent_id]])
         await enqueue_llm_work(database, parts)
         assert (await waiting(agent), await waiting(own)) == ([], ["summary"] * 2)
         again = Agent(without, agent.agent_id)
