@@ -162,9 +162,8 @@ async def _restored(memory: MemoryClient, params: RestoreParams) -> RestoreResul
     whole = await memory.restore(params)
     while not whole.complete and not whole.dry_run:
         say(f"{whole.restored_count} are back, going on")
-        more = await memory.restore(params)
+        more = await memory.restore(params.model_copy(update={"cursor": whole.next_cursor}))
         added = {name: [*getattr(whole, name), *getattr(more, name)] for name in _LISTS}
-        added["refused_ids"] = [*dict.fromkeys(added["refused_ids"])]
         count = whole.restored_count + more.restored_count
         whole = more.model_copy(update={**added, "restored_count": count})
     return whole

@@ -45,16 +45,6 @@ class ArchivedObject:
     size_bytes: int
 
 
-@dataclass(frozen=True)
-class PassedOver:
-    """How far an agent's restore by these conditions got, and the first memory that stays archived there."""
-
-    conditions: Mapping[str, Any]
-    first: tuple[datetime, UUID]
-    place: tuple[datetime, UUID]
-    at: datetime
-
-
 class Archive(Protocol):
     """Somewhere bytes are kept by key. Raises DependencyUnavailable; `read` raises NotFound."""
 

@@ -89,12 +89,17 @@ class RestoreParams(ArchiveFilters):
     limit: Annotated[int, Field(strict=True, ge=1, le=MAX_RESTORED)] = Field(
         MAX_RESTORED, description="How many at most by filter, those archived last first."
     )
+    cursor: Annotated[str, Field(max_length=512)] | None = Field(
+        None, description="`next_cursor` of the call before: goes on behind what was refused. Not beside ids."
+    )
     dry_run: Flag = Field(False, description="Read and check the copies, and bring nothing back.")
 
     @model_validator(mode="after")
     def _says_what(self) -> RestoreParams:
         if sum((self.memory_ids is not None, bool(self.conditions()), self.all)) != 1:
             raise ValueError("give either memory_ids, or filters, or all: true")
+        if self.memory_ids is not None and self.cursor is not None:
+            raise ValueError("memory_ids are restored all at once: give no cursor")
         return self
 
 
@@ -137,7 +142,8 @@ class RestoreResult(Strict):
     dry_run: bool = False
     complete: bool = Field(
         True,
-        description="False: more match than `limit`, or time was over; the same call again goes on, behind "
-        "what was refused, until it is true.",
+        description="False: more match than `limit`, or time was over: call again, with `next_cursor` to go "
+        "on behind what was refused.",
     )
+    next_cursor: str | None = Field(None, description="Where to go on; null once all that matches was met.")
     receipt: Receipt

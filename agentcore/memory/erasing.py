@@ -257,7 +257,6 @@ class Erasing:
         erased: Counter[str] = Counter()
         if self._user_id is None:
             self._parts.accesses.forget(self._agent_id)
-            self._parts.passed_over.pop(self._agent_id, None)
             if self._parts.archive is not None and plan.loose:
                 await self._parts.archive.delete(plan.loose)
                 erased[ARCHIVE.name] = len(plan.loose)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from agentcore.errors import ConfigurationError
-from agentcore.memory.archival import Archive, PassedOver
+from agentcore.memory.archival import Archive
 from agentcore.memory.embeddings import Embedder
 from agentcore.memory.fitness import CutOffs
 from agentcore.memory.layer_params import LayerRules
@@ -123,8 +123,6 @@ class MemoryParts:
     summariser: Summariser | None = None
     meter: LlmMeter | None = None
     vectors_moving: bool = False
-    # By agent: a restore that is asked for again goes on there.
-    passed_over: dict[str, PassedOver] = field(default_factory=dict)
 
     @property
     def default_ttls(self) -> dict[str, int]:

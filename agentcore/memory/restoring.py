@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from uuid import UUID
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
-from agentcore.memory.archival import Archive, ArchivedObject, PassedOver, read_copies, vector_of
+from agentcore.memory.archival import Archive, ArchivedObject, read_copies, vector_of
 from agentcore.memory.archive_params import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
 from agentcore.memory.archived_following import orphans, supersede_followers
 from agentcore.memory.cursors import read_cursor, write_cursor
@@ -27,8 +27,6 @@ from agentcore.memory.storage import MemoryTransaction
 
 LEAST_TIME_LEFT = timedelta(days=1)
 MOST_REFUSED_TOLD = 1_000
-# So long it is known what was refused: it may come back once its source has its old words again.
-REFUSED_KNOWN_FOR = timedelta(hours=1)
 Place = tuple[datetime, UUID]
 _USAGE = ("memory_id", "access_count", "uses_in_life", "last_accessed")
 
@@ -44,6 +42,7 @@ class Restored:
     refused_ids: list[UUID] = field(default_factory=list)
     waiting_for_embedding_ids: list[UUID] = field(default_factory=list)
     complete: bool = True
+    next_cursor: str | None = None
 
 
 class Restoring:
@@ -53,9 +52,6 @@ class Restoring:
         self._parts = parts
         self._caller = caller
         self._params = params
-        # Where the first that stays archived was met, and where the last page ended.
-        self._first_refused: Place | None = None
-        self._place: Place | None = None
 
     async def run(self) -> Restored:
         """Bring the memories back as they were, and take their tombstones away.
@@ -80,7 +76,6 @@ class Restoring:
             await let_restored_wait(transaction, restored.memory_ids)
             failpoint("restore.unburied")
         failpoint("restore.committed")
-        self._keep_place(restored)
         tasks = {copy["task_id"] for copy in copies.values() if copy["task_id"] is not None}
         await self._parts.working.forget(self._caller.agent_id, sorted(tasks))
         return restored
@@ -91,17 +86,17 @@ class Restoring:
         """What is to come back: its tombstones, held, its copies, and what is known of it so far.
 
         What holds words that are no more stays where it is, and does not count to the limit: a page of
-        nothing else is gone past, while there is time. The same call again goes on behind it.
+        nothing else is gone past, while there is time; the cursor leads behind it.
         """
         deadline = Deadline()
         limit = self._params.limit if self._params.memory_ids is None else len(self._params.memory_ids)
         refused: list[UUID] = []
-        claimed = await self._first_page(transaction, limit)
+        claimed: list[Row] = []
+        place = None if self._params.cursor is None else read_cursor(self._params.cursor, _place)
         tombstones: dict[UUID, Row] = {}
         copies: dict[UUID, dict[str, Any]] = {}
         while deadline.leaves_time():
-            if self._place is not None:
-                claimed = await self._claim(transaction, limit, self._place)
+            claimed = await self._claim(transaction, limit, place)
             tombstones = {row["memory_id"]: row for row in claimed[:limit]}
             failpoint("restore.claimed")
             await self._refuse_wrong_ids(transaction, tombstones)
@@ -110,46 +105,20 @@ class Restoring:
             orphaned = await orphans(transaction, copies)
             self._refuse_orphans(orphaned)
             refused += orphaned
-            self._pass_over(claimed[:limit], orphaned)
+            place = _where(claimed[:limit][-1]) if claimed else place
             for memory_id in orphaned:
                 del tombstones[memory_id], copies[memory_id]
             if copies or len(claimed) <= limit:
                 break
-        told = sorted(refused[:MOST_REFUSED_TOLD])
-        return tombstones, copies, Restored([*copies], refused_ids=told, complete=len(claimed) <= limit)
-
-    async def _first_page(self, transaction: MemoryTransaction, limit: int) -> list[Row]:
-        """From the beginning, or behind what the same call passed over, where nothing came before that."""
-        claimed = await self._claim(transaction, limit, None)
-        known = self._parts.passed_over.get(self._caller.agent_id)
-        if self._params.memory_ids is not None or known is None or not claimed:
-            return claimed
-        same = (known.conditions, known.first) == (self._params.conditions(), _where(claimed[0]))
-        if not same or self._parts.clock() - known.at > REFUSED_KNOWN_FOR:
-            return claimed
-        self._first_refused = known.first
-        return await self._claim(transaction, limit, known.place)
+        restored = Restored([*copies], refused_ids=sorted(refused[:MOST_REFUSED_TOLD]))
+        if len(claimed) > limit and place is not None:
+            restored.complete, restored.next_cursor = False, _cursor(place)
+        return tombstones, copies, restored
 
     async def _claim(self, transaction: MemoryTransaction, limit: int, behind: Place | None) -> list[Row]:
         """The tombstones that are named or match: so many, and one more where there are more."""
         named, conditions = self._params.memory_ids, self._params.conditions()
         return await transaction.archived.claim(named, conditions, limit + 1, behind)
-
-    def _pass_over(self, page: Sequence[Row], orphaned: Mapping[UUID, UUID]) -> None:
-        if page:
-            self._place = _where(page[-1])
-        refused = (_where(row) for row in page if row["memory_id"] in orphaned)
-        self._first_refused = self._first_refused or next(refused, None)
-
-    def _keep_place(self, restored: Restored) -> None:
-        """Where the same call goes on; from the beginning where all was seen, or nothing refused."""
-        if self._params.memory_ids is not None:
-            return
-        first, place = self._first_refused, self._place
-        self._parts.passed_over.pop(self._caller.agent_id, None)
-        if first is not None and place is not None and not restored.complete:
-            self._parts.passed_over[self._caller.agent_id] = PassedOver(
-                self._params.conditions(), first, place, self._parts.clock())
 
     def _refuse_orphans(self, orphaned: Mapping[UUID, UUID]) -> None:
         """Raise Conflict where what was named cannot come back."""
@@ -294,15 +263,16 @@ async def archived(
         caller.agent_id, params.conditions(), place=place, after_id=after_id, limit=params.limit + 1
     )
     page = rows[: params.limit]
-    cursor = write_cursor(_place_of(page[-1])) if len(rows) > params.limit else None
+    cursor = _cursor(_where(page[-1])) if len(rows) > params.limit else None
     return [ArchivedMemory(**{**row, "sha256": bytes(row["sha256"]).hex()}) for row in page], cursor
 
 
-def _place_of(row: Row) -> list[str]:
-    return [row["archived_at"].isoformat(), str(row["memory_id"])]
+def _cursor(place: Place) -> str:
+    archived_at, memory_id = place
+    return write_cursor([archived_at.isoformat(), str(memory_id)])
 
 
-def _place(archived_at: Any, memory_id: Any) -> tuple[datetime, UUID]:
+def _place(archived_at: Any, memory_id: Any) -> Place:
     moment = datetime.fromisoformat(archived_at)
     if moment.tzinfo is None:
         raise ValueError("no page ends there")

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
+from pydantic import ValidationError
 
-from agentcore.errors import Conflict
+from agentcore.errors import Conflict, InvalidParams
 from agentcore.memory import deadlines, restoring
-from agentcore.memory.api import Caller
 from agentcore.memory.archive_params import RestoreParams, RestoreResult
-from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.params import DeleteParams, PruneParams
 from tests.fixtures.chat_model import Talking, talking
@@ -94,7 +91,7 @@ async def refused_facts(talk: Talking, agent: Agent, count: int) -> list[UUID]:
     return refused[::-1]
 
 
-async def test_a_restore_ends_in_time_and_the_same_call_goes_on_behind_what_it_refused(
+async def test_a_restore_ends_in_time_and_its_cursor_leads_behind_what_it_refused(
     talk: Talking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent = await reader(talk)
@@ -102,36 +99,23 @@ async def test_a_restore_ends_in_time_and_the_same_call_goes_on_behind_what_it_r
     await archive_semantic(agent)
     refused = await refused_facts(talk, agent, 2)
     monkeypatch.setattr(deadlines, "WRITE_DEADLINE_SECONDS", 0.0)
-    dry = await restore(agent, all=True, limit=1, dry_run=True)
-    assert (dry.memory_ids, dry.refused_ids, dry.complete) == ([], refused[:1], False)
-    told = [await restore(agent, all=True, limit=1) for _ in range(4)]
+    told = [await restore(agent, all=True, limit=1)]
+    while told[-1].next_cursor is not None:
+        told.append(await restore(agent, all=True, limit=1, cursor=told[-1].next_cursor))
     assert [each.refused_ids for each in told] == [refused[:1], refused[1:], [], []]
     assert [each.complete for each in told] == [False, False, False, True]
-    assert {memory_id for each in told for memory_id in each.memory_ids} == {*others}
+    assert [memory_id for each in told for memory_id in each.memory_ids] == others[::-1]
     assert (await restore(agent, all=True, limit=1)).refused_ids == refused[:1]
 
 
-@pytest.mark.parametrize("event", ["newly archived", "another filter", "an hour later"])
-async def test_a_restore_begins_anew_where_it_may_meet_something_else(
-    talk: Talking, monkeypatch: pytest.MonkeyPatch, event: str
+async def test_a_cursor_of_a_restore_is_one_that_a_restore_gave_and_stands_beside_no_ids(
+    talk: Talking,
 ) -> None:
     agent = await reader(talk)
-    refused = await refused_facts(talk, agent, 2)
-    monkeypatch.setattr(deadlines, "WRITE_DEADLINE_SECONDS", 0.0)
-    assert not (await restore(agent, all=True, limit=1)).complete
-    chosen: dict[str, Any] = {"all": True}
-    newer = []
-    if event == "newly archived":
-        newer = [await agent.stored_id("Ada keeps the key of the cellar.", memory_type="semantic")]
-        await archive_semantic(agent)
-    elif event == "another filter":
-        chosen = {"tags": ["fact"]}
-    else:
-        later = datetime.now(UTC) + timedelta(hours=2)
-        parts = replace(talk.runtime.parts, clock=lambda: later)
-        agent.memory = MemoryManager(parts, Caller(agent.agent_id))
-    result = await restore(agent, **chosen)
-    assert (result.memory_ids, result.refused_ids, result.complete) == (newer, sorted(refused), True)
+    with pytest.raises(InvalidParams, match="cursor"):
+        await restore(agent, all=True, cursor="bm8=")
+    with pytest.raises(ValidationError, match="cursor"):
+        RestoreParams(memory_ids=[UUID(int=1)], cursor="bm8=")
 
 
 async def test_what_is_told_of_refused_memories_has_an_end(

@@ -761,6 +761,8 @@ export interface RestoreParams {
   all?: boolean;
   /** How many at most by filter, those archived last first. */
   limit?: number;
+  /** `next_cursor` of the call before: goes on behind what was refused. Not beside ids. */
+  cursor?: string | null;
   /** Read and check the copies, and bring nothing back. */
   dry_run?: boolean;
 }
@@ -781,8 +783,10 @@ export interface RestoreResult {
   /** Memories archived with another model's vector, or none: found by their words until they are embedded again, in the background. Always empty in a dry run. */
   waiting_for_embedding_ids?: string[];
   dry_run?: boolean;
-  /** False: more match than `limit`, or time was over; the same call again goes on, behind what was refused, until it is true. */
+  /** False: more match than `limit`, or time was over: call again, with `next_cursor` to go on behind what was refused. */
   complete?: boolean;
+  /** Where to go on; null once all that matches was met. */
+  next_cursor?: string | null;
   receipt: Receipt;
 }
 
