@@ -122,7 +122,7 @@ class MemoryTransaction(OwnedRows):
         if not wanted:
             return set()
         rows = await self._rows("existing_ids", memory_ids=wanted, changing=among)
-        return {row["memory_id"] for row in rows}
+        return {row["memory_id"] for row in rows if row["visible"]}
 
     async def insert(self, memories: Sequence[NewMemory]) -> None:
         """Store the rows, their links, what they tell of other names, and their terms' frequencies."""
