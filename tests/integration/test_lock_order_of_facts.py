@@ -99,7 +99,8 @@ async def test_what_a_model_read_is_stored_before_the_deletion_of_the_memory_and
 
 async def test_two_stores_that_supersede_what_the_other_has_facts_of_are_both_made(talk: Talking) -> None:
     talk.model.answers["fact_extraction"] = about({
-        "Mallory": "The favourite town of Mallory is Ghent.", "Priya": "The favourite town of Priya is Lisbon."})
+        "Mallory": "The favourite town of Mallory is Ghent.",
+        "Priya": "The favourite town of Priya is Lisbon."})
     # Where somebody lives and which town somebody likes are two things.
     talk.model.answers["fact_judge"] = lambda document: {
         "verdict": "ADD" if str(document).count("lives") == 1 else "SUPERSEDE"}
