@@ -155,6 +155,9 @@ class FactStoring(Storing):
         return taken
 
     async def _check_targets(self, transaction: MemoryTransaction, drafts: Mapping[int, Draft]) -> None:
+        # What is taken out is held together with what its facts touch: locks are taken in one order.
+        earlier, changing = self._superseding.candidates(), self._superseding.changing()
+        await transaction.existing(earlier.union(self._rows), changing.union(self._rows))
         taken = self.taken = await self.claim(transaction)
         for index, each in drafts.items():
             if each.params.parent_memory_id not in taken:

@@ -115,14 +115,16 @@ class MemoryTransaction(OwnedRows):
     async def existing(self, memory_ids: Iterable[UUID], changing: Iterable[UUID] = ()) -> set[UUID]:
         """Which of these are memories of the agent; nobody deletes them before the end.
 
-        Asked first of all of everything that the transaction will touch, `changing` among it: locks are taken
-        in one order.
+        Asked first of all of everything that the transaction will touch: locks are taken in one order.
+        `changing`: those among them that may change, which nobody else does then, and what follows them.
         """
         wanted, among = list(set(memory_ids)), list(changing)
         if not wanted:
             return set()
-        rows = await self._rows("existing_ids", memory_ids=wanted, changing=among)
-        return {row["memory_id"] for row in rows}
+        if not among:
+            return {row["memory_id"] for row in await self._rows("existing_ids", memory_ids=wanted)}
+        rows = await self._rows("existing_with_changing", memory_ids=wanted, changing=among)
+        return {row["memory_id"] for row in rows if row["visible"]}
 
     async def insert(self, memories: Sequence[NewMemory]) -> None:
         """Store the rows, their links, what they tell of other names, and their terms' frequencies."""

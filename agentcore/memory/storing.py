@@ -225,8 +225,8 @@ class Storing:
     async def _check_targets(self, transaction: MemoryTransaction, drafts: Mapping[int, Draft]) -> None:
         """Refuse the items that name a memory that is not there."""
         wanted = {index: _targets(each.params) for index, each in drafts.items()}
-        earlier = self._superseding.candidates()
-        existing = await transaction.existing(earlier.union(*wanted.values()), changing=earlier)
+        earlier, changing = self._superseding.candidates(), self._superseding.changing()
+        existing = await transaction.existing(earlier.union(*wanted.values()), changing)
         for index, targets in wanted.items():
             missing = targets - existing
             if missing:

@@ -66,6 +66,8 @@ class Superseding:
         self._on_subject: dict[int, list[Earlier]] = {}
         self._in_session: dict[str, list[Earlier]] = {}
         self._confirmed: dict[tuple[UUID, str], bool] = {}
+        self._asking: list[Draft] = []
+        self._verdicts: dict[tuple[Told, Told], Verdict] = {}
         self._decided: dict[UUID, Supersession] = {}
         self._near: dict[UUID, UUID] = {}
         self._tasks: set[str] = set()
@@ -81,6 +83,7 @@ class Superseding:
             return
         for each in await self._read(lookup, min(each.columns["timestamp"] for each in asking)):
             self._remember(each)
+        self._asking = asking
         await self._ask_model(asking)
 
     async def _read(self, lookup: Lookup, first: datetime) -> list[Earlier]:
@@ -98,9 +101,34 @@ class Superseding:
         return subjects_of(self._caller.agent_id, row)
 
     def candidates(self) -> set[UUID]:
-        """The memories that may lose their place, or turn out to be near."""
+        """The memories that may turn out to be near, or to have a new one's place."""
         found = (*self._on_subject.values(), *self._in_session.values())
         return {each.memory_id for group in found for each in group}
+
+    def changing(self) -> set[UUID]:
+        """Those of them that may lose their place, or get another successor, whichever drafts are stored."""
+        return {
+            old.memory_id
+            for each in self._asking
+            for old in self._met(each)
+            if self._judge(old.told, told(each.columns)).relation == "superseding"
+            or self._confirmed.get((old.memory_id, told(each.columns).content))
+        }
+
+    def _met(self, new: Draft) -> Iterator[Earlier]:
+        """What the new memory may be compared with, whether it holds or not."""
+        groups = [self._on_subject.get(key, ()) for key in new.columns["subjects"]]
+        if corrects(told(new.columns).content):
+            groups.append(self._in_session.get(new.columns["session_id"] or "", ()))
+        stated = from_draft(new, _UNSTORED)
+        return (old for group in groups for old in group if admits(old, stated) and may_give_way(old, stated))
+
+    def _judge(self, old: Told, new: Told) -> Verdict:
+        """What the rules say of two; they are asked once."""
+        verdict = self._verdicts.get((old, new))
+        if verdict is None:
+            verdict = self._verdicts[old, new] = judge(old, new)
+        return verdict
 
     def _remember(self, each: Earlier) -> None:
         for key in each.subjects:
@@ -150,7 +178,7 @@ class Superseding:
             before = (other for other in self._before(each) if may_give_way(other, stated))
             pairs += [(other, new, (other.told, new)) for other in before]
             pairs += [(other, new, (new, other.told)) for other in self._after(each)]
-        judged = [pair for pair in pairs if judge(*pair[2]).relation in _JUDGED]
+        judged = [pair for pair in pairs if self._judge(*pair[2]).relation in _JUDGED]
         asked = judged[:JUDGED_PAIRS]
         verdicts = await model.judge_all([pair[2] for pair in asked], agent_id=self._caller.agent_id)
         missing: list[str] = []
@@ -187,7 +215,7 @@ class Superseding:
         for old in self._before(each):
             if self._held_by(old) is not None:
                 continue
-            verdict = judge(old.told, new)
+            verdict = self._judge(old.told, new)
             if may_give_way(old, stated) and self._takes_place(old, new, verdict):
                 at = each.columns["timestamp"]
                 superseded += self._decide(Supersession(old, memory.memory_id, None, at, verdict.rule))
@@ -199,7 +227,7 @@ class Superseding:
         """Whether what was told before it has its place: it comes before that, and after what is older."""
         new = told(each.columns)
         for later in self._after(each):
-            verdict = judge(new, later.told)
+            verdict = self._judge(new, later.told)
             if self._takes_place(later, new, verdict):
                 stated, at = from_draft(each, memory.memory_id), later.told.timestamp
                 cut_off = self._decide(*self._cut_off(stated, later))
@@ -213,7 +241,7 @@ class Superseding:
         found = {each.memory_id: each for key in late.subjects for each in self._on_subject.get(key, ())}
         for old in found.values():
             if self._held_by(old) == later.memory_id and admits(old, late) and may_give_way(old, late):
-                verdict = judge(old.told, late.told)
+                verdict = self._judge(old.told, late.told)
                 if verdict.relation == "superseding":
                     yield Supersession(old, late.memory_id, None, late.told.timestamp, verdict.rule)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
@@ -15,6 +16,7 @@ from agentcore.memory.archive_params import RestoreParams, RestoreResult
 from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.params import DeleteParams, PruneParams
 from tests.fixtures.chat_model import Talking, talking
+from tests.fixtures.gate import gate
 from tests.fixtures.memory import Agent
 from tests.fixtures.services import Services
 from tests.fixtures.stretches import messages, rules, summaries, summarised
@@ -151,6 +153,29 @@ async def test_a_fact_comes_back_superseded_with_its_memory(talk: Talking) -> No
     assert result.superseded_ids == [fact.memory_id]
     [back] = await facts(agent)
     assert (back.superseded_by, back.valid_to) == (newer.memory_id, (await agent.get(said)).valid_to)
+
+
+async def test_a_fact_comes_back_superseded_though_the_store_began_before_it_was_archived(
+    talk: Talking
+) -> None:
+    """The store waits for something else until the fact has gone."""
+    agent = await reader(talk)
+    other = await agent.stored_id("The bicycle stands behind the house.")
+    said = await agent.stored_id(YELLOW, user_id="rui", speaker="Rui")
+    await talk.work()
+    [fact] = await facts(agent)
+    links = [{"target_id": str(other), "relation": "beside"}]
+    async with gate(agent) as opened:
+        await opened.hold("SELECT FROM memories WHERE memory_id = %s FOR UPDATE", other)
+        storing = asyncio.ensure_future(agent.store(VIOLET, user_id="rui", speaker="Rui", links=links))
+        await opened.until_waiting(1)
+        await archive_semantic(agent)
+        await opened.through()
+        newer = await storing
+    assert newer.superseded == [said]
+    assert (await restore(agent, memory_ids=[fact.memory_id])).superseded_ids == [fact.memory_id]
+    [back] = await facts(agent)
+    assert back.superseded_by == newer.memory_id
 
 
 async def test_a_fact_that_its_caller_pinned_comes_back_whatever_its_memory_says_now(talk: Talking) -> None:

@@ -91,6 +91,7 @@ async def test_what_was_read_from_a_memory_is_found_by_it(filled: Agent) -> None
         "facts_superseded_with": {"memory_id": one, "successor": successor},
         "hold_in_order": {"memory_ids": [one, two], "changing": [one], "standing": [two], "staying": []},
         "delete_memories": {"memory_ids": [one, two]},
+        "existing_with_changing": {"memory_ids": [one, two], "changing": [one]},
     }
     for name, values in asked.items():
         text = await plan(filled, shaped_query(name, going=query("going")), **values)

@@ -48,3 +48,27 @@ SELECT ordered.memory_id, coalesce(gone.version, stood.version, stayed.version) 
   LEFT JOIN LATERAL (SELECT m.version FROM memories m
                       WHERE m.agent_id = %(agent_id)s AND m.memory_id = ordered.memory_id AND ordered.firmness = 1
                         FOR KEY SHARE) AS stayed ON true;
+
+-- name: existing_with_changing
+-- Which of these ids are memories of the agent (`visible`), all held in id order by one statement: what may change, and the
+-- facts that a model read from it (3); whatever else must stay, and the summaries that tell of what may change (1).
+WITH touched AS (
+    SELECT unnest(%(changing)s::uuid[]) AS memory_id, 3 AS firmness
+     UNION ALL
+    SELECT f.memory_id, 3 FROM memories f
+     WHERE f.agent_id = %(agent_id)s AND f.parent_memory_id = ANY (%(changing)s::uuid[]) AND f.provenance ->> 'form' = 'fact'
+     UNION ALL
+    SELECT unnest(%(memory_ids)s::uuid[]), 1
+     UNION ALL
+    SELECT l.source_id, 1 FROM memory_links l
+     WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(changing)s::uuid[]) AND l.relation = 'summarises'),
+ordered AS MATERIALIZED (
+    SELECT memory_id, max(firmness) AS firmness FROM touched GROUP BY memory_id ORDER BY memory_id)
+SELECT ordered.memory_id, coalesce(stood.visible, stayed.visible) AS visible
+  FROM ordered
+  LEFT JOIN LATERAL (SELECT m.expires_at IS NULL OR m.pinned OR m.expires_at > now() AS visible FROM memories m
+                      WHERE m.agent_id = %(agent_id)s AND m.memory_id = ordered.memory_id AND ordered.firmness = 3
+                        FOR NO KEY UPDATE) AS stood ON true
+  LEFT JOIN LATERAL (SELECT m.expires_at IS NULL OR m.pinned OR m.expires_at > now() AS visible FROM memories m
+                      WHERE m.agent_id = %(agent_id)s AND m.memory_id = ordered.memory_id AND ordered.firmness = 1
+                        FOR KEY SHARE) AS stayed ON true;

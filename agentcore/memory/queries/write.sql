@@ -75,13 +75,9 @@ DELETE FROM memory_links l
    AND l.relation = held.relation;
 
 -- name: existing_ids
--- Which of these ids are memories of the agent; they stay until the transaction ends, and so do the summaries that tell of
--- those that may change.
+-- Which of these ids are memories of the agent; they stay until the transaction ends.
 SELECT memory_id FROM memories
- WHERE agent_id = %(agent_id)s
-   AND memory_id = ANY (%(memory_ids)s::uuid[] || ARRAY(
-       SELECT l.source_id FROM memory_links l
-        WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(changing)s::uuid[]) AND l.relation = 'summarises'))
+ WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
    AND (expires_at IS NULL OR pinned OR expires_at > now())
  ORDER BY memory_id
    FOR KEY SHARE;
