@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agentcore.memory.llm_work import SUMMARY_TAG
+
 BATCH = 100
 OWN_SETS = Path(__file__).parent / "data"
 SCOPE = ("speaker", "session_id", "task_id", "user_id", "namespace", "tags")
@@ -101,7 +103,15 @@ def stored_form(memory: Row) -> Row:
 
 
 async def remember(call: Call, conversation: Conversation, advance: Callable[[int], None]) -> None:
-    """Store the memories of a conversation that are not there yet; `advance` hears how many more are."""
+    """Store the memories of a conversation that are not there yet; `advance` hears how many more are.
+
+    Raises SystemExit where summaries of them are there: what is found beside those is not what the set asks.
+    """
+    if (await call(conversation.agent_id, "memory.count", {"tags": [SUMMARY_TAG]}))["count"]:
+        raise SystemExit(
+            f"this home holds summaries of the sessions of {conversation.agent_id}, as a run with --summaries "
+            "leaves them: figures without them need another --home"
+        )
     there = (await call(conversation.agent_id, "memory.count", {}))["count"]
     if there == len(conversation.memories):
         advance(there)
