@@ -10,7 +10,7 @@ from typing import Any
 from agentcore.database import Database, pgvector_is_too_old, query
 from agentcore.errors import AgentCoreError, ConfigurationError, StartupError
 from agentcore.memory.archival import Archive
-from agentcore.memory.embeddings import Embedder, EmbeddingKind, Vectors
+from agentcore.memory.embeddings import Embedder, EmbedderLayer, EmbeddingKind, Vectors
 from agentcore.memory.llm_limits import LimitedReranker, LimitedRewriter
 from agentcore.memory.parts import MemoryParts
 
@@ -64,21 +64,12 @@ async def check_dimensions(
             )
 
 
-class WatchedEmbedder:
+class WatchedEmbedder(EmbedderLayer):
     """An embedder that remembers how its last request ended."""
 
     def __init__(self, inner: Embedder) -> None:
-        self.model = inner.model
-        self.dimensions = inner.dimensions
-        self.kind_matters = inner.kind_matters
-        self.batch_size = inner.batch_size
-        self.parallel_requests = inner.parallel_requests
+        super().__init__(inner)
         self.problem: str | None = None
-        self._inner = inner
-
-    async def open(self) -> None:
-        """As of the one inside."""
-        await self._inner.open()
 
     async def close(self) -> None:
         """As of the one inside."""

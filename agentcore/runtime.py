@@ -91,6 +91,22 @@ def urls_of(settings: Settings) -> tuple[str, str | None]:
 
 
 @asynccontextmanager
+async def running_database(settings: Settings) -> AsyncIterator[Database]:
+    """The database of the running parts, for what is done beside the service, until the block ends.
+
+    Raises StartupError where none is named or its schema is of another version.
+    """
+    database_url, _ = urls_of(settings)
+    await asyncio.to_thread(migration.check_revision, database_url)
+    database = Database(database_url, pool_size=1, timeout_seconds=settings.database_timeout_seconds)
+    await database.open()
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+@asynccontextmanager
 async def open_runtime(
     settings: Settings, *, log: Log = logger.info, migrate: bool = False, attach_only: bool = False
 ) -> AsyncIterator[Runtime]:

@@ -352,7 +352,9 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="ask every nth question")
     parser.add_argument("--baselines", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument(
-        "--summaries", action="store_true", help="ask again with sessions' summaries, which stay in the home"
+        "--summaries",
+        action="store_true",
+        help="ask again with sessions' summaries, which stay in the home: none is measured in it afterwards",
     )
     parser.add_argument("--home", type=Path, help="keep the filled home here, and use it again")
     parser.add_argument("--markdown", type=Path, help="write the table there, too")

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agentcore.memory.llm_work import SUMMARY_TAG
+
 BATCH = 100
 OWN_SETS = Path(__file__).parent / "data"
 SCOPE = ("speaker", "session_id", "task_id", "user_id", "namespace", "tags")
@@ -59,16 +61,27 @@ def foreign(agents: Sequence[Conversation], every: int = 8) -> dict[str, list[Ro
 
 
 def files(places: Iterable[Path]) -> list[Path]:
-    """The files named, and those in the directories named, by name."""
+    """The files named, and the labelled sets in the directories named, by name."""
     found = [
         path
         for place in places
-        for path in (sorted(place.glob("*.jsonl*")) if place.is_dir() else [place])
+        for path in (_sets_in(place) if place.is_dir() else [place])
     ]
     missing = [path.name for path in found if not path.is_file()]
     if missing or not found:
         raise SystemExit(f"no labelled set: {', '.join(missing) or 'nothing named'}")
     return found
+
+
+def _sets_in(directory: Path) -> list[Path]:
+    """Its files of conversations: other labelled rows may stand beside them."""
+    return [path for path in sorted(directory.glob("*.jsonl*")) if "conversation_id" in next(_rows(path), {})]
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    packed = path.read_bytes()
+    text = (gzip.decompress(packed) if path.suffix == ".gz" else packed).decode()
+    return map(json.loads, text.splitlines())
 
 
 def set_name(path: Path) -> str:
@@ -79,9 +92,7 @@ def set_name(path: Path) -> str:
 def conversations(path: Path) -> Iterator[Conversation]:
     """One conversation a line."""
     name = set_name(path)
-    packed = path.read_bytes()
-    text = (gzip.decompress(packed) if path.suffix == ".gz" else packed).decode()
-    for row in map(json.loads, text.splitlines()):
+    for row in _rows(path):
         yield Conversation(name, f"{name}-{row['conversation_id']}", row["memories"], row["queries"])
 
 
@@ -101,7 +112,15 @@ def stored_form(memory: Row) -> Row:
 
 
 async def remember(call: Call, conversation: Conversation, advance: Callable[[int], None]) -> None:
-    """Store the memories of a conversation that are not there yet; `advance` hears how many more are."""
+    """Store the memories of a conversation that are not there yet; `advance` hears how many more are.
+
+    Raises SystemExit where summaries of them are there: what is found beside those is not what the set asks.
+    """
+    if (await call(conversation.agent_id, "memory.count", {"tags": [SUMMARY_TAG]}))["count"]:
+        raise SystemExit(
+            f"this home holds summaries of the sessions of {conversation.agent_id}, as a run with "
+            "--summaries leaves them: figures without them need another --home"
+        )
     there = (await call(conversation.agent_id, "memory.count", {}))["count"]
     if there == len(conversation.memories):
         advance(there)

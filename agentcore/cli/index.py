@@ -14,12 +14,11 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
-from agentcore import migration
 from agentcore.assembly import make_embedder, make_index_policy
 from agentcore.cli import options
 from agentcore.cli.app import MISUSED, SERVICE, app, err, examples, fail, out, say
 from agentcore.config import load_settings
-from agentcore.database import Connection, Database
+from agentcore.database import Connection
 from agentcore.maintenance.index_keeper import (
     MIN_ROWS,
     IndexKeeper,
@@ -33,7 +32,7 @@ from agentcore.memory.embedding_models import model_in_force
 from agentcore.memory.parts import CALLER_VECTORS
 from agentcore.memory.vector_index import VectorIndex
 from agentcore.model_watch import settings_in_force
-from agentcore.runtime import urls_of
+from agentcore.runtime import running_database
 
 POLL_SECONDS = 1.0
 Planner = Callable[[PartitionState, str], IndexPlan | None]
@@ -89,19 +88,13 @@ def _rebuild_if_large(state: PartitionState, model: str) -> IndexPlan | None:
 async def _keeper(tell: Tell) -> AsyncIterator[tuple[IndexKeeper, str]]:
     """A keeper on the running parts, and whose vectors it looks after."""
     settings = load_settings()
-    database_url, _ = urls_of(settings)
-    await asyncio.to_thread(migration.check_revision, database_url)
-    database = Database(database_url, pool_size=1, timeout_seconds=settings.database_timeout_seconds)
-    await database.open()
-    try:
+    async with running_database(settings) as database:
         settings = settings_in_force(settings, await model_in_force(database))
         embedder = make_embedder(settings)
         model = CALLER_VECTORS if embedder is None else embedder.model
         yield IndexKeeper(
             database, model, settings.embedding_dimensions, make_index_policy(settings),
             exact_search_limit=settings.exact_search_limit, tell=tell), model
-    finally:
-        await database.close()
 
 
 async def _states() -> list[PartitionState]:

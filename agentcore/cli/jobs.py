@@ -13,14 +13,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from agentcore import migration
 from agentcore.cli import options
 from agentcore.cli.app import FAILED, SERVICE, app, examples, out, printable, say
 from agentcore.config import load_settings
-from agentcore.database import Database
 from agentcore.errors import AgentCoreError
 from agentcore.maintenance.job_queue import JobQueue, JobState
-from agentcore.runtime import urls_of
+from agentcore.runtime import running_database
 
 ResultT = TypeVar("ResultT")
 JobIds = Annotated[list[int], typer.Argument(metavar="JOB...", help="Numbers that list shows.")]
@@ -98,17 +96,10 @@ def cancel(job: JobIds) -> None:
 @asynccontextmanager
 async def _queue() -> AsyncIterator[JobQueue]:
     """The queue of the running parts."""
-    settings = load_settings()
-    database_url, _ = urls_of(settings)
-    await asyncio.to_thread(migration.check_revision, database_url)
-    database = Database(database_url, pool_size=1, timeout_seconds=settings.database_timeout_seconds)
-    await database.open()
-    try:
+    async with running_database(load_settings()) as database:
         queue = JobQueue(database)
         await queue.open()
         yield queue
-    finally:
-        await database.close()
 
 
 def _asked(question: Callable[[JobQueue], Awaitable[ResultT]]) -> ResultT:

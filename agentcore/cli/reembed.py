@@ -11,15 +11,13 @@ import psycopg
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from agentcore import migration
 from agentcore.assembly import make_embedder, make_index_policy
 from agentcore.cli.app import MISUSED, SERVICE, app, counted, err, examples, fail, say
 from agentcore.config import Settings, load_settings
-from agentcore.database import Database
 from agentcore.maintenance.reembedding import SETTLE_SECONDS, Reembedding, Tell
 from agentcore.memory.embedding_models import KnownModel
 from agentcore.memory.embeddings import BatchingEmbedder
-from agentcore.runtime import urls_of
+from agentcore.runtime import running_database
 
 # Beside the embedding: writing a memory's vector, moving it into place, and an index over it, on two cores.
 WRITING_SECONDS_A_MEMORY = 0.002
@@ -79,8 +77,6 @@ async def _run(settings: Settings) -> None:
 @asynccontextmanager
 async def _reembedding(settings: Settings, tell: Tell) -> AsyncIterator[tuple[Reembedding, KnownModel]]:
     """The work on the running parts, and what it leads to."""
-    database_url, _ = urls_of(settings)
-    await asyncio.to_thread(migration.check_revision, database_url)
     provider = make_embedder(settings)
     if provider is None:
         fail("no model was named", MISUSED)
@@ -90,9 +86,7 @@ async def _reembedding(settings: Settings, tell: Tell) -> AsyncIterator[tuple[Re
              f"--dimensions {embedder.dimensions}", MISUSED)
     target = KnownModel(embedder.model, settings.embedding_model, settings.embedding_model_name,
                         settings.embedding_dimensions, "filling")
-    database = Database(database_url, pool_size=1, timeout_seconds=settings.database_timeout_seconds)
-    await database.open()
-    try:
+    async with running_database(settings) as database:
         await embedder.open()
         try:
             yield Reembedding(
@@ -100,8 +94,6 @@ async def _reembedding(settings: Settings, tell: Tell) -> AsyncIterator[tuple[Re
                 exact_search_limit=settings.exact_search_limit, tell=tell), target
         finally:
             await embedder.close()
-    finally:
-        await database.close()
 
 
 def _span(seconds: float) -> str:

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from agentcore.client.batch import Batch
 from agentcore.client.connection import NOT_SENT, Body, Connection, Sender
 from agentcore.client.credential import Credential, TokenSource
-from agentcore.client.sendable import in_place, sendable
+from agentcore.client.sendable import sendable, whole
 from agentcore.client.tracing import checked_a2a_context, checked_traceparent
 from agentcore.errors import (
     AuthenticationFailed,
@@ -188,9 +188,7 @@ class MemoryClient(MemoryApi):
             stored = await self._call("store_batch", sent, StoreBatchResult, repeatable=keyed)
         else:
             stored = StoreBatchResult(success=False, results=[], receipt=Receipt())
-        results = in_place(params.items, stored.results)
-        return stored.model_copy(update={
-            "results": results, "success": all(result.success for result in results)})
+        return whole(params.items, stored)
 
     async def retrieve(self, params: RetrieveParams) -> RetrieveResult:
         return await self._call("retrieve", params, RetrieveResult)
@@ -256,9 +254,7 @@ class MemoryClient(MemoryApi):
         else:
             added = AddSessionResult(
                 success=True, session_id=params.session_id, stored_count=0, results=[], receipt=Receipt())
-        results = in_place(params.messages, added.results)
-        return added.model_copy(update={
-            "results": results, "success": all(result.success or result.code is None for result in results)})
+        return whole(params.messages, added)
 
     async def end_session(self, params: EndSessionParams) -> EndSessionResult:
         return await self._call("end_session", params, EndSessionResult)

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from agentcore.errors import InternalError
-from agentcore.memory.params import StoreResult
+from agentcore.memory.params import StoreBatchResult
 from agentcore.memory.refused_answers import answer_to
 from agentcore.memory.refused_items import RefusedItem
+from agentcore.memory.session_params import AddSessionResult
 
 ItemT = TypeVar("ItemT")
+AnswerT = TypeVar("AnswerT", StoreBatchResult, AddSessionResult)
 
 
 def sendable(items: Sequence[ItemT]) -> list[ItemT]:
@@ -21,9 +23,16 @@ def sendable(items: Sequence[ItemT]) -> list[ItemT]:
     return [item for item in items if not isinstance(item, RefusedItem)]
 
 
-def in_place(items: Sequence[object], answered: Sequence[StoreResult]) -> list[StoreResult]:
-    """A result for each item: the service's for what was sent. Raises InternalError where some lack."""
-    if len(answered) != len(sendable(items)):
-        raise InternalError(f"The service answered {len(answered)} items of {len(sendable(items))}.")
-    given = iter(answered)
-    return [answer_to(item) if isinstance(item, RefusedItem) else next(given) for item in items]
+def whole(items: Sequence[object], answered: AnswerT) -> AnswerT:
+    """The service's answer to what was sent, with a result for each item; no success where one is refused.
+
+    Raises InternalError where some lack.
+    """
+    sent = len(sendable(items))
+    if len(answered.results) != sent:
+        raise InternalError(f"The service answered {len(answered.results)} items of {sent}.")
+    given = iter(answered.results)
+    results = [answer_to(item) if isinstance(item, RefusedItem) else next(given) for item in items]
+    return answered.model_copy(
+        update={"results": results, "success": answered.success and sent == len(items)}
+    )

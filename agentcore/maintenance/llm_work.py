@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from uuid import UUID
 
 from agentcore.database import Database, Row, query
-from agentcore.errors import DependencyUnavailable
 from agentcore.maintenance.jobs import Work, job
 from agentcore.memory.extracting import Extracting
 from agentcore.memory.llm_work import (
@@ -18,7 +18,7 @@ from agentcore.memory.llm_work import (
     EXTRACT_FACTS,
     SUMMARISE_AGAIN,
     SUMMARISE_SESSION,
-    is_of_one,
+    do_each,
 )
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.period_summaries import PeriodSummarizing
@@ -81,16 +81,7 @@ async def summarise_again(work: Work) -> None:
         has_rules = await transaction.llm.summary_rules() is not None
         waiting = await transaction.summaries.waiting_again() if has_rules else []
     session_ids = [row["session_id"] for row in waiting if row["work"] == "summary"]
-    failed: list[DependencyUnavailable] = []
-    for session_id in session_ids[:SESSIONS_A_JOB]:
-        try:
-            await _summarise(work, session_id, only_again=True)
-        except DependencyUnavailable as failure:
-            failed.append(failure)
-            if not is_of_one(failure):
-                break
-    if failed:
-        raise failed[0]
+    await do_each(session_ids[:SESSIONS_A_JOB], partial(_summarise, work, only_again=True))
     if len(session_ids) > SESSIONS_A_JOB:
         async with work.transaction() as transaction:
             await transaction.jobs.enqueue(SUMMARISE_AGAIN)

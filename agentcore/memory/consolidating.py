@@ -23,7 +23,7 @@ from agentcore.memory.consolidation_params import ConsolidatedCluster, Consolida
 from agentcore.memory.document_vectors import vector_columns
 from agentcore.memory.history_rows import Change
 from agentcore.memory.ids import mint_memory_id
-from agentcore.memory.intake import Draft, Source, draft
+from agentcore.memory.intake import Draft, draft
 from agentcore.memory.models import Link, MemoryType
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import PruneParams, StoreParams
@@ -236,7 +236,6 @@ class Consolidating:
     def _draft(self, cluster: Cluster, members: Sequence[Row], summary: Summary) -> Draft:
         """The summary as a memory."""
         sources = [str(member.memory_id) for member in cluster.members]
-        caller = self._caller
         each = draft(
             StoreParams(
                 content=summary.text,
@@ -251,7 +250,7 @@ class Consolidating:
                 supersede=False,
                 **{name: shared(row[name] for row in members) for name in SHARED},
             ),
-            Source(caller.agent_id, caller.token_id, caller.trace_id, caller.a2a_context),
+            self._caller,
             now=self._now,
             count_tokens=self._parts.count_tokens,
             default_ttls=self._parts.default_ttls,

@@ -10,6 +10,7 @@ from typing import Any
 
 from agentcore.errors import InvalidParams
 from agentcore.memory.aliases import keyed, learn
+from agentcore.memory.api import Caller
 from agentcore.memory.consolidation import subject_keys, told
 from agentcore.memory.encoding import action_outcomes, encode, interaction_text
 from agentcore.memory.facts import fact, fact_keys
@@ -28,16 +29,6 @@ _CARRIED = ("tags", "metadata", "pinned", "external_id", "interaction_id", "pare
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where a memory comes from, as its provenance tells it."""
-
-    agent_id: str
-    token_id: str | None
-    trace_id: str | None
-    a2a_context: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True)
 class Draft:
     """A memory before it has a vector: its columns, what to embed, and a digest of the request."""
 
@@ -50,7 +41,7 @@ class Draft:
 
 def draft(
     params: StoreParams,
-    source: Source,
+    caller: Caller,
     *,
     now: datetime,
     count_tokens: Callable[[str], int],
@@ -67,7 +58,7 @@ def draft(
     layer = (params.memory_type or MemoryType.EPISODIC).value
     timestamp = scope["timestamp"] or now
     derived, embedding_text = text_columns(
-        source.agent_id, content, scope["speaker"], count_tokens, timestamp
+        caller.agent_id, content, scope["speaker"], count_tokens, timestamp
     )
     columns = {
         **derived,
@@ -79,9 +70,9 @@ def draft(
         "valid_from": params.valid_from or timestamp,
         "memory_type": layer,
         "relevance_score": DEFAULT_IMPORTANCE if params.importance is None else params.importance,
-        "provenance": _provenance(source, params, derived["content_hash"]),
+        "provenance": _provenance(caller, params, derived["content_hash"]),
     }
-    columns["subjects"] = [] if _is_over(params) else subjects_of(source.agent_id, columns)
+    columns["subjects"] = [] if _is_over(params) else subjects_of(caller.agent_id, columns)
     reason = None if params.force else rejection(content)
     # A time to live counts from the request on: asked again later, the same request has less of it.
     request = params.model_dump_json(exclude={"idempotency_key", "ttl_seconds"}, exclude_defaults=True)
@@ -210,7 +201,7 @@ def _ttl_seconds(params: StoreParams) -> int | None:
     return 0 if params.ttl_seconds is None and asked_for_ever else params.ttl_seconds
 
 
-def _provenance(source: Source, params: StoreParams, content_hash: bytes) -> dict[str, Any]:
+def _provenance(caller: Caller, params: StoreParams, content_hash: bytes) -> dict[str, Any]:
     given = {
         "form": "content" if params.interaction is None else "interaction",
         # Its caller's vector is its own as long as its text is this one.
@@ -219,9 +210,9 @@ def _provenance(source: Source, params: StoreParams, content_hash: bytes) -> dic
         "supersede": None if params.supersede else False,
         # How long its caller let it live; of a layer's time nothing is told.
         "ttl_seconds": params.ttl_seconds,
-        "token_id": source.token_id,
-        "trace_id": source.trace_id,
-        "a2a_context": dict(source.a2a_context) if source.a2a_context else None,
+        "token_id": caller.token_id,
+        "trace_id": caller.trace_id,
+        "a2a_context": dict(caller.a2a_context) if caller.a2a_context else None,
     }
     return {name: value for name, value in given.items() if value is not None}
 

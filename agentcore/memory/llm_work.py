@@ -6,9 +6,9 @@ The rows that wait are the account of it, not the jobs: a job that finds nothing
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from agentcore.errors import AgentCoreError, DependencyUnavailable
@@ -39,10 +39,29 @@ TELLING_CHARS, LEAST_BYTES = 30, 10
 _TELLING = re.compile(r"\d|\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b|(?<=[^.!?\s] )[A-Z]|[^\W\d_a-zA-Z]")
 _USERS = frozenset({"user", "human"})
 
+ItemT = TypeVar("ItemT")
+
 
 def is_of_one(failure: DependencyUnavailable) -> bool:
     """Whether other work may be done though this failed: its text may be at fault, or others are at it."""
     return any(failure.data.get(name) for name in ("refused", "unreadable", BUSY))
+
+
+async def do_each(items: Iterable[ItemT], do: Callable[[ItemT], Awaitable[None]]) -> None:
+    """Do it for each; what fails by itself keeps no other from its turn.
+
+    Raises the first DependencyUnavailable, after the others or at once where all would fail.
+    """
+    failed: list[DependencyUnavailable] = []
+    for item in items:
+        try:
+            await do(item)
+        except DependencyUnavailable as failure:
+            failed.append(failure)
+            if not is_of_one(failure):
+                break
+    if failed:
+        raise failed[0]
 
 
 def failing_since(rows: Sequence[Row], now: datetime) -> datetime:

@@ -18,7 +18,7 @@ from agentcore.memory.capacity import watch_capacity
 from agentcore.memory.document_vectors import vector_columns
 from agentcore.memory.history_rows import Change
 from agentcore.memory.ids import mint_memory_id
-from agentcore.memory.intake import Draft, Source, draft
+from agentcore.memory.intake import Draft, draft
 from agentcore.memory.llm_work import BUSY, PERIOD_FORM, PERIOD_TAG, failing_since, is_of_one
 from agentcore.memory.models import MemoryType
 from agentcore.memory.owned_rows import Row
@@ -205,7 +205,6 @@ class PeriodSummarizing:
             await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
 
     def _draft(self, place: _Place, standing: Standing, summary: SessionSummary) -> Draft:
-        told, caller = _told_of(place, standing), self._caller
         each = draft(
             StoreParams(
                 content=summary.content,
@@ -214,11 +213,11 @@ class PeriodSummarizing:
                 namespace=place.namespace,
                 timestamp=_until(standing),
                 tags=[PERIOD_TAG],
-                metadata={**told, **summary.origin},
+                metadata={**_told_of(place, standing), **summary.origin},
                 force=True,
                 supersede=False,
             ),
-            Source(caller.agent_id, caller.token_id, caller.trace_id, caller.a2a_context),
+            self._caller,
             now=self._parts.clock(),
             count_tokens=self._parts.count_tokens,
             default_ttls=self._parts.default_ttls,

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
 from agentcore.memory.api import Caller
-from agentcore.memory.llm_work import BUSY, failing_since, is_of_one
+from agentcore.memory.llm_work import BUSY, do_each, failing_since
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.remaking import BY_LLM, Anew, Standing, leave, metadata_of, remove, worded, write
@@ -30,16 +30,7 @@ class Refreshing:
         """
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             rows = await transaction.summaries.waiting_refreshes(BATCH + 1)
-        failed: list[DependencyUnavailable] = []
-        for row in rows[:BATCH]:
-            try:
-                await self._refresh(row["memory_id"])
-            except DependencyUnavailable as failure:
-                failed.append(failure)
-                if not is_of_one(failure):
-                    break
-        if failed:
-            raise failed[0]
+        await do_each([row["memory_id"] for row in rows[:BATCH]], self._refresh)
         return len(rows) > BATCH
 
     async def _refresh(self, memory_id: UUID) -> None:

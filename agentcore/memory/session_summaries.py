@@ -17,7 +17,7 @@ from agentcore.memory.capacity import watch_capacity
 from agentcore.memory.document_vectors import vector_columns
 from agentcore.memory.history_rows import Change
 from agentcore.memory.ids import mint_memory_id
-from agentcore.memory.intake import Draft, Source, draft
+from agentcore.memory.intake import Draft, draft
 from agentcore.memory.llm_work import (
     BUSY,
     SESSION_FORM,
@@ -178,7 +178,7 @@ class SessionSummarizing:
             self.kept.append(Kept(memory_id, summary.text))
 
     def _draft(self, summary: SessionSummary, found: _Found) -> Draft:
-        covers, caller = summary.covers, self._caller
+        covers = summary.covers
         of = {message.memory_id for message in covers}
         rows = [row for row in found.rows if row["memory_id"] in of]
         each = draft(
@@ -200,7 +200,7 @@ class SessionSummarizing:
                 force=True,
                 supersede=False,
             ),
-            Source(caller.agent_id, caller.token_id, caller.trace_id, caller.a2a_context),
+            self._caller,
             now=self._parts.clock(),
             count_tokens=self._parts.count_tokens,
             default_ttls=self._parts.default_ttls,

@@ -12,7 +12,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.capacity import watch_capacity
 from agentcore.memory.document_vectors import vector_columns
 from agentcore.memory.ids import mint_memory_id
-from agentcore.memory.intake import Draft, Source, draft, is_long_work, is_same
+from agentcore.memory.intake import Draft, draft, is_long_work, is_same
 from agentcore.memory.llm_work import queue_llm_work
 from agentcore.memory.owned_rows import Row
 from agentcore.memory.params import StoreParams, StoreResult
@@ -120,16 +120,13 @@ class Storing:
         return {index: each for index, each in made.items() if isinstance(each, Draft)}
 
     def _make_drafts(self, items: Sequence[StoreParams]) -> list[Draft | InvalidParams]:
-        source = Source(
-            self._caller.agent_id, self._caller.token_id, self._caller.trace_id, self._caller.a2a_context
-        )
         made: list[Draft | InvalidParams] = []
         for item in items:
             try:
                 self._check_vector(item)
                 each = draft(
                     item,
-                    source,
+                    self._caller,
                     now=self._parts.clock(),
                     count_tokens=self._parts.count_tokens,
                     default_ttls=self._parts.default_ttls,

@@ -7,27 +7,32 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from agentcore.memory.api import Caller
+from agentcore.memory.change_params import UpdateParams, Updates
 from agentcore.memory.compression import build_context
 from agentcore.memory.context_lines import PAST, ContextEntry
 from agentcore.memory.layer_params import ConfigureParams
 from agentcore.memory.params import ContextParams, DeleteParams
 from agentcore.memory.session_params import EndSessionParams
 from agentcore.memory.standing_in import stand_ins
-from agentcore.memory.summary_rules import SummaryRules
+from agentcore.memory.summary_rules import SEGMENT_MESSAGES, SummaryRules
 from tests.fixtures.memory import Agent
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 MORE = "The log goes on about the weather and the wheat. "
 LOG = "On day {0} the bearing of mill {0} was oiled. " + MORE * 20
+LINE = "On day {0} the bearing of mill {0} was oiled. " + MORE * 4
+QUERY = "bearing of mill oiled"
+# A search for a context so small gives back twelve; three lines fit in full, and a short summary behind them.
+ROOM = 255
 NOW = {"current": True}
 
 
-async def logs(agent: Agent) -> tuple[UUID, list[UUID]]:
-    """Long messages of a session that ended, and its summary."""
+async def logs(agent: Agent, log: str = LOG, count: int = 4) -> tuple[UUID, list[UUID]]:
+    """Messages of a session that ended, and its summary."""
     rules = SummaryRules(provider="extractive", trigger="session_end", max_tokens=40)
     await agent.memory.configure(ConfigureParams(summaries=rules))
     scope = {"session_id": "logs", "namespace": "mills", "timestamp": NOON.isoformat()}
-    of = [await agent.stored_id(LOG.format(number), **scope) for number in range(4)]
+    of = [await agent.stored_id(log.format(number), **scope) for number in range(count)]
     ended = await agent.memory.end_session(EndSessionParams(session_id="logs"))
     assert ended.summary_id is not None
     return ended.summary_id, of
@@ -82,9 +87,16 @@ async def test_another_agents_summaries_are_none(
     assert await looked_up(new_agent(), of) == []
 
 
-async def test_a_context_says_how_long_looking_up_took_and_stays_in_its_budget(agent: Agent) -> None:
-    summary, of = await logs(agent)
-    result = await agent.memory.get_context(ContextParams(query="bearing of mill", max_tokens=120))
-    assert result.token_count <= 120
+async def test_a_summary_that_no_search_finds_stands_in_a_context_for_what_has_no_room(agent: Agent) -> None:
+    summary, of = await logs(agent, LINE, SEGMENT_MESSAGES - 1)
+    words = Updates(content="Grease for the gears, week by week.")
+    await agent.memory.update(UpdateParams(memory_id=summary, updates=words))
+    result = await agent.memory.get_context(ContextParams(query=QUERY, max_tokens=ROOM, explain=True))
+    assert result.memories is not None
+    found_there = {each.memory_id for each in result.memories}
+    assert found_there < {*of}
+    assert {*result.memory_ids} == {summary, *found_there}
+    assert words.content in result.context
+    assert result.token_count <= ROOM
+    assert {each.reason for each in result.left_out} == {"beyond_max_tokens"}
     assert "summaries" in result.receipt.timings_ms
-    assert {*result.memory_ids, *(each.memory_id for each in result.left_out)} <= {summary, *of}
