@@ -18,6 +18,7 @@ from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, fail, sa
 from agentcore.cli.connection import ask
 from agentcore.cli.importing import Import
 from agentcore.cli.imports.archive_files import STDIN, standard_input
+from agentcore.cli.imports.likely import hint
 from agentcore.cli.imports.other_forms import refuse_other_forms
 from agentcore.cli.imports.run import import_export
 from agentcore.cli.lines import alias_line, line_of, read_lines
@@ -89,7 +90,7 @@ def import_lines(
         importing = Import(memory, tally, strict=strict, forced=force)
         with _source(file) as (source, size), progress(size, "lines") as advance:
             refuse_other_forms(source)
-            for numbered in read_lines(source):
+            for numbered in read_lines(source, hint=hint):
                 await importing.take(numbered)
                 advance(numbered)
             await importing.finish()
