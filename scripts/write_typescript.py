@@ -102,7 +102,8 @@ export declare class MemoryClient {
   retrieveMemories(query: string, options?: Omit<RetrieveParams, "query">,
     call?: CallOptions): Promise<MemorySummary[]>;
   /** A prompt-ready context; `options` are the other params of getContext. */
-  getRelevantContext(query: string, options?: Omit<ContextParams, "query">, call?: CallOptions): Promise<string>;
+  getRelevantContext(query: string, options?: Omit<ContextParams, "query">,
+    call?: CallOptions): Promise<string>;
 """
 
 

@@ -1167,7 +1167,8 @@ export declare class MemoryClient {
   retrieveMemories(query: string, options?: Omit<RetrieveParams, "query">,
     call?: CallOptions): Promise<MemorySummary[]>;
   /** A prompt-ready context; `options` are the other params of getContext. */
-  getRelevantContext(query: string, options?: Omit<ContextParams, "query">, call?: CallOptions): Promise<string>;
+  getRelevantContext(query: string, options?: Omit<ContextParams, "query">,
+    call?: CallOptions): Promise<string>;
   /** Store an interaction, or a plain content, as one memory. */
   store(params?: StoreParams, call?: CallOptions): Promise<StoreResult>;
   /** Store up to 1,000 memories in one transaction, with a result for each. */
