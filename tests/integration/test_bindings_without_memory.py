@@ -160,8 +160,8 @@ async def test_a_session_of_the_agents_sdk_waits_once_for_its_new_items_and_its_
         url = f"http://127.0.0.1:{unanswering.getsockname()[1]}"
         async with MemoryClient(url, "t.o.k", fail_open=True, timeout_seconds=1) as silent:
             session = AgentCoreSession("monday", silent)
-            assert await seconds_of(session.add_items(ASKED)) < 1.3
-            assert await seconds_of(session.get_items()) < 1.3
+            assert await seconds_of(session.add_items(ASKED)) < 1.7
+            assert await seconds_of(session.get_items()) < 1.7
             assert await session.get_items() == ASKED
 
 
@@ -312,7 +312,7 @@ async def test_a_search_and_its_renewal_have_one_patience(runtime: Runtime, agen
         store = AgentCoreStore(memory)
         await store.aput(MINE, "bird", {"data": "parrot"}, ttl=10)
         line.hung, line.slow = "memory.update", 0.5
-        assert await seconds_of(store.asearch(MINE, query="parrot", refresh_ttl=True)) < 2.5
+        assert await seconds_of(store.asearch(MINE, query="parrot", refresh_ttl=True)) < 2.8
 
 
 async def test_a_search_whose_second_call_is_lost_is_empty(line: Line, remote: MemoryApi) -> None:
