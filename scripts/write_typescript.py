@@ -65,23 +65,23 @@ export class MemoryClient {
     return this.#connection.url;
   }
 
-  async #call(method, scope, params) {
-    return this.#connection.call(method, params, isRepeatable(method, scope, params));
+  async #call(method, scope, params, call) {
+    return this.#connection.call(method, params, isRepeatable(method, scope, params), call);
   }
 
   /** Store an interaction; `options` are the other params of store. */
-  addInteraction(interaction, options = {}) {
-    return this.store({ interaction, ...options });
+  addInteraction(interaction, options = {}, call = {}) {
+    return this.store({ interaction, ...options }, call);
   }
 
   /** The best memories for a query, best first; `options` are the other params of retrieve. */
-  async retrieveMemories(query, options = {}) {
-    return (await this.retrieve({ query, ...options })).memories;
+  async retrieveMemories(query, options = {}, call = {}) {
+    return (await this.retrieve({ query, ...options }, call)).memories;
   }
 
   /** A prompt-ready context; `options` are the other params of getContext. */
-  async getRelevantContext(query, options = {}) {
-    return (await this.getContext({ query, ...options })).context;
+  async getRelevantContext(query, options = {}, call = {}) {
+    return (await this.getContext({ query, ...options }, call)).context;
   }
 """
 ERROR_FOOT = """\
@@ -96,11 +96,14 @@ export declare class MemoryClient {
   constructor(url: string, token: TokenSource, options?: ClientOptions);
   readonly url: string;
   /** Store an interaction; `options` are the other params of store. */
-  addInteraction(interaction: Interaction, options?: Omit<StoreParams, "interaction">): Promise<StoreResult>;
+  addInteraction(interaction: Interaction, options?: Omit<StoreParams, "interaction">,
+    call?: CallOptions): Promise<StoreResult>;
   /** The best memories for a query, best first; `options` are the other params of retrieve. */
-  retrieveMemories(query: string, options?: Omit<RetrieveParams, "query">): Promise<MemorySummary[]>;
+  retrieveMemories(query: string, options?: Omit<RetrieveParams, "query">,
+    call?: CallOptions): Promise<MemorySummary[]>;
   /** A prompt-ready context; `options` are the other params of getContext. */
-  getRelevantContext(query: string, options?: Omit<ContextParams, "query">): Promise<string>;
+  getRelevantContext(query: string, options?: Omit<ContextParams, "query">,
+    call?: CallOptions): Promise<string>;
 """
 
 
@@ -124,8 +127,8 @@ def _methods(document: Schema) -> str:
     for method in document["methods"]:
         name, scope = json.dumps(method["name"]), json.dumps(method["x-scope"])
         given = "params" if _needs_params(method) else "params = {}"
-        parts.append(f"\n  /** {method['summary']} */\n  {_camel(method['name'])}({given}) {{\n"
-                     f"    return this.#call({name}, {scope}, params);\n  }}\n")
+        parts.append(f"\n  /** {method['summary']} */\n  {_camel(method['name'])}({given}, call = {{}}) {{\n"
+                     f"    return this.#call({name}, {scope}, params, call);\n  }}\n")
     return "".join([*parts, "}\n"])
 
 
@@ -140,8 +143,8 @@ def _errors() -> str:
 
 
 def _types(document: Schema) -> str:
-    parts = ['import type { ClientOptions, TokenSource } from "./connection.js";\n'
-             'export type { ClientOptions, TokenSource } from "./connection.js";\n\n']
+    parts = ['import type { CallOptions, ClientOptions, TokenSource } from "./connection.js";\n'
+             'export type { CallOptions, ClientOptions, TokenSource } from "./connection.js";\n\n']
     parts += [_declared(name, schema) for name, schema in document["components"]["schemas"].items()]
     parts.append(ERROR_TYPES)
     for error in ERRORS:
@@ -154,7 +157,7 @@ def _types(document: Schema) -> str:
         name = _named(method["result"]["schema"])
         optional = "" if _needs_params(method) else "?"
         parts.append(f"  /** {method['summary']} */\n  {_camel(method['name'])}(params{optional}: "
-                     f"{name.removesuffix('Result')}Params): Promise<{name}>;\n")
+                     f"{name.removesuffix('Result')}Params, call?: CallOptions): Promise<{name}>;\n")
     return "".join([*parts, "}\n"])
 
 

@@ -213,20 +213,30 @@ class AgentMemory:
         turn.problems.append(f"store: {problem}")
 
     async def _in_time(self, use: str, otherwise: AnswerT, answer: Awaitable[AnswerT]) -> AnswerT:
+        turn, began = self._turn(), _now()
+        left = self._settings.timeout_seconds if turn is None else turn.patience_seconds
+        # Of a turn half: another use follows it, at the latest the store at its end.
+        patience = left if turn is None else left / 2
         try:
-            async with asyncio.timeout(self._settings.timeout_seconds):
+            async with asyncio.timeout(patience):
                 return await answer
         except TimeoutError:
-            problem = f"memory did not answer within {self._settings.timeout_seconds:g} s"
+            problem = f"memory did not answer within {patience:.2g} s"
         except UNAVAILABLE as failure:
             problem = failure.message
         logger.warning("the agent goes on without memory (%s): %s", use, problem)
-        if (turn := self._turn()) is not None:
+        if turn is not None:
+            # Uses at the same time wait together: what one waited another does not pay for.
+            turn.patience_seconds = min(turn.patience_seconds, max(0.0, left - (_now() - began)))
             turn.problems.append(f"{use}: {problem}")
         return otherwise
 
     def _turn(self) -> AgentTurn | None:
         return running_turn(self)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _told(failure: BaseException) -> str:

@@ -27,5 +27,5 @@ class AgentSettings(Strict):
     importance: Share | None = Field(None, description="Of what is stored; 0.5 if absent.")
     tags: Labels = Field(default_factory=list, description="On what is stored.")
     timeout_seconds: Annotated[float, Field(gt=0)] = Field(
-        10.0, description="How long each use of memory may hold a turn up; then it goes on without."
+        10.0, description="How long memory that does not answer may hold a turn up in all; one use half."
     )

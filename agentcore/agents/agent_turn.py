@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ class AgentTurn:
     what was said before in the conversation. `context` is None until memory was asked; its line n is of the
     memory `memory_ids[n - 1]`, and `receipt` tells how it was found. `memory_id` is None while nothing is
     stored; `answers` are what was stored below other queries. `problems` says what memory could not do,
-    `refused` is its refusal of the token.
+    `refused` is its refusal of the token. `patience_seconds`: how much longer no answer may hold it up.
     """
 
     owner: object
@@ -58,6 +59,7 @@ class AgentTurn:
     memory_id: UUID | None = None
     problems: list[str] = field(default_factory=list)
     refused: AgentCoreError | None = None
+    patience_seconds: float = math.inf
 
     def stored_as_answered(self) -> StoreResult | None:
         """What stands for the turn already: its answer, stored in its task below another query.

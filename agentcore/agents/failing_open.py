@@ -59,13 +59,31 @@ def must_be_asked(receipt: Receipt) -> None:
         raise NotAsked
 
 
-async def if_answered(memory: MemoryApi, use: str, otherwise: AnswerT, answer: Awaitable[AnswerT]) -> AnswerT:
+class Patience:
+    """How long one step waits for a memory that fails open, from now on, whatever it asks of it."""
+
+    def __init__(self, memory: MemoryApi) -> None:
+        seconds = memory.fails_open_after_seconds
+        self._ends = None if seconds is None else asyncio.get_running_loop().time() + seconds
+
+    def left(self) -> float | None:
+        """In seconds, never below 0; None of a memory that does not fail open."""
+        return None if self._ends is None else max(0.0, self._ends - asyncio.get_running_loop().time())
+
+    def half_of_what_is_left(self) -> float | None:
+        """What a call may take that another one follows."""
+        left = self.left()
+        return None if left is None else left / 2
+
+
+async def if_answered(memory: MemoryApi, use: str, otherwise: AnswerT, answer: Awaitable[AnswerT], *,
+                      within: float | None = None) -> AnswerT:
     """What is asked of memory in several calls; of one that fails open `otherwise` where it does not answer.
 
-    The calls have the patience of one, together. A warning names the `use`, once: a NotAsked was told of
-    where it arose.
+    The calls have the patience of one, together; `within`: less of it, in seconds. A warning names the `use`,
+    once: a NotAsked was told of where it arose.
     """
-    patience = memory.fails_open_after_seconds
+    patience = memory.fails_open_after_seconds if within is None else within
     if patience is None:
         return await answer
     try:
@@ -74,7 +92,7 @@ async def if_answered(memory: MemoryApi, use: str, otherwise: AnswerT, answer: A
     except NotAsked:
         return otherwise
     except TimeoutError:
-        reason = f"It did not answer within {patience:g} s."
+        reason = f"It did not answer within {patience:.3g} s."
     except UNAVAILABLE as failure:
         reason = failure.message
     logger.warning("%s goes without memory: %s", use, reason)

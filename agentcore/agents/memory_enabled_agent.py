@@ -96,7 +96,8 @@ class MemoryEnabledAgent(ABC):
         turn = AgentTurn(
             self.memory, query, task_id or self.task_id, self.session_id, history=tuple(self._said),
             recalls=self.settings.recall if recall is None else recall,
-            remembers=self.settings.remember if remember is None else remember)
+            remembers=self.settings.remember if remember is None else remember,
+            patience_seconds=self.settings.timeout_seconds)
         if turn.remembers:
             self._raise_refusal()
         with running(turn):

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, BinaryIO, Never
@@ -14,7 +14,6 @@ from uuid import UUID
 
 from pydantic import AliasChoices, ConfigDict, Field, ValidationError
 
-from agentcore.cli.imports.likely import hint
 from agentcore.errors import field_path, problem_sentence
 from agentcore.memory.alias_params import KnownAlias, SetAliasParams
 from agentcore.memory.encoding import interaction_text
@@ -98,8 +97,12 @@ class NumberedLine:
     cut_off: bool = False
 
 
-def read_lines(file: BinaryIO) -> Iterator[NumberedLine]:
+def read_lines(
+    file: BinaryIO, *, hint: Callable[[dict[str, Any]], str] = lambda said: "",
+) -> Iterator[NumberedLine]:
     """The lines of a file, one at a time; blank ones are passed over.
+
+    What `hint` says of a line comes after its problem.
 
     A line's key follows from what it says and from how often it was said before, not from the file: the same
     lines in another file, or after a break, have the same keys. Links do not count: they may be added later.

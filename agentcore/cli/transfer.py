@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
-from typing import Annotated, BinaryIO, cast
+from typing import Annotated, BinaryIO
 
 import typer
 
@@ -17,6 +17,8 @@ from agentcore.cli import INTERRUPTED, options
 from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, fail, say
 from agentcore.cli.connection import ask
 from agentcore.cli.importing import Import
+from agentcore.cli.imports.archive_files import STDIN, standard_input
+from agentcore.cli.imports.likely import hint
 from agentcore.cli.imports.other_forms import refuse_other_forms
 from agentcore.cli.imports.run import import_export
 from agentcore.cli.lines import alias_line, line_of, read_lines
@@ -28,7 +30,7 @@ from agentcore.memory.alias_params import MAX_ALIASES, KnownAlias, ListAliasesPa
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params import ListParams
 
-STDIN = STDOUT = Path("-")
+STDOUT = Path("-")
 PAGE = 250
 PATIENT_ATTEMPTS = 8
 BATCH_TIMEOUT_SECONDS = 300.0
@@ -88,7 +90,7 @@ def import_lines(
         importing = Import(memory, tally, strict=strict, forced=force)
         with _source(file) as (source, size), progress(size, "lines") as advance:
             refuse_other_forms(source)
-            for numbered in read_lines(source):
+            for numbered in read_lines(source, hint=hint):
                 await importing.take(numbered)
                 advance(numbered)
             await importing.finish()
@@ -222,7 +224,7 @@ async def _set_aliases(memory: MemoryClient) -> list[KnownAlias]:
 @contextmanager
 def _source(file: Path) -> Iterator[tuple[BufferedReader, int | None]]:
     if file == STDIN:
-        yield cast(BufferedReader, sys.stdin.buffer), None
+        yield standard_input(), None
         return
     try:
         with file.open("rb") as source:

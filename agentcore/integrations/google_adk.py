@@ -93,7 +93,8 @@ class AgentCoreMemoryService(BaseMemoryService):
             self._remember(own, items)
 
     def _remember(self, own: MemoryScope, items: Iterable[StoreParams]) -> None:
-        self._kept.setdefault(own, set()).update(item.external_id for item in items)
+        # Put behind all others: the first is the one that was idle longest.
+        self._kept[own] = self._kept.pop(own, set()) | {item.external_id for item in items}
         if len(self._kept) > MOST_SESSIONS:
             del self._kept[next(iter(self._kept))]
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from agentcore.agents.ending import end_session
-from agentcore.agents.failing_open import if_answered
+from agentcore.agents.failing_open import Patience, if_answered
 from agentcore.agents.openai_tools import response_tools
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition
@@ -72,8 +72,12 @@ class AgentCoreSession(SessionABC):
         most = resolve_session_limit(limit, self.session_settings)
         if most is not None and most <= 0:
             return []
-        await if_answered(self._memory, NEW_ITEMS_WAIT, None, self._add_waiting())
-        records = await if_answered(self._memory, "an Agents SDK session", [], self._last(most))
+        patience = Patience(self._memory)
+        if self._waiting:
+            await if_answered(self._memory, NEW_ITEMS_WAIT, None, self._add_waiting(),
+                              within=patience.half_of_what_is_left())
+        records = await if_answered(
+            self._memory, "an Agents SDK session", [], self._last(most), within=patience.left())
         stored = {record.metadata[KEPT].get("key") for record in records}
         # Some may be stored without an answer: they are not given twice.
         waiting = (each for added in self._waiting for each in added

@@ -275,13 +275,19 @@ async def test_a_file_that_could_not_be_read_to_its_end_is_read_on_from_there(
 
 
 async def test_a_file_read_as_another_form_fails_and_says_which_it_is(
-    run: Callable[..., Done], memory: MemoryClient
+    run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
 ) -> None:
-    for form, name in (("kagent", "chatgpt"), ("kagent", "mem0"), ("mem0", "claude")):
+    for form, name in (("kagent", "chatgpt"), ("kagent", "mem0"), ("mem0", "claude"), ("mem0", "kagent")):
         done = run("--from", form, str(EXPORTS / FORMS[name][0]))
         assert done.returncode == 1
-        assert "is no memory: it has no" in done.stderr
+        assert "is no memory" in done.stderr
         assert f"it looks like an export of {name}: --from {name}\n" in done.stderr
+    rows = json.loads((EXPORTS / "kagent.json").read_bytes())["data"]
+    table = tmp_path / "table.jsonl"
+    table.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    done = run("--from", "mem0", str(table))
+    assert (done.returncode, outcomes(done)) == (1, {"failed": len(rows)})
+    assert "it looks like an export of kagent: --from kagent\n" in done.stderr
     assert (await memory.count(CountParams())).count == 0
 
 

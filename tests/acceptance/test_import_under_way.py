@@ -14,6 +14,8 @@ from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
+import pytest
+
 from agentcore.client import MemoryClient
 from agentcore.memory.params import CountParams
 from tests.fixtures.serving import Serving
@@ -46,6 +48,29 @@ async def test_an_import_that_is_stopped_by_ctrl_c_says_how_far_it_came(
         130, f"stored {told[1]}, existing 0, reinforced 0, rejected 0, failed 0\n")
     again = serving.cli("import", "-", "--agent", agent_id, said="".join(lines))
     assert again.stdout.startswith("stored 100, existing 500, ")
+
+
+@pytest.mark.parametrize(("form", "unit"), [((), "line"), (("--from", "mem0"), "record")])
+def test_an_import_that_waits_for_input_is_stopped_by_the_first_ctrl_c(
+    serving: Serving, agent_id: str, form: tuple[str, ...], unit: str
+) -> None:
+    waiting = serving.open_cli("import", "-", *form, "--agent", agent_id)
+    assert waiting.stdin is not None
+    assert waiting.stderr is not None
+    waiting.stdin.write("".join([*conversation(250), "{}\n", *conversation(5)]))
+    waiting.stdin.flush()
+    try:
+        # Said once the first batch is stored; all that is left to do is to wait for more.
+        assert waiting.stderr.readline().startswith(f"{unit} 251: ")
+        waiting.send_signal(signal.SIGINT)
+        assert waiting.wait(timeout=20) == 130  # its stdin is still open
+        assert waiting.stderr.read() == (
+            f"agentcore: stopped after {unit} 250 by Ctrl-C. Run the same command again to go on: nothing is "
+            "stored twice.\n")
+    finally:
+        waiting.kill()
+        out, _ = waiting.communicate()
+    assert out == "stored 250, existing 0, reinforced 0, rejected 0, failed 1\n"
 
 
 def test_on_a_terminal_an_import_shows_how_far_it_is_and_leaves_nothing_of_it(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import socket
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -146,29 +149,53 @@ async def test_the_tools_of_a_model_say_that_memory_does_not_answer(unreached: M
         assert "Memory does not answer at the moment" in await tool.ainvoke(asked)
 
 
+async def seconds_of(use: Awaitable[Any]) -> float:
+    began = asyncio.get_running_loop().time()
+    await use
+    return asyncio.get_running_loop().time() - began
+
+
+async def test_a_session_of_the_agents_sdk_waits_once_for_its_new_items_and_its_old_ones() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unanswering:
+        url = f"http://127.0.0.1:{unanswering.getsockname()[1]}"
+        async with MemoryClient(url, "t.o.k", fail_open=True, timeout_seconds=1) as silent:
+            session = AgentCoreSession("monday", silent)
+            assert await seconds_of(session.add_items(ASKED)) < 1.7
+            assert await seconds_of(session.get_items()) < 1.7
+            assert await session.get_items() == ASKED
+
+
 # --- a service that goes away and comes back ---------------------------------------------------------------
 
 
 class Line(httpx.AsyncBaseTransport):
     """The way to a service in this process, as long as it is not `cut`.
 
-    `silent`: its answers are lost; `lost`: no call of this method gets through; `refused`: no token is taken.
+    `silent`: its answers are lost; `lost`: no call of this method gets through; `hung`: none of this one is
+    ever answered, and others take `slow` seconds; `refused`: no token is taken.
     """
 
     def __init__(self, runtime: Runtime) -> None:
         self._service = httpx.ASGITransport(create_app(runtime))
         self.cut = self.silent = self.refused = False
-        self.lost = "none"
+        self.lost = self.hung = "none"
+        self.slow = 0.0
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         if self.cut or self.lost.encode() in request.content:
             raise httpx.ConnectError("the line is cut")
+        await self._hold(request)
         if self.refused:
             request.headers["Authorization"] = "Bearer t.o.k"
         answer = await self._service.handle_async_request(request)
         if self.silent:
             raise httpx.ReadError("the answer is lost")
         return answer
+
+    async def _hold(self, request: httpx.Request) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(None if self.hung.encode() in request.content else self.slow):
+                await asyncio.Event().wait()
 
 
 @pytest.fixture
@@ -277,6 +304,15 @@ async def test_an_item_that_is_found_but_cannot_be_renewed_is_given(
     assert found.value == {"data": "parrot"}
     [warning] = warnings_of(caplog)
     assert warning.startswith("a renewal in LangGraph's store goes without memory")
+
+
+async def test_a_search_and_its_renewal_have_one_patience(runtime: Runtime, agent: Agent, line: Line) -> None:
+    async with MemoryClient("http://in-process", token_of(runtime, agent.agent_id), transport=line,
+                            fail_open=True, timeout_seconds=2) as memory:
+        store = AgentCoreStore(memory)
+        await store.aput(MINE, "bird", {"data": "parrot"}, ttl=10)
+        line.hung, line.slow = "memory.update", 0.5
+        assert await seconds_of(store.asearch(MINE, query="parrot", refresh_ttl=True)) < 2.8
 
 
 async def test_a_search_whose_second_call_is_lost_is_empty(line: Line, remote: MemoryApi) -> None:

@@ -28,6 +28,7 @@ from starlette.types import ASGIApp
 from agentcore.agents.tools import TOOLS, USUAL_TOOLS
 from agentcore.client import MemoryClient
 from agentcore.errors import Conflict
+from agentcore.integrations import google_adk
 from agentcore.integrations.google_adk import AgentCoreMemoryService, memory_tools
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryRecord
@@ -188,6 +189,22 @@ async def test_of_a_session_added_again_only_what_is_new_is_looked_up_and_sent(r
     told = [(params["after"], None) if method == "memory.list" else (None, len(params["items"]))
             for method, params in asked.asked[:-1]]
     assert told == [("2026-01-01T10:00:00Z", None), (None, 2), ("2026-01-01T10:00:02Z", None), (None, 2)]
+
+
+async def test_of_many_sessions_the_one_idle_longest_is_forgotten_first(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(google_adk, "MOST_SESSIONS", 2)
+    asked = Recorded(create_app(runtime))
+    talks = {day: session(event(f"Parcel {place} lies in locker {place}.", f"{day}-1"), session_id=day)
+             for place, day in enumerate(("monday", "tuesday", "wednesday"), 1)}
+    async with MemoryClient("http://memory.test", token_of(runtime, f"agent-{uuid.uuid4()}"),
+                            transport=asked) as memory:
+        service = AgentCoreMemoryService(memory)
+        for day in ("monday", "tuesday", "monday", "wednesday", "monday", "tuesday"):
+            await service.add_session_to_memory(talks[day])
+    looked_up = [params["session_id"] for method, params in asked.asked if method == "memory.list"]
+    assert looked_up == ["monday", "tuesday", "wednesday", "tuesday"]
 
 
 async def test_what_was_just_kept_is_known_and_can_be_deleted_where_a_replica_lags(lagging: Agent) -> None:

@@ -260,14 +260,18 @@ async def test_memory_that_cannot_be_reached_holds_no_turn_up(caplog: pytest.Log
             if record.name == "agentcore.agents.agent_memory"] == [logging.WARNING] * 3
 
 
-async def test_memory_that_stays_silent_is_waited_for_no_longer_than_set() -> None:
+async def test_memory_that_stays_silent_is_waited_for_no_longer_than_set_in_all_of_a_turn() -> None:
+    settings = AgentSettings(timeout_seconds=2.0, template={"goal": "what the user is after"})
     with socket.create_server(("127.0.0.1", 0)) as unanswering:
         url = f"http://127.0.0.1:{unanswering.getsockname()[1]}"
         async with MemoryClient(url, "t.o.k") as silent:
-            turn = await Scripted(silent, AgentSettings(timeout_seconds=0.1)).run_turn(QUESTION)
-    assert turn.response == "Noted."
-    assert turn.problems == ["recall: memory did not answer within 0.1 s",
-                             "store: memory did not answer within 0.1 s"]
+            began = asyncio.get_running_loop().time()
+            turn = await ByItself(silent, settings).run_turn(QUESTION, "trip")
+            waited = asyncio.get_running_loop().time() - began
+    assert turn.response == "I do not know."
+    assert [problem.partition(": memory did not answer within ")[0] for problem in turn.problems] == [
+        "recall", "template", "store", "store"]
+    assert waited < 1.5 * settings.timeout_seconds  # by itself each use would have all of it
 
 
 async def test_a_refused_token_is_no_silence(runtime: Runtime) -> None:

@@ -368,9 +368,16 @@ def test_a_file_of_another_form_fails_and_names_its_own(form: str, other: str) -
     hints = [line for line in lines if f"an export of {other}: --from {other}" in (line.problem or "")]
     if form == other:
         assert hints == []
-    elif (form, other) != ("mem0", "kagent"):  # whose memories say their text in a field that mem0 has, too
+    else:
         assert hints
         assert [line.line for line in lines if line.line is not None] == []
+
+
+def test_kagents_rows_are_none_of_mem0s_memories() -> None:
+    row = {"id": "1", "agent_name": "helper", "user_id": "ada", "content": "Ada keeps bees."}
+    assert problems("mem0", row) == ["is no memory of mem0"]
+    assert problems("mem0", {"id": "1", "content": "Ada keeps bees.", "agent_id": "helper"}) == []
+    assert problems("mem0", {**row, "memory": "Ada keeps bees."}) == []
 
 
 @pytest.mark.parametrize("value", [

@@ -1,16 +1,18 @@
-"""The files of an export: the one that is named, or those inside a zip archive that hold its records."""
+"""The files of an import: stdin, the one that is named, or those in a zip archive that hold its records."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from io import BufferedIOBase
+from io import BufferedIOBase, BufferedReader, RawIOBase
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 from zipfile import BadZipFile, ZipFile, ZipInfo, is_zipfile
 
 from agentcore.cli.imports.pieces import Form
@@ -19,6 +21,48 @@ from agentcore.errors import AgentCoreError
 STDIN = Path("-")
 MAX_UNPACKED_BYTES = 8 * 1_073_741_824
 _ENCRYPTED = 1
+
+
+class _Interruptible(RawIOBase):
+    """Another file, for a coroutine of asyncio.run: Ctrl-C ends also a read that waits for input.
+
+    asyncio takes the first Ctrl-C for a cancellation, which no coroutine hears of while it reads.
+    """
+
+    def __init__(self, source: BufferedIOBase) -> None:
+        self._source = source
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        """Read what is there, at least a byte. Raises KeyboardInterrupt, also for a Ctrl-C just before."""
+        view = memoryview(target)
+        with _raising_ctrl_c():
+            raw = self._source.read1(len(view))
+        view[: len(raw)] = raw
+        return len(raw)
+
+
+@contextmanager
+def _raising_ctrl_c() -> Iterator[None]:
+    usual = signal.getsignal(signal.SIGINT)
+    if usual == signal.SIG_IGN:  # so it was started, as in the background of a script
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise KeyboardInterrupt
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
+def standard_input() -> BufferedReader:
+    """What is said on stdin, for a coroutine of asyncio.run: Ctrl-C ends also the wait for more."""
+    return BufferedReader(_Interruptible(cast(BufferedIOBase, sys.stdin.buffer)))
 
 
 @dataclass(frozen=True)
@@ -35,7 +79,7 @@ def opened(file: Path, form: Form) -> Iterator[Opened]:
     """The export's files until the block ends. Raises AgentCoreError."""
     with ExitStack() as stack:
         if file == STDIN:
-            yield Opened([cast(BufferedIOBase, sys.stdin.buffer)], None)
+            yield Opened([standard_input()], None)
             return
         try:
             raw = stack.enter_context(file.open("rb"))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from agentcore.cli.imports.likely import likely_form
 from agentcore.cli.imports.pieces import (
     Broken,
     Form,
@@ -36,6 +37,9 @@ def parse(name: str | None, record: Any, now: datetime) -> Iterator[Piece]:
         return
     if not any(isinstance(record.get(each, 0), str | None) for each in _TEXTS):
         yield Broken(f"is no memory: it has none of {', '.join(_TEXTS)}")
+        return
+    if likely_form(record) not in (None, "mem0"):  # others say their text in a field that mem0 has, too
+        yield Broken("is no memory of mem0")
         return
     memory_id = label_of(record.get("id"))
     text = next(filter(None, (text_of(record.get(each)) for each in _TEXTS)), "")

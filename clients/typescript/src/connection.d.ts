@@ -17,3 +17,9 @@ export interface ClientOptions {
   /** Instead of the global fetch. */
   fetch?: typeof globalThis.fetch;
 }
+
+/** Of one call, beside its params. */
+export interface CallOptions {
+  /** Ends the call, which rejects with the signal's reason; a write may have happened all the same. */
+  signal?: AbortSignal;
+}

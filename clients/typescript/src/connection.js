@@ -40,7 +40,7 @@ export class Connection {
     };
   }
 
-  async call(method, params, repeatable) {
+  async call(method, params, repeatable, { signal } = {}) {
     if (params === null || typeof params !== "object") {
       throw new InvalidParams(`${method} takes its params as an object, not ${params}`);
     }
@@ -50,59 +50,65 @@ export class Connection {
     const deadline = Date.now() + this.#options.timeoutMs;
     const empty = this.#options.failOpen ? emptyResult(method) : undefined;
     try {
-      return await this.#tried(body, repeatable, empty ? deadline : Infinity);
+      return await this.#tried(body, repeatable, empty ? deadline : Infinity, signal);
     } catch (error) {
+      signal?.throwIfAborted();
       if (!empty || !UNAVAILABLE.some((each) => error instanceof each)) throw error;
       this.#options.warn(`${method} goes without memory: ${error.message}`);
       return empty(`memory was not asked: ${error.message}`);
     }
   }
 
-  async #tried(body, repeatable, deadline) {
+  async #tried(body, repeatable, deadline, signal) {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#authenticated(body, deadline);
+        return await this.#authenticated(body, deadline, signal);
       } catch (error) {
+        signal?.throwIfAborted();
         const last = attempt >= this.#options.maxAttempts;
         const wait = last ? undefined : waitBeforeRetry(error, repeatable, attempt);
         if (wait === undefined || Date.now() + wait >= deadline) throw error;
-        await new Promise((resolve) => setTimeout(resolve, wait));
+        await pause(wait, signal);
       }
     }
   }
 
-  async #authenticated(body, deadline) {
-    const token = await this.#currentToken(undefined, deadline);
+  async #authenticated(body, deadline, signal) {
+    const token = await this.#currentToken(undefined, deadline, signal);
     try {
-      return await this.#send(body, token, deadline);
+      return await this.#send(body, token, deadline, signal);
     } catch (error) {
       if (!(error instanceof AuthenticationFailed) || typeof this.#tokenSource !== "function") throw error;
     }
-    return this.#send(body, await this.#currentToken(token, deadline), deadline);
+    return this.#send(body, await this.#currentToken(token, deadline, signal), deadline, signal);
   }
 
   // What was asked for is kept, so that calls at the same time ask for one token; not what failed.
-  async #currentToken(refused, deadline) {
+  async #currentToken(refused, deadline, signal) {
+    signal?.throwIfAborted();
     if (refused !== undefined && this.#held?.token === refused) this.#held = undefined;
     const held = (this.#held ??= asking(this.#tokenSource));
     try {
-      return await this.#inTime(held.asked, deadline);
+      return await this.#inTime(held.asked, deadline, signal);
     } catch (error) {
-      if (this.#held === held) this.#held = undefined;
+      if (this.#held === held && !signal?.aborted) this.#held = undefined;
       throw error;
     }
   }
 
-  async #inTime(asked, deadline) {
-    let timer;
+  async #inTime(asked, deadline, signal) {
+    let timer, leave;
     const late = new Promise((_, reject) => {
       timer = setTimeout(() => reject(new DependencyUnavailable(
         `The source of the token gave none within ${this.#options.timeoutMs / 1000} s.`)), this.#patience(deadline));
+      leave = () => reject(signal.reason);
+      signal?.addEventListener("abort", leave);
     });
     try {
       return await Promise.race([asked, late]);
     } finally {
       clearTimeout(timer);
+      signal?.removeEventListener("abort", leave);
     }
   }
 
@@ -110,22 +116,41 @@ export class Connection {
     return Math.max(1, Math.min(this.#options.timeoutMs, deadline - Date.now()));
   }
 
-  async #send(body, token, deadline) {
+  async #send(body, token, deadline, signal) {
+    signal?.throwIfAborted();
     const headers = { "Content-Type": "application/json", Authorization: `Bearer ${token}` };
     if (this.#options.traceparent) headers.traceparent = this.#options.traceparent;
     // Called as a function: a browser's fetch refuses to be a method of anything but its window.
     const { fetch } = this.#options;
+    // Node 18 has no AbortSignal.any.
+    const cut = new AbortController();
+    const leave = () => cut.abort(signal.reason);
+    const timer = setTimeout(() => cut.abort(new DOMException("late", "TimeoutError")), this.#patience(deadline));
+    signal?.addEventListener("abort", leave);
     let response, text;
     try {
-      response = await fetch(this.url + ENDPOINT, {
-        method: "POST", headers, body, signal: AbortSignal.timeout(this.#patience(deadline)),
-      });
+      response = await fetch(this.url + ENDPOINT, { method: "POST", headers, body, signal: cut.signal });
       text = await response.text();
     } catch (cause) {
       throw unreachable(this.url, cause, this.#options.timeoutMs);
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", leave);
     }
     return resultOf(response, text, this.url);
   }
+}
+
+// Over at once where the caller aborts.
+async function pause(wait, signal) {
+  let timer, over;
+  await new Promise((resolve) => {
+    over = resolve;
+    timer = setTimeout(over, wait);
+    signal?.addEventListener("abort", over);
+  });
+  clearTimeout(timer);
+  signal?.removeEventListener("abort", over);
 }
 
 function asking(source) {

@@ -1,7 +1,7 @@
 // Written by scripts/write_typescript.py from the OpenRPC document.
 
-import type { ClientOptions, TokenSource } from "./connection.js";
-export type { ClientOptions, TokenSource } from "./connection.js";
+import type { CallOptions, ClientOptions, TokenSource } from "./connection.js";
+export type { CallOptions, ClientOptions, TokenSource } from "./connection.js";
 
 /** What was done, and how it ended. */
 export interface ActionOutcome {
@@ -1165,67 +1165,70 @@ export declare class MemoryClient {
   constructor(url: string, token: TokenSource, options?: ClientOptions);
   readonly url: string;
   /** Store an interaction; `options` are the other params of store. */
-  addInteraction(interaction: Interaction, options?: Omit<StoreParams, "interaction">): Promise<StoreResult>;
+  addInteraction(interaction: Interaction, options?: Omit<StoreParams, "interaction">,
+    call?: CallOptions): Promise<StoreResult>;
   /** The best memories for a query, best first; `options` are the other params of retrieve. */
-  retrieveMemories(query: string, options?: Omit<RetrieveParams, "query">): Promise<MemorySummary[]>;
+  retrieveMemories(query: string, options?: Omit<RetrieveParams, "query">,
+    call?: CallOptions): Promise<MemorySummary[]>;
   /** A prompt-ready context; `options` are the other params of getContext. */
-  getRelevantContext(query: string, options?: Omit<ContextParams, "query">): Promise<string>;
+  getRelevantContext(query: string, options?: Omit<ContextParams, "query">,
+    call?: CallOptions): Promise<string>;
   /** Store an interaction, or a plain content, as one memory. */
-  store(params?: StoreParams): Promise<StoreResult>;
+  store(params?: StoreParams, call?: CallOptions): Promise<StoreResult>;
   /** Store up to 1,000 memories in one transaction, with a result for each. */
-  storeBatch(params: StoreBatchParams): Promise<StoreBatchResult>;
+  storeBatch(params: StoreBatchParams, call?: CallOptions): Promise<StoreBatchResult>;
   /** Find the memories that matter for a query, best first. */
-  retrieve(params: RetrieveParams): Promise<RetrieveResult>;
+  retrieve(params: RetrieveParams, call?: CallOptions): Promise<RetrieveResult>;
   /** Build a prompt-ready context for a query inside a token budget. */
-  getContext(params: ContextParams): Promise<ContextResult>;
+  getContext(params: ContextParams, call?: CallOptions): Promise<ContextResult>;
   /** Correct, extend or re-weigh a memory; the change is kept in its history. */
-  update(params: UpdateParams): Promise<UpdateResult>;
+  update(params: UpdateParams, call?: CallOptions): Promise<UpdateResult>;
   /** What was changed in a memory, when and by whom, the latest first. */
-  history(params: HistoryParams): Promise<HistoryResult>;
+  history(params: HistoryParams, call?: CallOptions): Promise<HistoryResult>;
   /** Bring a memory back to how it stood at an earlier version; nothing of its history goes. */
-  revert(params: RevertParams): Promise<RevertResult>;
+  revert(params: RevertParams, call?: CallOptions): Promise<RevertResult>;
   /** Say how a memory served: helpful, unhelpful or wrong moves its relevance score. */
-  feedback(params: FeedbackParams): Promise<FeedbackResult>;
+  feedback(params: FeedbackParams, call?: CallOptions): Promise<FeedbackResult>;
   /** Archive and remove memories of a layer by a strategy. */
-  prune(params: PruneParams): Promise<PruneResult>;
+  prune(params: PruneParams, call?: CallOptions): Promise<PruneResult>;
   /** Bring archived memories back as they were, with vector, history, links and use. */
-  restore(params?: RestoreParams): Promise<RestoreResult>;
+  restore(params?: RestoreParams, call?: CallOptions): Promise<RestoreResult>;
   /** Archived memories page by page, those archived last first. */
-  archived(params?: ArchivedParams): Promise<ArchivedResult>;
+  archived(params?: ArchivedParams, call?: CallOptions): Promise<ArchivedResult>;
   /** One memory, whole, by its id. */
-  get(params: GetParams): Promise<GetResult>;
+  get(params: GetParams, call?: CallOptions): Promise<GetResult>;
   /** Memories page by page, by time, importance or access count. */
-  list(params?: ListParams): Promise<ListResult>;
+  list(params?: ListParams, call?: CallOptions): Promise<ListResult>;
   /** How many memories match. */
-  count(params?: CountParams): Promise<CountResult>;
+  count(params?: CountParams, call?: CallOptions): Promise<CountResult>;
   /** Delete memories by id, or by a filter with confirm; says how many went. */
-  delete(params?: DeleteParams): Promise<DeleteResult>;
+  delete(params?: DeleteParams, call?: CallOptions): Promise<DeleteResult>;
   /** Counts by layer, links, archived memories and accesses. */
-  stats(params?: StatsParams): Promise<StatsResult>;
+  stats(params?: StatsParams, call?: CallOptions): Promise<StatsResult>;
   /** What this service can do, and its limits. */
-  capabilities(params?: CapabilitiesParams): Promise<CapabilitiesResult>;
+  capabilities(params?: CapabilitiesParams, call?: CallOptions): Promise<CapabilitiesResult>;
   /** End a task: its working memory is cleared, its lasting memories stay. */
-  completeTask(params: CompleteTaskParams): Promise<CompleteTaskResult>;
+  completeTask(params: CompleteTaskParams, call?: CallOptions): Promise<CompleteTaskResult>;
   /** Store a conversation, or more of one: a memory for each message. */
-  addSession(params: AddSessionParams): Promise<AddSessionResult>;
+  addSession(params: AddSessionParams, call?: CallOptions): Promise<AddSessionResult>;
   /** End a session: its working memory is promoted or ends, summaries of what was said are kept. */
-  endSession(params: EndSessionParams): Promise<EndSessionResult>;
+  endSession(params: EndSessionParams, call?: CallOptions): Promise<EndSessionResult>;
   /** A summary of the memories that match, in their own sentences: no model is asked. It is not kept. */
-  summarize(params?: SummarizeParams): Promise<SummarizeResult>;
+  summarize(params?: SummarizeParams, call?: CallOptions): Promise<SummarizeResult>;
   /** Delete a session, a user's memories or all; says how many went. */
-  clear(params?: ClearParams): Promise<ClearResult>;
+  clear(params?: ClearParams, call?: CallOptions): Promise<ClearResult>;
   /** The agent's rules: how its layers forget, whether its episodes are consolidated. */
-  settings(params?: SettingsParams): Promise<SettingsResult>;
+  settings(params?: SettingsParams, call?: CallOptions): Promise<SettingsResult>;
   /** Give an agent rules of its own: how its layers forget, whether episodes are consolidated. */
-  configure(params?: ConfigureParams): Promise<ConfigureResult>;
+  configure(params?: ConfigureParams, call?: CallOptions): Promise<ConfigureResult>;
   /** Give episodic memories that tell one thing together a summary that points to them. */
-  consolidate(params?: ConsolidateParams): Promise<ConsolidateResult>;
+  consolidate(params?: ConsolidateParams, call?: CallOptions): Promise<ConsolidateResult>;
   /** Erase all of the agent, or of a user within it, from every place; with a signed receipt. */
-  erase(params?: EraseParams): Promise<EraseResult>;
+  erase(params?: EraseParams, call?: CallOptions): Promise<EraseResult>;
   /** Say what something is called too: each form then finds what was said in the other. */
-  setAlias(params: SetAliasParams): Promise<SetAliasResult>;
+  setAlias(params: SetAliasParams, call?: CallOptions): Promise<SetAliasResult>;
   /** Take an alias away, whether it was set or learnt. */
-  deleteAlias(params: DeleteAliasParams): Promise<DeleteAliasResult>;
+  deleteAlias(params: DeleteAliasParams, call?: CallOptions): Promise<DeleteAliasResult>;
   /** The aliases that apply, page by page: those set, and those learnt from memories. */
-  listAliases(params?: ListAliasesParams): Promise<ListAliasesResult>;
+  listAliases(params?: ListAliasesParams, call?: CallOptions): Promise<ListAliasesResult>;
 }

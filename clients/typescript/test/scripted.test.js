@@ -224,6 +224,42 @@ test("failing open waits no longer than its time in all", async () => {
   assert.ok(Date.now() - began < 2_000);
 });
 
+const hanging = (request) => new Promise((_, reject) => {
+  request.signal.addEventListener("abort", () => reject(request.signal.reason));
+});
+
+test("a call that its caller aborts ends with the reason, whatever it waits for", async () => {
+  const waits = [
+    [[hanging], {}, "t.o.k"], [[hanging], { failOpen: true }, "t.o.k"],
+    [[error(-32004, 429, { retry_after_seconds: 50 })], {}, "t.o.k"], [[], {}, () => new Promise(() => {})],
+  ];
+  for (const [answers, options, token] of waits) {
+    const script = scripted(...answers);
+    const leaving = new AbortController();
+    const asked = client(script, options, token).retrieve({ query: "sky" }, { signal: leaving.signal });
+    setImmediate(() => leaving.abort(new Error("the user left")));
+    await assert.rejects(asked, /^Error: the user left$/);
+    assert.equal(script.requests.length, answers.length);
+  }
+});
+
+test("an aborted call is not sent, and takes no token from others", async () => {
+  let give;
+  const script = scripted(result(COUNTED));
+  const memory = client(script, {}, () => new Promise((resolve) => { give = resolve; }));
+  const leaving = new AbortController();
+  const [left, stayed] = [memory.count({}, { signal: leaving.signal }), memory.count()];
+  leaving.abort();
+  await assert.rejects(left, { name: "AbortError" });
+  await assert.rejects(memory.count({}, { signal: leaving.signal }), { name: "AbortError" });
+  await assert.rejects(memory.addInteraction({ query: "a" }, {}, { signal: leaving.signal }), { name: "AbortError" });
+  await assert.rejects(memory.retrieveMemories("a", {}, { signal: leaving.signal }), { name: "AbortError" });
+  await assert.rejects(memory.getRelevantContext("a", {}, { signal: leaving.signal }), { name: "AbortError" });
+  give("t.o.k");
+  assert.equal((await stayed).count, 3);
+  assert.equal(script.requests.length, 1);
+});
+
 test("a trace and a conversation travel with each call", async () => {
   const script = scripted(error(-32002));
   const memory = client(script, { traceparent: "00-1-2-01", a2aContext: { source_agent: "planner" } });

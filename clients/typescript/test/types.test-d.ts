@@ -1,7 +1,7 @@
 // What the declarations promise, held by the compiler alone: each `@ts-expect-error` must be one.
 
 import { MemoryClient, MemoryError, NotFound, RateLimited } from "agentcore-memory";
-import type { ClientOptions, MemorySummary, StoreResult } from "agentcore-memory";
+import type { CallOptions, ClientOptions, MemorySummary, StoreResult } from "agentcore-memory";
 
 const options: ClientOptions = { failOpen: true, timeoutMs: 500, fetch: globalThis.fetch };
 const memory = new MemoryClient("http://127.0.0.1:8080", async () => "t.o.k", options);
@@ -15,6 +15,9 @@ export async function used(): Promise<void> {
   const memories: MemorySummary[] = await memory.retrieveMemories("a", { k: 3 });
   const said: string = await memory.getRelevantContext("a", { max_tokens: 200 });
   await memory.addInteraction({ query: "a" }, { task_id: "t" });
+  const call: CallOptions = { signal: AbortSignal.timeout(500) };
+  await memory.capabilities({}, call);
+  await memory.getRelevantContext("a", {}, call);
   console.log(stored.memory_id, first?.score, context, count, memories.length, said);
 }
 
@@ -34,6 +37,8 @@ export async function mistaken(): Promise<void> {
   await memory.retrieve({ k: 3 });
   // @ts-expect-error no such field
   await memory.store({ content: "a", importanse: 1 });
+  // @ts-expect-error no such option of a call
+  await memory.count({}, { timeoutMs: 500 });
   // @ts-expect-error no such layer
   await memory.list({ memory_types: ["forgotten"] });
   // @ts-expect-error a store has no memories

@@ -134,7 +134,7 @@ AGENTS = (
                f"{_agent}::test_the_example_of_the_specification_stores_once"),
     _specified("NFR-4.3", "A failing retrieval blocks no agent: its context is empty.",
                f"{_agent}::test_memory_that_cannot_be_reached_holds_no_turn_up",
-               f"{_agent}::test_memory_that_stays_silent_is_waited_for_no_longer_than_set",
+               f"{_agent}::test_memory_that_stays_silent_is_waited_for_no_longer_than_set_in_all_of_a_turn",
                f"{_opening}::test_what_cannot_be_read_is_empty_and_says_why",
                f"{_opening}::test_a_memory_in_this_process_fails_open_where_its_database_goes_away"),
 )
