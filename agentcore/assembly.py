@@ -20,11 +20,9 @@ from agentcore.embedded import Home
 from agentcore.errors import ConfigurationError
 from agentcore.llm_endpoint import llm_endpoint_of, llm_options_of
 from agentcore.memory.archival import ARCHIVES, Archive
-from agentcore.memory.embedding_models import KnownModel
 from agentcore.memory.embeddings import DEFAULT_MODEL_NAMES, EMBEDDERS, Embedder, EmbedderOptions
-from agentcore.memory.erase_receipt import receipt_key
-from agentcore.memory.fitness import CutOffs
-from agentcore.memory.layer_params import LayerRules
+from agentcore.memory.forgetting.erase_receipt import receipt_key
+from agentcore.memory.forgetting.sealing import SealedArchive
 from agentcore.memory.llm import (
     FACT_EXTRACTORS,
     FACT_JUDGES,
@@ -39,13 +37,15 @@ from agentcore.memory.llm import (
 )
 from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter
 from agentcore.memory.llm_meter import LONGEST_WAIT_SECONDS, LlmMeter
+from agentcore.memory.params.layers import LayerRules
 from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
-from agentcore.memory.sealing import SealedArchive
-from agentcore.memory.search_limits import SearchLimits
+from agentcore.memory.ranking.fitness import CutOffs
+from agentcore.memory.ranking.search_limits import SearchLimits
+from agentcore.memory.rows.embedding_models import KnownModel
+from agentcore.memory.rows.vector_index import IndexPolicy
+from agentcore.memory.rows.vector_place import MOVING, SETTLED
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.tokens import TokenCounters
-from agentcore.memory.vector_index import IndexPolicy
-from agentcore.memory.vector_place import MOVING, SETTLED
 from agentcore.memory.vector_store import VECTOR_STORES, VectorStore
 from agentcore.memory.working import WorkingMemory
 from agentcore.readiness import WatchedEmbedder

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from agentcore.memory.summary_rules import SummaryRules
+from agentcore.summary_rules import SummaryRules
 
 MICROS = 1_000_000
 Price = Annotated[Decimal, Field(ge=0, le=1_000_000, max_digits=12)]

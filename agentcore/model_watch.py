@@ -11,9 +11,9 @@ from agentcore import assembly
 from agentcore.config import Settings
 from agentcore.database import Database
 from agentcore.errors import AgentCoreError, ConfigurationError, StartupError
-from agentcore.memory.embedding_models import KnownModel, model_in_force
 from agentcore.memory.embeddings import Embedder
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.rows.embedding_models import KnownModel, model_in_force
 from agentcore.providers.unfit import UnfitEmbedder
 from agentcore.readiness import WatchedEmbedder
 

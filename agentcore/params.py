@@ -2,46 +2,6 @@
 
 from __future__ import annotations
 
-from agentcore.memory.alias_params import (
-    DeleteAliasParams,
-    DeleteAliasResult,
-    KnownAlias,
-    ListAliasesParams,
-    ListAliasesResult,
-    SetAliasParams,
-    SetAliasResult,
-)
-from agentcore.memory.archive_params import (
-    ArchivedMemory,
-    ArchivedParams,
-    ArchivedResult,
-    ArchiveFilters,
-    LostLink,
-    RestoreParams,
-    RestoreResult,
-)
-from agentcore.memory.change_params import (
-    FeedbackParams,
-    FeedbackResult,
-    HistoryEntry,
-    HistoryParams,
-    HistoryResult,
-    RevertParams,
-    RevertResult,
-    UpdateParams,
-    UpdateResult,
-    Updates,
-)
-from agentcore.memory.consolidation_params import ConsolidatedCluster, ConsolidateParams, ConsolidateResult
-from agentcore.memory.erase_params import EraseParams, EraseResult
-from agentcore.memory.layer_params import (
-    ConfigureParams,
-    ConfigureResult,
-    LayerRules,
-    SettingsParams,
-    SettingsResult,
-)
-from agentcore.memory.llm_params import LlmUse
 from agentcore.memory.models import (
     ActionOutcome,
     Dropped,
@@ -53,14 +13,47 @@ from agentcore.memory.models import (
     Receipt,
     ScoreTerm,
 )
-from agentcore.memory.overview_params import (
-    CapabilitiesParams,
-    CapabilitiesResult,
-    LayerStats,
-    StatsParams,
-    StatsResult,
+from agentcore.memory.params.aliases import (
+    DeleteAliasParams,
+    DeleteAliasResult,
+    KnownAlias,
+    ListAliasesParams,
+    ListAliasesResult,
+    SetAliasParams,
+    SetAliasResult,
 )
-from agentcore.memory.params import (
+from agentcore.memory.params.archive import (
+    ArchivedMemory,
+    ArchivedParams,
+    ArchivedResult,
+    ArchiveFilters,
+    LostLink,
+    RestoreParams,
+    RestoreResult,
+)
+from agentcore.memory.params.changes import (
+    FeedbackParams,
+    FeedbackResult,
+    HistoryEntry,
+    HistoryParams,
+    HistoryResult,
+    RevertParams,
+    RevertResult,
+    UpdateParams,
+    UpdateResult,
+    Updates,
+)
+from agentcore.memory.params.consolidation import ConsolidatedCluster, ConsolidateParams, ConsolidateResult
+from agentcore.memory.params.erasing import EraseParams, EraseResult
+from agentcore.memory.params.layers import (
+    ConfigureParams,
+    ConfigureResult,
+    LayerRules,
+    SettingsParams,
+    SettingsResult,
+)
+from agentcore.memory.params.llm import LlmUse
+from agentcore.memory.params.memories import (
     CompleteTaskParams,
     CompleteTaskResult,
     ContextParams,
@@ -85,7 +78,14 @@ from agentcore.memory.params import (
     StoreResult,
     Turn,
 )
-from agentcore.memory.session_params import (
+from agentcore.memory.params.overview import (
+    CapabilitiesParams,
+    CapabilitiesResult,
+    LayerStats,
+    StatsParams,
+    StatsResult,
+)
+from agentcore.memory.params.sessions import (
     AddSessionParams,
     AddSessionResult,
     ClearParams,
@@ -96,7 +96,7 @@ from agentcore.memory.session_params import (
     SummarizeParams,
     SummarizeResult,
 )
-from agentcore.memory.summary_rules import SummaryRules
+from agentcore.summary_rules import SummaryRules
 
 __all__ = [
     "ActionOutcome",

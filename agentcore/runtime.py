@@ -21,10 +21,10 @@ from agentcore.maintenance.job_worker import JobWorker
 from agentcore.maintenance.rounds import Maintenance
 from agentcore.memory.api import Caller
 from agentcore.memory.embedding_cache import CachingEmbedder
-from agentcore.memory.embedding_models import KnownModel, model_in_force
 from agentcore.memory.embeddings import BatchingEmbedder, Embedder
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.rows.embedding_models import KnownModel, model_in_force
 from agentcore.model_watch import ModelWatch, restart_sentence, settings_in_force
 from agentcore.readiness import WatchedEmbedder
 from agentcore.telemetry import Metrics

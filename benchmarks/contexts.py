@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from agentcore.memory.api import Caller
-from agentcore.memory.layer_params import ConfigureParams
 from agentcore.memory.manager import MemoryManager
-from agentcore.memory.params import ContextParams
-from agentcore.memory.session_params import EndSessionParams
-from agentcore.memory.summary_rules import SummaryRules
+from agentcore.memory.params.layers import ConfigureParams
+from agentcore.memory.params.memories import ContextParams
+from agentcore.memory.params.sessions import EndSessionParams
+from agentcore.summary_rules import SummaryRules
 from benchmarks.evidence import Given, words_of
 from benchmarks.labelled import Conversation, Row, asked
 from benchmarks.service import Service

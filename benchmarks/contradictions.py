@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from agentcore.memory.consolidation import judge
-from agentcore.memory.statements import Told
+from agentcore.memory.statements.statements import Told
 from benchmarks.changing_facts import HALVES, KNOWN_WORDINGS, Facts, free_wordings
 from benchmarks.ledger import append, commit, machine
 from benchmarks.service import Service, run, running_service

@@ -21,8 +21,8 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from agentcore.memory.inventory import WORKING_MEMORY
-from agentcore.memory.params import ContextParams, StoreParams
+from agentcore.memory.forgetting.inventory import WORKING_MEMORY
+from agentcore.memory.params.memories import ContextParams, StoreParams
 from benchmarks.crash.served import Served, Victim, served
 from benchmarks.crash.stream import Account, Stream
 from benchmarks.crash.verdict import Verdict, judge

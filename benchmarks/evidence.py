@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, field
 
+from agentcore.memory.language.text import STOP_WORDS, fold, sentences, tokens, wholes, words
 from agentcore.memory.lexical import idf, terms
-from agentcore.memory.text import STOP_WORDS, fold, sentences, tokens, wholes, words
 
 LEAST_WORDS = 0.9
 K1, B = 1.2, 0.75

@@ -34,7 +34,7 @@ from rich.progress import Progress
 from agentcore import assembly
 from agentcore.config import Settings
 from agentcore.maintenance.index_keeper import IndexKeeper
-from agentcore.memory.vector_index import VectorIndex
+from agentcore.memory.rows.vector_index import VectorIndex
 from agentcore.runtime import open_runtime
 from benchmarks.corpus import sentence
 from benchmarks.ledger import append, percentiles

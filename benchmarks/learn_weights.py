@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.progress import Progress
 
-from agentcore.memory.fitness import FitModel, Signals
-from agentcore.memory.params import MAX_K
+from agentcore.memory.params.memories import MAX_K
+from agentcore.memory.ranking.fitness import FitModel, Signals
 from agentcore.memory.retrieval import TERMS
 from agentcore.memory.scoring import RetrievalWeights
 from benchmarks.labelled import Conversation, Row, asked, conversations, files, foreign, remember

@@ -20,10 +20,10 @@ from rich.progress import Progress
 
 from agentcore.memory.api import Caller
 from agentcore.memory.lexical import Bm25, idf, select_query_keys, term_keys
-from agentcore.memory.params import RetrieveParams
+from agentcore.memory.params.memories import RetrieveParams
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.recall.wording import MAX_POSTINGS
 from agentcore.memory.vector_store import SearchRequest, WordHits
-from agentcore.memory.wording import MAX_POSTINGS
 from benchmarks.corpus import question, sentence
 from benchmarks.ledger import append, percentiles
 from benchmarks.service import Service, run, running_service

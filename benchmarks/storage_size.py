@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from agentcore.memory.api import Caller
-from agentcore.memory.archive_params import ArchivedParams
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params import PruneParams, StoreBatchParams, StoreParams
+from agentcore.memory.params.archive import ArchivedParams
+from agentcore.memory.params.memories import PruneParams, StoreBatchParams, StoreParams
 from agentcore.runtime import Runtime
 from benchmarks.ledger import append
 from benchmarks.service import run, running_service

@@ -50,7 +50,7 @@ from agentcore.auth import SharedSecret, TokenRules, TokenVerifier, mint_token
 from agentcore.client import MemoryClient
 from agentcore.config import load_settings
 from agentcore.errors import AuthenticationFailed
-from agentcore.memory.params import RetrieveParams, StoreParams
+from agentcore.params import RetrieveParams, StoreParams
 from agentcore.server import bound
 
 NAME = "librarian"

@@ -27,7 +27,7 @@ from rich.text import Text
 from agentcore.client import MemoryClient
 from agentcore.config import Settings
 from agentcore.memory.models import MemorySummary
-from agentcore.memory.params import ContextParams, RetrieveParams
+from agentcore.params import ContextParams, RetrieveParams
 
 HERE = Path(__file__).resolve().parent
 AGENT = "mira-assistant"

@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from agentcore.agents.open_memory import open_memory
 from agentcore.integrations.langchain import MemoryRetriever, memory_tools
-from agentcore.memory.fencing import fenced
+from agentcore.memory.contexts.fencing import fenced
 
 # What memory holds is data in the user's turn, never a system message.
 PROMPT = ChatPromptTemplate([("user", "{known}\n\n{said}")])

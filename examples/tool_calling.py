@@ -18,7 +18,7 @@ from agentcore.agents.openai_tools import chat_answers, chat_tools
 from agentcore.agents.prefetch import with_memory
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.fencing import CLOSING
+from agentcore.memory.contexts.fencing import CLOSING
 
 BUDGET = "The budget for the Hawaii trip is 10,000 dollars."
 

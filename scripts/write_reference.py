@@ -19,7 +19,7 @@ from pydantic_core import PydanticUndefined
 
 from agentcore.config import Settings
 from agentcore.memory.jsonrpc import DISCOVER, memory_methods
-from agentcore.memory.params import Filters
+from agentcore.memory.params.memories import Filters
 from agentcore.openrpc import json_schemas
 from agentcore.rpc import RpcMethod
 

@@ -20,16 +20,16 @@ from agentcore.agents.tool_answers import failure_sentence
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import AgentCoreError, AuthenticationFailed, NotAuthorised
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.empty_results import UNAVAILABLE
 from agentcore.memory.models import Interaction, MemorySummary, MemoryType
-from agentcore.memory.params import (
+from agentcore.memory.params.empty_results import UNAVAILABLE
+from agentcore.memory.params.memories import (
     CompleteTaskParams,
     ContextParams,
     ContextResult,
     StoreParams,
     StoreResult,
 )
-from agentcore.memory.session_params import EndSessionResult
+from agentcore.memory.params.sessions import EndSessionResult
 
 REFUSED = (AuthenticationFailed, NotAuthorised)
 

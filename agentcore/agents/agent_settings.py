@@ -8,7 +8,7 @@ from pydantic import Field
 
 from agentcore.agents.scope import MemoryScope
 from agentcore.memory.models import Flag, Labels, Share, Strict
-from agentcore.memory.params import MAX_CONTEXT_TOKENS, GateMode
+from agentcore.memory.params.memories import MAX_CONTEXT_TOKENS, GateMode
 
 
 class AgentSettings(Strict):

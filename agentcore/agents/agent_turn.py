@@ -13,7 +13,7 @@ from uuid import UUID
 
 from agentcore.errors import AgentCoreError
 from agentcore.memory.models import Interaction, Receipt
-from agentcore.memory.params import StoreResult, Turn
+from agentcore.memory.params.memories import StoreResult, Turn
 
 
 @dataclass(frozen=True)

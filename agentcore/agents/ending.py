@@ -8,8 +8,8 @@ from agentcore.agents.scope import SESSION_MESSAGES, MemoryScope
 from agentcore.agents.working_template import place_of
 from agentcore.errors import Conflict
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.params import CountParams
-from agentcore.memory.session_params import EndSessionParams, EndSessionResult
+from agentcore.memory.params.memories import CountParams
+from agentcore.memory.params.sessions import EndSessionParams, EndSessionResult
 
 OTHERS_SPEAK = (
     "Others than this user have memories in the session {!r}, and its summary would tell them of each other. "

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.empty_results import EMPTY_RESULTS, UNAVAILABLE, degraded_receipt, was_not_asked
 from agentcore.memory.methods import METHODS
 from agentcore.memory.models import Receipt, Strict
+from agentcore.memory.params.empty_results import EMPTY_RESULTS, UNAVAILABLE, degraded_receipt, was_not_asked
 
 AnswerT = TypeVar("AnswerT")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agentcore.memory.fencing import CLOSING, OPENING
+from agentcore.memory.contexts.fencing import CLOSING, OPENING
 
 _READING = (
     "You have a long-term memory of earlier conversations.",

@@ -31,8 +31,8 @@ from agentcore.agents.tools import USUAL_TOOLS, MemoryTools
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import AgentCoreError
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.params import MAX_QUERY_CHARS, StoreResult, Turn
-from agentcore.memory.session_params import EndSessionResult
+from agentcore.memory.params.memories import MAX_QUERY_CHARS, StoreResult, Turn
+from agentcore.memory.params.sessions import EndSessionResult
 
 # So many of the last things said complete a vague query.
 MOST_SAID = 6

@@ -14,8 +14,8 @@ from uuid import UUID
 from agentcore.agents.holdable import searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.empty_results import UNAVAILABLE
-from agentcore.memory.params import ContextParams, ContextResult
+from agentcore.memory.params.empty_results import UNAVAILABLE
+from agentcore.memory.params.memories import ContextParams, ContextResult
 
 logger = logging.getLogger(__name__)
 

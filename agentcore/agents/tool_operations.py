@@ -27,9 +27,9 @@ from agentcore.agents.tool_arguments import (
 from agentcore.agents.working_template import is_template
 from agentcore.errors import Conflict, NotFound
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.change_params import UpdateParams, Updates
 from agentcore.memory.models import MemoryRecord, MemoryType
-from agentcore.memory.params import (
+from agentcore.memory.params.changes import UpdateParams, Updates
+from agentcore.memory.params.memories import (
     MAX_PAGE,
     DeleteParams,
     GetParams,
@@ -37,7 +37,7 @@ from agentcore.memory.params import (
     RetrieveParams,
     StoreParams,
 )
-from agentcore.memory.summarizing import SUMMARY_RELATION
+from agentcore.memory.summaries.summarizing import SUMMARY_RELATION
 
 NEXT_STEP = (
     "Nothing is deleted yet. Show these to the user; call forget_memory with the memory_ids of those they "

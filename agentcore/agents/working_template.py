@@ -12,11 +12,11 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, create
 from agentcore.agents.scope import MemoryScope
 from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.change_params import UpdateParams, Updates
-from agentcore.memory.fencing import fenced
+from agentcore.memory.contexts.fencing import fenced
 from agentcore.memory.keys import encode_segment
 from agentcore.memory.models import FilledText, Identifier, MemoryRecord, MemoryType, Strict
-from agentcore.memory.params import DeleteParams, ListParams, StoreParams
+from agentcore.memory.params.changes import UpdateParams, Updates
+from agentcore.memory.params.memories import DeleteParams, ListParams, StoreParams
 
 NAMESPACE = "working_template"
 MAX_FIELDS, MAX_FIELD_CHARS = 32, 2_000

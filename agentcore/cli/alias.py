@@ -11,7 +11,7 @@ from rich.text import Text
 from agentcore.cli import options
 from agentcore.cli.app import FAILED, MEMORIES, app, examples, out, printable, say
 from agentcore.cli.connection import ask
-from agentcore.memory.alias_params import (
+from agentcore.memory.params.aliases import (
     DeleteAliasParams,
     ListAliasesParams,
     ListAliasesResult,

@@ -17,7 +17,7 @@ from agentcore.cli import options
 from agentcore.cli.app import FAILED, MEMORIES, app, examples, out, printable, say
 from agentcore.cli.connection import ask
 from agentcore.client import MemoryClient
-from agentcore.memory.archive_params import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
+from agentcore.memory.params.archive import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
 from agentcore.registry import resolve
 
 REPORTED = 20

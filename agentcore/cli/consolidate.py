@@ -9,8 +9,8 @@ import typer
 from agentcore.cli import options
 from agentcore.cli.app import MEMORIES, app, counted, examples, say
 from agentcore.cli.connection import ask
-from agentcore.memory.consolidation_params import DEFAULT_ARCHIVE_AFTER_DAYS, ConsolidateParams
-from agentcore.memory.layer_params import ConfigureParams
+from agentcore.memory.params.consolidation import DEFAULT_ARCHIVE_AFTER_DAYS, ConsolidateParams
+from agentcore.memory.params.layers import ConfigureParams
 
 
 @app.command(rich_help_panel=MEMORIES, epilog=examples(

@@ -16,7 +16,7 @@ from agentcore.cli import options
 from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, out, printable, say
 from agentcore.cli.connection import ask
 from agentcore.memory.models import Interaction, MemorySummary, MemoryType, Receipt, ScoreTerm
-from agentcore.memory.params import (
+from agentcore.memory.params.memories import (
     ContextParams,
     ListParams,
     ListResult,

@@ -10,8 +10,8 @@ from rich.table import Table
 from agentcore.cli import options
 from agentcore.cli.app import MEMORIES, app, examples, out
 from agentcore.cli.connection import ask
-from agentcore.memory.layer_params import ConfigureParams, LayerRules, SettingsParams, SettingsResult
 from agentcore.memory.models import MemoryType
+from agentcore.memory.params.layers import ConfigureParams, LayerRules, SettingsParams, SettingsResult
 
 layers = typer.Typer(no_args_is_help=True, help="How layers forget.")
 app.add_typer(layers, name="layers", rich_help_panel=MEMORIES)

@@ -15,7 +15,6 @@ from uuid import UUID
 from pydantic import AliasChoices, ConfigDict, Field, ValidationError
 
 from agentcore.errors import field_path, problem_sentence
-from agentcore.memory.alias_params import KnownAlias, SetAliasParams
 from agentcore.memory.encoding import interaction_text
 from agentcore.memory.models import (
     FilledText,
@@ -33,7 +32,8 @@ from agentcore.memory.models import (
     TtlSeconds,
     Vector,
 )
-from agentcore.memory.params import StoreParams
+from agentcore.memory.params.aliases import KnownAlias, SetAliasParams
+from agentcore.memory.params.memories import StoreParams
 
 MAX_LINE_BYTES = 4 * 1_048_576
 

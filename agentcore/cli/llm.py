@@ -9,8 +9,8 @@ import typer
 from agentcore.cli import options
 from agentcore.cli.app import MEMORIES, app, examples, say
 from agentcore.cli.connection import ask
-from agentcore.memory.layer_params import ConfigureParams, SettingsParams, SettingsResult
-from agentcore.memory.summary_rules import SummaryRules
+from agentcore.memory.params.layers import ConfigureParams, SettingsParams, SettingsResult
+from agentcore.summary_rules import SummaryRules
 
 models = typer.Typer(no_args_is_help=True, help="What language models are used for.")
 app.add_typer(models, name="llm", rich_help_panel=MEMORIES)

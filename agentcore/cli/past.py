@@ -13,7 +13,7 @@ from rich.text import Text
 from agentcore.cli import options
 from agentcore.cli.app import MEMORIES, app, examples, out, printable, say
 from agentcore.cli.connection import ask
-from agentcore.memory.change_params import (
+from agentcore.memory.params.changes import (
     FeedbackParams,
     HistoryParams,
     HistoryResult,

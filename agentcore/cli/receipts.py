@@ -8,7 +8,7 @@ from agentcore.assembly import RECEIPTS, receipt_secret
 from agentcore.cli.app import FAILED, fail
 from agentcore.cli.connection import signing_secret_at_hand
 from agentcore.config import load_settings
-from agentcore.memory.erase_receipt import read_receipt, receipt_key
+from agentcore.memory.forgetting.erase_receipt import read_receipt, receipt_key
 from agentcore.runtime import home_of
 
 

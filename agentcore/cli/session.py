@@ -12,7 +12,7 @@ import typer
 from agentcore.cli import options
 from agentcore.cli.app import FAILED, MEMORIES, app, examples, say
 from agentcore.cli.connection import ask
-from agentcore.memory.session_params import (
+from agentcore.memory.params.sessions import (
     AddSessionParams,
     ClearParams,
     EndSessionParams,

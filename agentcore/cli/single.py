@@ -14,10 +14,10 @@ from rich.text import Text
 from agentcore.cli import options
 from agentcore.cli.app import MEMORIES, app, counted, examples, fail, out, printable, say
 from agentcore.cli.connection import ask
-from agentcore.memory.change_params import UpdateParams, Updates
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.overview_params import StatsResult
-from agentcore.memory.params import DeleteParams, GetParams
+from agentcore.memory.params.changes import UpdateParams, Updates
+from agentcore.memory.params.memories import DeleteParams, GetParams
+from agentcore.memory.params.overview import StatsResult
 
 MemoryId = Annotated[UUID, typer.Argument(help="The memory's id, as `agentcore list` prints it.",
                                           show_default=False)]

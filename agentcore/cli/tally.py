@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from agentcore.errors import JsonRpcErrorCode
-from agentcore.memory.params import StoreResult
+from agentcore.memory.params.memories import StoreResult
 
 OUTCOMES = ("stored", "existing", "reinforced", "rejected", "failed")
 PLACES_A_REASON = 1_000

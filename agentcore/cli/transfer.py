@@ -26,9 +26,9 @@ from agentcore.cli.progress import progress
 from agentcore.cli.tally import Tally
 from agentcore.client import MemoryClient
 from agentcore.errors import AgentCoreError, InvalidParams
-from agentcore.memory.alias_params import MAX_ALIASES, KnownAlias, ListAliasesParams
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import ListParams
+from agentcore.memory.params.aliases import MAX_ALIASES, KnownAlias, ListAliasesParams
+from agentcore.memory.params.memories import ListParams
 
 STDOUT = Path("-")
 PAGE = 250

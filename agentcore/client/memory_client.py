@@ -31,7 +31,10 @@ from agentcore.errors import (
     NotReady,
     RateLimited,
 )
-from agentcore.memory.alias_params import (
+from agentcore.memory.api import MemoryApi
+from agentcore.memory.methods import METHODS
+from agentcore.memory.models import Receipt, Strict
+from agentcore.memory.params.aliases import (
     DeleteAliasParams,
     DeleteAliasResult,
     ListAliasesParams,
@@ -39,9 +42,8 @@ from agentcore.memory.alias_params import (
     SetAliasParams,
     SetAliasResult,
 )
-from agentcore.memory.api import MemoryApi
-from agentcore.memory.archive_params import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
-from agentcore.memory.change_params import (
+from agentcore.memory.params.archive import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
+from agentcore.memory.params.changes import (
     FeedbackParams,
     FeedbackResult,
     HistoryParams,
@@ -51,19 +53,16 @@ from agentcore.memory.change_params import (
     UpdateParams,
     UpdateResult,
 )
-from agentcore.memory.consolidation_params import ConsolidateParams, ConsolidateResult
-from agentcore.memory.empty_results import EMPTY_RESULTS, UNAVAILABLE, degraded_receipt
-from agentcore.memory.erase_params import EraseParams, EraseResult
-from agentcore.memory.layer_params import (
+from agentcore.memory.params.consolidation import ConsolidateParams, ConsolidateResult
+from agentcore.memory.params.empty_results import EMPTY_RESULTS, UNAVAILABLE, degraded_receipt
+from agentcore.memory.params.erasing import EraseParams, EraseResult
+from agentcore.memory.params.layers import (
     ConfigureParams,
     ConfigureResult,
     SettingsParams,
     SettingsResult,
 )
-from agentcore.memory.methods import METHODS
-from agentcore.memory.models import Receipt, Strict
-from agentcore.memory.overview_params import CapabilitiesParams, CapabilitiesResult, StatsParams, StatsResult
-from agentcore.memory.params import (
+from agentcore.memory.params.memories import (
     CompleteTaskParams,
     CompleteTaskResult,
     ContextParams,
@@ -85,7 +84,8 @@ from agentcore.memory.params import (
     StoreParams,
     StoreResult,
 )
-from agentcore.memory.session_params import (
+from agentcore.memory.params.overview import CapabilitiesParams, CapabilitiesResult, StatsParams, StatsResult
+from agentcore.memory.params.sessions import (
     AddSessionParams,
     AddSessionResult,
     ClearParams,

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from agentcore.errors import InternalError
-from agentcore.memory.params import StoreBatchResult
-from agentcore.memory.refused_answers import answer_to
-from agentcore.memory.refused_items import RefusedItem
-from agentcore.memory.session_params import AddSessionResult
+from agentcore.memory.params.memories import StoreBatchResult
+from agentcore.memory.params.refused_answers import answer_to
+from agentcore.memory.params.refused_items import RefusedItem
+from agentcore.memory.params.sessions import AddSessionResult
 
 ItemT = TypeVar("ItemT")
 AnswerT = TypeVar("AnswerT", StoreBatchResult, AddSessionResult)

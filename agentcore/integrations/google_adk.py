@@ -24,7 +24,7 @@ from agentcore.integrations.extras import not_installed
 from agentcore.integrations.store_all import store_all
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MAX_TEXT_CHARS, MemorySummary, MemoryType
-from agentcore.memory.params import (
+from agentcore.memory.params.memories import (
     MAX_PAGE,
     DeleteParams,
     GetParams,
@@ -32,7 +32,7 @@ from agentcore.memory.params import (
     RetrieveParams,
     StoreParams,
 )
-from agentcore.memory.session_params import EndSessionResult
+from agentcore.memory.params.sessions import EndSessionResult
 
 try:
     from google.adk.events.event import Event

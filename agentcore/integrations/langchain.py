@@ -16,7 +16,7 @@ from agentcore.integrations.extras import not_installed
 from agentcore.integrations.own_loop import OwnLoop
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemorySummary
-from agentcore.memory.params import MAX_K, RetrieveParams
+from agentcore.memory.params.memories import MAX_K, RetrieveParams
 
 try:
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun

@@ -51,7 +51,7 @@ from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import AgentCoreError, InvalidParams, NotFound
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import GetParams, ListParams
+from agentcore.memory.params.memories import GetParams, ListParams
 
 NAME = "agentcore-memory"
 SCHEME = "memory://"

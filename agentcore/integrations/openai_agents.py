@@ -23,10 +23,10 @@ from agentcore.errors import AgentCoreError, AuthenticationFailed, NotAuthorised
 from agentcore.integrations.extras import not_installed
 from agentcore.integrations.store_all import store_all
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.empty_results import UNAVAILABLE
 from agentcore.memory.models import MAX_TEXT_CHARS, MemoryRecord
-from agentcore.memory.params import MAX_BATCH_ITEMS, MAX_PAGE, DeleteParams, ListParams, StoreParams
-from agentcore.memory.session_params import EndSessionResult
+from agentcore.memory.params.empty_results import UNAVAILABLE
+from agentcore.memory.params.memories import MAX_BATCH_ITEMS, MAX_PAGE, DeleteParams, ListParams, StoreParams
+from agentcore.memory.params.sessions import EndSessionResult
 
 try:
     from agents import FunctionTool

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agentcore.errors import JsonRpcErrorCode, from_wire
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.params import MAX_BATCH_ITEMS, StoreBatchParams, StoreParams
+from agentcore.memory.params.memories import MAX_BATCH_ITEMS, StoreBatchParams, StoreParams
 
 
 async def store_all(

@@ -6,10 +6,10 @@ from typing import Any
 
 from agentcore.database import Database, query
 from agentcore.maintenance.jobs import Work, job
-from agentcore.memory.consolidating import LEAST_AGE, Consolidating
-from agentcore.memory.consolidation_params import ConsolidateParams
+from agentcore.memory.deriving.consolidating import LEAST_AGE, Consolidating
+from agentcore.memory.params.consolidation import ConsolidateParams
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.summary_rules import BY_MODEL
+from agentcore.summary_rules import BY_MODEL
 
 CONSOLIDATE_EPISODES = "consolidate_episodes"
 # Fewer new episodes wait for more of them.

@@ -10,7 +10,7 @@ from psycopg import sql
 
 from agentcore.database import Connection, query, shaped_query
 from agentcore.failpoints import failpoint
-from agentcore.memory.vector_index import HNSW_CONSTRUCTION, VectorIndex
+from agentcore.memory.rows.vector_index import HNSW_CONSTRUCTION, VectorIndex
 
 # To train the most lists there are, ivfflat asks for 200 MB and for 100 kB more with each dimension.
 BUILDING_MEMORY_KB, BUILDING_KB_A_DIMENSION = 215_000, 115

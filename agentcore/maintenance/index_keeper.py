@@ -21,8 +21,8 @@ from agentcore.database import Connection, Database, has_iterative_scans, query
 from agentcore.errors import DependencyUnavailable
 from agentcore.maintenance import index_building
 from agentcore.maintenance.recall import Subject, measure
-from agentcore.memory.serving_indexes import LIFE_SECONDS
-from agentcore.memory.vector_index import (
+from agentcore.memory.rows.serving_indexes import LIFE_SECONDS
+from agentcore.memory.rows.vector_index import (
     IndexPolicy,
     VectorIndex,
     described,

@@ -11,8 +11,7 @@ from uuid import UUID
 
 from agentcore.database import Database, Row, query
 from agentcore.maintenance.jobs import Work, job
-from agentcore.memory.extracting import Extracting
-from agentcore.memory.llm_work import (
+from agentcore.memory.consequences.llm_work import (
     AFTER_COMPACTION,
     AFTER_INACTIVITY,
     EXTRACT_FACTS,
@@ -20,14 +19,15 @@ from agentcore.memory.llm_work import (
     SUMMARISE_SESSION,
     do_each,
 )
+from agentcore.memory.consequences.staleness import QUEUE_PERIODS, REFRESH_SUMMARIES, SUMMARISE_PERIODS
+from agentcore.memory.deriving.extracting import Extracting
+from agentcore.memory.deriving.period_summaries import PeriodSummarizing
+from agentcore.memory.deriving.refreshing import Refreshing
+from agentcore.memory.deriving.session_summaries import SessionSummarizing
+from agentcore.memory.deriving.summary_providers import AskedInVain
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.period_summaries import PeriodSummarizing
-from agentcore.memory.refreshing import Refreshing
-from agentcore.memory.session_summaries import SessionSummarizing
-from agentcore.memory.staleness import QUEUE_PERIODS, REFRESH_SUMMARIES, SUMMARISE_PERIODS
 from agentcore.memory.storage import MemoryTransaction
-from agentcore.memory.summary_providers import AskedInVain
-from agentcore.memory.summary_rules import rules_in_force
+from agentcore.summary_rules import rules_in_force
 
 # Accounts of days so long gone are of no use to anybody.
 KEPT_DAYS = 90

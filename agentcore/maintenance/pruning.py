@@ -7,11 +7,11 @@ from datetime import timedelta
 from agentcore.database import Database, query
 from agentcore.errors import Conflict
 from agentcore.maintenance.jobs import Work, job
-from agentcore.memory.capacity import LIMITED, PRUNE_LAYER
+from agentcore.memory.consequences.capacity import LIMITED, PRUNE_LAYER
+from agentcore.memory.forgetting.removing import Pruning
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params import PruneParams
+from agentcore.memory.params.memories import PruneParams
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.removing import Pruning
 
 BUSY_SECONDS = 5.0
 

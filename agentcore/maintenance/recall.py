@@ -22,8 +22,8 @@ from psycopg import IsolationLevel, sql
 from psycopg.types.json import Jsonb
 
 from agentcore.database import SERVICE_ROLE, Connection, query, shaped_query
-from agentcore.memory.vector_index import ServingIndex, VectorIndex, most_reach, reaches
-from agentcore.memory.vector_place import SETTLED
+from agentcore.memory.rows.vector_index import ServingIndex, VectorIndex, most_reach, reaches
+from agentcore.memory.rows.vector_place import SETTLED
 from agentcore.memory.vector_store import ASKED, index_settings
 
 NEAREST = 50

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from agentcore.memory.entities import OPENING_WORDS
+from agentcore.memory.language.entities import OPENING_WORDS
+from agentcore.memory.language.text import STOP_WORDS, collapse, fold, tokens
 from agentcore.memory.lexical import OtherForm, phrase, phrase_key, term_keys
-from agentcore.memory.text import STOP_WORDS, collapse, fold, tokens
 
 MAX_LEARNT = 16
 MAX_SIGNS = 256

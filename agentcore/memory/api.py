@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agentcore.memory.alias_params import (
+from agentcore.memory.models import Interaction, MemorySummary
+from agentcore.memory.params.aliases import (
     DeleteAliasParams,
     DeleteAliasResult,
     ListAliasesParams,
@@ -18,8 +19,8 @@ from agentcore.memory.alias_params import (
     SetAliasParams,
     SetAliasResult,
 )
-from agentcore.memory.archive_params import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
-from agentcore.memory.change_params import (
+from agentcore.memory.params.archive import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
+from agentcore.memory.params.changes import (
     FeedbackParams,
     FeedbackResult,
     HistoryParams,
@@ -29,17 +30,15 @@ from agentcore.memory.change_params import (
     UpdateParams,
     UpdateResult,
 )
-from agentcore.memory.consolidation_params import ConsolidateParams, ConsolidateResult
-from agentcore.memory.erase_params import EraseParams, EraseResult
-from agentcore.memory.layer_params import (
+from agentcore.memory.params.consolidation import ConsolidateParams, ConsolidateResult
+from agentcore.memory.params.erasing import EraseParams, EraseResult
+from agentcore.memory.params.layers import (
     ConfigureParams,
     ConfigureResult,
     SettingsParams,
     SettingsResult,
 )
-from agentcore.memory.models import Interaction, MemorySummary
-from agentcore.memory.overview_params import CapabilitiesParams, CapabilitiesResult, StatsParams, StatsResult
-from agentcore.memory.params import (
+from agentcore.memory.params.memories import (
     CompleteTaskParams,
     CompleteTaskResult,
     ContextParams,
@@ -61,7 +60,8 @@ from agentcore.memory.params import (
     StoreParams,
     StoreResult,
 )
-from agentcore.memory.session_params import (
+from agentcore.memory.params.overview import CapabilitiesParams, CapabilitiesResult, StatsParams, StatsResult
+from agentcore.memory.params.sessions import (
     AddSessionParams,
     AddSessionResult,
     ClearParams,

@@ -12,11 +12,11 @@ from functools import cache
 from typing import Literal
 from uuid import UUID
 
-from agentcore.memory.context_lines import TASK, ContextEntry, ContextLine, in_order, sections
-from agentcore.memory.filling import PLAIN, CountTokens, Filling, Manner
-from agentcore.memory.rendering import Form
-from agentcore.memory.task_window import BEST_FOUND, clearly_meant, newest_first
-from agentcore.memory.text import normal_form
+from agentcore.memory.contexts.context_lines import TASK, ContextEntry, ContextLine, in_order, sections
+from agentcore.memory.contexts.filling import PLAIN, CountTokens, Filling, Manner
+from agentcore.memory.contexts.rendering import Form
+from agentcore.memory.contexts.task_window import BEST_FOUND, clearly_meant, newest_first
+from agentcore.memory.language.text import normal_form
 
 WORKING_SHARE = 0.5
 # Shortening takes time: of what did not fit so many are tried for the room that is left.

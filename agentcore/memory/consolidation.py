@@ -11,14 +11,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agentcore.memory import statement_words as known
-from agentcore.memory.corrections import correction
-from agentcore.memory.differences import alike
-from agentcore.memory.facts import fact, is_plain, speaks_against
-from agentcore.memory.replacement import POSSIBLE, count, takes_place
-from agentcore.memory.statements import READ_CHARS, Reading, Statement, Told, plain, read, same_speaker
-from agentcore.memory.text import STOP_WORDS, fold, normal_form
-from agentcore.memory.values import TYPED, Token, content, read_tokens
+from agentcore.memory.language.text import STOP_WORDS, fold, normal_form
+from agentcore.memory.statements import statement_words as known
+from agentcore.memory.statements.corrections import correction
+from agentcore.memory.statements.differences import alike
+from agentcore.memory.statements.facts import fact, is_plain, speaks_against
+from agentcore.memory.statements.replacement import POSSIBLE, count, takes_place
+from agentcore.memory.statements.statements import (
+    READ_CHARS,
+    Reading,
+    Statement,
+    Told,
+    plain,
+    read,
+    same_speaker,
+)
+from agentcore.memory.statements.values import TYPED, Token, content, read_tokens
 
 Relation = Literal["same", "near", "possible", "superseding", "none"]
 

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentcore.memory.entities import find_entities
-from agentcore.memory.text import (
+from agentcore.memory.language.entities import find_entities
+from agentcore.memory.language.text import (
     MAX_WORD_CHARS,
     STOP_WORDS,
     collapse,

@@ -13,14 +13,14 @@ from agentcore.memory.aliases import keyed, learn
 from agentcore.memory.api import Caller
 from agentcore.memory.consolidation import subject_keys, told
 from agentcore.memory.encoding import action_outcomes, encode, interaction_text
-from agentcore.memory.facts import fact, fact_keys
-from agentcore.memory.gist import gist, gist_hash, without_stamp
+from agentcore.memory.language.gist import gist, gist_hash, without_stamp
+from agentcore.memory.language.moments import mentioned
+from agentcore.memory.language.rejection import rejection
 from agentcore.memory.lexical import term_key, term_keys
 from agentcore.memory.models import MAX_TEXT_CHARS, Interaction, Link, MemoryType
-from agentcore.memory.moments import mentioned
-from agentcore.memory.params import StoreParams
-from agentcore.memory.rejection import rejection
-from agentcore.memory.statements import read
+from agentcore.memory.params.memories import StoreParams
+from agentcore.memory.statements.facts import fact, fact_keys
+from agentcore.memory.statements.statements import read
 
 DEFAULT_IMPORTANCE = 0.5
 THREAD_ABOVE_ITEMS, THREAD_ABOVE_CHARS = 4, 20_000

@@ -10,7 +10,7 @@ from hashlib import blake2b
 
 from snowballstemmer.english_stemmer import EnglishStemmer  # type: ignore[import-untyped]  # it ships no types
 
-from agentcore.memory.text import STOP_WORDS, wholes, words
+from agentcore.memory.language.text import STOP_WORDS, wholes, words
 
 __all__ = [
     "Bm25",

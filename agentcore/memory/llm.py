@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from agentcore.errors import DependencyUnavailable
-from agentcore.memory.params import Turn
-from agentcore.memory.statements import Told
+from agentcore.memory.params.memories import Turn
+from agentcore.memory.statements.statements import Told
 
 __all__ = [
     "FACT_EXTRACTORS",

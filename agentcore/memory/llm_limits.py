@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from agentcore.errors import AgentCoreError, DependencyUnavailable
 from agentcore.memory.llm import FactJudge, FactVerdict, QueryRewriter, Reranker, Rewriting, relevances_of
-from agentcore.memory.params import Turn
-from agentcore.memory.statements import Told
+from agentcore.memory.params.memories import Turn
+from agentcore.memory.statements.statements import Told
 
 Answer = TypeVar("Answer")
 

@@ -12,8 +12,11 @@ from uuid import UUID
 
 from agentcore import __version__
 from agentcore.errors import InvalidParams, NotFound
-from agentcore.memory import naming, recalling, removing, restoring
-from agentcore.memory.alias_params import (
+from agentcore.memory.cursors import read_cursor, write_cursor
+from agentcore.memory.forgetting import removing, restoring
+from agentcore.memory.models import MemoryType, Receipt
+from agentcore.memory.operations import LifecycleOperations, filter_receipt, receipt_of
+from agentcore.memory.params.aliases import (
     DeleteAliasParams,
     DeleteAliasResult,
     ListAliasesParams,
@@ -21,21 +24,11 @@ from agentcore.memory.alias_params import (
     SetAliasParams,
     SetAliasResult,
 )
-from agentcore.memory.archive_params import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
-from agentcore.memory.cursors import read_cursor, write_cursor
-from agentcore.memory.layer_params import (
+from agentcore.memory.params.archive import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
+from agentcore.memory.params.layers import (
     rules_of,
 )
-from agentcore.memory.models import MemoryType, Receipt
-from agentcore.memory.operations import LifecycleOperations, filter_receipt, receipt_of
-from agentcore.memory.overview_params import (
-    CapabilitiesParams,
-    CapabilitiesResult,
-    LayerStats,
-    StatsParams,
-    StatsResult,
-)
-from agentcore.memory.params import (
+from agentcore.memory.params.memories import (
     MAX_BATCH_ITEMS,
     MAX_CONTEXT_TOKENS,
     MAX_IDS,
@@ -60,11 +53,20 @@ from agentcore.memory.params import (
     StoreParams,
     StoreResult,
 )
+from agentcore.memory.params.overview import (
+    CapabilitiesParams,
+    CapabilitiesResult,
+    LayerStats,
+    StatsParams,
+    StatsResult,
+)
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import STRATEGIES
-from agentcore.memory.refusals import OTHER_MODEL
-from agentcore.memory.searching import Search
-from agentcore.memory.storing import Storing
+from agentcore.memory.recall import recalling
+from agentcore.memory.recall.searching import Search
+from agentcore.memory.writing import naming
+from agentcore.memory.writing.refusals import OTHER_MODEL
+from agentcore.memory.writing.storing import Storing
 
 FEATURES = (
     "batch_store",

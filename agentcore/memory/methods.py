@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from agentcore.memory.alias_params import (
+from agentcore.memory.api import Scope
+from agentcore.memory.models import Strict
+from agentcore.memory.params.aliases import (
     DeleteAliasParams,
     DeleteAliasResult,
     ListAliasesParams,
@@ -16,9 +18,8 @@ from agentcore.memory.alias_params import (
     SetAliasParams,
     SetAliasResult,
 )
-from agentcore.memory.api import Scope
-from agentcore.memory.archive_params import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
-from agentcore.memory.change_params import (
+from agentcore.memory.params.archive import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
+from agentcore.memory.params.changes import (
     FeedbackParams,
     FeedbackResult,
     HistoryParams,
@@ -28,17 +29,15 @@ from agentcore.memory.change_params import (
     UpdateParams,
     UpdateResult,
 )
-from agentcore.memory.consolidation_params import ConsolidateParams, ConsolidateResult
-from agentcore.memory.erase_params import EraseParams, EraseResult
-from agentcore.memory.layer_params import (
+from agentcore.memory.params.consolidation import ConsolidateParams, ConsolidateResult
+from agentcore.memory.params.erasing import EraseParams, EraseResult
+from agentcore.memory.params.layers import (
     ConfigureParams,
     ConfigureResult,
     SettingsParams,
     SettingsResult,
 )
-from agentcore.memory.models import Strict
-from agentcore.memory.overview_params import CapabilitiesParams, CapabilitiesResult, StatsParams, StatsResult
-from agentcore.memory.params import (
+from agentcore.memory.params.memories import (
     CompleteTaskParams,
     CompleteTaskResult,
     ContextParams,
@@ -60,7 +59,8 @@ from agentcore.memory.params import (
     StoreParams,
     StoreResult,
 )
-from agentcore.memory.session_params import (
+from agentcore.memory.params.overview import CapabilitiesParams, CapabilitiesResult, StatsParams, StatsResult
+from agentcore.memory.params.sessions import (
     AddSessionParams,
     AddSessionResult,
     ClearParams,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentcore.memory import changing, configuring, consolidating, erasing, reverting, sessions, updating
 from agentcore.memory.api import Caller, MemoryApi
-from agentcore.memory.change_params import (
+from agentcore.memory.deriving import consolidating, sessions
+from agentcore.memory.forgetting import erasing
+from agentcore.memory.models import Dropped, Receipt
+from agentcore.memory.params.changes import (
     FeedbackParams,
     FeedbackResult,
     HistoryParams,
@@ -17,23 +19,19 @@ from agentcore.memory.change_params import (
     UpdateParams,
     UpdateResult,
 )
-from agentcore.memory.changing import Changing
-from agentcore.memory.consolidation_params import ConsolidateParams, ConsolidateResult
-from agentcore.memory.erase_params import EraseParams, EraseResult
-from agentcore.memory.layer_params import (
+from agentcore.memory.params.consolidation import ConsolidateParams, ConsolidateResult
+from agentcore.memory.params.erasing import EraseParams, EraseResult
+from agentcore.memory.params.layers import (
     ConfigureParams,
     ConfigureResult,
     SettingsParams,
     SettingsResult,
 )
-from agentcore.memory.models import Dropped, Receipt
-from agentcore.memory.params import (
+from agentcore.memory.params.memories import (
     CompleteTaskParams,
     CompleteTaskResult,
 )
-from agentcore.memory.parts import MemoryParts
-from agentcore.memory.renewing import Renewing
-from agentcore.memory.session_params import (
+from agentcore.memory.params.sessions import (
     AddSessionParams,
     AddSessionResult,
     ClearParams,
@@ -43,6 +41,10 @@ from agentcore.memory.session_params import (
     SummarizeParams,
     SummarizeResult,
 )
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.writing import changing, configuring, reverting, updating
+from agentcore.memory.writing.changing import Changing
+from agentcore.memory.writing.renewing import Renewing
 from agentcore.telemetry import Steps
 
 

@@ -11,17 +11,17 @@ from uuid import UUID
 from agentcore.errors import ConfigurationError
 from agentcore.memory.archival import Archive
 from agentcore.memory.embeddings import Embedder
-from agentcore.memory.fitness import CutOffs
-from agentcore.memory.layer_params import LayerRules
 from agentcore.memory.llm import FactExtractor, Summariser
 from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter
 from agentcore.memory.llm_meter import LlmMeter
 from agentcore.memory.models import MemoryType
+from agentcore.memory.params.layers import LayerRules
+from agentcore.memory.ranking.fitness import CutOffs
+from agentcore.memory.ranking.search_limits import SearchLimits
+from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.scoring import RetrievalWeights
-from agentcore.memory.search_limits import SearchLimits
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.tokens import TokenCounters
-from agentcore.memory.vector_index import IndexPolicy
 from agentcore.memory.vector_store import VectorStore
 from agentcore.memory.working import WorkingMemory
 from agentcore.telemetry import Metrics, Steps

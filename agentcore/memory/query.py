@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from agentcore.memory.language.rejection import is_small_talk
+from agentcore.memory.language.text import is_code, sentences, tokens
 from agentcore.memory.lexical import terms
-from agentcore.memory.params import Turn
-from agentcore.memory.rejection import is_small_talk
+from agentcore.memory.params.memories import Turn
 from agentcore.memory.scoring import RetrievalWeights
-from agentcore.memory.text import is_code, sentences, tokens
 
 Wanted = Literal["time", "number", "person"]
 

@@ -11,11 +11,12 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from agentcore.memory.candidates import Candidate, MatchScale, Question, Span, Tie
-from agentcore.memory.copies import Distinct, distinct
-from agentcore.memory.fitness import FIT, CutOffs, Signals
+from agentcore.memory.language.text import words
 from agentcore.memory.models import Dropped, ScoreTerm
-from agentcore.memory.repetition import LOSS, left, likenesses
+from agentcore.memory.ranking.candidates import Candidate, MatchScale, Question, Span, Tie
+from agentcore.memory.ranking.copies import Distinct, distinct
+from agentcore.memory.ranking.fitness import FIT, CutOffs, Signals
+from agentcore.memory.ranking.repetition import LOSS, left, likenesses
 from agentcore.memory.scoring import (
     RetrievalWeights,
     frequencies,
@@ -26,7 +27,6 @@ from agentcore.memory.scoring import (
     shares_of,
     spread_as_usual,
 )
-from agentcore.memory.text import words
 
 # Of a name's parts; initials and particles name nobody.
 SHORTEST_NAME = 3

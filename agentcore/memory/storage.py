@@ -17,24 +17,24 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from agentcore.database import Connection, Database, query, shaped_query
-from agentcore.memory.alias_rows import AliasRows
-from agentcore.memory.archive_rows import ArchiveRows
-from agentcore.memory.cluster_rows import ClusterRows
-from agentcore.memory.erase_rows import EraseRows
-from agentcore.memory.fact_rows import FactRows
-from agentcore.memory.history_rows import HistoryRows
 from agentcore.memory.jobs import JobRows
-from agentcore.memory.layer_params import OwnRules
-from agentcore.memory.life_rows import LifeRows
-from agentcore.memory.link_rows import LinkRows
-from agentcore.memory.llm_rows import LlmRows
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
-from agentcore.memory.owned_rows import OwnedRows, Row
-from agentcore.memory.rule_rows import RuleRows
-from agentcore.memory.serving_indexes import ServingIndexes
-from agentcore.memory.subject_rows import SubjectRows
-from agentcore.memory.summary_rows import SummaryRows
-from agentcore.memory.summary_rules import SummaryRules
+from agentcore.memory.params.layers import OwnRules
+from agentcore.memory.rows.alias_rows import AliasRows
+from agentcore.memory.rows.archive_rows import ArchiveRows
+from agentcore.memory.rows.cluster_rows import ClusterRows
+from agentcore.memory.rows.erase_rows import EraseRows
+from agentcore.memory.rows.fact_rows import FactRows
+from agentcore.memory.rows.history_rows import HistoryRows
+from agentcore.memory.rows.life_rows import LifeRows
+from agentcore.memory.rows.link_rows import LinkRows
+from agentcore.memory.rows.llm_rows import LlmRows
+from agentcore.memory.rows.owned_rows import OwnedRows, Row
+from agentcore.memory.rows.rule_rows import RuleRows
+from agentcore.memory.rows.serving_indexes import ServingIndexes
+from agentcore.memory.rows.subject_rows import SubjectRows
+from agentcore.memory.rows.summary_rows import SummaryRows
+from agentcore.summary_rules import SummaryRules
 
 _RECORD_FIELDS = set(MemoryRecord.model_fields) - {"embedding"}
 _DIRECTIONS = {True: (sql.SQL("DESC"), sql.SQL("<")), False: (sql.SQL("ASC"), sql.SQL(">"))}

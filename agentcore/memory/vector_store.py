@@ -16,12 +16,12 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from agentcore.database import Database, Row, Statement, query, shaped_query
-from agentcore.memory.candidates import Candidate, Mention, Span, Tie
 from agentcore.memory.lexical import Bm25, LexicalStatistics, OtherForm
-from agentcore.memory.search_limits import SearchLimits
-from agentcore.memory.serving_indexes import ServingIndexes
-from agentcore.memory.vector_index import ServingIndex
-from agentcore.memory.vector_place import SETTLED, VectorPlace
+from agentcore.memory.ranking.candidates import Candidate, Mention, Span, Tie
+from agentcore.memory.ranking.search_limits import SearchLimits
+from agentcore.memory.rows.serving_indexes import ServingIndexes
+from agentcore.memory.rows.vector_index import ServingIndex
+from agentcore.memory.rows.vector_place import SETTLED, VectorPlace
 
 Conditions = Mapping[str, Any]
 

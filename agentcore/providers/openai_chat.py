@@ -14,8 +14,8 @@ from openai import AsyncOpenAI
 from pydantic import BaseModel
 
 from agentcore.errors import DependencyUnavailable
+from agentcore.memory.language.llm_text import without_thoughts
 from agentcore.memory.llm import Bill, LlmOptions
-from agentcore.memory.llm_text import without_thoughts
 from agentcore.providers.answer_form import answer_form, read_answer
 from agentcore.providers.prompts import Prompt
 from agentcore.providers.remote_request import REFUSED, Failures, RequestFailed, persist

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from agentcore.memory.llm import FactVerdict, LlmOptions
-from agentcore.memory.statements import Told
+from agentcore.memory.statements.statements import Told
 from agentcore.providers.openai_chat import OpenAiChat, Task
 from agentcore.providers.prompts import load_prompt
 

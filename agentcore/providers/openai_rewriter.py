@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel
 
 from agentcore.memory.llm import LlmOptions, Rewriting
-from agentcore.memory.params import Turn
+from agentcore.memory.params.memories import Turn
 from agentcore.providers.openai_chat import OpenAiChat, Task
 from agentcore.providers.prompts import load_prompt
 

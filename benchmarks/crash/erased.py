@@ -6,14 +6,14 @@ import time
 from collections.abc import Sequence
 from uuid import UUID
 
-from agentcore.memory.alias_params import SetAliasParams
 from agentcore.memory.api import Caller, MemoryApi
-from agentcore.memory.archive_params import RestoreParams
-from agentcore.memory.erase_params import EraseParams
-from agentcore.memory.layer_params import ConfigureParams
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params import (
+from agentcore.memory.params.aliases import SetAliasParams
+from agentcore.memory.params.archive import RestoreParams
+from agentcore.memory.params.erasing import EraseParams
+from agentcore.memory.params.layers import ConfigureParams
+from agentcore.memory.params.memories import (
     CompleteTaskParams,
     ContextParams,
     ListParams,
@@ -21,7 +21,7 @@ from agentcore.memory.params import (
     StoreBatchParams,
     StoreParams,
 )
-from agentcore.memory.session_params import EndSessionParams
+from agentcore.memory.params.sessions import EndSessionParams
 from benchmarks.crash.shares import Shares, kept_places, shares
 from benchmarks.crash.torn import Remains, Tearing
 

@@ -17,12 +17,12 @@ from pgvector import HalfVector
 from agentcore.failpoints import VARIABLE
 from agentcore.maintenance.index_keeper import IndexKeeper
 from agentcore.memory.api import Caller
-from agentcore.memory.change_params import UpdateParams
-from agentcore.memory.embedding_models import known_models, model_in_force
 from agentcore.memory.embeddings import Embedder, EmbedderOptions
 from agentcore.memory.encoding import embedding_text
 from agentcore.memory.manager import MemoryManager
-from agentcore.memory.params import DeleteParams, ListParams, StoreBatchParams, StoreParams
+from agentcore.memory.params.changes import UpdateParams
+from agentcore.memory.params.memories import DeleteParams, ListParams, StoreBatchParams, StoreParams
+from agentcore.memory.rows.embedding_models import known_models, model_in_force
 from agentcore.providers.hashing import HashingEmbedder
 from agentcore.runtime import Runtime
 from benchmarks.corpus import sentence

@@ -11,7 +11,7 @@ from psycopg import sql
 from redis.asyncio import Redis
 
 from agentcore.memory.archival import Archive
-from agentcore.memory.inventory import ARCHIVE, JOBS, TABLES, WORKING_MEMORY
+from agentcore.memory.forgetting.inventory import ARCHIVE, JOBS, TABLES, WORKING_MEMORY
 
 # Jobs are the library's table: ids stand in its arguments.
 _JOBS = sql.SQL("SELECT j::text FROM procrastinate_jobs AS j WHERE args ->> 'agent_id' = %s")

@@ -10,7 +10,13 @@ from datetime import UTC, datetime, timedelta
 from agentcore.memory.api import Caller
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params import DeleteParams, ListParams, PruneParams, StoreBatchParams, StoreParams
+from agentcore.memory.params.memories import (
+    DeleteParams,
+    ListParams,
+    PruneParams,
+    StoreBatchParams,
+    StoreParams,
+)
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import STRATEGIES
 from benchmarks.corpus import sentence

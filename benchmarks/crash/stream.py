@@ -11,7 +11,7 @@ from uuid import UUID
 from agentcore.errors import AgentCoreError
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import Link
-from agentcore.memory.params import StoreBatchParams, StoreParams, StoreResult
+from agentcore.memory.params.memories import StoreBatchParams, StoreParams, StoreResult
 from benchmarks.corpus import sentence
 
 BATCH = 20

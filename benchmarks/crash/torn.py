@@ -20,10 +20,10 @@ from agentcore.errors import AgentCoreError, Conflict, NotFound
 from agentcore.failpoints import FAILPOINTS, VARIABLE
 from agentcore.memory.api import SCOPES, Caller, MemoryApi
 from agentcore.memory.archival import Archive, ArchivedObject, read_copy
-from agentcore.memory.archive_params import RestoreParams
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link, MemoryType
-from agentcore.memory.params import DeleteParams, PruneParams, StoreBatchParams, StoreParams
+from agentcore.memory.params.archive import RestoreParams
+from agentcore.memory.params.memories import DeleteParams, PruneParams, StoreBatchParams, StoreParams
 from agentcore.memory.parts import MemoryParts
 from benchmarks.corpus import sentence
 from benchmarks.crash.nursery import Nursery

@@ -12,8 +12,10 @@ from psycopg import sql
 from agentcore.cli import reembed as reembed_command
 from agentcore.failpoints import failpoint
 from agentcore.maintenance import index_keeper, recall, reembedding
-from agentcore.memory import archival, erasing, removing, vector_index
-from agentcore.memory.archive_rows import Tombstone
+from agentcore.memory import archival
+from agentcore.memory.forgetting import erasing, removing
+from agentcore.memory.rows import vector_index
+from agentcore.memory.rows.archive_rows import Tombstone
 
 _NAME = sql.SQL("UPDATE {} SET embedding_model = next_embedding_model "
                 "WHERE next_embedding_model IS NOT NULL RETURNING memory_id")

@@ -12,9 +12,9 @@ from uuid import UUID
 
 from agentcore.client import MemoryClient
 from agentcore.errors import AgentCoreError, Conflict, NotFound
-from agentcore.memory.change_params import FeedbackParams, UpdateParams
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params import (
+from agentcore.memory.params.changes import FeedbackParams, UpdateParams
+from agentcore.memory.params.memories import (
     DeleteParams,
     GetParams,
     PruneParams,

@@ -21,7 +21,7 @@ from agentcore.auth import mint_token
 from agentcore.client import MemoryClient
 from agentcore.embedded import Home
 from agentcore.errors import AuthenticationFailed, NotAuthorised
-from agentcore.memory.params import ListParams
+from agentcore.memory.params.memories import ListParams
 from agentcore.server import ENDPOINT
 from tests.fixtures.serving import ROOT, START_SECONDS, STOP_SECONDS, Done, Serving
 

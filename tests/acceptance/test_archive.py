@@ -10,8 +10,8 @@ import pytest
 
 from agentcore.client import MemoryClient
 from agentcore.memory.archival import object_key
-from agentcore.memory.archive_params import MAX_RESTORED, ArchivedParams, RestoreParams
-from agentcore.memory.params import ListParams, StoreBatchParams, StoreParams
+from agentcore.memory.params.archive import MAX_RESTORED, ArchivedParams, RestoreParams
+from agentcore.memory.params.memories import ListParams, StoreBatchParams, StoreParams
 from tests.fixtures.serving import Done, Serving
 
 

@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 
 from agentcore.client import MemoryClient
-from agentcore.memory.change_params import UpdateParams
-from agentcore.memory.params import DeleteParams, ListParams, RetrieveParams, StoreParams
+from agentcore.memory.params.changes import UpdateParams
+from agentcore.memory.params.memories import DeleteParams, ListParams, RetrieveParams, StoreParams
 from tests.acceptance.test_transfer import day, everything, tally
 from tests.fixtures.serving import Serving
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from agentcore.client import MemoryClient
-from agentcore.memory.params import CountParams, ListParams
+from agentcore.memory.params.memories import CountParams, ListParams
 from tests.fixtures.scripted_http import Reply, scripted_http
 from tests.fixtures.serving import Done, Serving
 

@@ -24,11 +24,10 @@ from agentcore.errors import (
     NotFound,
 )
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.change_params import UpdateParams, Updates
 from agentcore.memory.methods import METHODS
 from agentcore.memory.models import Interaction, MemoryType
-from agentcore.memory.overview_params import CapabilitiesParams, StatsParams
-from agentcore.memory.params import (
+from agentcore.memory.params.changes import UpdateParams, Updates
+from agentcore.memory.params.memories import (
     CompleteTaskParams,
     ContextParams,
     CountParams,
@@ -40,6 +39,7 @@ from agentcore.memory.params import (
     StoreBatchParams,
     StoreParams,
 )
+from agentcore.memory.params.overview import CapabilitiesParams, StatsParams
 from agentcore.runtime import Runtime
 from agentcore.server import create_app
 from tests.fixtures.serving import Serving

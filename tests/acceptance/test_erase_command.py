@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from agentcore.client import MemoryClient
-from agentcore.memory.params import CountParams, StoreBatchParams, StoreParams
+from agentcore.memory.params.memories import CountParams, StoreBatchParams, StoreParams
 from tests.fixtures.serving import Done, Serving
 
 

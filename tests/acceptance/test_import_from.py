@@ -17,7 +17,7 @@ from agentcore.agents.scope import MemoryScope
 from agentcore.client import MemoryClient
 from agentcore.integrations.langgraph import AgentCoreStore
 from agentcore.memory.models import MemoryRecord, MemoryType
-from agentcore.memory.params import CountParams, ListParams
+from agentcore.memory.params.memories import CountParams, ListParams
 from tests.fixtures.serving import ROOT, Done, Serving
 
 EXPORTS = ROOT / "tests" / "fixtures" / "exports"

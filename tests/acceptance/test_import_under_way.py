@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from agentcore.client import MemoryClient
-from agentcore.memory.params import CountParams
+from agentcore.memory.params.memories import CountParams
 from tests.fixtures.serving import Serving
 
 

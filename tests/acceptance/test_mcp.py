@@ -26,7 +26,7 @@ from agentcore.agents.instructions import memory_instructions
 from agentcore.agents.tools import ALL_TOOLS, TOOLS
 from agentcore.client import MemoryClient
 from agentcore.integrations.mcp import PAGE, PROMPT
-from agentcore.memory.params import CountParams, GetParams, StoreBatchParams, StoreParams
+from agentcore.memory.params.memories import CountParams, GetParams, StoreBatchParams, StoreParams
 from agentcore.server import MCP_ENDPOINT
 from tests.fixtures.mcp_clients import WAYS, failure, opened, told
 from tests.fixtures.serving import ROOT, START_SECONDS, Serving

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from agentcore.embedded import Home, attach
-from agentcore.memory.overview_params import CapabilitiesParams
-from agentcore.memory.params import RetrieveParams, StoreBatchParams, StoreParams
+from agentcore.memory.params.memories import RetrieveParams, StoreBatchParams, StoreParams
+from agentcore.memory.params.overview import CapabilitiesParams
 from tests.fixtures.serving import Serving
 
 COUNT = 1_000

@@ -14,10 +14,16 @@ from uuid import uuid4
 import pytest
 
 from agentcore.client import MemoryClient
-from agentcore.memory.alias_params import SetAliasParams
-from agentcore.memory.change_params import UpdateParams, Updates
 from agentcore.memory.models import Interaction, Link, MemoryRecord, MemoryType
-from agentcore.memory.params import CountParams, DeleteParams, ListParams, StoreBatchParams, StoreParams
+from agentcore.memory.params.aliases import SetAliasParams
+from agentcore.memory.params.changes import UpdateParams, Updates
+from agentcore.memory.params.memories import (
+    CountParams,
+    DeleteParams,
+    ListParams,
+    StoreBatchParams,
+    StoreParams,
+)
 from tests.fixtures.serving import Done, Serving
 
 # What an import gives anew, and says so: ids, times of storing, how often it was read.

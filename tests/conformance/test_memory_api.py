@@ -15,25 +15,25 @@ import pytest
 from pydantic import ValidationError
 
 from agentcore.errors import Conflict, InvalidParams, NotFound
-from agentcore.memory import alias_params as naming
-from agentcore.memory import overview_params as overview
-from agentcore.memory import params as ask
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.archive_params import ArchivedParams, RestoreParams
-from agentcore.memory.change_params import (
+from agentcore.memory.json_values import MAX_METADATA_DEPTH
+from agentcore.memory.methods import METHODS
+from agentcore.memory.models import Interaction, MemoryType
+from agentcore.memory.params import aliases as naming
+from agentcore.memory.params import memories as ask
+from agentcore.memory.params import overview as overview
+from agentcore.memory.params.archive import ArchivedParams, RestoreParams
+from agentcore.memory.params.changes import (
     FeedbackParams,
     HistoryParams,
     RevertParams,
     UpdateParams,
     Updates,
 )
-from agentcore.memory.consolidation_params import ConsolidateParams
-from agentcore.memory.erase_params import EraseParams
-from agentcore.memory.json_values import MAX_METADATA_DEPTH
-from agentcore.memory.layer_params import ConfigureParams, LayerRules, SettingsParams
-from agentcore.memory.methods import METHODS
-from agentcore.memory.models import Interaction, MemoryType
-from agentcore.memory.session_params import (
+from agentcore.memory.params.consolidation import ConsolidateParams
+from agentcore.memory.params.erasing import EraseParams
+from agentcore.memory.params.layers import ConfigureParams, LayerRules, SettingsParams
+from agentcore.memory.params.sessions import (
     AddSessionParams,
     ClearParams,
     EndSessionParams,

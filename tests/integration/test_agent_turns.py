@@ -22,7 +22,7 @@ from agentcore.client import MemoryClient
 from agentcore.errors import NotAuthorised
 from agentcore.memory.api import Caller, MemoryApi, Scope
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import ListParams, StoreParams, StoreResult
+from agentcore.memory.params.memories import ListParams, StoreParams, StoreResult
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
 from tests.fixtures.memory_faces import FACES, listening

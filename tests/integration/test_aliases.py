@@ -10,10 +10,10 @@ from psycopg import sql
 
 from agentcore.errors import InvalidParams
 from agentcore.maintenance.expiry import sweep_expired
-from agentcore.memory.alias_params import DeleteAliasParams, ListAliasesParams, SetAliasParams
-from agentcore.memory.change_params import UpdateParams
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params import (
+from agentcore.memory.params.aliases import DeleteAliasParams, ListAliasesParams, SetAliasParams
+from agentcore.memory.params.changes import UpdateParams
+from agentcore.memory.params.memories import (
     ContextParams,
     DeleteParams,
     PruneParams,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentcore.memory.models import Receipt
-from agentcore.memory.params import RetrieveParams, RetrieveResult
+from agentcore.memory.params.memories import RetrieveParams, RetrieveResult
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.services import Services

@@ -9,11 +9,11 @@ import pytest
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.api import Caller
-from agentcore.memory.archive_params import RestoreParams
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
-from agentcore.memory.overview_params import StatsParams
-from agentcore.memory.params import CountParams, PruneParams
+from agentcore.memory.params.archive import RestoreParams
+from agentcore.memory.params.memories import CountParams, PruneParams
+from agentcore.memory.params.overview import StatsParams
 from agentcore.providers.s3_archive import S3Archive
 from agentcore.runtime import Runtime, open_runtime
 from benchmarks.crash.object_store import BUCKET, CREDENTIALS, ObjectStore

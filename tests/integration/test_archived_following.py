@@ -11,10 +11,10 @@ import pytest
 from pydantic import ValidationError
 
 from agentcore.errors import Conflict, InvalidParams
-from agentcore.memory import deadlines, restoring
-from agentcore.memory.archive_params import RestoreParams, RestoreResult
+from agentcore.memory.forgetting import deadlines, restoring
 from agentcore.memory.models import MemoryRecord, MemoryType
-from agentcore.memory.params import DeleteParams, PruneParams
+from agentcore.memory.params.archive import RestoreParams, RestoreResult
+from agentcore.memory.params.memories import DeleteParams, PruneParams
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.gate import gate
 from tests.fixtures.memory import Agent

@@ -16,10 +16,10 @@ import psycopg
 import pytest
 
 from agentcore.maintenance.pruning import enqueue_missed
-from agentcore.memory import deadlines, removing
 from agentcore.memory.archival import object_key
-from agentcore.memory.overview_params import StatsParams
-from agentcore.memory.params import CountParams, PruneParams, StoreBatchParams, StoreParams
+from agentcore.memory.forgetting import deadlines, removing
+from agentcore.memory.params.memories import CountParams, PruneParams, StoreBatchParams, StoreParams
+from agentcore.memory.params.overview import StatsParams
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.memory import Agent, fill, settings_for
 from tests.fixtures.services import Services

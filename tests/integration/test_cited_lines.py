@@ -10,8 +10,8 @@ from agentcore.agents.memory_enabled_agent import MemoryEnabledAgent
 from agentcore.agents.prefetch import with_memory
 from agentcore.client import MemoryClient
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.change_params import FeedbackParams, HistoryParams
-from agentcore.memory.params import DeleteParams
+from agentcore.memory.params.changes import FeedbackParams, HistoryParams
+from agentcore.memory.params.memories import DeleteParams
 from tests.fixtures.memory import Agent
 
 HAWAII = "My budget for the Hawaii trip is 10,000 dollars."

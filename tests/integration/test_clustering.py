@@ -13,10 +13,10 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from agentcore.memory.clustering import Cluster, Episode, Standing, clusters
 from agentcore.memory.embeddings import EmbedderOptions
 from agentcore.memory.encoding import embedding_text, encode
-from agentcore.memory.rejection import rejection
+from agentcore.memory.language.rejection import rejection
+from agentcore.memory.summaries.clustering import Cluster, Episode, Standing, clusters
 from agentcore.providers.minilm import MiniLmEmbedder
 
 DATA = Path(__file__).parents[1] / "data"

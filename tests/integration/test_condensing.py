@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from agentcore.maintenance.consolidation import CONSOLIDATE_EPISODES
-from agentcore.memory.consolidation_params import ConsolidateParams
-from agentcore.memory.layer_params import ConfigureParams
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import ListParams
-from agentcore.memory.summary_rules import SummaryRules
+from agentcore.memory.params.consolidation import ConsolidateParams
+from agentcore.memory.params.layers import ConfigureParams
+from agentcore.memory.params.memories import ListParams
+from agentcore.summary_rules import SummaryRules
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.memory import Agent
 from tests.fixtures.scripted_http import Reply

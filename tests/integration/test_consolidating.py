@@ -13,14 +13,14 @@ import pytest
 from agentcore.errors import InvalidParams, NotFound
 from agentcore.maintenance.consolidation import LEAST_EPISODES, enqueue_consolidations
 from agentcore.maintenance.reembed import embed_waiting
-from agentcore.memory import consolidating
-from agentcore.memory.archive_params import RestoreParams
-from agentcore.memory.change_params import HistoryParams, UpdateParams
-from agentcore.memory.consolidation_params import ConsolidateParams, ConsolidateResult
-from agentcore.memory.layer_params import ConfigureParams, SettingsParams
+from agentcore.memory.deriving import consolidating
 from agentcore.memory.models import MemoryRecord, MemoryType
-from agentcore.memory.params import CountParams, DeleteParams, PruneParams, RetrieveParams
-from agentcore.memory.session_params import EndSessionParams
+from agentcore.memory.params.archive import RestoreParams
+from agentcore.memory.params.changes import HistoryParams, UpdateParams
+from agentcore.memory.params.consolidation import ConsolidateParams, ConsolidateResult
+from agentcore.memory.params.layers import ConfigureParams, SettingsParams
+from agentcore.memory.params.memories import CountParams, DeleteParams, PruneParams, RetrieveParams
+from agentcore.memory.params.sessions import EndSessionParams
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.services import Services

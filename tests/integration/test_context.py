@@ -9,9 +9,9 @@ import pytest
 from redis.asyncio import Redis
 
 from agentcore.memory.api import Caller
-from agentcore.memory.change_params import UpdateParams
 from agentcore.memory.manager import MemoryManager
-from agentcore.memory.params import (
+from agentcore.memory.params.changes import UpdateParams
+from agentcore.memory.params.memories import (
     CompleteTaskParams,
     ContextParams,
     ContextResult,

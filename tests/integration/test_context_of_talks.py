@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from agentcore.memory.api import Caller
-from agentcore.memory.fitness import CutOffs
 from agentcore.memory.manager import MemoryManager
-from agentcore.memory.params import ContextParams, ContextResult
+from agentcore.memory.params.memories import ContextParams, ContextResult
+from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.runtime import open_runtime
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.services import Services

@@ -6,9 +6,9 @@ from dataclasses import replace
 from uuid import UUID
 
 from agentcore.memory.api import Caller
-from agentcore.memory.change_params import UpdateParams
 from agentcore.memory.manager import MemoryManager
-from agentcore.memory.params import ContextParams, ContextResult
+from agentcore.memory.params.changes import UpdateParams
+from agentcore.memory.params.memories import ContextParams, ContextResult
 from agentcore.memory.working import WorkingMemory
 from tests.fixtures.memory import Agent
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from agentcore.memory.change_params import UpdateParams
 from agentcore.memory.models import MemorySummary, Receipt
-from agentcore.memory.params import ContextParams, RetrieveParams
+from agentcore.memory.params.changes import UpdateParams
+from agentcore.memory.params.memories import ContextParams, RetrieveParams
 from tests.fixtures.memory import Agent
 
 OLD = "The owner of Atlas is Carla."

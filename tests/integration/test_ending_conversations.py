@@ -24,7 +24,7 @@ from agentcore.errors import Conflict, NotAuthorised
 from agentcore.integrations.google_adk import AgentCoreMemoryService
 from agentcore.integrations.openai_agents import AgentCoreSession
 from agentcore.memory.models import MemoryRecord, MemoryType
-from agentcore.memory.params import ListParams
+from agentcore.memory.params.memories import ListParams
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
 from tests.fixtures.memory_faces import listening

@@ -19,17 +19,17 @@ from agentcore.errors import (
     DependencyUnavailable,
     NotFound,
 )
-from agentcore.memory import deadlines, erasing
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import DirectoryArchive
-from agentcore.memory.archive_params import RestoreParams
 from agentcore.memory.embedding_cache import CachingEmbedder
-from agentcore.memory.erase_params import EraseParams
-from agentcore.memory.inventory import ARCHIVE, PROCESS_EMBEDDINGS, SHARED_EMBEDDINGS
+from agentcore.memory.forgetting import deadlines, erasing
+from agentcore.memory.forgetting.inventory import ARCHIVE, PROCESS_EMBEDDINGS, SHARED_EMBEDDINGS
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link, MemoryType
-from agentcore.memory.params import CountParams, GetParams, PruneParams, RetrieveParams
-from agentcore.memory.session_params import EndSessionParams
+from agentcore.memory.params.archive import RestoreParams
+from agentcore.memory.params.erasing import EraseParams
+from agentcore.memory.params.memories import CountParams, GetParams, PruneParams, RetrieveParams
+from agentcore.memory.params.sessions import EndSessionParams
 from agentcore.memory.working import WorkingMemory
 from agentcore.runtime import Runtime
 from tests.fixtures.estates import Estate, clear, settle

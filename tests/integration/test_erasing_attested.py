@@ -10,9 +10,9 @@ import pytest
 from agentcore.auth import mint_token
 from agentcore.client import MemoryClient
 from agentcore.errors import AuthenticationFailed, InvalidParams, NotAuthorised
-from agentcore.memory.erase_params import EraseParams, EraseResult
-from agentcore.memory.erase_receipt import read_receipt
-from agentcore.memory.params import CountParams
+from agentcore.memory.forgetting.erase_receipt import read_receipt
+from agentcore.memory.params.erasing import EraseParams, EraseResult
+from agentcore.memory.params.memories import CountParams
 from agentcore.runtime import Runtime
 from agentcore.server import create_app
 from tests.fixtures.memory import Agent

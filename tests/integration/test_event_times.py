@@ -7,8 +7,8 @@ import json
 from datetime import UTC, datetime
 
 from agentcore.memory.archival import object_key
-from agentcore.memory.change_params import UpdateParams
-from agentcore.memory.params import PruneParams
+from agentcore.memory.params.changes import UpdateParams
+from agentcore.memory.params.memories import PruneParams
 from tests.fixtures.memory import Agent
 
 SAID = "2023-06-14T15:30:00Z"

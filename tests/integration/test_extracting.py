@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from agentcore.memory.api import Caller
-from agentcore.memory.change_params import HistoryParams, UpdateParams
-from agentcore.memory.extracting import Extracting
-from agentcore.memory.layer_params import ConfigureParams
+from agentcore.memory.deriving.extracting import Extracting
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import DeleteParams, ListParams, StoreBatchParams, StoreParams
+from agentcore.memory.params.changes import HistoryParams, UpdateParams
+from agentcore.memory.params.layers import ConfigureParams
+from agentcore.memory.params.memories import DeleteParams, ListParams, StoreBatchParams, StoreParams
 from agentcore.runtime import open_runtime
 from tests.fixtures.chat_model import ChatModel, Document, Talking, answered, talking
 from tests.fixtures.memory import Agent, settings_for

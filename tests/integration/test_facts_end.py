@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from agentcore.memory.change_params import HistoryParams
-from agentcore.memory.layer_params import ConfigureParams
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import ListParams
+from agentcore.memory.params.changes import HistoryParams
+from agentcore.memory.params.layers import ConfigureParams
+from agentcore.memory.params.memories import ListParams
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.memory import Agent
 from tests.fixtures.services import Services

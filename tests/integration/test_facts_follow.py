@@ -9,11 +9,11 @@ from uuid import UUID
 
 import pytest
 
-from agentcore.memory.change_params import HistoryParams, RevertParams, UpdateParams
-from agentcore.memory.layer_params import ConfigureParams
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import DeleteParams, ListParams, PruneParams
-from agentcore.memory.session_params import ClearParams
+from agentcore.memory.params.changes import HistoryParams, RevertParams, UpdateParams
+from agentcore.memory.params.layers import ConfigureParams
+from agentcore.memory.params.memories import DeleteParams, ListParams, PruneParams
+from agentcore.memory.params.sessions import ClearParams
 from tests.fixtures.chat_model import Document, Talking, talking
 from tests.fixtures.memory import Agent
 from tests.fixtures.services import Services

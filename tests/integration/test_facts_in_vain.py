@@ -9,11 +9,11 @@ from uuid import UUID
 
 import pytest
 
-from agentcore.memory.change_params import HistoryParams
-from agentcore.memory.layer_params import ConfigureParams
 from agentcore.memory.llm import Extraction, Said
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import ListParams, StoreBatchParams, StoreParams
+from agentcore.memory.params.changes import HistoryParams
+from agentcore.memory.params.layers import ConfigureParams
+from agentcore.memory.params.memories import ListParams, StoreBatchParams, StoreParams
 from tests.fixtures.chat_model import Document, Talking, answered, moved_facts, talking
 from tests.fixtures.memory import Agent
 from tests.fixtures.scripted_http import Reply

@@ -11,7 +11,7 @@ import pytest
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import MemoryTools
 from agentcore.config import Settings
-from agentcore.memory.params import CountParams, DeleteParams, RetrieveParams, RetrieveResult
+from agentcore.memory.params.memories import CountParams, DeleteParams, RetrieveParams, RetrieveResult
 from agentcore.runtime import open_runtime
 from tests.fixtures.databases import migrated_database
 from tests.fixtures.memory import Agent, settings_for

@@ -32,7 +32,7 @@ from agentcore.integrations import google_adk
 from agentcore.integrations.google_adk import AgentCoreMemoryService, memory_tools
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import ListParams
+from agentcore.memory.params.memories import ListParams
 from agentcore.runtime import Runtime
 from agentcore.server import create_app
 from tests.fixtures.memory import Agent

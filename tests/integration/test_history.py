@@ -11,15 +11,15 @@ import pytest
 
 from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.maintenance.folding import fold_deltas
-from agentcore.memory.change_params import (
+from agentcore.memory.models import MemoryRecord
+from agentcore.memory.params.changes import (
     FeedbackParams,
     HistoryParams,
     HistoryResult,
     RevertParams,
     UpdateParams,
 )
-from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import CompleteTaskParams, DeleteParams
+from agentcore.memory.params.memories import CompleteTaskParams, DeleteParams
 from tests.fixtures.memory import Agent
 
 LIFE = {"version", "updated_at"}

@@ -13,14 +13,14 @@ import pytest
 from agentcore.maintenance import index_building, index_keeper, recall
 from agentcore.maintenance.index_keeper import IndexKeeper, IndexPlan, PartitionState, plan
 from agentcore.maintenance.recall import choose, disturbed
-from agentcore.memory import serving_indexes, vector_index
 from agentcore.memory.api import Caller
 from agentcore.memory.lexical import Bm25, LexicalStatistics
 from agentcore.memory.manager import MemoryManager
-from agentcore.memory.params import RetrieveParams, StoreBatchParams, StoreParams
-from agentcore.memory.search_limits import SearchLimits
-from agentcore.memory.serving_indexes import ServingIndexes
-from agentcore.memory.vector_index import IndexPolicy, VectorIndex
+from agentcore.memory.params.memories import RetrieveParams, StoreBatchParams, StoreParams
+from agentcore.memory.ranking.search_limits import SearchLimits
+from agentcore.memory.rows import serving_indexes, vector_index
+from agentcore.memory.rows.serving_indexes import ServingIndexes
+from agentcore.memory.rows.vector_index import IndexPolicy, VectorIndex
 from agentcore.memory.vector_store import PgVectorStore, SearchRequest, WordHits
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.databases import OwnDatabase, migrated_database

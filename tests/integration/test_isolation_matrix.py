@@ -23,15 +23,15 @@ from agentcore.client import MemoryClient
 from agentcore.database import Connection, Database, Statement
 from agentcore.database import Row as DatabaseRow
 from agentcore.errors import AgentCoreError
-from agentcore.memory import params as ask
 from agentcore.memory.api import SCOPES, Caller, MemoryApi
-from agentcore.memory.inventory import ARCHIVE, TABLES, RedisKeys
-from agentcore.memory.inventory import INVENTORY as PLACES
+from agentcore.memory.forgetting.inventory import ARCHIVE, TABLES, RedisKeys
+from agentcore.memory.forgetting.inventory import INVENTORY as PLACES
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.methods import METHODS, Method
 from agentcore.memory.models import MemoryType, Strict
-from agentcore.memory.params import PruneParams, StoreBatchParams, StoreParams
-from agentcore.memory.search_limits import SearchLimits
+from agentcore.memory.params import memories as ask
+from agentcore.memory.params.memories import PruneParams, StoreBatchParams, StoreParams
+from agentcore.memory.ranking.search_limits import SearchLimits
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.vector_store import PgVectorStore
 from agentcore.runtime import Runtime

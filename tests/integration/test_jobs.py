@@ -16,7 +16,7 @@ from agentcore.maintenance.job_queue import MAX_ATTEMPTS
 from agentcore.maintenance.job_worker import JobWorker
 from agentcore.maintenance.jobs import JOBS, Work
 from agentcore.memory.jobs import job_lock
-from agentcore.memory.params import DeleteParams
+from agentcore.memory.params.memories import DeleteParams
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
 

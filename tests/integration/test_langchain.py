@@ -23,7 +23,7 @@ from agentcore.errors import InvalidParams
 from agentcore.integrations.langchain import MemoryRetriever, memory_tools
 from agentcore.integrations.own_loop import memory_in_thread
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.params import StoreParams
+from agentcore.memory.params.memories import StoreParams
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.memory_faces import FACES

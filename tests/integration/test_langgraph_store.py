@@ -19,9 +19,9 @@ from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import MemoryTools
 from agentcore.integrations.langgraph import AgentCoreStore
 from agentcore.integrations.langgraph_items import DEEPEST, KEPT, session_of, tag_of
-from agentcore.memory.change_params import HistoryParams
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import CountParams, ListParams, StoreParams
+from agentcore.memory.params.changes import HistoryParams
+from agentcore.memory.params.memories import CountParams, ListParams, StoreParams
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
 from tests.fixtures.memory_faces import FACES

@@ -12,12 +12,12 @@ import pytest
 
 from agentcore.errors import NotFound
 from agentcore.maintenance.expiry import sweep_expired
-from agentcore.memory.change_params import HistoryParams, RevertParams, UpdateParams
 from agentcore.memory.jobs import job_lock
-from agentcore.memory.layer_params import ConfigureParams, LayerRules, SettingsParams, changed_rules
 from agentcore.memory.models import MemoryType
-from agentcore.memory.overview_params import StatsParams
-from agentcore.memory.params import PruneParams
+from agentcore.memory.params.changes import HistoryParams, RevertParams, UpdateParams
+from agentcore.memory.params.layers import ConfigureParams, LayerRules, SettingsParams, changed_rules
+from agentcore.memory.params.memories import PruneParams
+from agentcore.memory.params.overview import StatsParams
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.memory import Agent, fill, settings_for
 from tests.fixtures.services import Services

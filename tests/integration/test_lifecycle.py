@@ -17,14 +17,13 @@ import pytest
 
 from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.maintenance.folding import fold_deltas
-from agentcore.memory import deadlines, removing
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import DirectoryArchive, object_key, vector_of
-from agentcore.memory.change_params import UpdateParams
+from agentcore.memory.forgetting import deadlines, removing
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
-from agentcore.memory.overview_params import CapabilitiesParams, StatsParams
-from agentcore.memory.params import (
+from agentcore.memory.params.changes import UpdateParams
+from agentcore.memory.params.memories import (
     CompleteTaskParams,
     CountParams,
     DeleteParams,
@@ -32,6 +31,7 @@ from agentcore.memory.params import (
     PruneParams,
     RetrieveParams,
 )
+from agentcore.memory.params.overview import CapabilitiesParams, StatsParams
 from tests.fixtures.memory import Agent, fill
 from tests.fixtures.picky_embedder import picky_memory
 

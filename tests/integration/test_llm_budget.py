@@ -11,10 +11,10 @@ import pytest
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.llm_options import LlmUseOptions
-from agentcore.memory.layer_params import SettingsParams
 from agentcore.memory.llm_meter import FORM_TOKENS, LlmMeter
-from agentcore.memory.llm_params import LlmUse
-from agentcore.memory.params import RetrieveParams
+from agentcore.memory.params.layers import SettingsParams
+from agentcore.memory.params.llm import LlmUse
+from agentcore.memory.params.memories import RetrieveParams
 from agentcore.memory.storage import MemoryStorage
 from agentcore.runtime import Runtime, open_runtime
 from agentcore.telemetry import Metrics

@@ -12,15 +12,15 @@ from dataclasses import replace
 
 import pytest
 
-from agentcore.memory.change_params import HistoryParams
-from agentcore.memory.layer_params import ConfigureParams
 from agentcore.memory.llm import LlmOptions
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import GetParams, ListParams
-from agentcore.memory.session_params import AddSessionParams, EndSessionParams
-from agentcore.memory.summary_rules import SummaryRules
+from agentcore.memory.params.changes import HistoryParams
+from agentcore.memory.params.layers import ConfigureParams
+from agentcore.memory.params.memories import GetParams, ListParams
+from agentcore.memory.params.sessions import AddSessionParams, EndSessionParams
 from agentcore.providers.openai_summariser import OpenAiSummariser
 from agentcore.providers.prompts import load_prompt
+from agentcore.summary_rules import SummaryRules
 from tests.fixtures.chat_model import ChatModel, Document, Talking, answered, talking
 from tests.fixtures.memory import Agent
 from tests.fixtures.scripted_http import Received, Reply

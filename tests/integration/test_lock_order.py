@@ -13,11 +13,11 @@ from uuid import UUID
 import pytest
 
 from agentcore.errors import NotFound
-from agentcore.memory.archive_params import RestoreParams
-from agentcore.memory.change_params import UpdateParams
-from agentcore.memory.erase_params import EraseParams
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params import DeleteParams, GetParams, PruneParams
+from agentcore.memory.params.archive import RestoreParams
+from agentcore.memory.params.changes import UpdateParams
+from agentcore.memory.params.erasing import EraseParams
+from agentcore.memory.params.memories import DeleteParams, GetParams, PruneParams
 from tests.fixtures.gate import gate
 from tests.fixtures.memory import Agent
 

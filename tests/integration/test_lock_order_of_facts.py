@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agentcore.memory.api import Caller
-from agentcore.memory.extracting import Extracting
-from agentcore.memory.params import DeleteParams, StoreBatchParams
+from agentcore.memory.deriving.extracting import Extracting
+from agentcore.memory.params.memories import DeleteParams, StoreBatchParams
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.gate import gate
 from tests.fixtures.services import Services

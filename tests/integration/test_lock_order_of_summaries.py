@@ -9,10 +9,10 @@ from uuid import UUID
 import pytest
 
 from agentcore.memory.api import Caller
+from agentcore.memory.deriving.refreshing import Refreshing
+from agentcore.memory.deriving.session_summaries import SessionSummarizing
 from agentcore.memory.models import MemoryRecord, MemoryType
-from agentcore.memory.params import DeleteParams, PruneParams
-from agentcore.memory.refreshing import Refreshing
-from agentcore.memory.session_summaries import SessionSummarizing
+from agentcore.memory.params.memories import DeleteParams, PruneParams
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.gate import gate
 from tests.fixtures.memory import Agent

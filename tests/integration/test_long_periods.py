@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentcore.maintenance.llm_work import enqueue_llm_work
-from agentcore.memory.params import DeleteParams
+from agentcore.memory.params.memories import DeleteParams
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.memory import Agent
 from tests.fixtures.services import Services
@@ -147,7 +147,7 @@ async def test_sentences_of_a_growing_period_are_chosen_anew_with_each_session(t
 async def test_periods_that_wait_for_more_do_not_keep_others_from_being_told(
     talk: Talking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentcore.memory.period_summaries.BATCH", 1)
+    monkeypatch.setattr("agentcore.memory.deriving.period_summaries.BATCH", 1)
     agent = await weekly(talk, provider="llm")
     for user_id, count in (("u-1", 6), ("u-2", 6), ("u-3", 2)):
         for place in range(count):

@@ -10,17 +10,17 @@ from uuid import UUID
 import pytest
 
 from agentcore.errors import DependencyUnavailable, NotFound
-from agentcore.memory import consolidating
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import DirectoryArchive
-from agentcore.memory.consolidation_params import ConsolidateParams
-from agentcore.memory.erase_params import EraseParams
-from agentcore.memory.inventory import ARCHIVE
+from agentcore.memory.deriving import consolidating
+from agentcore.memory.forgetting.inventory import ARCHIVE
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link, MemoryType
-from agentcore.memory.params import CountParams, DeleteParams, PruneParams
-from agentcore.memory.session_params import ClearParams, EndSessionParams
-from agentcore.memory.summarizing import SUMMARY_RELATION
+from agentcore.memory.params.consolidation import ConsolidateParams
+from agentcore.memory.params.erasing import EraseParams
+from agentcore.memory.params.memories import CountParams, DeleteParams, PruneParams
+from agentcore.memory.params.sessions import ClearParams, EndSessionParams
+from agentcore.memory.summaries.summarizing import SUMMARY_RELATION
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
 from tests.fixtures.places import holdings

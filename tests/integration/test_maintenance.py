@@ -19,9 +19,9 @@ from agentcore.maintenance.rounds import Maintenance
 from agentcore.memory.api import Caller
 from agentcore.memory.embeddings import Vectors
 from agentcore.memory.manager import MemoryManager
-from agentcore.memory.overview_params import StatsParams
-from agentcore.memory.params import CountParams, DeleteParams, StoreBatchParams, StoreParams
-from agentcore.memory.vector_index import IndexPolicy
+from agentcore.memory.params.memories import CountParams, DeleteParams, StoreBatchParams, StoreParams
+from agentcore.memory.params.overview import StatsParams
+from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.runtime import open_runtime
 from tests.fixtures.databases import migrated_database
 from tests.fixtures.memory import Agent, settings_for

@@ -17,7 +17,7 @@ from agentcore.auth import mint_token
 from agentcore.client import MemoryClient
 from agentcore.mcp_endpoint import MAX_MESSAGE_BYTES
 from agentcore.memory.jsonrpc import MemoryCall, memory_methods
-from agentcore.memory.params import GetParams, StoreParams
+from agentcore.memory.params.memories import GetParams, StoreParams
 from agentcore.rpc import RpcMethod
 from agentcore.runtime import Runtime
 from agentcore.server import ENDPOINT, MCP_ENDPOINT, create_app

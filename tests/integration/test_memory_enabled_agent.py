@@ -20,9 +20,9 @@ from agentcore.agents.tools import USUAL_TOOLS
 from agentcore.client import MemoryClient
 from agentcore.errors import AuthenticationFailed
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.fencing import CLOSING, OPENING
+from agentcore.memory.contexts.fencing import CLOSING, OPENING
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import ContextParams, ContextResult, CountParams, ListParams
+from agentcore.memory.params.memories import ContextParams, ContextResult, CountParams, ListParams
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
 from tests.fixtures.memory_faces import listening, token_of

@@ -16,10 +16,10 @@ from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tool_answers import MOST_CONTENT_CHARS, MOST_MEMORIES_CHARS
 from agentcore.agents.tools import ALL_TOOLS, MemoryTools
 from agentcore.client import MemoryClient
-from agentcore.memory.fencing import CLOSING, NOTICE, OPENING
-from agentcore.memory.params import CountParams, ListParams
-from agentcore.memory.session_params import AddSessionParams, EndSessionParams, Message
-from agentcore.memory.summarizing import SUMMARY_RELATION
+from agentcore.memory.contexts.fencing import CLOSING, NOTICE, OPENING
+from agentcore.memory.params.memories import CountParams, ListParams
+from agentcore.memory.params.sessions import AddSessionParams, EndSessionParams, Message
+from agentcore.memory.summaries.summarizing import SUMMARY_RELATION
 from tests.fixtures.memory import Agent
 
 PARROTS = "I love African Grey parrots, they are so clever."

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agentcore.memory.change_params import UpdateParams
 from agentcore.memory.models import MemorySummary, Receipt
-from agentcore.memory.params import ContextParams, RetrieveParams
+from agentcore.memory.params.changes import UpdateParams
+from agentcore.memory.params.memories import ContextParams, RetrieveParams
 from tests.fixtures.memory import Agent
 
 OLD = "User prefers window seats on trains."

@@ -9,7 +9,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from agentcore.memory.models import Link, MemoryType
-from agentcore.memory.params import DeleteParams, StoreParams
+from agentcore.memory.params.memories import DeleteParams, StoreParams
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.memory import Agent
 from tests.fixtures.services import Services

@@ -18,9 +18,15 @@ from agentcore.embedded import Home
 from agentcore.embedded.lock import ServerLock
 from agentcore.errors import ConfigurationError, DependencyUnavailable, InvalidParams, NotFound, StartupError
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.empty_results import was_not_asked
-from agentcore.memory.params import ContextParams, CountParams, GetParams, RetrieveParams, StoreParams
-from agentcore.memory.session_params import SummarizeParams
+from agentcore.memory.params.empty_results import was_not_asked
+from agentcore.memory.params.memories import (
+    ContextParams,
+    CountParams,
+    GetParams,
+    RetrieveParams,
+    StoreParams,
+)
+from agentcore.memory.params.sessions import SummarizeParams
 from agentcore.runtime import open_runtime
 from tests.fixtures.databases import own_database
 from tests.fixtures.embedded_parts import new_home

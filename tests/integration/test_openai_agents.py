@@ -18,7 +18,7 @@ from agentcore.agents.tools import ALL_TOOLS, TOOLS, MemoryTools
 from agentcore.errors import TooLarge
 from agentcore.integrations.openai_agents import AgentCoreSession, memory_tools
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.params import CountParams, RetrieveParams, StoreParams
+from agentcore.memory.params.memories import CountParams, RetrieveParams, StoreParams
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
 from tests.fixtures.memory_faces import FACES

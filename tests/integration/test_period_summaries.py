@@ -11,11 +11,11 @@ import pytest
 
 from agentcore.maintenance.llm_work import enqueue_llm_work
 from agentcore.memory.api import Caller
-from agentcore.memory.change_params import HistoryParams
-from agentcore.memory.layer_params import SettingsParams
+from agentcore.memory.deriving.period_summaries import PeriodSummarizing
 from agentcore.memory.models import MemoryType
-from agentcore.memory.period_summaries import PeriodSummarizing
-from agentcore.memory.session_params import AddSessionParams
+from agentcore.memory.params.changes import HistoryParams
+from agentcore.memory.params.layers import SettingsParams
+from agentcore.memory.params.sessions import AddSessionParams
 from agentcore.runtime import open_runtime
 from tests.fixtures.chat_model import ChatModel, Talking, answered, talking
 from tests.fixtures.memory import Agent, settings_for

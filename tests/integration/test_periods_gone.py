@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from agentcore.memory.archive_params import RestoreParams
-from agentcore.memory.erase_params import EraseParams
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params import DeleteParams, ListParams, PruneParams
-from agentcore.memory.session_params import AddSessionParams
+from agentcore.memory.params.archive import RestoreParams
+from agentcore.memory.params.erasing import EraseParams
+from agentcore.memory.params.memories import DeleteParams, ListParams, PruneParams
+from agentcore.memory.params.sessions import AddSessionParams
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.services import Services
 from tests.fixtures.stretches import (

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from agentcore.memory.llm import LlmOptions, Said, SummaryWish
-from agentcore.memory.params import Turn
-from agentcore.memory.statements import Told
+from agentcore.memory.params.memories import Turn
+from agentcore.memory.statements.statements import Told
 from agentcore.providers.openai_fact_extractor import OpenAiFactExtractor
 from agentcore.providers.openai_fact_judge import OpenAiFactJudge
 from agentcore.providers.openai_rewriter import OpenAiRewriter

@@ -16,13 +16,13 @@ from agentcore.maintenance import index_keeper, recall, reembedding
 from agentcore.maintenance.index_keeper import IndexKeeper
 from agentcore.maintenance.reembed import embed_waiting
 from agentcore.maintenance.reembedding import Reembedding
-from agentcore.memory import vector_index
-from agentcore.memory.archive_params import RestoreParams
-from agentcore.memory.change_params import UpdateParams
-from agentcore.memory.embedding_models import KnownModel, model_in_force
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params import DeleteParams, PruneParams, RetrieveParams
-from agentcore.memory.vector_index import IndexPolicy
+from agentcore.memory.params.archive import RestoreParams
+from agentcore.memory.params.changes import UpdateParams
+from agentcore.memory.params.memories import DeleteParams, PruneParams, RetrieveParams
+from agentcore.memory.rows import vector_index
+from agentcore.memory.rows.embedding_models import KnownModel, model_in_force
+from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.databases import OwnDatabase, migrated_database
 from tests.fixtures.memory import Agent, fill, settings_for

@@ -10,10 +10,10 @@ import pytest
 
 from agentcore.maintenance.llm_work import enqueue_llm_work
 from agentcore.memory.api import Caller
-from agentcore.memory.change_params import HistoryParams, RevertParams
-from agentcore.memory.params import DeleteParams
-from agentcore.memory.refreshing import Refreshing
-from agentcore.memory.session_params import EndSessionParams
+from agentcore.memory.deriving.refreshing import Refreshing
+from agentcore.memory.params.changes import HistoryParams, RevertParams
+from agentcore.memory.params.memories import DeleteParams
+from agentcore.memory.params.sessions import EndSessionParams
 from agentcore.runtime import open_runtime
 from tests.fixtures.chat_model import ChatModel, Talking, answered, talking
 from tests.fixtures.memory import settings_for

@@ -12,8 +12,8 @@ import pytest
 
 from agentcore import assembly
 from agentcore.errors import ConfigurationError
-from agentcore.memory.overview_params import CapabilitiesParams
-from agentcore.memory.params import ContextParams, RetrieveParams, RetrieveResult, Turn
+from agentcore.memory.params.memories import ContextParams, RetrieveParams, RetrieveResult, Turn
+from agentcore.memory.params.overview import CapabilitiesParams
 from agentcore.runtime import open_runtime
 from tests.fixtures.cross_encoders import write_cross_encoder
 from tests.fixtures.memory import Agent, settings_for

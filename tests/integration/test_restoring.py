@@ -16,12 +16,18 @@ from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams, Not
 from agentcore.maintenance.expiry import sweep_expired
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import object_key
-from agentcore.memory.archive_params import ArchivedParams, RestoreParams, RestoreResult
-from agentcore.memory.change_params import HistoryParams, UpdateParams
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link, MemoryType
-from agentcore.memory.overview_params import StatsParams
-from agentcore.memory.params import ContextParams, CountParams, DeleteParams, PruneParams, RetrieveParams
+from agentcore.memory.params.archive import ArchivedParams, RestoreParams, RestoreResult
+from agentcore.memory.params.changes import HistoryParams, UpdateParams
+from agentcore.memory.params.memories import (
+    ContextParams,
+    CountParams,
+    DeleteParams,
+    PruneParams,
+    RetrieveParams,
+)
+from agentcore.memory.params.overview import StatsParams
 from benchmarks.crash.records import records
 from benchmarks.crash.verdict import MISCOUNTED
 from tests.fixtures.memory import Agent, fill

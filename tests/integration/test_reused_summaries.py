@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from agentcore.memory import sessions
+from agentcore.memory.deriving import sessions
 from agentcore.memory.models import MemorySummary
-from agentcore.memory.params import ContextParams, RetrieveParams
-from agentcore.memory.session_params import SummarizeParams
+from agentcore.memory.params.memories import ContextParams, RetrieveParams
+from agentcore.memory.params.sessions import SummarizeParams
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.services import Services
 from tests.fixtures.stretches import LINES, NOON, message, periods, say, summaries, summarised, weekly

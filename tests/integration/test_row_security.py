@@ -12,7 +12,7 @@ import pytest
 from psycopg import errors, sql
 
 from agentcore.database import SERVICE_ROLE, Connection
-from agentcore.memory.inventory import TABLES, OwnedTable
+from agentcore.memory.forgetting.inventory import TABLES, OwnedTable
 from agentcore.runtime import Runtime
 from tests.fixtures.estates import settle
 from tests.fixtures.memory import Agent

@@ -15,9 +15,9 @@ from agentcore.maintenance.index_keeper import IndexKeeper
 from agentcore.memory.api import Caller
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link
-from agentcore.memory.params import RetrieveParams, StoreBatchParams, StoreParams, Turn
-from agentcore.memory.search_limits import SearchLimits
-from agentcore.memory.vector_index import IndexPolicy
+from agentcore.memory.params.memories import RetrieveParams, StoreBatchParams, StoreParams, Turn
+from agentcore.memory.ranking.search_limits import SearchLimits
+from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.vector_store import PgVectorStore
 from tests.fixtures.memory import Agent
 

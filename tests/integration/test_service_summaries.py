@@ -12,11 +12,11 @@ from agentcore.auth import mint_token
 from agentcore.client import MemoryClient
 from agentcore.errors import ConfigurationError, NotAuthorised
 from agentcore.maintenance.llm_work import enqueue_llm_work
-from agentcore.memory.layer_params import ConfigureParams, SettingsParams
 from agentcore.memory.llm import LlmOptions, Said, SummaryWish, WrittenSummary
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params import DeleteParams, RetrieveParams
-from agentcore.memory.session_params import AddSessionParams
+from agentcore.memory.params.layers import ConfigureParams, SettingsParams
+from agentcore.memory.params.memories import DeleteParams, RetrieveParams
+from agentcore.memory.params.sessions import AddSessionParams
 from agentcore.runtime import open_runtime
 from agentcore.server import create_app
 from tests.fixtures.chat_model import Talking, talking

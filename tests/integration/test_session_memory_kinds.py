@@ -31,9 +31,9 @@ from agentcore.agents.session_memory.redis_memory import RedisSessionMemory
 from agentcore.agents.session_memory.vector import VectorSessionMemory
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import ConfigurationError, DependencyUnavailable, InvalidParams
-from agentcore.memory.fencing import NOTICE, OPENING
-from agentcore.memory.params import CountParams, ListParams
-from agentcore.memory.session_params import ClearParams
+from agentcore.memory.contexts.fencing import NOTICE, OPENING
+from agentcore.memory.params.memories import CountParams, ListParams
+from agentcore.memory.params.sessions import ClearParams
 from tests.fixtures.memory import Agent
 from tests.fixtures.services import Services
 

@@ -11,14 +11,14 @@ import pytest
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.maintenance.llm_work import enqueue_llm_work
-from agentcore.memory import session_summaries
 from agentcore.memory.api import Caller
-from agentcore.memory.change_params import HistoryParams, UpdateParams
-from agentcore.memory.erase_params import EraseParams
-from agentcore.memory.layer_params import ConfigureParams, SettingsParams
-from agentcore.memory.params import DeleteParams, GetParams, ListParams
-from agentcore.memory.session_params import AddSessionParams
-from agentcore.memory.session_summaries import SessionSummarizing
+from agentcore.memory.deriving import session_summaries
+from agentcore.memory.deriving.session_summaries import SessionSummarizing
+from agentcore.memory.params.changes import HistoryParams, UpdateParams
+from agentcore.memory.params.erasing import EraseParams
+from agentcore.memory.params.layers import ConfigureParams, SettingsParams
+from agentcore.memory.params.memories import DeleteParams, GetParams, ListParams
+from agentcore.memory.params.sessions import AddSessionParams
 from agentcore.runtime import open_runtime
 from tests.fixtures.chat_model import ChatModel, Talking, answered, talking
 from tests.fixtures.memory import Agent, settings_for

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agentcore.memory.change_params import HistoryParams
 from agentcore.memory.models import MemoryRecord, MemoryType
-from agentcore.memory.overview_params import StatsParams
-from agentcore.memory.params import ListParams, RetrieveParams
-from agentcore.memory.session_params import (
+from agentcore.memory.params.changes import HistoryParams
+from agentcore.memory.params.memories import ListParams, RetrieveParams
+from agentcore.memory.params.overview import StatsParams
+from agentcore.memory.params.sessions import (
     AddSessionParams,
     AddSessionResult,
     ClearParams,

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from agentcore.memory.api import Caller
-from agentcore.memory.fitness import CutOffs
 from agentcore.memory.manager import MemoryManager
-from agentcore.memory.params import ContextParams, RetrieveParams
+from agentcore.memory.params.memories import ContextParams, RetrieveParams
+from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
 

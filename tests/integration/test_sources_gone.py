@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from agentcore.maintenance.llm_work import enqueue_llm_work
-from agentcore.memory.archive_params import RestoreParams
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params import DeleteParams, ListParams, PruneParams
-from agentcore.memory.session_params import AddSessionParams
+from agentcore.memory.params.archive import RestoreParams
+from agentcore.memory.params.memories import DeleteParams, ListParams, PruneParams
+from agentcore.memory.params.sessions import AddSessionParams
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.memory import Agent
 from tests.fixtures.services import Services

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from agentcore.memory.api import Caller
-from agentcore.memory.change_params import UpdateParams, Updates
 from agentcore.memory.compression import build_context
-from agentcore.memory.context_lines import PAST, ContextEntry
-from agentcore.memory.layer_params import ConfigureParams
-from agentcore.memory.params import ContextParams, DeleteParams
-from agentcore.memory.session_params import EndSessionParams
-from agentcore.memory.standing_in import stand_ins
-from agentcore.memory.summary_rules import SEGMENT_MESSAGES, SummaryRules
+from agentcore.memory.contexts.context_lines import PAST, ContextEntry
+from agentcore.memory.params.changes import UpdateParams, Updates
+from agentcore.memory.params.layers import ConfigureParams
+from agentcore.memory.params.memories import ContextParams, DeleteParams
+from agentcore.memory.params.sessions import EndSessionParams
+from agentcore.memory.recall.standing_in import stand_ins
+from agentcore.summary_rules import SEGMENT_MESSAGES, SummaryRules
 from tests.fixtures.memory import Agent
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -10,9 +10,9 @@ from uuid import uuid4
 import pytest
 
 from agentcore.errors import Conflict, InvalidParams, NotFound
-from agentcore.memory.change_params import UpdateParams
 from agentcore.memory.models import Interaction, Link, MemoryType
-from agentcore.memory.params import ContextParams, CountParams, StoreBatchParams, StoreParams
+from agentcore.memory.params.changes import UpdateParams
+from agentcore.memory.params.memories import ContextParams, CountParams, StoreBatchParams, StoreParams
 from tests.fixtures.memory import Agent
 from tests.fixtures.picky_embedder import picky_memory
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from agentcore.memory import session_summaries
-from agentcore.memory.llm_params import NOT_RECOMMENDED
+from agentcore.memory.deriving import session_summaries
 from agentcore.memory.models import MAX_TEXT_CHARS
-from agentcore.memory.params import RetrieveParams
+from agentcore.memory.params.llm import NOT_RECOMMENDED
+from agentcore.memory.params.memories import RetrieveParams
 from agentcore.runtime import open_runtime
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.memory import Agent, settings_for

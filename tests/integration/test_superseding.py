@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from agentcore.database import Row
-from agentcore.memory.change_params import UpdateParams
 from agentcore.memory.models import Interaction, MemoryType
-from agentcore.memory.params import (
+from agentcore.memory.params.changes import UpdateParams
+from agentcore.memory.params.memories import (
     ContextParams,
     DeleteParams,
     ListParams,
@@ -21,7 +21,7 @@ from agentcore.memory.params import (
     StoreBatchParams,
     StoreParams,
 )
-from agentcore.memory.session_params import ClearParams, EndSessionParams
+from agentcore.memory.params.sessions import ClearParams, EndSessionParams
 from tests.fixtures.memory import Agent
 
 MARCH = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

@@ -23,7 +23,7 @@ from agentcore.errors import InvalidParams
 from agentcore.integrations import google_adk, langchain, openai_agents
 from agentcore.integrations.mcp import memory_server
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.params import CountParams, ListParams, ListResult
+from agentcore.memory.params.memories import CountParams, ListParams, ListResult
 from tests.fixtures.memory import Agent
 
 FIELDS = {"name": "what the user is called", "goal": "what the user is after"}

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from agentcore.memory.api import Caller
-from agentcore.memory.change_params import UpdateParams, Updates
-from agentcore.memory.fitness import CutOffs
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link
-from agentcore.memory.params import ContextParams, RetrieveParams, StoreBatchParams
+from agentcore.memory.params.changes import UpdateParams, Updates
+from agentcore.memory.params.memories import ContextParams, RetrieveParams, StoreBatchParams
+from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
 

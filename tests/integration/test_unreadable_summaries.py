@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentcore.memory.params import DeleteParams
-from agentcore.memory.session_summaries import MOST_LOOKS
+from agentcore.memory.deriving.session_summaries import MOST_LOOKS
+from agentcore.memory.params.memories import DeleteParams
 from tests.fixtures.chat_model import Talking, answered, talking
 from tests.fixtures.scripted_http import Reply
 from tests.fixtures.services import Services

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentcore.memory.params import RetrieveParams
+from agentcore.memory.params.memories import RetrieveParams
 from tests.fixtures.memory import Agent
 
 PERMITS = "The council sent the scaffolding permits."

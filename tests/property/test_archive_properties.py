@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentcore.memory.api import Caller
-from agentcore.memory.archive_params import RestoreParams
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params import PruneParams, StoreBatchParams
+from agentcore.memory.params.archive import RestoreParams
+from agentcore.memory.params.memories import PruneParams, StoreBatchParams
 from agentcore.runtime import Runtime
 from benchmarks.crash.records import records
 from benchmarks.crash.states import Said, prunes_as_said

@@ -18,10 +18,10 @@ from agentcore.memory.encoding import (
     encode,
     interaction_text,
 )
-from agentcore.memory.entities import find_entities
+from agentcore.memory.language.entities import find_entities
+from agentcore.memory.language.rejection import rejection
+from agentcore.memory.language.text import MAX_WORD_CHARS, STOP_WORDS, collapse, sentences, words
 from agentcore.memory.lexical import Bm25, LexicalStatistics, select_query_keys, term_keys, terms
-from agentcore.memory.rejection import rejection
-from agentcore.memory.text import MAX_WORD_CHARS, STOP_WORDS, collapse, sentences, words
 
 ANY_TEXT = st.text(st.characters(), max_size=400)
 PROSE = st.lists(

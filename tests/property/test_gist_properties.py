@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory.gist import MOST_CHARS, gist, gist_hash
+from agentcore.memory.language.gist import MOST_CHARS, gist, gist_hash
 
 WORD = st.text("abcdefghijklmnopqrstuvwxyz", min_size=2, max_size=9)
 SAID = st.lists(WORD, min_size=1, max_size=8)

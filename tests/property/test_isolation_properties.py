@@ -13,17 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentcore.errors import AgentCoreError, Conflict, InvalidParams, NotFound
-from agentcore.memory import alias_params as naming
-from agentcore.memory import change_params as past
-from agentcore.memory import layer_params as rules
-from agentcore.memory import overview_params as overview
-from agentcore.memory import params as ask
-from agentcore.memory import session_params as talk
 from agentcore.memory.api import Caller, MemoryApi
-from agentcore.memory.consolidation_params import ConsolidateParams
-from agentcore.memory.erase_params import EraseParams
 from agentcore.memory.methods import METHODS
 from agentcore.memory.models import MemoryType
+from agentcore.memory.params import aliases as naming
+from agentcore.memory.params import changes as past
+from agentcore.memory.params import layers as rules
+from agentcore.memory.params import memories as ask
+from agentcore.memory.params import overview as overview
+from agentcore.memory.params import sessions as talk
+from agentcore.memory.params.consolidation import ConsolidateParams
+from agentcore.memory.params.erasing import EraseParams
 from agentcore.runtime import Runtime
 from tests.fixtures.archive_turns import list_archived, restore
 from tests.fixtures.isolation_model import Model, Stage, Turn

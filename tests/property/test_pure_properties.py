@@ -9,9 +9,9 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory.candidates import Candidate, MatchScale, Question, Tie
 from agentcore.memory.keys import encode_segment
 from agentcore.memory.pruning import STRATEGIES, Prunable, PruningPolicy, decide
+from agentcore.memory.ranking.candidates import Candidate, MatchScale, Question, Tie
 from agentcore.memory.retrieval import rank
 from agentcore.memory.scoring import RetrievalWeights
 

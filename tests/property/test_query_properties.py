@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory.gate import gate
+from agentcore.memory.language.gate import gate
 from agentcore.memory.lexical import terms
-from agentcore.memory.params import Turn
+from agentcore.memory.params.memories import Turn
 from agentcore.memory.query import KEY_TERMS, MAX_QUERIES, QUERY_CHARS, WHOLE_CHARS, complete, split, wants
 
 SAID = """

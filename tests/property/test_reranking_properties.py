@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory.fitness import Signals
 from agentcore.memory.models import Dropped, ScoreTerm
-from agentcore.memory.reranking import RERANKER, reordered, shortened
+from agentcore.memory.ranking.fitness import Signals
+from agentcore.memory.recall.reranking import RERANKER, reordered, shortened
 from agentcore.memory.retrieval import Ranked, Ranking
 
 SHARES = st.floats(0.0, 1.0)

@@ -12,9 +12,9 @@ from uuid import UUID
 import pytest
 
 from agentcore.errors import Conflict, NotFound
-from agentcore.memory.change_params import RevertParams, UpdateParams
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params import DeleteParams, ListParams
+from agentcore.memory.params.changes import RevertParams, UpdateParams
+from agentcore.memory.params.memories import DeleteParams, ListParams
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
 from tests.fixtures.stretches import NOON, add, end, rules

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from agentcore.memory.moments import EARLIEST, LATEST, Anchor, anchors, told_times
+from agentcore.memory.language.moments import EARLIEST, LATEST, Anchor, anchors, told_times
 
 NOW = datetime(2023, 6, 14, 15, 30, tzinfo=UTC)
 SAID_AT = datetime(2023, 6, 5, 9, 0, tzinfo=UTC)

@@ -25,7 +25,7 @@ from agentcore.errors import (
     TooLarge,
 )
 from agentcore.memory.methods import METHODS
-from agentcore.memory.params import (
+from agentcore.memory.params.memories import (
     ContextParams,
     CountParams,
     CountResult,
@@ -33,7 +33,7 @@ from agentcore.memory.params import (
     RetrieveParams,
     StoreParams,
 )
-from agentcore.memory.session_params import SummarizeParams
+from agentcore.memory.params.sessions import SummarizeParams
 from tests.fixtures.scripted_transport import Answer, Script, error, result
 
 TOKEN = "t.o.ken"

@@ -27,9 +27,9 @@ from agentcore.errors import (
     RateLimited,
     TooLarge,
 )
-from agentcore.memory.change_params import UpdateParams, Updates
 from agentcore.memory.methods import METHODS, Method
-from agentcore.memory.params import (
+from agentcore.memory.params.changes import UpdateParams, Updates
+from agentcore.memory.params.memories import (
     CountParams,
     DeleteParams,
     GetParams,
@@ -38,7 +38,7 @@ from agentcore.memory.params import (
     StoreBatchParams,
     StoreParams,
 )
-from agentcore.memory.session_params import Message
+from agentcore.memory.params.sessions import Message
 from tests.fixtures.scripted_transport import Answer, Script, error, result
 
 TOKEN = "t.o.ken"

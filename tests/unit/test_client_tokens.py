@@ -13,7 +13,7 @@ import pytest
 
 from agentcore.client import MemoryClient, TokenSource
 from agentcore.errors import AuthenticationFailed, DependencyUnavailable, InvalidParams
-from agentcore.memory.params import CountParams, RetrieveParams
+from agentcore.memory.params.memories import CountParams, RetrieveParams
 from tests.fixtures.scripted_transport import Script, error, result
 
 COUNTED = {"count": 3, "receipt": {}}

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentcore.memory.consolidation import judge, subject_keys, told
-from agentcore.memory.corrections import corrects
-from agentcore.memory.statements import READ_CHARS, Told, read
+from agentcore.memory.statements.corrections import corrects
+from agentcore.memory.statements.statements import READ_CHARS, Told, read
 
 MARCH = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory.candidates import Candidate, Span
-from agentcore.memory.copies import NEARLY_SAME_TEXT, SAME_TEXT, distinct
+from agentcore.memory.ranking.candidates import Candidate, Span
+from agentcore.memory.ranking.copies import NEARLY_SAME_TEXT, SAME_TEXT, distinct
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 

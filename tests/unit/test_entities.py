@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentcore.memory.entities import find_entities
-from agentcore.memory.text import STOP_WORDS, sentences
+from agentcore.memory.language.entities import find_entities
+from agentcore.memory.language.text import STOP_WORDS, sentences
 
 
 def named(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from agentcore.assembly import receipt_secret
 from agentcore.config import Settings
 from agentcore.embedded import Home
 from agentcore.errors import InvalidParams
-from agentcore.memory.erase_receipt import ALGORITHM, read_receipt, receipt_key, sign_receipt
+from agentcore.memory.forgetting.erase_receipt import ALGORITHM, read_receipt, receipt_key, sign_receipt
 
 SECRET = "a secret of the tests, long enough for HS256"
 KEY = receipt_key(SECRET)

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from agentcore.memory.candidates import Mention, Span
-from agentcore.memory.events import narrowed, teller
+from agentcore.memory.ranking.candidates import Mention, Span
+from agentcore.memory.ranking.events import narrowed, teller
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from agentcore.memory.consolidation import judge
-from agentcore.memory.facts import fact, fact_keys, speaks_against
-from agentcore.memory.statements import Told
+from agentcore.memory.statements.facts import fact, fact_keys, speaks_against
+from agentcore.memory.statements.statements import Told
 
 MARCH = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 WORDINGS = Path(__file__).parents[2] / "benchmarks" / "data" / "free_wordings.json"

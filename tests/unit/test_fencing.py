@@ -8,7 +8,7 @@ import unicodedata
 
 import pytest
 
-from agentcore.memory.fencing import CLOSING, NOTICE, OPENING, fenced, quoted
+from agentcore.memory.contexts.fencing import CLOSING, NOTICE, OPENING, fenced, quoted
 
 # Format characters that are seen, or that shape what is: their scripts are not written without them.
 SEEN_FORMATS = re.compile(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentcore.memory.fitness import CutOffs, FitModel, Signals, logistic, typical
+from agentcore.memory.ranking.fitness import CutOffs, FitModel, Signals, logistic, typical
 
 MIDDLING = Signals(similarity=0.4, words=0.3, coverage=0.4, score=0.3, lead=0.1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentcore.memory.gate import EMPTY, GENERAL, OPEN, PERSONAL, SMALL_TALK, TOOL, Gate, gate
+from agentcore.memory.language.gate import EMPTY, GENERAL, OPEN, PERSONAL, SMALL_TALK, TOOL, Gate, gate
 
 SMALL = """
 hi

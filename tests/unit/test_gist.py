@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentcore.memory.gist import MOST_CHARS, gist, gist_hash, without_stamp
+from agentcore.memory.language.gist import MOST_CHARS, gist, gist_hash, without_stamp
 
 SAID_AT = datetime(2026, 5, 4, 12, tzinfo=UTC)
 DAY = datetime(2026, 5, 3, tzinfo=UTC), datetime(2026, 5, 4, tzinfo=UTC)

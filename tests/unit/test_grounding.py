@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from agentcore.memory.grounding import Heard, numbers_of
-from agentcore.memory.summarizing import Source
+from agentcore.memory.summaries.grounding import Heard, numbers_of
+from agentcore.memory.summaries.summarizing import Source
 
 
 def heard(*texts: str, speaker: str | None = "user") -> Heard:

@@ -11,21 +11,21 @@ from uuid import UUID
 import pytest
 
 from agentcore.agents.error_words import discreet
+from agentcore.memory.consequences.llm_work import is_worth_reading
 from agentcore.memory.consolidation import judge
-from agentcore.memory.extraction import extract
-from agentcore.memory.fencing import quoted
-from agentcore.memory.gate import gate
-from agentcore.memory.grounding import Heard
+from agentcore.memory.contexts.extraction import extract
+from agentcore.memory.contexts.fencing import quoted
 from agentcore.memory.intake import subjects_of, text_columns
-from agentcore.memory.llm_text import within, without_thought_lines, without_thoughts
-from agentcore.memory.llm_work import is_worth_reading
-from agentcore.memory.opposition import asks_of_the_past
+from agentcore.memory.language.gate import gate
+from agentcore.memory.language.llm_text import within, without_thought_lines, without_thoughts
+from agentcore.memory.language.rejection import rejection
+from agentcore.memory.language.text import normal_form, sentences, words
 from agentcore.memory.query import complete, split, wants
-from agentcore.memory.rejection import rejection
-from agentcore.memory.statements import Told
-from agentcore.memory.summarizing import Source, summarize
-from agentcore.memory.survival import as_read, checked
-from agentcore.memory.text import normal_form, sentences, words
+from agentcore.memory.ranking.opposition import asks_of_the_past
+from agentcore.memory.statements.statements import Told
+from agentcore.memory.summaries.grounding import Heard
+from agentcore.memory.summaries.summarizing import Source, summarize
+from agentcore.memory.summaries.survival import as_read, checked
 
 NOW = datetime(2026, 5, 4, tzinfo=UTC)
 SHORT, LONG = 2_048, 8_192

@@ -8,7 +8,7 @@ import pytest
 
 from agentcore.memory.archival import object_key
 from agentcore.memory.embedding_cache import CACHE_KEY_PREFIX
-from agentcore.memory.inventory import (
+from agentcore.memory.forgetting.inventory import (
     ARCHIVE,
     INVENTORY,
     SHARED_EMBEDDINGS,

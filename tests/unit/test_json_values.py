@@ -17,7 +17,7 @@ from hypothesis import strategies as some
 from pydantic import ValidationError
 
 from agentcore.memory.json_values import MAX_METADATA_DEPTH, MAX_METADATA_NODES, storable_json
-from agentcore.memory.params import StoreParams
+from agentcore.memory.params.memories import StoreParams
 
 TEXTS = some.text(some.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
 JSON = some.recursive(

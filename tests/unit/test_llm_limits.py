@@ -10,7 +10,7 @@ import pytest
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.llm import Rewriting, relevances_of
 from agentcore.memory.llm_limits import LEAST_TEXTS, LimitedReranker, LimitedRewriter, Room
-from agentcore.memory.params import Turn
+from agentcore.memory.params.memories import Turn
 
 
 class Judge:

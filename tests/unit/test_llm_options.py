@@ -9,8 +9,8 @@ import pytest
 from agentcore.config import load_settings
 from agentcore.errors import ConfigurationError
 from agentcore.llm_options import read_llm_options
-from agentcore.memory.llm_params import warnings_of
-from agentcore.memory.summary_rules import SummaryRules, rules_in_force
+from agentcore.memory.params.llm import warnings_of
+from agentcore.summary_rules import SummaryRules, rules_in_force
 
 
 def test_without_a_word_the_budget_is_a_million_tokens_and_nothing_is_extracted() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory.llm_text import (
+from agentcore.memory.language.llm_text import (
     capped,
     size_bytes,
     within,

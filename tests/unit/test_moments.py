@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from agentcore.memory.moments import EARLIEST, LATEST, mentioned, windows
+from agentcore.memory.language.moments import EARLIEST, LATEST, mentioned, windows
 
 # A Wednesday.
 NOW = datetime(2023, 6, 14, 15, 30, tzinfo=UTC)

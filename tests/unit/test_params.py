@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agentcore.memory.archive_params import ArchivedParams, RestoreParams
-from agentcore.memory.change_params import UpdateParams
 from agentcore.memory.models import Strict
-from agentcore.memory.params import (
+from agentcore.memory.params.archive import ArchivedParams, RestoreParams
+from agentcore.memory.params.changes import UpdateParams
+from agentcore.memory.params.memories import (
     ContextParams,
     DeleteParams,
     ListParams,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentcore.memory.params import Turn
+from agentcore.memory.params.memories import Turn
 from agentcore.memory.query import KEY_TERMS, MAX_QUERIES, PRESENT_FACTOR, complete, split, wants, weighed
 from agentcore.memory.scoring import RetrievalWeights
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentcore.memory.rejection import EMPTY, GREETING, REFUSAL, rejection
+from agentcore.memory.language.rejection import EMPTY, GREETING, REFUSAL, rejection
 
 
 @pytest.mark.parametrize("content", ["", "  \n\t", "👍🎉", "!!! ???", "___", "-- * --"])

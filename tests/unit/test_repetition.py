@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory import repetition
-from agentcore.memory.repetition import LEAST_LIKENESS, left
+from agentcore.memory.ranking import repetition
+from agentcore.memory.ranking.repetition import LEAST_LIKENESS, left
 
 
 def likenesses(scores: list[float], term_keys: list[list[int]]) -> list[float]:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from agentcore.memory.summarizing import Source, Summary, summarize
+from agentcore.memory.summaries.summarizing import Source, Summary, summarize
 
 BARGE = "The barge from Rotterdam arrives on Friday morning."
 

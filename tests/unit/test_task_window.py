@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from agentcore.memory.compression import Context, build_context
-from agentcore.memory.context_lines import PAST, TASK, ContextEntry
-from agentcore.memory.filling import Filling, Manner
-from agentcore.memory.task_window import clearly_meant, newest_first
+from agentcore.memory.contexts.context_lines import PAST, TASK, ContextEntry
+from agentcore.memory.contexts.filling import Filling, Manner
+from agentcore.memory.contexts.task_window import clearly_meant, newest_first
 
 START = datetime(2026, 5, 1, 9, tzinfo=UTC)
 VAGUE = Manner(clear=False)

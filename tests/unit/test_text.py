@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentcore.memory.text import (
+from agentcore.memory.language.text import (
     MAX_WORD_CHARS,
     collapse,
     fold,

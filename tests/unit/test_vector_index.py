@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentcore.memory.vector_index import (
+from agentcore.memory.rows.vector_index import (
     HNSW_FIRST_REACH,
     HNSW_MOST_REACH,
     MAX_LISTS,

@@ -21,7 +21,7 @@ from agentcore.agents.session_memory.messages import (
 from agentcore.agents.session_memory.vector import NAMESPACE, VectorSessionMemory
 from agentcore.errors import InvalidParams
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.params import ContextParams
+from agentcore.memory.params.memories import ContextParams
 
 CONTEXT_TOKENS = 2_000
 WHOLE_SESSION = "What was said, decided and left open so far?"

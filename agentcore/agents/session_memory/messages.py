@@ -13,8 +13,8 @@ from agentcore.errors import InvalidParams
 from agentcore.memory.intake import DEFAULT_IMPORTANCE
 from agentcore.memory.keys import encode_segment
 from agentcore.memory.models import FilledText, Identifier, Labels, Metadata, Moment, Share, Strict
-from agentcore.memory.params import MAX_K, MAX_PAGE, Query
-from agentcore.memory.session_params import ROLE_IMPORTANCE
+from agentcore.memory.params.memories import MAX_K, MAX_PAGE, Query
+from agentcore.memory.params.sessions import ROLE_IMPORTANCE
 
 DEFAULT_LIMIT = 10
 MAX_LIMIT = MAX_PAGE

@@ -13,8 +13,8 @@ from agentcore.agents.session_memory.messages import (
 )
 from agentcore.agents.session_memory.selection import said_at
 from agentcore.memory.intake import DEFAULT_IMPORTANCE
-from agentcore.memory.llm_text import beginning
-from agentcore.memory.summarizing import Source, summarize
+from agentcore.memory.language.llm_text import beginning
+from agentcore.memory.summaries.summarizing import Source, summarize
 
 USUAL_CHARS: Mapping[SummaryStyle, int] = {"brief": 400, "detailed": 2_000}
 

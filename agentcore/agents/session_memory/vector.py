@@ -34,7 +34,7 @@ from agentcore.memory.api import MemoryApi
 from agentcore.memory.keys import encode_segment
 from agentcore.memory.lexical import terms
 from agentcore.memory.models import MemoryRecord, MemorySummary
-from agentcore.memory.params import (
+from agentcore.memory.params.memories import (
     CountParams,
     DeleteParams,
     GetParams,

@@ -13,9 +13,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from agentcore.memory.intake import DEFAULT_IMPORTANCE
 from agentcore.memory.keys import encode_segment
-from agentcore.memory.layer_params import MAX_TTL_SECONDS
 from agentcore.memory.models import FIRST_YEAR, LAST_YEAR, Identifier
-from agentcore.memory.session_params import ROLE_IMPORTANCE
+from agentcore.memory.params.layers import MAX_TTL_SECONDS
+from agentcore.memory.params.sessions import ROLE_IMPORTANCE
 
 # Seconds since 1970 that lie beyond the year 5000 are milliseconds.
 MOST_SECONDS = 1e11

@@ -1,0 +1,206 @@
+"""What a store leaves to language models: new memories wait, and jobs are enqueued where it is time.
+
+The rows that wait are the account of it, not the jobs: a job that finds nothing waiting has nothing to do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+from uuid import UUID
+
+from agentcore.errors import AgentCoreError, DependencyUnavailable
+from agentcore.memory.consequences.staleness import SUMMARISE_PERIODS, let_summaries_wait, let_wait_for_period
+from agentcore.memory.language.rejection import rejection
+from agentcore.memory.llm_limits import is_budget_spent
+from agentcore.memory.models import MemoryType
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.rows.llm_rows import Waiting
+from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.storage import MemoryTransaction, NewMemory
+from agentcore.summary_rules import SummaryRules
+
+EXTRACT_FACTS, SUMMARISE_SESSION = "extract_facts", "summarise_session"
+SUMMARISE_AGAIN = "summarise_again"
+# What the summary of a session is tagged with, and where in its metadata a caller's own says what it is of.
+SUMMARY_TAG, COMPACTION = "session_summary", "compaction"
+# What a summary of a session, or of a period, says of itself in its provenance; and the latter's tag.
+SESSION_FORM, PERIOD_FORM = "session", "period"
+PERIOD_TAG = "period_summary"
+AFTER_INACTIVITY, AFTER_COMPACTION = "inactivity", "compaction"
+# What a failure says in its data where others are at work on the same.
+BUSY = "busy"
+# So long a model that fails is asked again; then plain code does what it can.
+PATIENCE = timedelta(minutes=30)
+# A shorter text is read where it holds a sign of a fact: who speaks, a name, a number, or another script.
+TELLING_CHARS, LEAST_BYTES = 30, 10
+_TELLING = re.compile(r"\d|\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b|(?<=[^.!?\s] )[A-Z]|[^\W\d_a-zA-Z]")
+_USERS = frozenset({"user", "human"})
+
+ItemT = TypeVar("ItemT")
+
+
+def is_of_one(failure: DependencyUnavailable) -> bool:
+    """Whether other work may be done though this failed: its text may be at fault, or others are at it."""
+    return any(failure.data.get(name) for name in ("refused", "unreadable", BUSY))
+
+
+async def do_each(items: Iterable[ItemT], do: Callable[[ItemT], Awaitable[None]]) -> None:
+    """Do it for each; what fails by itself keeps no other from its turn.
+
+    Raises the first DependencyUnavailable, after the others or at once where all would fail.
+    """
+    failed: list[DependencyUnavailable] = []
+    for item in items:
+        try:
+            await do(item)
+        except DependencyUnavailable as failure:
+            failed.append(failure)
+            if not is_of_one(failure):
+                break
+    if failed:
+        raise failed[0]
+
+
+def failing_since(rows: Sequence[Row], now: datetime) -> datetime:
+    """Since when a model is asked about one of these in vain; `now` where this is the first time."""
+    return min((since for row in rows if (since := row["failing_since"]) is not None), default=now)
+
+
+def gives_up(failure: AgentCoreError, waiting_since: datetime, now: datetime) -> bool:
+    """Whether plain code does a model's part: that refuses the text, may cost no more, or failed too long.
+
+    `waiting_since` is the first failure's time, not that of the store.
+    """
+    return is_budget_spent(failure) or bool(failure.data.get("refused")) or now - waiting_since >= PATIENCE
+
+
+async def queue_llm_work(
+    transaction: MemoryTransaction, parts: MemoryParts, memories: Sequence[NewMemory]
+) -> None:
+    """Let these new memories wait for what their agent wishes of models. One of a transaction's last acts."""
+    compacted = {memory.memory_id: memory.columns["session_id"] for memory in memories
+                 if is_compaction(memory.columns)}
+    if compacted:
+        await let_wait_for_period(transaction, compacted)
+    waiting = [each for memory in memories for each in _waiting(memory, reads=parts.extractor is not None)]
+    if waiting:
+        await _queue(transaction, parts, waiting)
+    if compacted:
+        await _enqueue_compacted(transaction, {*compacted.values()})
+
+
+async def _queue(transaction: MemoryTransaction, parts: MemoryParts, waiting: Sequence[Waiting]) -> None:
+    extract_facts = parts.meter is not None and parts.meter.options.extract_facts
+    queued = await transaction.llm.queue(waiting, extract_facts=extract_facts)
+    if any(row["work"] == "facts" for row in queued):
+        await transaction.jobs.enqueue(EXTRACT_FACTS)
+    sessions = {row["session_id"]: row["summaries"] for row in queued if row["work"] == "summary"}
+    await _enqueue_due(transaction, parts, sessions)
+
+
+async def after_deletion(
+    transaction: MemoryTransaction, parts: MemoryParts, changed: Sequence[Row], also: Sequence[UUID] = ()
+) -> None:
+    """See to what was made of what a deletion changed, and to what has no summary any more. Its last acts.
+
+    `also`: what else changed.
+    """
+    await let_summaries_wait(transaction, [*also, *(row["memory_id"] for row in changed)])
+    works = {row["work"] for row in await transaction.summaries.waiting_again()}
+    if "period" in works:
+        await transaction.jobs.enqueue(SUMMARISE_PERIODS)
+    if "summary" in works:
+        await transaction.jobs.enqueue(SUMMARISE_AGAIN)
+    holding = [row["memory_id"] for row in changed if row["superseded_by"] is None]
+    await read_at_last(transaction, parts, holding)
+
+
+async def read_again(
+    transaction: MemoryTransaction, parts: MemoryParts, memory_id: UUID, columns: Mapping[str, Any]
+) -> None:
+    """Let a memory with other words wait to be read for facts, where its agent wishes it."""
+    if parts.extractor is not None and _may_hold_facts(columns):
+        await _queue_for_facts(transaction, parts, [memory_id])
+
+
+async def read_at_last(
+    transaction: MemoryTransaction, parts: MemoryParts, memory_ids: Sequence[UUID]
+) -> None:
+    """Let those of these memories wait that hold again and were never read. One of the last acts."""
+    if parts.extractor is None or not memory_ids:
+        return
+    unread = await transaction.facts.unread(memory_ids)
+    waiting = [row["memory_id"] for row in unread if _may_hold_facts(row)]
+    if waiting:
+        await _queue_for_facts(transaction, parts, waiting)
+
+
+async def _queue_for_facts(
+    transaction: MemoryTransaction, parts: MemoryParts, memory_ids: Sequence[UUID]
+) -> None:
+    extract_facts = parts.meter is not None and parts.meter.options.extract_facts
+    waiting = [Waiting(memory_id, "facts") for memory_id in memory_ids]
+    if await transaction.llm.queue(waiting, extract_facts=extract_facts):
+        await transaction.jobs.enqueue(EXTRACT_FACTS)
+
+
+async def _enqueue_due(
+    transaction: MemoryTransaction, parts: MemoryParts, sessions: Mapping[str, Mapping[str, Any]]
+) -> None:
+    ruled = {session_id: SummaryRules(**given) for session_id, given in sorted(sessions.items())}
+    counted = [session_id for session_id, rules in ruled.items() if rules.counts]
+    for row in await transaction.llm.waiting_of(counted) if counted else []:
+        if ruled[row["session_id"]].is_due(messages=row["messages"], user_turns=row["user_turns"]):
+            await transaction.jobs.enqueue(SUMMARISE_SESSION, session_id=row["session_id"])
+    for session_id, rules in ruled.items():
+        if rules.trigger == "inactivity":
+            quiet_at = parts.clock() + timedelta(seconds=rules.inactivity_seconds)
+            await transaction.jobs.enqueue(
+                SUMMARISE_SESSION, session_id=session_id, after=AFTER_INACTIVITY, not_before=quiet_at
+            )
+
+
+async def _enqueue_compacted(transaction: MemoryTransaction, session_ids: set[str]) -> None:
+    rules = await transaction.llm.summary_rules()
+    if rules is not None and rules.trigger == "compaction":
+        for session_id in sorted(session_ids):
+            await transaction.jobs.enqueue(SUMMARISE_SESSION, session_id=session_id, after=AFTER_COMPACTION)
+
+
+def is_compaction(columns: Mapping[str, Any]) -> bool:
+    """Whether the memory is its caller's own summary of a part of its session."""
+    of = columns["metadata"].get(COMPACTION)
+    return columns["session_id"] is not None and isinstance(of, dict) and "until" in of
+
+
+def _waiting(memory: NewMemory, *, reads: bool) -> list[Waiting]:
+    columns, found = memory.columns, []
+    if columns["memory_type"] != MemoryType.EPISODIC.value or is_compaction(columns):
+        return []
+    if reads and _may_hold_facts(columns):
+        found.append(Waiting(memory.memory_id, "facts"))
+    if columns["session_id"] is not None:
+        found.append(Waiting(memory.memory_id, "summary", columns["session_id"], _is_user_turn(columns)))
+    return found
+
+
+def _may_hold_facts(columns: Mapping[str, Any]) -> bool:
+    episode = columns["memory_type"] == MemoryType.EPISODIC.value and not is_compaction(columns)
+    return episode and columns["parent_memory_id"] is None and is_worth_reading(columns["content"])
+
+
+def is_worth_reading(content: str) -> bool:
+    """Whether a text may hold facts: long or telling enough, and more than a greeting or a refusal."""
+    text = content.strip()
+    telling = len(text.encode()) >= LEAST_BYTES and _TELLING.search(text) is not None
+    return (telling or len(text) >= TELLING_CHARS) and rejection(content) is None
+
+
+def _is_user_turn(columns: Mapping[str, Any]) -> bool:
+    if columns["provenance"].get("form") == "interaction":
+        return True
+    role = columns["metadata"].get("role", columns["speaker"] or "user")
+    return str(role).casefold() in _USERS

@@ -1,0 +1,1 @@
+"""What a context is made of, beside its plan (`compression`). Pure."""

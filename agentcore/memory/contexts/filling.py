@@ -1,0 +1,264 @@
+"""Filling a context's room with memories: each in full, by what stands for it, or shortened. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from agentcore.memory.contexts.context_lines import (
+    ANY_TIME,
+    ContextEntry,
+    ContextLine,
+    said,
+    stretch_of,
+    time_of,
+)
+from agentcore.memory.contexts.extraction import MOST_CHARACTERS_PER_TOKEN, extract
+from agentcore.memory.contexts.fencing import quoted
+from agentcore.memory.contexts.rendering import FORMS, Form
+from agentcore.memory.contexts.task_window import BEST_FOUND
+
+CountTokens = Callable[[str], int]
+# A memory shortened takes no more than this of the room, and is not worth less than so many tokens.
+SHORTENED_SHARE = 0.4
+LEAST_SHORTENED_TOKENS = 24
+# Where a task's notes do not all fit, so much of their room is for older ones, shortened.
+OLDER_SHARE = 0.3
+# What one memory says, its own sentences say better than a summary.
+LEAST_SUMMARISED = 2
+# A period's summary is of sessions', those of messages.
+SUMMARY_LEVELS = 2
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a context is made: its form, the query's terms, and the share of the room for what was found.
+
+    `distinct`: what was found says nothing in the words of another. `clear`: the query says by itself what it
+    asks for, and something found fits it. `summaries_share`: of the room for what was found, what is kept for
+    summaries of those that have none.
+    """
+
+    form: Form = field(default_factory=lambda: FORMS["markdown"])
+    query_terms: Set[str] = frozenset()
+    found_share: float = 1.0
+    distinct: bool = True
+    clear: bool = True
+    summaries_share: float = 0.0
+
+
+PLAIN = Manner()
+
+
+class Filling:
+    """The lines chosen so far, the most important first, and the room that is left."""
+
+    def __init__(
+        self, max_tokens: int, count: CountTokens, manner: Manner, entries: Sequence[ContextEntry]
+    ) -> None:
+        self.lines: list[ContextLine] = []
+        self.room = max_tokens - count(manner.form.frame)
+        self._count = count
+        self._form = manner.form
+        self._terms = manner.query_terms
+        self._headed: set[Any] = set()
+        self._facts: dict[UUID, list[ContextEntry]] = {}
+        for entry in entries:
+            if entry.parent_id is not None:
+                self._facts.setdefault(entry.parent_id, []).append(entry)
+        self._summaries = [each for each in entries if each.sources]
+        self._summarised = {source for each in self._summaries for source in each.sources}
+
+    def told_by(self, telling: Set[UUID]) -> set[UUID]:
+        """The summaries all of whose sources are among these, or are such summaries."""
+        told: set[UUID] = set()
+        for _ in range(SUMMARY_LEVELS if self._summaries else 0):
+            known = telling | told
+            told |= {each.memory_id for each in self._summaries if each.sources <= known}
+        return told
+
+    def add(self, entries: Iterable[ContextEntry], room: int) -> None:
+        """Each in full, else by facts read from it or a summary of it, else shortened, in `room` tokens."""
+        kept = self.room - room
+        for entry in self.waiting(entries):
+            if self._stands(entry):
+                continue
+            free = self.room - kept
+            ways = self._add_in_full, self._add_facts, self._add_summary
+            if not any(add(entry, free) for add in ways):
+                self._add_shortened(entry, min(free, int(SHORTENED_SHARE * room)))
+
+    def add_in_full(self, entries: Iterable[ContextEntry], room: int) -> None:
+        """Those that fit in full in no more than `room` tokens together."""
+        kept = self.room - room
+        for entry in self.waiting(entries):
+            if not self._stands(entry):
+                self._add_in_full(entry, self.room - kept)
+
+    def add_stand_ins(
+        self, stand_ins: Sequence[ContextEntry], entries: Sequence[ContextEntry], room: int
+    ) -> None:
+        """Summaries of what is not there, in full, those of what is worth most first, in `room` tokens."""
+        kept = self.room - room
+        missing = {entry.memory_id: entry.worth for entry in self.waiting(entries)}
+        worths = [
+            (sum(missing[each] for each in of), place)
+            for place, summary in enumerate(stand_ins)
+            if len(of := summary.sources & missing.keys()) >= LEAST_SUMMARISED
+        ]
+        for _, place in sorted(worths, key=lambda each: (-each[0], each[1])):
+            if not self._stands(stand_ins[place]):
+                self._add_in_full(stand_ins[place], self.room - kept)
+
+    def add_window(self, notes: Sequence[ContextEntry], room: int) -> None:
+        """A task's notes in `room` tokens: the first in full, those behind shortened, in pieces alike."""
+        kept = self.room - room
+        waiting = self.waiting(notes)
+        in_full = kept if self._fit(waiting, room) else kept + int(OLDER_SHARE * room)
+        behind = 0
+        for note in waiting:
+            behind += 1
+            if self._add_in_full(note, self.room - in_full):
+                continue
+            if self.room - in_full < room // 2:
+                behind -= 1
+                break
+            # By itself too long for a window that is nearly empty.
+            self._add_in_pieces([note], kept, int(SHORTENED_SHARE * room))
+        self._add_in_pieces(waiting[behind:], kept, room)
+
+    def _fit(self, notes: Sequence[ContextEntry], room: int) -> bool:
+        """Whether all of them together fit in full, as they were counted when they were stored."""
+        needed = 0
+        for note in notes:
+            needed += self._tokens(note, "") + (note.content_tokens or len(note.content))
+            if needed > room:
+                return False
+        return True
+
+    def _add_in_pieces(self, notes: Sequence[ContextEntry], kept: int, most: int) -> None:
+        """Each by what tells most of it, in an equal piece of the room above `kept`."""
+        for place, note in enumerate(notes):
+            free = self.room - kept
+            if free < LEAST_SHORTENED_TOKENS // 2:
+                return
+            piece = min(free, most, max(LEAST_SHORTENED_TOKENS, free // (len(notes) - place)))
+            ways = self._add_in_full, self._add_facts, self._add_summary, self._add_shortened
+            any(add(note, piece) for add in ways)
+
+    def expand(self, notes: Sequence[ContextEntry], room: int) -> None:
+        """Of those that stand shortened, as many in full as `room` more tokens hold."""
+        kept = self.room - room
+        wanted = {note.memory_id for note in notes}
+        for place, line in enumerate(self.lines):
+            free = self.room - kept + line.tokens
+            if not line.shortened or line.entry.memory_id not in wanted or self._too_long(line.entry, free):
+                continue
+            text = quoted(line.entry.content)
+            more = self._tokens(line.entry, text) - self._tokens(line.entry, line.text)
+            if more <= self.room - kept:
+                self.lines[place] = ContextLine(line.entry, text, line.tokens + more, shortened=False)
+                self.room -= more
+        told = wanted & self._telling()
+        self._drop([line for line in self.lines if line.entry.parent_id in told])
+        if self._summaries:
+            self._drop_told()
+
+    def waiting(self, entries: Iterable[ContextEntry]) -> list[ContextEntry]:
+        """Those that are not there yet."""
+        taken = {line.entry.memory_id for line in self.lines}
+        return [entry for entry in entries if entry.memory_id not in taken]
+
+    def _stands(self, entry: ContextEntry) -> bool:
+        """Whether a fact, or all of what it was read from, is there; a summary, or all that it is of."""
+        if entry.sources:
+            there = any(line.entry.memory_id == entry.memory_id for line in self.lines)
+            return there or entry.memory_id in self.told_by(self._telling())
+        return entry.parent_id is not None and any(
+            line.entry.memory_id == entry.memory_id
+            or (line.entry.memory_id == entry.parent_id and not line.shortened)
+            for line in self.lines
+        )
+
+    def _add_in_full(self, entry: ContextEntry, room: int) -> bool:
+        """Whether it fits; it takes the place of the facts read from it."""
+        told = []
+        if entry.memory_id in self._facts:
+            told = [line for line in self.lines if line.entry.parent_id == entry.memory_id]
+        freed = sum(self._tokens(line.entry, line.text) for line in told)
+        room += freed
+        if self._too_long(entry, room) or not self._add_text(entry, entry.content, room, shortened=False):
+            return False
+        if told:
+            self.lines = [line for line in self.lines if line not in told]
+            self.room += freed
+        if entry.memory_id in self._summarised:
+            self._drop_told()
+        return True
+
+    def _too_long(self, entry: ContextEntry, room: int) -> bool:
+        # Counting takes time: what is surely too long is not counted.
+        return entry.content_tokens > room or len(entry.content) > max(0, room) * MOST_CHARACTERS_PER_TOKEN
+
+    def _add_facts(self, entry: ContextEntry, room: int) -> bool:
+        """Whether a fact read from it is there, now or already."""
+        kept = self.room - room
+        facts = self._facts.get(entry.memory_id, [])
+        for fact in self.waiting(facts):
+            self._add_in_full(fact, self.room - kept)
+        return len(self.waiting(facts)) < len(facts)
+
+    def _add_summary(self, entry: ContextEntry, room: int) -> bool:
+        """Whether a summary of it is there, now or already; of the best, sentences say more."""
+        best = entry.rank is not None and entry.rank < BEST_FOUND
+        if best or entry.memory_id not in self._summarised:
+            return False
+        summaries = [each for each in self._summaries if entry.memory_id in each.sources]
+        waiting = self.waiting(summaries)
+        return len(waiting) < len(summaries) or any(self._add_in_full(each, room) for each in waiting)
+
+    def _telling(self) -> set[UUID]:
+        return {line.entry.memory_id for line in self.lines if not line.shortened}
+
+    def _drop_told(self) -> None:
+        """Take away the summaries that add nothing any more to what stands there."""
+        told = self.told_by(self._telling())
+        self._drop([line for line in self.lines if line.entry.memory_id in told])
+
+    def _drop(self, lines: Iterable[ContextLine]) -> None:
+        for line in lines:
+            self.lines.remove(line)
+            self.room += self._tokens(line.entry, line.text)
+
+    def _add_shortened(self, entry: ContextEntry, room: int) -> bool:
+        head = self._tokens(entry, "") + self._heading_tokens(entry)
+        if room - head < LEAST_SHORTENED_TOKENS // 2:
+            return False
+        text = extract(entry.content, self._terms, room - head, self._count)
+        if text and self._add_text(entry, text, room, shortened=True):
+            return True
+        fits = len(entry.summary) <= room * MOST_CHARACTERS_PER_TOKEN
+        return fits and self._add_text(entry, entry.summary, room, shortened=True)
+
+    def _add_text(self, entry: ContextEntry, text: str, room: int, *, shortened: bool) -> bool:
+        line = quoted(text)
+        tokens = self._tokens(entry, line) + self._heading_tokens(entry)
+        if tokens > room:
+            return False
+        self._headed |= {entry.section, stretch_of(entry)}
+        self.lines.append(ContextLine(entry, line, tokens, shortened=shortened))
+        self.room -= tokens
+        return True
+
+    def _tokens(self, entry: ContextEntry, line: str) -> int:
+        return self._count(self._form.memory(said(entry, line)))
+
+    def _heading_tokens(self, entry: ContextEntry) -> int:
+        tokens = 0
+        if entry.section not in self._headed:
+            tokens += self._count(self._form.heading(entry.section))
+        if stretch_of(entry) not in self._headed:
+            tokens += self._count(self._form.time(time_of(entry.section, ANY_TIME)))
+        return tokens

@@ -1,0 +1,387 @@
+"""Consolidating, as a story: look at new episodes, find clusters, write their summaries, archive sources."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams
+from agentcore.memory.api import Caller
+from agentcore.memory.consequences.capacity import watch_capacity
+from agentcore.memory.consequences.staleness import let_summaries_wait
+from agentcore.memory.deriving.condensing import condense
+from agentcore.memory.forgetting.removing import PRUNE_CHUNK, Pruning, Removed
+from agentcore.memory.ids import mint_memory_id
+from agentcore.memory.intake import Draft, draft
+from agentcore.memory.language.rejection import rejection
+from agentcore.memory.models import Link, MemoryType
+from agentcore.memory.params.consolidation import ConsolidatedCluster, ConsolidateParams
+from agentcore.memory.params.memories import PruneParams, StoreParams
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.pruning import Prunable
+from agentcore.memory.rows.archive_rows import Tombstone
+from agentcore.memory.rows.cluster_rows import FORM
+from agentcore.memory.rows.history_rows import Change
+from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.storage import MemoryTransaction, NewMemory
+from agentcore.memory.summaries.clustering import Cluster, Episode, Standing, clusters, facts_of
+from agentcore.memory.summaries.summarizing import SUMMARY_RELATION, Summary, shared
+from agentcore.memory.summaries.summarizing import Source as Said
+from agentcore.memory.vector_store import index_settings
+from agentcore.memory.writing.document_vectors import vector_columns
+
+SUMMARY_TAG = "consolidated"
+LEAST_AGE = timedelta(days=1)
+PAGE, NEIGHBOURS, ASKED_AT_ONCE, MOST_CHANGED = 200, 24, 25, 100
+MOST_LOOKED_AT = 2_000
+# Shorter than REQUEST_TIMEOUT, and no longer than one job may keep others waiting.
+DEADLINE_SECONDS = 12.0
+MOST_ARCHIVED = 2 * PRUNE_CHUNK
+# An id is minted before its transaction ends: what came so lately is looked at once more.
+SETTLED_AFTER = timedelta(minutes=5)
+LEAST_TOKENS, MOST_TOKENS = 40, 400
+SHARED = ("user_id", "namespace", "speaker", "session_id")
+NO_ARCHIVE = "archive_sources needs an archive, and this service has none"
+
+
+@dataclass
+class Consolidated:
+    """What was made (or would be), and how far it came."""
+
+    clusters: list[ConsolidatedCluster] = field(default_factory=list)
+    looked_at_count: int = 0
+    too_young_count: int = 0
+    archived: list[UUID] = field(default_factory=list)
+    complete: bool = True
+
+
+@dataclass(frozen=True)
+class _Page:
+    memory_ids: list[UUID]
+    last: bool
+
+
+@dataclass(frozen=True)
+class _Found:
+    clusters: Sequence[Cluster]
+    rows: Mapping[UUID, Row]
+
+
+class Consolidating:
+    """One consolidation of one agent's episodes, bounded in number and time."""
+
+    def __init__(
+        self, parts: MemoryParts, caller: Caller, params: ConsolidateParams, *, by_model: bool = False
+    ) -> None:
+        self._parts = parts
+        self._caller = caller
+        self._params = params
+        self._by_model = by_model
+        self._now = parts.clock()
+        self._before = self._now - LEAST_AGE
+        self._done = Consolidated()
+        self.degraded: list[str] = []
+
+    async def run(self) -> Consolidated:
+        """Go on from where the last one ended. Raises InvalidParams, DependencyUnavailable."""
+        if self._params.archive_sources and self._parts.archive is None:
+            raise InvalidParams(NO_ARCHIVE, data={"field": "archive_sources"})
+        if self._parts.vectors_moving:
+            raise DependencyUnavailable("The memories are being embedded anew; consolidation waits for that.")
+        await self._look()
+        if self._params.archive_sources and self._done.complete:
+            removed = await SourcePruning(self._parts, self._caller, self._params).run()
+            self._done.archived = removed.memory_ids
+            self._done.complete = removed.complete
+        return self._done
+
+    async def _look(self) -> None:
+        clock = asyncio.get_running_loop().time
+        ends_at, done = clock() + DEADLINE_SECONDS, self._done
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            _, after = await transaction.clusters.settings()
+            changed = await transaction.clusters.changed_sources(MOST_CHANGED)
+            done.too_young_count = await transaction.clusters.count_young(self._before)
+        after, after_late = None if self._params.again else after, None
+        while True:
+            page, late = await self._page(after), await self._late(after_late)
+            found = await self._clusters([*page.memory_ids, *late, *changed])
+            for cluster in found.clusters:
+                await self._keep(cluster, found.rows)
+            done.looked_at_count += len({*page.memory_ids, *late})
+            if page.memory_ids:
+                await self._remember(after, page)
+                after = page.memory_ids[-1]
+            if late:
+                await self._forget_late(late)
+                after_late = late[-1]
+            changed = []
+            last = page.last and len(late) < PAGE
+            if last or done.looked_at_count >= MOST_LOOKED_AT or clock() >= ends_at:
+                done.complete = last
+                return
+
+    async def _page(self, after: UUID | None) -> _Page:
+        """The next new episodes, up to the first that will only be old enough later."""
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            rows = await transaction.clusters.unseen(after, PAGE)
+        ids: list[UUID] = []
+        for row in rows:
+            if row["timestamp"] > self._before and row["created_at"] > self._before:
+                return _Page(ids, last=True)
+            ids.append(row["memory_id"])
+        return _Page(ids, last=len(rows) < PAGE)
+
+    async def _late(self, after: UUID | None) -> list[UUID]:
+        """The next of those that became episodes, or came back, when their ids had been passed."""
+        model = self._parts.vector_model
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            return await transaction.clusters.late(model, self._before, after, PAGE)
+
+    async def _forget_late(self, late: Sequence[UUID]) -> None:
+        if not self._params.dry_run:
+            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+                await transaction.clusters.late_seen(late)
+
+    async def _remember(self, after: UUID | None, page: _Page) -> None:
+        """How far it came; at the end no further than what has settled."""
+        reached = page.memory_ids[-1]
+        if page.last:
+            settled = UUID(int=int((self._now - SETTLED_AFTER).timestamp() * 1_000) << 80)
+            reached = min(reached, settled if after is None else max(after, settled))
+        if not self._params.dry_run:
+            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+                await transaction.clusters.seen(reached, page.memory_ids[-1])
+
+    async def _clusters(self, seeds: Sequence[UUID]) -> _Found:
+        """The clusters that these memories and what is near them form."""
+        if not seeds:
+            return _Found([], {})
+        model = self._parts.vector_model
+        pairs = await self._pairs(seeds)
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            near = {memory_id for pair in pairs for memory_id in pair} | {*seeds}
+            held = await transaction.clusters.standing(sorted(near))
+            wanted = near | {each for row in held for each in row["member_ids"]}
+            rows = {
+                row["memory_id"]: row
+                for row in await transaction.clusters.episodes(sorted(wanted), model, self._before)
+            }
+        found = await asyncio.to_thread(_decided, rows, held, pairs)
+        return _Found(found, rows)
+
+    async def _pairs(self, seeds: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
+        parts, agent_id, model = self._parts, self._caller.agent_id, self._parts.vector_model
+        size = (await parts.vectors.statistics(agent_id, [])).memory_count
+        index = None
+        if size > parts.policy.limits.exact_search_limit:
+            index = await parts.storage.indexes.of(agent_id, model)
+        dimensions = None if index is None else parts.policy.embedding_dimensions
+        pairs: list[tuple[UUID, UUID]] = []
+        for start in range(0, len(seeds), ASKED_AT_ONCE):
+            asked = seeds[start : start + ASKED_AT_ONCE]
+            async with parts.storage.transaction(agent_id) as transaction:
+                if index is not None:
+                    await transaction.clusters.prepare(index_settings(index, filtered=True))
+                pairs += await transaction.clusters.near(
+                    asked, model, self._before, NEIGHBOURS, dimensions=dimensions
+                )
+        return pairs
+
+    async def _keep(self, cluster: Cluster, rows: Mapping[UUID, Row]) -> None:
+        """Write a cluster's summary, unless its members changed meanwhile or it has one."""
+        members = [rows[each.memory_id] for each in cluster.members]
+        summary, by = await self._summary(members)
+        if not summary.text:
+            return
+        each = await asyncio.to_thread(self._draft, cluster, members, summary)
+        each.columns["metadata"] |= by
+        memory_id = None
+        if not self._params.dry_run:
+            await self._embed(each)
+            memory_id = await self._write(cluster, each)
+            if memory_id is None:
+                return
+        self._done.clusters.append(
+            ConsolidatedCluster(
+                memory_id=memory_id,
+                source_ids=[member.memory_id for member in cluster.members],
+                summary=each.columns["content"],
+                facts=each.columns["facts"],
+                replaces=cluster.replaces,
+            )
+        )
+
+    async def _summary(self, members: Sequence[Row]) -> tuple[Summary, dict[str, str]]:
+        """What the members say, empty where nothing of it stands by itself; and whose words, if a model's."""
+        said = [
+            Said(row["memory_id"], row["timestamp"], None, row["content"], row["relevance_score"])
+            for row in members
+        ]
+        room = max(LEAST_TOKENS, min(MOST_TOKENS, sum(row["token_count"] for row in members) // 2))
+        agent_id = self._caller.agent_id
+        summary, degraded = await condense(self._parts, agent_id, said, room, by_model=self._by_model)
+        if degraded is not None:
+            return summary, {"degraded": degraded}
+        model = self._parts.summariser if self._by_model else None
+        return summary, {} if model is None else {"by": model.model, "prompt": model.prompt}
+
+    def _draft(self, cluster: Cluster, members: Sequence[Row], summary: Summary) -> Draft:
+        """The summary as a memory."""
+        sources = [str(member.memory_id) for member in cluster.members]
+        each = draft(
+            StoreParams(
+                content=summary.text,
+                memory_type=MemoryType.SEMANTIC,
+                timestamp=members[-1]["timestamp"],
+                importance=max(row["relevance_score"] for row in members),
+                tags=[SUMMARY_TAG],
+                metadata={"sources": sources},
+                links=[Link(target_id=each.memory_id, relation=SUMMARY_RELATION) for each in cluster.members],
+                idempotency_key=f"{FORM}:{cluster.digest}",
+                force=True,
+                supersede=False,
+                **{name: shared(row[name] for row in members) for name in SHARED},
+            ),
+            self._caller,
+            now=self._now,
+            count_tokens=self._parts.count_tokens,
+            default_ttls=self._parts.default_ttls,
+        )
+        each.columns["facts"] = facts_of(fact for row in members for fact in row["facts"])
+        each.columns["provenance"] |= {"form": FORM, "digest": cluster.digest, "sources": sources}
+        return each
+
+    async def _embed(self, each: Draft) -> None:
+        [columns], degraded = await vector_columns(self._parts, [each.embedding_text])
+        each.columns.update(columns)
+        self.degraded += degraded
+
+    async def _write(self, cluster: Cluster, each: Draft) -> UUID | None:
+        """The new summary's id; None if what it is of changed, or somebody wrote it meanwhile."""
+        params = each.params
+        digest = hashlib.sha256(cluster.digest.encode()).digest()
+        memory = NewMemory(mint_memory_id(), each.columns, params.links, params.idempotency_key, digest)
+        ids = [member.memory_id for member in cluster.members]
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            await transaction.clusters.claim()
+            await transaction.existing(each for each in (*ids, cluster.replaces) if each is not None)
+            held = await transaction.clusters.hold(ids)
+            standing = {row["memory_id"] for row in await transaction.clusters.standing(ids)}
+            if held != {member.memory_id: member.digest for member in cluster.members}:
+                return None
+            if standing != {cluster.replaces} - {None}:
+                return None
+            ttl_seconds = self._parts.policy.idempotency_ttl_seconds
+            if await transaction.claim_keys([memory], ttl_seconds):
+                return None
+            await transaction.insert([memory])
+            await self._note(transaction, cluster, memory.memory_id)
+            if cluster.replaces is not None:
+                await let_summaries_wait(transaction, [cluster.replaces])
+            layers = [MemoryType.SEMANTIC.value]
+            await watch_capacity(transaction, self._parts.capacities, layers, self._now)
+        return memory.memory_id
+
+    async def _note(self, transaction: MemoryTransaction, cluster: Cluster, memory_id: UUID) -> None:
+        """The histories of the new summary, and of the one that it supersedes."""
+        source = self._caller.token_id, self._caller.trace_id
+        sources = [str(member.memory_id) for member in cluster.members]
+        made = {"sources": sources, "replaces": cluster.replaces and str(cluster.replaces)}
+        await transaction.history.append(Change(memory_id, "consolidate", 1, *source, {}, made))
+        if cluster.replaces is None:
+            return
+        version = await transaction.clusters.supersede(cluster.replaces, memory_id, self._now)
+        if version is not None:
+            before = {"superseded_by": None, "valid_to": None}
+            after = {"superseded_by": str(memory_id), "valid_to": self._now.isoformat()}
+            await transaction.history.append(
+                Change(cluster.replaces, "supersede", version, *source, before, after)
+            )
+
+
+class SourcePruning(Pruning):
+    """Archives sources whose summary stands: those of an age, the oldest first."""
+
+    def __init__(self, parts: MemoryParts, caller: Caller, params: ConsolidateParams) -> None:
+        pruning = PruneParams(memory_layer=MemoryType.EPISODIC, dry_run=params.dry_run)
+        super().__init__(parts, caller, pruning)
+        self._strategy = FORM
+        self._before = parts.clock() - timedelta(days=params.archive_sources_after_days)
+        self._more = False
+
+    async def run(self) -> Removed:
+        try:
+            removed = await super().run()
+        except Conflict:
+            return Removed(complete=False)
+        removed.complete = removed.complete and not self._more
+        return removed
+
+    async def _decided(self) -> list[Prunable]:
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            rows = await transaction.clusters.summarised(self._before, MOST_ARCHIVED + 1)
+        self._more = len(rows) > MOST_ARCHIVED
+        return [Prunable(**row, access_count=0, last_accessed=None) for row in rows[:MOST_ARCHIVED]]
+
+    async def _copied(self, transaction: MemoryTransaction, held: Sequence[UUID]) -> list[Tombstone]:
+        tombstones = await super()._copied(transaction, held)
+        source = self._caller.token_id, self._caller.trace_id
+        await transaction.clusters.note_archived(held, *source)
+        return tombstones
+
+
+def _decided(
+    rows: Mapping[UUID, Row], held: Sequence[Row], pairs: Sequence[tuple[UUID, UUID]]
+) -> list[Cluster]:
+    """A summary of whose sources one is in the archive, or gone, stays as it is, and so do the others."""
+    whole = [row for row in held if _is_whole(row, rows)]
+    closed = {each for row in held if row not in whole for each in row["member_ids"]}
+    tied = {each for row in whole for each in row["member_ids"]}
+    episodes = [_episode(row) for row in rows.values() if _stands_free(row, tied, closed)]
+    there = {each.memory_id for each in episodes}
+    standing = [
+        Standing(row["memory_id"], frozenset(there.intersection(row["member_ids"])), row["digest"])
+        for row in whole
+    ]
+    vectors = {memory_id: _unit(rows[memory_id]) for memory_id in there}
+    return clusters(episodes, vectors, pairs, standing)
+
+
+def _is_whole(summary: Row, rows: Mapping[UUID, Row]) -> bool:
+    """Whether all that the summary is of is there, with vectors that can be compared."""
+    members = {*summary["member_ids"]}
+    return members <= rows.keys() and {*summary["source_ids"]} == {str(each) for each in members}
+
+
+def _stands_free(row: Row, tied: set[UUID], closed: set[UUID]) -> bool:
+    if row["memory_id"] in closed:
+        return False
+    if row["memory_id"] in tied:
+        return not row["superseded"]
+    says_something = not row["content"].rstrip().endswith("?") and rejection(row["content"]) is None
+    return bool(row["free"]) and says_something
+
+
+def _episode(row: Row) -> Episode:
+    return Episode(
+        row["memory_id"],
+        row["timestamp"],
+        (row["user_id"], row["namespace"], row["speaker"]),
+        row["content"],
+        frozenset(row["entity_keys"]),
+        tuple(row["keywords"]),
+        bytes(row["content_hash"]).hex(),
+    )
+
+
+def _unit(row: Row) -> NDArray[np.float32]:
+    vector = np.asarray(row["embedding"].to_numpy(), dtype=np.float32)
+    return vector / max(float(np.linalg.norm(vector)), 1e-9)

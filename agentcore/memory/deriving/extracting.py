@@ -1,0 +1,242 @@
+"""Extracting facts, as a story: memories that wait are read by a model, its facts checked and stored.
+
+A memory is read once: what follows from it is stored in the transaction that takes it out of what waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams
+from agentcore.memory.api import Caller
+from agentcore.memory.deriving.fact_asking import Asked, ask
+from agentcore.memory.intake import Draft
+from agentcore.memory.language.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes, without_thoughts
+from agentcore.memory.language.rejection import rejection
+from agentcore.memory.language.text import collapse, normal_form, words
+from agentcore.memory.llm import Extraction, FactExtractor, Said
+from agentcore.memory.models import FACT_FORM, FACT_TAG, MemoryType
+from agentcore.memory.params.memories import StoreParams
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.rows.history_rows import Change
+from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.storage import MemoryTransaction
+from agentcore.memory.summaries.grounding import Heard
+from agentcore.memory.summaries.summarizing import Source
+from agentcore.memory.summaries.survival import as_read
+from agentcore.memory.writing.storing import Storing
+
+BATCH_MEMORIES = 8
+MOST_FACTS, MOST_ENTITIES = 8, 16
+FACT_CHARS, ENTITY_CHARS = 400, 255
+LEAST_WORDS = 3
+UNSTORABLE = "The language model answered with what no memory can hold."
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A memory, what it says as the model was told it, and what of the model's answer holds."""
+
+    row: Row
+    facts: Sequence[str] = ()
+    entities: Sequence[str] = ()
+    items: Sequence[StoreParams] = ()
+    """The facts as they are to be stored."""
+
+
+class Extracting:
+    """The facts of the memories of one agent that wait longest: one batch a run."""
+
+    def __init__(self, parts: MemoryParts, caller: Caller) -> None:
+        self._parts = parts
+        self._caller = caller
+
+    async def run(self) -> bool:
+        """Read a batch; whether more waits. Raises DependencyUnavailable: try again later."""
+        extractor = self._parts.extractor
+        if extractor is None:
+            return False
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            rows = await transaction.llm.for_facts(BATCH_MEMORIES)
+        batch = _batch(rows)
+        if not batch:
+            return False
+        asked = await ask(partial(self._read, extractor), batch, self._parts.clock())
+        settled = await self._store(extractor, batch, asked)
+        await self._note(asked)
+        if asked.failure is not None:
+            raise asked.failure
+        return not settled or rows[0]["waiting"] > len(asked.read) + len(asked.without)
+
+    async def _read(self, extractor: FactExtractor, batch: Sequence[Row]) -> list[_Read]:
+        """What the model reads, checked. Raises DependencyUnavailable."""
+        sources = await asyncio.to_thread(as_read, [_source(row) for row in batch])
+        said = [Said(each.content, each.speaker, each.timestamp) for each in sources]
+        answers = await extractor.extract(said, agent_id=self._caller.agent_id)
+        told = _told_by(extractor)
+        checked = await asyncio.to_thread(_all_checked, batch, sources, answers)
+        try:
+            return [
+                replace(each, items=[_fact(each.row, fact, told, self._parts) for fact in each.facts])
+                for each in checked]
+        except ValidationError:
+            # Its text would quote the answer.
+            raise DependencyUnavailable(UNSTORABLE, data={"unreadable": True}) from None
+
+    async def _store(self, extractor: FactExtractor, batch: Sequence[Row], asked: Asked[_Read]) -> bool:
+        """Store what was read; whether all that is done with still waited as it was read."""
+        told = {each.row["memory_id"]: _told_by(extractor) for each in asked.read}
+        told |= {memory_id: {"degraded": reason} for memory_id, reason in asked.without.items()}
+        rows = {row["memory_id"]: row for row in batch if row["memory_id"] in told}
+        if not rows:
+            return True
+        storing = FactStoring(self._parts, self._caller, asked.read, rows, told)
+        await storing.run()
+        if storing.taken is None:
+            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+                storing.taken = await storing.claim(transaction)
+        return len(storing.taken) == len(rows)
+
+    async def _note(self, asked: Asked[_Read]) -> None:
+        """What is asked about again has been in vain since now, or before."""
+        if asked.again or asked.tried:
+            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+                await transaction.llm.note_failure("facts", asked.again)
+                await transaction.llm.note_failure("facts", asked.tried, by_itself=True)
+
+
+class FactStoring(Storing):
+    """Stores facts beside the memories they are of, of those that still wait as they were read."""
+
+    follows = False
+
+    def __init__(
+        self,
+        parts: MemoryParts,
+        caller: Caller,
+        read: Sequence[_Read],
+        rows: Mapping[UUID, Row],
+        told: Mapping[UUID, Mapping[str, str]],
+    ) -> None:
+        self._rows = rows
+        self._told = told
+        # In the order of the items, which are drafted in it.
+        self._entities: Iterator[Sequence[str]] = (each.entities for each in read for _ in each.items)
+        self.taken: set[UUID] | None = None
+        facts = [item for each in read for item in each.items]
+        super().__init__(parts, caller, facts, provenance={"form": FACT_FORM})
+
+    def _make_drafts(self, items: Sequence[StoreParams]) -> list[Draft | InvalidParams]:
+        made = super()._make_drafts(items)
+        for each, entities in zip(made, self._entities, strict=False):
+            if isinstance(each, Draft):
+                _name(each.columns, entities)
+                row = self._rows[each.columns["parent_memory_id"]]
+                if "ttl_seconds" not in row["provenance"]:
+                    # Its time is a layer's, and no caller's.
+                    each.columns["provenance"].pop("ttl_seconds", None)
+        return made
+
+    async def claim(self, transaction: MemoryTransaction) -> set[UUID]:
+        """Take the memories out of what waits, which goes into their histories; those that still waited."""
+        versions = {memory_id: row["version"] for memory_id, row in self._rows.items()}
+        taken = await transaction.llm.claim("facts", versions)
+        source = self._caller.token_id, self._caller.trace_id
+        for memory_id in sorted(taken):
+            change = Change(memory_id, "extract_facts", None, *source, {}, dict(self._told[memory_id]))
+            await transaction.history.append(change)
+        return taken
+
+    async def _check_targets(self, transaction: MemoryTransaction, drafts: Mapping[int, Draft]) -> None:
+        # What is taken out is held together with what its facts touch: locks are taken in one order.
+        earlier, changing = self._superseding.candidates(), self._superseding.changing()
+        await transaction.existing(earlier.union(self._rows), changing.union(self._rows))
+        taken = self.taken = await self.claim(transaction)
+        for index, each in drafts.items():
+            if each.params.parent_memory_id not in taken:
+                self._refuse(index, Conflict("This memory was read, or changed, meanwhile."))
+        await super()._check_targets(transaction, self._open(drafts))
+
+
+def _batch(rows: Sequence[Row]) -> list[Row]:
+    """As many as one request holds."""
+    batch: list[Row] = []
+    size = 0
+    for row in rows:
+        size += min(MEMORY_BYTES, size_bytes(row["content"]))
+        if batch and size > REQUEST_BYTES:
+            break
+        batch.append(row)
+    return batch
+
+
+def _told_by(extractor: FactExtractor) -> dict[str, str]:
+    return {"by": extractor.model, "prompt": extractor.prompt}
+
+
+def _source(row: Row) -> Source:
+    return Source(
+        row["memory_id"], row["timestamp"], row["speaker"], row["content"], row["relevance_score"]
+    )
+
+
+def _all_checked(
+    batch: Sequence[Row], sources: Sequence[Source], answers: Sequence[Extraction]
+) -> list[_Read]:
+    return [_checked(*each) for each in zip(batch, sources, answers, strict=True)]
+
+
+def _checked(row: Row, said: Source, answer: Extraction) -> _Read:
+    """What of an answer holds: facts with its own names and numbers that are not the text, names it has."""
+    heard = Heard([said])
+    known = normal_form(said.content)
+    facts: dict[str, str] = {}
+    for given in answer.facts:
+        fact = collapse(without_thoughts(given))
+        if _is_fact(fact) and heard.holds(fact) and normal_form(fact) != known:
+            facts.setdefault(normal_form(fact), fact)
+    low = f"{said.speaker or ''} {said.content}".casefold()
+    named = (name for each in answer.entities if 0 < len(name := collapse(each)) <= ENTITY_CHARS)
+    entities = {each.casefold(): each for each in named if each.casefold() in low}
+    return _Read(row, list(facts.values())[:MOST_FACTS], list(entities.values())[:MOST_ENTITIES])
+
+
+def _is_fact(text: str) -> bool:
+    """Whether it states something, in a sentence."""
+    if not len(words(text)) >= LEAST_WORDS or len(text) > FACT_CHARS:
+        return False
+    return not text.endswith("?") and rejection(text) is None
+
+
+def _fact(row: Row, fact: str, told: Mapping[str, str], parts: MemoryParts) -> StoreParams:
+    given: dict[str, Any] = {}
+    if row["expires_at"] is not None and not row["pinned"]:
+        # It is forgotten with what it was read from.
+        given["ttl_seconds"] = max(1, int((row["expires_at"] - parts.clock()).total_seconds()))
+    return StoreParams(
+        content=fact,
+        memory_type=MemoryType.SEMANTIC,
+        parent_memory_id=row["memory_id"],
+        timestamp=row["timestamp"],
+        importance=row["relevance_score"],
+        tags=[FACT_TAG],
+        metadata={"extracted": dict(told)},
+        force=True,
+        **{name: row[name] for name in ("session_id", "user_id", "namespace")},
+        **given,
+    )
+
+
+def _name(columns: dict[str, Any], entities: Sequence[str]) -> None:
+    """Give a fact the names that the model found and it holds."""
+    low = columns["content"].casefold()
+    own = {each.casefold(): each for each in columns["entities"]}
+    found = {each.casefold(): each for each in entities if each.casefold() in low} | own
+    columns["entities"], columns["entity_keys"] = list(found.values()), list(found)

@@ -1,0 +1,326 @@
+"""Summarising periods, as a story: summaries of sessions are told once more for their day, week or month.
+
+What waits are the summaries of sessions. A period with two or more of them gets a summary, or has its own
+made anew in its place. Which sessions belong to a period is looked up, not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from agentcore.errors import Conflict, DependencyUnavailable, NotFound
+from agentcore.memory.api import Caller
+from agentcore.memory.consequences.capacity import watch_capacity
+from agentcore.memory.consequences.llm_work import BUSY, PERIOD_FORM, PERIOD_TAG, failing_since, is_of_one
+from agentcore.memory.deriving.remaking import (
+    BY_LLM,
+    Anew,
+    Standing,
+    claim,
+    leave,
+    metadata_of,
+    remove,
+    ties,
+    worded,
+    write,
+)
+from agentcore.memory.deriving.session_summaries import MOST_LOOKS
+from agentcore.memory.deriving.summary_providers import AS_SAID, EXTRACTED, Message, SessionSummary
+from agentcore.memory.ids import mint_memory_id
+from agentcore.memory.intake import Draft, draft
+from agentcore.memory.models import MemoryType
+from agentcore.memory.params.memories import StoreParams
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.rows.history_rows import Change
+from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.storage import NewMemory
+from agentcore.memory.summaries.periods import Period, period_named, period_of
+from agentcore.memory.writing.document_vectors import vector_columns
+from agentcore.summary_rules import BY_MODEL, SummaryRules
+
+BATCH = 200
+FEWEST_SESSIONS = 2
+# A model tells a period anew when it has grown by this share, or when nothing has come for this part of it.
+GROWTH, QUIET_PARTS = 0.25, 24
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Whose summary of which period; `begins`: there is to be one, if there is none."""
+
+    user_id: str | None
+    namespace: str | None
+    period: Period
+    begins: bool
+
+
+@dataclass(frozen=True)
+class _Share:
+    """What waits for one place, and what of it is taken out there."""
+
+    rows: list[Row] = field(default_factory=list)
+    last: list[Row] = field(default_factory=list)
+
+
+class PeriodSummarizing:
+    """The periods of one agent whose sessions' summaries wait: one batch a run."""
+
+    def __init__(self, parts: MemoryParts, caller: Caller) -> None:
+        self._parts = parts
+        self._caller = caller
+
+    async def run(self) -> bool:
+        """Tell the periods of a batch; whether more wait. Raises DependencyUnavailable: go on later.
+
+        What fails by itself does not keep the others from being told.
+        """
+        in_vain, later = 0, set[UUID]()
+        failed: dict[_Place | None, DependencyUnavailable] = {}
+        while in_vain < MOST_LOOKS:
+            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+                rules = await transaction.llm.summary_rules()
+                rows = await transaction.summaries.waiting_for_periods(BATCH + 1, later)
+            batch = rows[:BATCH]
+            try:
+                later |= await self._tell_all(_gathered(batch, rules), rules, failed)
+            except (Conflict, NotFound):
+                in_vain += 1
+                continue
+            if failed:
+                raise next(iter(failed.values()))
+            if len(rows) <= BATCH or not later.issuperset(row["memory_id"] for row in batch):
+                return len(rows) > BATCH
+        raise DependencyUnavailable("Others are at work on these sessions.", data={BUSY: True})
+
+    async def _tell_all(
+        self,
+        shares: Mapping[_Place | None, _Share],
+        rules: SummaryRules | None,
+        failed: dict[_Place | None, DependencyUnavailable],
+    ) -> set[UUID]:
+        """Tell these but for those that failed; what waits for later."""
+        held_up, later = set[UUID](), set[UUID]()
+        for place, share in shares.items():
+            if place not in failed:
+                standing = await self._standing(place, share, held_up, rules)
+                if self._may_wait(place, standing, share):
+                    later |= _ids(share.rows)
+                    continue
+                try:
+                    await self._tell(place, standing)
+                except DependencyUnavailable as failure:
+                    failed[place] = failure
+                    if not is_of_one(failure):
+                        break
+            if place in failed:
+                held_up |= _ids(share.rows)
+        return later
+
+    def _may_wait(self, place: _Place | None, standing: Standing, share: _Share) -> bool:
+        """Whether a model, which reads all of a period each time, is asked later: few new ones wait yet."""
+        row = standing.row
+        if place is None or row is None or standing.stays or not standing.is_whole:
+            return False
+        if self._parts.summariser is None or self._provider(standing.rules) != BY_LLM:
+            return False
+        named = {*row["provenance"].get("sources", [])}
+        if any(str(each["memory_id"]) in named for each in share.rows):
+            return False
+        has_grown = len(standing.sources) >= len(named) * (1 + GROWTH)
+        return not has_grown and not self._is_quiet(place, share)
+
+    def _is_quiet(self, place: _Place, share: _Share) -> bool:
+        """Whether nothing was added to the period for a while."""
+        quiet = (place.period.ends - place.period.starts) / QUIET_PARTS
+        added_at: datetime = max(each["queued_at"] for each in share.rows)
+        return added_at + quiet <= self._parts.clock()
+
+    async def _tell(self, place: _Place | None, standing: Standing) -> None:
+        """Have a period told, and what waits for it taken out; without one it is of no period."""
+        row = standing.row
+        if place is None or standing.stays or (row is None and not _begins(place, standing)):
+            await leave(self._parts, self._caller, standing)
+            return
+        messages = [_message(each) for each in standing.sources]
+        provider = self._provider(standing.rules)
+        summary = await worded(self._parts, self._caller, standing, provider, messages)
+        if row is None:
+            await self._insert(place, standing, summary)
+        elif not summary.text:
+            await remove(self._parts, self._caller, standing, row)
+        else:
+            await write(self._parts, self._caller, standing, row, _anew(place, standing, row, summary))
+
+    async def _standing(
+        self, place: _Place | None, share: _Share, held_up: Set[UUID], rules: SummaryRules | None
+    ) -> Standing:
+        """The period's summary and the sessions' as they stand; what is held up goes on waiting."""
+        row, sources = None, _by_id([])
+        if place is not None:
+            where = place.period, place.user_id, place.namespace
+            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+                memory_id = await transaction.summaries.of_period(*where)
+                if memory_id is not None:
+                    row = await transaction.summaries.standing(memory_id)
+                    sources = _by_id(await transaction.summaries.sources(memory_id))
+                if place.begins:
+                    sources |= _by_id(await transaction.summaries.sessions_of(*where))
+        ordered = sorted(sources.values(), key=lambda each: (each["timestamp"], each["memory_id"]))
+        since = failing_since(share.rows, self._parts.clock())
+        taken = sorted(_ids(share.last) - held_up)
+        return Standing(row, ordered, rules, "period", taken, sorted(_ids(share.rows)), since)
+
+    def _provider(self, rules: SummaryRules | None) -> str:
+        """A model's words where the agent wishes them, or what was said as it was and there is a model."""
+        name = EXTRACTED if rules is None else rules.provider
+        has_model = self._parts.summariser is not None
+        return BY_LLM if name in BY_MODEL or (name == AS_SAID and has_model) else EXTRACTED
+
+    async def _insert(self, place: _Place, standing: Standing, summary: SessionSummary) -> None:
+        """Store a period's first summary. Raises Conflict where there is one meanwhile."""
+        each = self._draft(place, standing, summary) if summary.text else None
+        if each is not None:
+            [columns], _ = await vector_columns(self._parts, [each.embedding_text])
+            each.columns.update(columns)
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            await transaction.summaries.claim_periods()
+            await claim(transaction, standing)
+            where = place.period, place.user_id, place.namespace
+            if await transaction.summaries.of_period(*where) is not None:
+                raise Conflict("Somebody has told of this period meanwhile.")
+            if each is None:
+                return
+            memory = NewMemory(mint_memory_id(), each.columns, ties(standing.sources))
+            await transaction.insert([memory])
+            after = {"sources": each.columns["provenance"]["sources"], "by": summary.by}
+            if summary.degraded is not None:
+                after["degraded"] = summary.degraded
+            source = self._caller.token_id, self._caller.trace_id
+            await transaction.history.append(Change(memory.memory_id, "summarise", 1, *source, {}, after))
+            layers = [MemoryType.SEMANTIC.value]
+            await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
+
+    def _draft(self, place: _Place, standing: Standing, summary: SessionSummary) -> Draft:
+        each = draft(
+            StoreParams(
+                content=summary.content,
+                memory_type=MemoryType.SEMANTIC,
+                user_id=place.user_id,
+                namespace=place.namespace,
+                timestamp=_until(standing),
+                tags=[PERIOD_TAG],
+                metadata={**_told_of(place, standing), **summary.origin},
+                force=True,
+                supersede=False,
+            ),
+            self._caller,
+            now=self._parts.clock(),
+            count_tokens=self._parts.count_tokens,
+            default_ttls=self._parts.default_ttls,
+        )
+        each.columns["facts"] = [*summary.key_facts] or each.columns["facts"]
+        each.columns["provenance"] |= _made_of(place, standing)
+        return each
+
+
+def _begins(place: _Place, standing: Standing) -> bool:
+    """Whether a period without a summary gets one."""
+    return place.begins and len(standing.told) >= FEWEST_SESSIONS
+
+
+def _by_id(rows: Sequence[Row]) -> dict[UUID, Row]:
+    return {row["memory_id"]: row for row in rows}
+
+
+def _ids(rows: Iterable[Row]) -> set[UUID]:
+    return {row["memory_id"] for row in rows}
+
+
+def _gathered(rows: Sequence[Row], rules: SummaryRules | None) -> dict[_Place | None, _Share]:
+    """What waits by the periods it belongs to, the last of which takes it out.
+
+    Those are the periods whose summaries tell of it, and that of the agent's rules.
+    """
+    gathered: dict[_Place | None, _Share] = {}
+    for row in rows:
+        labels = {*row["labels"]}
+        unit = None if rules is None else rules.period
+        own = None if unit is None else period_of(unit, row["timestamp"])
+        told = [period_named(each) for each in sorted(labels - {own.label if own else None})]
+        places: list[_Place | None] = [_Place(row["user_id"], row["namespace"], each, False) for each in told]
+        if own is not None:
+            places.append(_Place(row["user_id"], row["namespace"], own, True))
+        places = places or [None]
+        for place in places:
+            gathered.setdefault(place, _Share()).rows.append(row)
+        gathered[places[-1]].last.append(row)
+    return gathered
+
+
+def _anew(place: _Place, standing: Standing, row: Row, summary: SessionSummary) -> Anew:
+    named = {*row["provenance"].get("sources", [])}
+    new = [each for each in standing.sources if str(each["memory_id"]) not in named]
+    metadata = {**metadata_of(row, summary), **_told_of(place, standing)}
+    provenance = {**row["provenance"], **_made_of(place, standing)}
+    return Anew(summary, metadata, provenance, _until(standing), ties(new))
+
+
+def _made_of(place: _Place, standing: Standing) -> dict[str, Any]:
+    """What the summary's provenance says: of which period, of what, of whom."""
+    before = {} if standing.row is None else standing.row["provenance"]
+    sources = [str(each["memory_id"]) for each in standing.sources]
+    gone = [each for each in before.get("sources", []) if each not in sources]
+    users = {user for each in standing.sources for user in each["provenance"].get("users", [])}
+    users |= {each["user_id"] for each in standing.sources if each["user_id"] is not None}
+    return {
+        "form": PERIOD_FORM,
+        "period": place.period.label,
+        "sources": [*gone, *sources],
+        "users": sorted(users.union(before.get("users", []))),
+        "of": standing.digest,
+    }
+
+
+def _told_of(place: _Place, standing: Standing) -> dict[str, Any]:
+    """What the summary's metadata say: of which period and time, of how many sessions' summaries."""
+    row, began = standing.row, [_began(each) for each in standing.sources]
+    gone = 0
+    if row is not None and not standing.is_whole:
+        began.append(str(row["metadata"].get("from", row["timestamp"].isoformat())))
+        there = {str(each["memory_id"]) for each in standing.sources}
+        gone = len({*row["provenance"]["sources"]} - there)
+    return {
+        "period": place.period.label,
+        "from": min(began, key=datetime.fromisoformat),
+        "until": _until(standing).isoformat(),
+        "summarised_count": len(standing.told) + gone,
+    }
+
+
+def _began(row: Row) -> str:
+    """When what a session's summary tells began, as its metadata say it; a caller's own may say anything."""
+    said = row["metadata"].get("from") or (row["metadata"].get("compaction") or {}).get("from")
+    try:
+        moment = datetime.fromisoformat(str(said))
+    except ValueError:
+        moment = row["timestamp"]
+    return (moment if moment.tzinfo is not None else row["timestamp"]).isoformat()
+
+
+def _until(standing: Standing) -> datetime:
+    """The end of what was said, as far as it is told."""
+    ends = [each["timestamp"] for each in standing.told]
+    if standing.row is not None and (not standing.is_whole or not ends):
+        ends.append(standing.row["timestamp"])
+    until: datetime = max(ends)
+    return until.astimezone(UTC)
+
+
+def _message(row: Row) -> Message:
+    holds = row["superseded_by"] is None
+    memory = row["memory_id"], row["version"], row["timestamp"]
+    return Message(*memory, None, row["content"], row["relevance_score"], holds)

@@ -1,0 +1,303 @@
+"""Making a summary anew, as a story: what it is of as that stands, what it then says, written in its place.
+
+Whatever it rests on is held in the version that was read, and what waited for it is taken out in the same
+transaction: who comes second finds another version, or nothing waiting, and looks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from agentcore.errors import Conflict, DependencyUnavailable
+from agentcore.memory.api import Caller
+from agentcore.memory.consequences.llm_work import after_deletion, gives_up
+from agentcore.memory.consequences.succession import hand_on
+from agentcore.memory.deriving.summary_providers import (
+    AS_SAID,
+    EXTRACTED,
+    ExtractiveSummaryProvider,
+    LlmSummaryProvider,
+    Message,
+    PassthroughSummaryProvider,
+    ProviderParts,
+    SessionSummary,
+    requests_of,
+    sources_of,
+)
+from agentcore.memory.models import Link
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.rows.summary_rows import SummaryWork
+from agentcore.memory.storage import MemoryTransaction
+from agentcore.memory.summaries.grounding import Heard
+from agentcore.memory.summaries.remnants import Spoken, remnants, without_stale
+from agentcore.memory.summaries.summarizing import SUMMARY_RELATION, digest_of
+from agentcore.memory.summaries.survival import as_read, checked
+from agentcore.memory.writing.changing import Changing, Wanted
+from agentcore.summary_rules import SummaryRules
+
+REFRESHED = "refresh"
+# The provider whose words are a model's, beside those that ask none.
+BY_LLM = "llm"
+SOURCES_GONE = "some of what it is of is not there any more; what it said of that is kept"
+# What a summary's metadata say of its making; all else in them is its caller's.
+_OF_ITS_MAKING = ("by", "prompt", "degraded", "topics")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A summary, none where it is still to be written, and those of its sources that are there, in order.
+
+    `waiting` is the work that is taken out once it is done, by these memories. It is made for those that are
+    `asking`, about which a model is asked in vain `since`.
+    """
+
+    row: Row | None
+    sources: Sequence[Row]
+    rules: SummaryRules | None
+    work: SummaryWork
+    waiting: Sequence[UUID]
+    asking: Sequence[UUID]
+    since: datetime
+
+    @property
+    def reworded(self) -> bool:
+        """Whether its words are its caller's."""
+        return self.row is not None and self.row["reworded_by"] not in (None, REFRESHED)
+
+    @property
+    def told(self) -> list[Row]:
+        """Those of the sources that hold."""
+        return [row for row in self.sources if row["superseded_by"] is None]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that it is of is there."""
+        named = [] if self.row is None else self.row["provenance"].get("sources", [])
+        return {*named} <= {str(row["memory_id"]) for row in self.sources}
+
+    @property
+    def digest(self) -> str:
+        """Equal for sources that say the same, and hold, as before."""
+        return digest_of(
+            (row["memory_id"], row["content_hash"], row["superseded_by"] is None) for row in self.sources)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it was made of just this."""
+        return self.row is not None and self.row["provenance"].get("of") == self.digest
+
+    @property
+    def stays(self) -> bool:
+        """Whether there is nothing to make anew, or it is its caller's."""
+        return self.reworded or self.is_fresh
+
+    @property
+    def versions(self) -> dict[UUID, int]:
+        """What must still stand so when it is written."""
+        rows = [*self.sources, *([] if self.row is None else [self.row])]
+        return {row["memory_id"]: row["version"] for row in rows}
+
+
+@dataclass(frozen=True)
+class Anew:
+    """What a summary is to be: its words, its metadata and provenance, until when it tells."""
+
+    summary: SessionSummary
+    metadata: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+    timestamp: datetime
+    links: Sequence[Link] = field(default_factory=tuple)
+
+
+class Remaking(Changing):
+    """One summary written anew in its place."""
+
+    operation = REFRESHED
+
+    def __init__(self, parts: MemoryParts, caller: Caller, standing: Standing, row: Row, anew: Anew) -> None:
+        super().__init__(parts, caller, row["memory_id"], row["version"])
+        self._standing = standing
+        self._anew = anew
+
+    async def _wanted(self, row: Row) -> Wanted:
+        sources = [str(each["memory_id"]) for each in self._standing.told]
+        told, degraded = {"sources": sources, "by": self._anew.summary.by}, self._anew.summary.degraded
+        return Wanted(
+            content=self._anew.summary.content,
+            columns={"metadata": dict(self._anew.metadata)},
+            links=self._anew.links,
+            told=told if degraded is None else {**told, "degraded": degraded},
+        )
+
+    async def _new_text(self, row: Row, content: str | None) -> dict[str, Any]:
+        columns = await super()._new_text({**row, "timestamp": self._anew.timestamp}, content)
+        if columns and self._anew.summary.key_facts:
+            columns["facts"] = [*self._anew.summary.key_facts]
+        return columns
+
+    async def _prepare(self, transaction: MemoryTransaction, found: Row, wanted: Wanted) -> None:
+        # What is tied anew is of its sources.
+        await claim(transaction, self._standing)
+        await transaction.summaries.retell(self.memory_id, self._anew.provenance, self._anew.timestamp)
+
+
+async def claim(transaction: MemoryTransaction, standing: Standing, going: Sequence[UUID] = ()) -> None:
+    """Take out what waited, and hold what the summary rests on. Raises Conflict where either is not so.
+
+    `going` is to be deleted then.
+    """
+    changing = [] if standing.row is None else [standing.row["memory_id"]]
+    held = await transaction.summaries.hold(going=going, changing=changing, standing=standing.versions)
+    if any(held.get(memory_id) != version for memory_id, version in standing.versions.items()):
+        raise Conflict("Some of what this summary is of was changed meanwhile.")
+    if not await transaction.summaries.take(standing.work, standing.waiting):
+        raise Conflict("Somebody has made this summary meanwhile.")
+
+
+async def leave(parts: MemoryParts, caller: Caller, standing: Standing) -> None:
+    """Take out what waited, and let the summary be as it is. Raises Conflict."""
+    async with parts.storage.transaction(caller.agent_id) as transaction:
+        await claim(transaction, standing)
+
+
+async def write(parts: MemoryParts, caller: Caller, standing: Standing, row: Row, anew: Anew) -> None:
+    """Write a summary anew; where it says the same, only of what. Raises Conflict, NotFound."""
+    if anew.links or (anew.summary.content, anew.metadata) != (row["content"], row["metadata"]):
+        await Remaking(parts, caller, standing, row, anew).run()
+        return
+    async with parts.storage.transaction(caller.agent_id) as transaction:
+        await claim(transaction, standing)
+        await transaction.summaries.retell(row["memory_id"], anew.provenance, anew.timestamp)
+
+
+async def remove(parts: MemoryParts, caller: Caller, standing: Standing, row: Row) -> None:
+    """Delete a summary that has nothing left to say. Raises Conflict."""
+    async with parts.storage.transaction(caller.agent_id) as transaction:
+        await claim(transaction, standing, going=[row["memory_id"]])
+        gone = await transaction.delete([row["memory_id"]])
+        await after_deletion(transaction, parts, await hand_on(transaction, caller, gone))
+
+
+async def worded(
+    parts: MemoryParts, caller: Caller, standing: Standing, provider: str, messages: Sequence[Message]
+) -> SessionSummary:
+    """What a summary is to say now, made by this provider; no text: nothing. Raises DependencyUnavailable."""
+    rules = standing.rules or SummaryRules(max_tokens=_budget(standing))
+    given = ProviderParts(
+        caller.agent_id,
+        rules,
+        parts.count_tokens,
+        parts.summariser,
+        lambda failure: gives_up(failure, standing.since, parts.clock()),
+    )
+    if standing.row is not None and not standing.is_whole:
+        return await _with_remnants(given, standing, standing.row, messages)
+    if provider == AS_SAID:
+        return await PassthroughSummaryProvider(given).in_one(messages)
+    if provider == EXTRACTED:
+        return await ExtractiveSummaryProvider(given).extracted(messages)
+    try:
+        return await _in_one(given, messages)
+    except DependencyUnavailable:
+        async with parts.storage.transaction(caller.agent_id) as transaction:
+            await transaction.llm.note_failure(standing.work, standing.asking)
+        raise
+
+
+def metadata_of(row: Row, summary: SessionSummary) -> dict[str, Any]:
+    """A summary's metadata with what there is now to say of its making."""
+    kept = {name: value for name, value in row["metadata"].items() if name not in _OF_ITS_MAKING}
+    return {**kept, **summary.origin}
+
+
+def ties(sources: Sequence[Row]) -> list[Link]:
+    """From a summary to what it is of."""
+    return [Link(target_id=row["memory_id"], relation=SUMMARY_RELATION) for row in sources]
+
+
+def _budget(standing: Standing) -> int:
+    """The tokens that a summary without rules was made for."""
+    default: int = SummaryRules().max_tokens
+    return default if standing.row is None else standing.row["provenance"].get("max_tokens", default)
+
+
+async def _in_one(parts: ProviderParts, messages: Sequence[Message]) -> SessionSummary:
+    """A model's summary of all messages: of more than one request holds, that of their summaries."""
+    model, told = LlmSummaryProvider(parts), messages
+    while True:
+        made = [await model.summary(piece) for piece in requests_of(told)]
+        if len(made) == 1:
+            return made[0] if told is messages else await _of_all(parts, made[0], messages)
+        pieces = [_as_message(each) for each in made if each.text]
+        if len(pieces) >= len(told):
+            return await ExtractiveSummaryProvider(parts).extracted(messages)
+        told = pieces
+
+
+def _as_message(piece: SessionSummary) -> Message:
+    last = piece.covers[-1]
+    text = "\n".join([piece.text, *piece.key_facts])
+    return Message(last.memory_id, last.version, last.said_at, None, text, 0.5)
+
+
+async def _of_all(
+    parts: ProviderParts, made: SessionSummary, messages: Sequence[Message]
+) -> SessionSummary:
+    """The summary of summaries of the messages, with what of their own evidence it lost on the way."""
+    by_code = ExtractiveSummaryProvider(parts)
+    if made.by == EXTRACTED:
+        return await by_code.extracted(messages, made.degraded)
+    read = await asyncio.to_thread(as_read, sources_of(messages))
+    most, count = parts.rules.max_tokens, parts.count_tokens
+    found = await asyncio.to_thread(
+        lambda: checked(made.text, made.key_facts, Heard(read), read, most, count))
+    if not found.text:
+        return await by_code.extracted(messages, found.degraded)
+    degraded = made.degraded or found.degraded
+    return replace(made, text=found.text, key_facts=found.facts, covers=messages, degraded=degraded)
+
+
+async def _with_remnants(
+    parts: ProviderParts, standing: Standing, row: Row, messages: Sequence[Message]
+) -> SessionSummary:
+    """What it said of sources that are gone, word for word, and sentences of those that are there.
+
+    A model's words cannot be told apart: they stay but for what was said and no longer is, and what is new or
+    was changed stands behind them.
+    """
+    spoken, most = [_spoken(each) for each in standing.sources], parts.rules.max_tokens
+    by_model = row["metadata"].get("by", EXTRACTED) not in (EXTRACTED, AS_SAID)
+    kept = (without_stale if by_model else remnants)(row["content"], spoken)
+    room = most - parts.count_tokens(kept)
+    if by_model:
+        changed = _changed(standing, row)
+        messages = [each for each in messages if each.memory_id in changed]
+        room = max(room, most // 2) if room > -most else 0
+    rules = parts.rules.model_copy(update={"max_tokens": max(0, room)})
+    added = await ExtractiveSummaryProvider(replace(parts, rules=rules)).extracted(messages)
+    text = "\n".join(each for each in (kept, added.text) if each)
+    by = row["metadata"]["by"] if by_model else EXTRACTED
+    return SessionSummary(text, messages, by, degraded=SOURCES_GONE)
+
+
+def _changed(standing: Standing, row: Row) -> set[UUID]:
+    """Which of the sources the summary's words cannot know, or not as they are now.
+
+    Changes are numbered while their memories are held: one that began before the summary may come behind it.
+    """
+    known = {*row["provenance"].get("sources", [])}
+    return {
+        each["memory_id"] for each in standing.sources
+        if str(each["memory_id"]) not in known or each["said_at_change"] > row["made_at_change"]}
+
+
+def _spoken(row: Row) -> Spoken:
+    holds = row["superseded_by"] is None
+    before = row["said_before"] if holds else [*row["said_before"], row["content"]]
+    return Spoken(row["speaker"], row["content"] if holds else "", before)

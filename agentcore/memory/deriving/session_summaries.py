@@ -1,0 +1,307 @@
+"""Summarising a session in stretches, as a story: what waits is read, summarised, taken out, written.
+
+Each message is in one stretch, whoever works on the session at the same time: who finds a message taken, or
+changed, writes nothing and looks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from agentcore.errors import Conflict, DependencyUnavailable, NotFound
+from agentcore.memory.api import Caller
+from agentcore.memory.consequences.capacity import watch_capacity
+from agentcore.memory.consequences.llm_work import (
+    BUSY,
+    SESSION_FORM,
+    SUMMARISE_SESSION,
+    SUMMARY_TAG,
+    failing_since,
+    gives_up,
+)
+from agentcore.memory.consequences.staleness import let_wait_for_period
+from agentcore.memory.deriving.summary_providers import (
+    SUMMARY_PROVIDERS,
+    Compaction,
+    CompactionAwareSummaryProvider,
+    Conversation,
+    ExtractiveSummaryProvider,
+    Message,
+    ProviderParts,
+    SessionSummary,
+    SummaryProvider,
+)
+from agentcore.memory.ids import mint_memory_id
+from agentcore.memory.intake import Draft, draft
+from agentcore.memory.models import Link, MemoryType
+from agentcore.memory.params.memories import StoreParams
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.rows.history_rows import Change
+from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.storage import MemoryTransaction, NewMemory
+from agentcore.memory.summaries.summarizing import SUMMARY_RELATION, digest_of, shared
+from agentcore.memory.writing.document_vectors import vector_columns
+from agentcore.summary_rules import BY_MODEL, SummaryRules
+
+MOST_MESSAGES = 400
+# Others may be at work on the same session; each time they are, some of it is done.
+MOST_LOOKS = 8
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A summary that stands as a memory now."""
+
+    memory_id: UUID
+    text: str
+
+
+@dataclass(frozen=True)
+class EndOfSession:
+    """What a session's end made of what waited. `pending`: a model's summary is still to come."""
+
+    kept: Sequence[Kept]
+    text: str
+    pending: bool
+
+
+@dataclass(frozen=True)
+class _Found:
+    rules: SummaryRules
+    rows: Sequence[Row]
+    conversation: Conversation
+
+
+class SessionSummarizing:
+    """The summaries of what waits of one session.
+
+    `only_compacted`: of what its caller summarised itself; `only_again`: of what has lost its summary.
+    `otherwise`: the rules where none are in force.
+    """
+
+    def __init__(
+        self,
+        parts: MemoryParts,
+        caller: Caller,
+        session_id: str,
+        *,
+        only_compacted: bool = False,
+        only_again: bool = False,
+        otherwise: SummaryRules | None = None,
+    ) -> None:
+        self._parts = parts
+        self._caller = caller
+        self._session_id = session_id
+        self._only_compacted = only_compacted
+        self._only_again = only_again
+        self._otherwise = otherwise
+        self.kept: list[Kept] = []
+
+    async def run(self) -> list[Kept]:
+        """Summarise all that waits, a transaction a summary. Raises DependencyUnavailable: go on later."""
+        in_vain = 0
+        while in_vain < MOST_LOOKS:
+            found = await self._look()
+            if found is None:
+                return self.kept
+            try:
+                async for summary in self._provider(found).summaries(found.conversation):
+                    await self._write(summary, found)
+            except (Conflict, NotFound):
+                in_vain += 1
+                continue
+            if len(found.rows) < MOST_MESSAGES:
+                return self.kept
+        raise DependencyUnavailable("Others are at work on this session.", data={BUSY: True})
+
+    async def _look(self) -> _Found | None:
+        """What waits now, with the rules that hold; None where there is nothing to do."""
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            rules = await transaction.llm.summary_rules() or self._otherwise
+            if rules is None:
+                return None
+            compactions = await transaction.llm.compactions(self._session_id)
+            held = [each for row in compactions if (each := _compaction(row)) is not None]
+            rows = await transaction.llm.stretch(
+                self._session_id,
+                MOST_MESSAGES,
+                only_again=self._only_again,
+                within=[(each.began, each.ended) for each in held] if self._only_told(rules) else None,
+            )
+        return _Found(rules, rows, Conversation([message_of(row) for row in rows], held)) if rows else None
+
+    def _only_told(self, rules: SummaryRules) -> bool:
+        """Whether the rest goes on waiting: a provider that uses no compactions tells all of it."""
+        return self._only_compacted and rules.provider != "llm"
+
+    def _provider(self, found: _Found) -> SummaryProvider:
+        parts, rules = self._parts, found.rules
+        waiting_since = failing_since(found.rows, parts.clock())
+        if self._only_told(rules):
+            return CompactionAwareSummaryProvider(None)
+        return SUMMARY_PROVIDERS[rules.provider](
+            ProviderParts(
+                self._caller.agent_id,
+                rules,
+                parts.count_tokens,
+                parts.summariser,
+                lambda failure: gives_up(failure, waiting_since, parts.clock()),
+            )
+        )
+
+    async def _write(self, summary: SessionSummary, found: _Found) -> None:
+        """Keep one summary and take what it is of out of what waits. Raises Conflict, NotFound."""
+        each = None
+        if summary.text and summary.memory_id is None:
+            each = self._draft(summary, found)
+            [columns], _ = await vector_columns(self._parts, [each.embedding_text])
+            each.columns.update(columns)
+        versions = {message.memory_id: message.version for message in summary.covers}
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            await transaction.llm.claim_session(self._session_id)
+            if await transaction.llm.claim("summary", versions) != set(versions):
+                raise Conflict("Some of these messages were taken, or changed, meanwhile.")
+            # What does not hold may hold again, or have been told: then its words stand in the history.
+            links = [
+                Link(target_id=message.memory_id, relation=SUMMARY_RELATION) for message in summary.covers]
+            memory_id = await _told_in(transaction, summary.memory_id, each, links)
+            if memory_id is not None:
+                await self._note(transaction, memory_id, summary)
+                await let_wait_for_period(transaction, [memory_id])
+                layers = [MemoryType.SEMANTIC.value]
+                await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
+        # A compaction of very much is met in more than one look.
+        if memory_id is not None and memory_id not in {each.memory_id for each in self.kept}:
+            self.kept.append(Kept(memory_id, summary.text))
+
+    def _draft(self, summary: SessionSummary, found: _Found) -> Draft:
+        covers = summary.covers
+        of = {message.memory_id for message in covers}
+        rows = [row for row in found.rows if row["memory_id"] in of]
+        each = draft(
+            StoreParams(
+                content=summary.content,
+                memory_type=MemoryType.SEMANTIC,
+                session_id=self._session_id,
+                user_id=shared(row["user_id"] for row in rows),
+                namespace=shared(row["namespace"] for row in rows),
+                timestamp=covers[-1].said_at,
+                tags=[SUMMARY_TAG],
+                metadata={
+                    "summarised_count": len(covers),
+                    "from": covers[0].said_at.isoformat(),
+                    "until": covers[-1].said_at.isoformat(),
+                    "provider": found.rules.provider,
+                    **summary.origin,
+                },
+                force=True,
+                supersede=False,
+            ),
+            self._caller,
+            now=self._parts.clock(),
+            count_tokens=self._parts.count_tokens,
+            default_ttls=self._parts.default_ttls,
+        )
+        each.columns["facts"] = [*summary.key_facts] or each.columns["facts"]
+        sources = [str(message.memory_id) for message in covers]
+        users = sorted({row["user_id"] for row in rows if row["user_id"] is not None})
+        of_these = digest_of(
+            (row["memory_id"], row["content_hash"], row["superseded_by"] is None) for row in rows)
+        # Sources may go to the archive, and their ties with them: these names stay.
+        each.columns["provenance"] |= {
+            "form": SESSION_FORM,
+            "sources": sources,
+            "users": users,
+            "of": of_these,
+            "max_tokens": found.rules.max_tokens,
+        }
+        return each
+
+    async def _note(
+        self, transaction: MemoryTransaction, memory_id: UUID, summary: SessionSummary
+    ) -> None:
+        version = 1 if summary.memory_id is None else None
+        after = {"sources": [str(each.memory_id) for each in summary.covers], "by": summary.by}
+        if summary.degraded is not None:
+            after["degraded"] = summary.degraded
+        source = self._caller.token_id, self._caller.trace_id
+        await transaction.history.append(Change(memory_id, "summarise", version, *source, {}, after))
+
+
+async def _told_in(
+    transaction: MemoryTransaction, memory_id: UUID | None, new: Draft | None, links: Sequence[Link]
+) -> UUID | None:
+    """The memory that tells of these: a new one, or what they are added to; None where nothing does."""
+    if new is not None:
+        memory = NewMemory(mint_memory_id(), new.columns, links)
+        await transaction.insert([memory])
+        return memory.memory_id
+    if memory_id is not None:
+        await transaction.links.add(memory_id, links)
+    return memory_id
+
+
+async def at_the_end(
+    parts: MemoryParts, caller: Caller, session_id: str, max_tokens: int
+) -> EndOfSession:
+    """Summarise what of an ended session no summary tells of, or leave it to a job.
+
+    Without rules by extraction, in summaries of so many tokens.
+    """
+    otherwise = SummaryRules(trigger="session_end", max_tokens=max_tokens)
+    async with parts.storage.transaction(caller.agent_id) as transaction:
+        # Whoever ends it at the same time has told of what it took, or not begun.
+        await transaction.llm.claim_session(session_id)
+        rules = await transaction.llm.summary_rules() or otherwise
+        # Stored before the rules were set, or promoted only now, they were never told to wait.
+        await transaction.llm.queue_session(session_id)
+        rows = await transaction.llm.stretch(session_id, MOST_MESSAGES)
+        later = bool(rows) and rules.provider in BY_MODEL and parts.summariser is not None
+        if later:
+            await transaction.jobs.enqueue(SUMMARISE_SESSION, session_id=session_id)
+    if not later:
+        made = await SessionSummarizing(parts, caller, session_id, otherwise=otherwise).run()
+        kept = made or await _last(parts, caller, session_id)
+        return EndOfSession(kept, "\n".join(each.text for each in kept), pending=False)
+    extractive = ExtractiveSummaryProvider(
+        ProviderParts(caller.agent_id, rules, parts.count_tokens, None, lambda failure: True))
+    meanwhile = await extractive.extracted([message_of(row) for row in rows])
+    return EndOfSession([], meanwhile.text, pending=True)
+
+
+async def _last(parts: MemoryParts, caller: Caller, session_id: str) -> list[Kept]:
+    """The latest summary that the session has already."""
+    conditions = {"session_id": session_id, "tags": [SUMMARY_TAG], "current": True}
+    page = await parts.storage.page(
+        caller.agent_id, conditions, order_by="timestamp", descending=True, place=None, after_id=None,
+        limit=1, primary=True)
+    records = await parts.storage.get(caller.agent_id, [row["memory_id"] for row in page])
+    return [Kept(each.memory_id, each.content) for each in records.values()]
+
+
+def message_of(row: Row) -> Message:
+    """A memory of a session as its summary is made of it."""
+    return Message(
+        row["memory_id"],
+        row["version"],
+        row["timestamp"],
+        row["speaker"],
+        row["content"],
+        row["relevance_score"],
+        row["superseded_by"] is None,
+    )
+
+
+def _compaction(row: Row) -> Compaction | None:
+    """The caller's own summary; None where its metadata were written by another hand."""
+    said = row["compaction"]
+    try:
+        began = None if said.get("from") is None else datetime.fromisoformat(said["from"])
+        found = Compaction(row["memory_id"], row["content"], began, datetime.fromisoformat(said["until"]))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+    aware = found.ended.tzinfo is not None and (began is None or began.tzinfo is not None)
+    return found if aware else None

@@ -1,0 +1,202 @@
+"""Sessions, as stories: add a conversation, end it, summarise what was said, clear it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from agentcore.memory.api import Caller
+from agentcore.memory.consequences.llm_work import COMPACTION, PERIOD_TAG, SUMMARY_TAG
+from agentcore.memory.deriving.session_summaries import EndOfSession, at_the_end
+from agentcore.memory.forgetting import removing
+from agentcore.memory.models import MemoryRecord, MemoryType
+from agentcore.memory.params.memories import DeleteParams, RefusedStore, StoreParams, StoreResult
+from agentcore.memory.params.sessions import (
+    ROLE_IMPORTANCE,
+    AddSessionParams,
+    ClearParams,
+    EndSessionParams,
+    Message,
+    RefusedMessage,
+)
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.summaries.remnants import Spoken, remnants
+from agentcore.memory.summaries.summarizing import Source, Summary, summarize
+from agentcore.memory.writing.storing import Storing
+
+MOST_SUMMARISED = 1_000
+# Working memories that are so important, or were given out so often, outlive their session.
+PROMOTED_IMPORTANCE, PROMOTED_USES = 0.7, 3
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What became of a session's working memory, and the summaries that are kept of it."""
+
+    promoted_count: int
+    ended_count: int
+    summary_ids: Sequence[UUID]
+    summary: str
+    summary_pending: bool
+
+
+async def add(
+    parts: MemoryParts, caller: Caller, params: AddSessionParams
+) -> tuple[list[StoreResult], list[str]]:
+    """Store a memory for each message; their results in order, and what did not answer.
+
+    Raises DependencyUnavailable.
+    """
+    items = [_refused(message) or _item(params, message) for message in params.messages]
+    storing = Storing(parts, caller, items)
+    return await storing.run(), storing.degraded
+
+
+def _refused(message: Message) -> RefusedStore | None:
+    """What stands in a refused message's place; nothing of one that can be stored."""
+    if not isinstance(message, RefusedMessage):
+        return None
+    return RefusedStore(problem=message.problem, given=message.given, is_wrong=message.is_wrong)
+
+
+def _item(params: AddSessionParams, message: Message) -> StoreParams:
+    importance = message.importance
+    if importance is None:
+        importance = ROLE_IMPORTANCE.get(message.role.casefold())
+    given: dict[str, Any] = {
+        "content": message.content,
+        "speaker": message.name or message.role,
+        "timestamp": message.timestamp,
+        "importance": importance,
+        "metadata": {**message.metadata, "role": message.role},
+        "session_id": params.session_id,
+        "user_id": params.user_id,
+        "namespace": params.namespace,
+        "task_id": params.task_id,
+        "tags": params.tags,
+        "external_id": message.message_id,
+        "force": params.force,
+    }
+    if message.message_id is not None:
+        given["idempotency_key"] = _digest("message", params.session_id, message.message_id)
+    if "ttl_seconds" in params.model_fields_set:
+        given["ttl_seconds"] = params.ttl_seconds
+    return StoreParams(**given | _as_compaction(params, message))
+
+
+def _as_compaction(params: AddSessionParams, message: Message) -> dict[str, Any]:
+    """What is different of a message that is its caller's own summary; nothing of others."""
+    if message.compacted_until is None:
+        return {}
+    began = message.compacted_from and message.compacted_from.isoformat()
+    compaction = {"from": began, "until": message.compacted_until.isoformat()}
+    return {
+        "memory_type": MemoryType.SEMANTIC,
+        "tags": [*params.tags, SUMMARY_TAG],
+        "metadata": {**message.metadata, "role": message.role, COMPACTION: compaction},
+        "supersede": False,
+    }
+
+
+async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> Ended:
+    """End a session's working memory and keep summaries of what was said. Raises DependencyUnavailable.
+
+    Only what holds is promoted; what it superseded follows it, as its past. Ended again, only what was said
+    since is summarised.
+    """
+    async with parts.storage.transaction(caller.agent_id) as transaction:
+        rows = await transaction.life.end_session(
+            params.session_id,
+            importance=PROMOTED_IMPORTANCE,
+            uses=PROMOTED_USES,
+            episodic_ttl_seconds=parts.default_ttls.get(MemoryType.EPISODIC.value),
+            token_id=caller.token_id,
+            trace_id=caller.trace_id,
+        )
+        await transaction.clusters.come_late(row["memory_id"] for row in rows if row["promoted"])
+    await parts.working.forget(caller.agent_id, _tasks(rows))
+    promoted = sum(row["promoted"] for row in rows)
+    made = EndOfSession([], "", pending=False)
+    if params.summarize:
+        made = await at_the_end(parts, caller, params.session_id, params.max_tokens)
+    kept = [each.memory_id for each in made.kept]
+    return Ended(promoted, len(rows) - promoted, kept, made.text, made.pending)
+
+
+async def read(parts: MemoryParts, caller: Caller, conditions: Mapping[str, Any]) -> list[MemoryRecord]:
+    """The newest memories that match, the oldest of them first."""
+    rows = await parts.storage.page(
+        caller.agent_id,
+        conditions,
+        order_by="timestamp",
+        descending=True,
+        place=None,
+        after_id=None,
+        limit=MOST_SUMMARISED,
+    )
+    records = await parts.storage.get(caller.agent_id, [row["memory_id"] for row in rows])
+    return sorted(records.values(), key=lambda record: (record.timestamp, record.memory_id))
+
+
+async def summary_of(
+    parts: MemoryParts, caller: Caller, conditions: Mapping[str, Any], max_tokens: int
+) -> tuple[Summary, int]:
+    """A summary of what matches, and how many memories were read for it.
+
+    Of more than are read, the older ones are told by the summaries that there are of them.
+    """
+    records = await read(parts, caller, conditions)
+    if len(records) == MOST_SUMMARISED and _tells_of_episodes(conditions):
+        tags = {"memory_types": [MemoryType.SEMANTIC.value], "tags": [PERIOD_TAG, SUMMARY_TAG]}
+        stored = await read(parts, caller, {**conditions, **tags})
+        records = [*{each.memory_id: each for each in (*stored, *records)}.values()]
+    return await _summary(parts, _told_once(records), max_tokens), len(records)
+
+
+def _tells_of_episodes(conditions: Mapping[str, Any]) -> bool:
+    """Whether summaries of sessions may stand for what matches."""
+    return "tags" not in conditions and "episodic" in conditions.get("memory_types", ["episodic"])
+
+
+def _told_once(records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+    """Without the summaries of which every source is among them, and without what others say of those."""
+    there, told = {each.memory_id: each for each in records}, []
+    for each in records:
+        sources = _sources(each)
+        spoken = [Spoken(there[one].speaker, there[one].content, ()) for one in sources & there.keys()]
+        content = remnants(each.content, spoken) if spoken else each.content
+        if not sources or (content and not sources <= there.keys()):
+            told.append(each.model_copy(update={"content": content}))
+    return told
+
+
+def _sources(record: MemoryRecord) -> set[UUID]:
+    """What a summary is of; nothing of other memories."""
+    return {UUID(each) for each in record.provenance.get("sources", ())}
+
+
+async def _summary(parts: MemoryParts, records: Sequence[MemoryRecord], max_tokens: int) -> Summary:
+    sources = [
+        Source(record.memory_id, record.timestamp, record.speaker, record.content, record.relevance_score)
+        for record in records
+    ]
+    return await asyncio.to_thread(summarize, sources, max_tokens, parts.count_tokens)
+
+
+async def clear(parts: MemoryParts, caller: Caller, params: ClearParams) -> removing.Deleted:
+    """Remove a session, a user or everything for good."""
+    what = params.model_dump(exclude_none=True, exclude={"confirm"})
+    return await removing.delete(parts, caller, DeleteParams(**what, confirm=True))
+
+
+def _tasks(rows: Sequence[Row]) -> list[str]:
+    return sorted({row["task_id"] for row in rows if row["task_id"] is not None})
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()

@@ -1,0 +1,261 @@
+"""Who summarises a stretch of conversation: the SummaryProvider protocol, its implementations, their table.
+
+Each gives summaries one after the other, with the messages that each is of; a long stretch gives several.
+Those that ask a model do without it where it has to be given up, and say so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+from agentcore.errors import AgentCoreError, DependencyUnavailable
+from agentcore.memory.language.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes
+from agentcore.memory.language.text import collapse
+from agentcore.memory.llm import Said, Summariser, SummaryWish, WrittenSummary
+from agentcore.memory.models import MAX_TEXT_CHARS
+from agentcore.memory.summaries.grounding import Heard
+from agentcore.memory.summaries.segments import pieces, segments
+from agentcore.memory.summaries.summarizing import Source, summarize
+from agentcore.memory.summaries.survival import as_read, checked, told_tokens
+from agentcore.summary_rules import SummaryRules
+
+MOST_TOPICS, TOPIC_CHARS = 5, 80
+EXTRACTED, AS_SAID, CALLER = "extractive", "passthrough", "caller"
+NO_MODEL = "this service has no language model"
+TOO_LONG = "it was longer than a memory may be, and is cut"
+
+
+class AskedInVain(DependencyUnavailable):
+    """A language model was asked about these messages, and did not answer as it should."""
+
+    def __init__(self, failure: DependencyUnavailable, segment: Sequence[Message]) -> None:
+        super().__init__(failure.message, data=failure.data)
+        self.memory_ids = [each.memory_id for each in segment]
+
+
+@dataclass(frozen=True)
+class Message:
+    """A memory of a session. What no longer holds is not `told`, though the summary counts as of it too."""
+
+    memory_id: UUID
+    version: int
+    said_at: datetime
+    speaker: str | None
+    text: str
+    importance: float
+    told: bool = True
+
+    @property
+    def line(self) -> str:
+        return f"{self.speaker}: {self.text}" if self.speaker else self.text
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """The caller's own summary of what was said from `began`, or the beginning, until `ended`."""
+
+    memory_id: UUID
+    text: str
+    began: datetime | None
+    ended: datetime
+
+    def covers(self, message: Message) -> bool:
+        return (self.began is None or self.began <= message.said_at) and message.said_at <= self.ended
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """What of a session is to be summarised, in the order of its times."""
+
+    messages: Sequence[Message]
+    compactions: Sequence[Compaction] = ()
+
+
+@dataclass(frozen=True)
+class SessionSummary:
+    """A summary of these messages; no text: there was nothing to say. `memory_id`: it is a memory already."""
+
+    text: str
+    covers: Sequence[Message]
+    by: str
+    topics: Sequence[str] = ()
+    key_facts: Sequence[str] = ()
+    prompt: str | None = None
+    degraded: str | None = None
+    memory_id: UUID | None = None
+
+    @property
+    def content(self) -> str:
+        """What it says as a memory: the text, then its key facts; as much as a memory holds."""
+        return "\n".join([self.text, *(f"- {fact}" for fact in self.key_facts)])[:MAX_TEXT_CHARS]
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """By whom it was made, as a memory's metadata say it: what of this there is to say."""
+        told = {"by": self.by, "prompt": self.prompt, "degraded": self.degraded, "topics": [*self.topics]}
+        return {name: value for name, value in told.items() if value}
+
+
+class SummaryProvider(Protocol):
+    """Summarises what of a session waits for it."""
+
+    def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
+        """Summaries that together are of all messages. Raises DependencyUnavailable: ask again later."""
+
+
+@dataclass(frozen=True)
+class ProviderParts:
+    """What a provider works with. `gives_up` says whether a model's failure is one to do without it."""
+
+    agent_id: str
+    rules: SummaryRules
+    count_tokens: Callable[[str], int]
+    summariser: Summariser | None
+    gives_up: Callable[[AgentCoreError], bool]
+
+
+class ExtractiveSummaryProvider:
+    """Sentences of the messages themselves, those that say most."""
+
+    def __init__(self, parts: ProviderParts) -> None:
+        self._parts = parts
+
+    async def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
+        for segment in _segments(conversation.messages, self._parts.rules):
+            yield await self.extracted(segment)
+
+    async def extracted(self, segment: Sequence[Message], degraded: str | None = None) -> SessionSummary:
+        """The summary of one segment."""
+        rules, sources = self._parts.rules, sources_of(segment)
+        made = await asyncio.to_thread(summarize, sources, rules.max_tokens, self._parts.count_tokens)
+        return SessionSummary(made.text, segment, EXTRACTED, degraded=degraded)
+
+
+class LlmSummaryProvider:
+    """A language model's words, checked: nothing that was not said, and nothing lost that matters."""
+
+    def __init__(self, parts: ProviderParts) -> None:
+        self._parts = parts
+        self._extractive = ExtractiveSummaryProvider(parts)
+
+    async def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
+        for segment in _segments(conversation.messages, self._parts.rules):
+            yield await self.summary(segment)
+
+    async def summary(self, segment: Sequence[Message]) -> SessionSummary:
+        """The summary of what one request can hold. Raises DependencyUnavailable: ask again later."""
+        model, parts = self._parts.summariser, self._parts
+        if model is None:
+            return await self._extractive.extracted(segment, NO_MODEL)
+        read = await asyncio.to_thread(as_read, sources_of(segment))
+        if not any(each.content for each in read):
+            return SessionSummary("", segment, model.model)
+        said = [Said(each.content, each.speaker, each.timestamp) for each in read]
+        wish = SummaryWish(told_tokens(parts.rules.max_tokens), parts.rules.prompt)
+        try:
+            written = await model.summarise(said, wish, agent_id=parts.agent_id)
+        except DependencyUnavailable as failure:
+            if not parts.gives_up(failure):
+                raise AskedInVain(failure, segment) from failure
+            return await self._extractive.extracted(segment, failure.message)
+        summary = await asyncio.to_thread(self._checked, model, written, segment, read)
+        return summary if summary.text else await self._extractive.extracted(segment, summary.degraded)
+
+    def _checked(
+        self, model: Summariser, written: WrittenSummary, segment: Sequence[Message], read: Sequence[Source]
+    ) -> SessionSummary:
+        """No text where nothing of it is of use; `degraded` says why."""
+        most, count, heard = self._parts.rules.max_tokens, self._parts.count_tokens, Heard(read)
+        found = checked(written.text, written.key_facts, heard, read, most, count)
+        topics = _distinct(collapse(each)[:TOPIC_CHARS] for each in written.topics if heard.holds(each))
+        return SessionSummary(
+            found.text,
+            segment,
+            model.model,
+            topics=topics[:MOST_TOPICS],
+            key_facts=found.facts,
+            prompt=model.prompt,
+            degraded=found.degraded,
+        )
+
+
+class PassthroughSummaryProvider:
+    """What was said, as it was said: some messages together a memory."""
+
+    def __init__(self, parts: ProviderParts) -> None:
+        self._parts = parts
+
+    async def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
+        for segment in self._pieces(conversation.messages):
+            yield self._as_said(segment)
+
+    async def in_one(self, messages: Sequence[Message]) -> SessionSummary:
+        """One summary of all: as they were said where one memory may hold that, else sentences of them."""
+        told = [each for each in messages if each.told]
+        if len([*self._pieces(told)]) > 1:
+            return await ExtractiveSummaryProvider(self._parts).extracted(messages)
+        return self._as_said(messages)
+
+    def _pieces(self, messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+        sizes = [self._parts.count_tokens(each.line) for each in messages]
+        return pieces(messages, sizes, self._parts.rules.max_tokens)
+
+    def _as_said(self, segment: Sequence[Message]) -> SessionSummary:
+        text = "\n".join(each.line for each in segment if each.told)
+        degraded = TOO_LONG if len(text) > MAX_TEXT_CHARS else None
+        return SessionSummary(text, segment, AS_SAID, degraded=degraded)
+
+
+class CompactionAwareSummaryProvider:
+    """The caller's own summaries where there are any, another provider's for the rest."""
+
+    def __init__(self, rest: SummaryProvider | None) -> None:
+        self._rest = rest
+
+    async def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
+        """Without another provider, what no compaction is of goes on waiting."""
+        rest = list(conversation.messages)
+        for compaction in conversation.compactions:
+            covered = [each for each in rest if compaction.covers(each)]
+            if covered:
+                yield SessionSummary(compaction.text, covered, CALLER, memory_id=compaction.memory_id)
+                rest = [each for each in rest if not compaction.covers(each)]
+        if rest and self._rest is not None:
+            async for summary in self._rest.summaries(replace(conversation, messages=rest, compactions=())):
+                yield summary
+
+
+# By the name that the rules give them. Only `llm` tells anew what the caller's own summaries tell.
+SUMMARY_PROVIDERS: Mapping[str, Callable[[ProviderParts], SummaryProvider]] = {
+    "extractive": lambda parts: CompactionAwareSummaryProvider(ExtractiveSummaryProvider(parts)),
+    "llm": LlmSummaryProvider,
+    "compaction_aware": lambda parts: CompactionAwareSummaryProvider(LlmSummaryProvider(parts)),
+    "passthrough": lambda parts: CompactionAwareSummaryProvider(PassthroughSummaryProvider(parts)),
+}
+
+
+def requests_of(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+    """The messages in pieces that one request can hold."""
+    return pieces(messages, [min(MEMORY_BYTES, size_bytes(each.line)) for each in messages], REQUEST_BYTES)
+
+
+def _segments(messages: Sequence[Message], rules: SummaryRules) -> Iterator[Sequence[Message]]:
+    """The messages in pieces that are a memory each."""
+    for segment in segments(messages, rules.most_messages):
+        yield from requests_of(segment)
+
+
+def sources_of(segment: Sequence[Message]) -> list[Source]:
+    """What of the messages is told."""
+    return [
+        Source(each.memory_id, each.said_at, each.speaker, each.text, each.importance)
+        for each in segment if each.told]
+
+
+def _distinct(texts: Iterator[str]) -> list[str]:
+    return list({text.casefold(): text for text in texts if text}.values())

@@ -1,0 +1,1 @@
+"""Forgetting, as stories: removal, the archive and the way back, erasure."""

@@ -1,0 +1,189 @@
+"""Removing, as stories: prune a layer, delete by ids or by filter, in chunks and within a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from agentcore.cancellation import to_its_end
+from agentcore.errors import Conflict
+from agentcore.failpoints import failpoint
+from agentcore.memory.api import Caller
+from agentcore.memory.archival import archive_memories
+from agentcore.memory.consequences.llm_work import after_deletion
+from agentcore.memory.consequences.succession import hand_on
+from agentcore.memory.forgetting.deadlines import Deadline
+from agentcore.memory.params.layers import rules_of
+from agentcore.memory.params.memories import DeleteParams, PruneParams
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.pruning import DEFAULT_SHARE, Prunable, PruningPolicy, decide
+from agentcore.memory.rows.archive_rows import Tombstone
+from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.storage import DELETE_CHUNK, MemoryTransaction
+
+PRUNE_CHUNK = 200
+THREAD_ABOVE_MEMORIES = 5_000
+_CHOSEN_BY = (
+    "memory_id", "version", "memory_type", "timestamp",
+    "task_id", "session_id", "user_id", "namespace", "tags",
+)
+
+
+@dataclass
+class Removed:
+    """What went (or would go), and whether that is all."""
+
+    memory_ids: list[UUID] = field(default_factory=list)
+    complete: bool = True
+
+
+@dataclass
+class Deleted:
+    """How many went, which memories hold again that they had superseded, and whether that is all."""
+
+    count: int = 0
+    reinstated: set[UUID] = field(default_factory=set)
+    complete: bool = False
+
+
+class Pruning:
+    """One prune of one layer of one agent; `capacity_only`: nothing where its capacity is not exceeded."""
+
+    def __init__(
+        self, parts: MemoryParts, caller: Caller, params: PruneParams, *, capacity_only: bool = False
+    ) -> None:
+        self._parts = parts
+        self._caller = caller
+        self._params = params
+        self._layer = params.memory_layer.value
+        self._default_share = 0.0 if capacity_only else DEFAULT_SHARE
+        named = "strategy" in params.model_fields_set
+        self._strategy = params.strategy if named else parts.policy.pruning_strategy
+
+    async def run(self) -> Removed:
+        """Archive, then remove, what the strategy names.
+
+        Raises Conflict (another prune of the layer is running), DependencyUnavailable.
+        """
+        deadline = Deadline()
+        going = await self._decided()
+        failpoint("prune.decided")
+        if self._params.dry_run:
+            return Removed([each.memory_id for each in going])
+        removed = Removed()
+        for start in range(0, len(going), PRUNE_CHUNK):
+            if not deadline.leaves_time():
+                removed.complete = False
+                break
+            chunk = {each.memory_id: each.version for each in going[start : start + PRUNE_CHUNK]}
+            gone = await to_its_end(self._chunk(chunk))
+            if gone is None and not removed.memory_ids:
+                raise Conflict("another prune of this layer is running")
+            if gone is None:
+                removed.complete = False
+                break
+            removed.memory_ids += gone
+        return removed
+
+    async def _decided(self) -> list[Prunable]:
+        rows = await self._parts.storage.prunable(self._caller.agent_id, self._layer)
+        own = await self._parts.storage.own_rules(self._caller.agent_id)
+        capacity = rules_of(self._parts.policy.layers, own)[self._params.memory_layer].capacity or 0
+        policy = PruningPolicy(self._strategy, capacity, self._params.target, self._default_share)
+        now = self._parts.clock()
+
+        def choose() -> list[Prunable]:
+            return decide([Prunable(**row) for row in rows], policy, now)
+
+        return await asyncio.to_thread(choose) if len(rows) > THREAD_ABOVE_MEMORIES else choose()
+
+    async def _chunk(self, versions: Mapping[UUID, int]) -> list[UUID] | None:
+        """What went, in the order it was named; None if another prune holds the layer.
+
+        The rows are held from before their copy until they go: nobody changes or deletes them in between, and
+        no other prune writes over a copy whose digest a tombstone keeps.
+        """
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            if not await transaction.claim_layer(self._layer):
+                return None
+            held = await transaction.hold_prunable(versions)
+            failpoint("prune.held")
+            tombstones = await self._copied(transaction, held)
+            rows = await transaction.delete_versions({each: versions[each] for each in held})
+            failpoint("prune.deleted")
+            gone = {row["memory_id"] for row in rows}
+            await transaction.archived.bury(each for each in tombstones if each.memory_id in gone)
+            failpoint("prune.buried")
+        failpoint("prune.committed")
+        await _forget_tasks(self._parts, self._caller, rows)
+        return [each for each in versions if each in gone]
+
+    async def _copied(self, transaction: MemoryTransaction, held: Sequence[UUID]) -> list[Tombstone]:
+        if self._parts.archive is None:
+            return []
+        rows = await transaction.whole_rows(held)
+        copies = await archive_memories(self._parts.archive, self._caller.agent_id, rows)
+        return [
+            Tombstone(
+                **{name: row[name] for name in _CHOSEN_BY},
+                object_key=copy.object_key,
+                sha256=copy.sha256,
+                size_bytes=copy.size_bytes,
+                reason=self._strategy,
+            )
+            for row, copy in zip(rows, copies, strict=True)
+        ]
+
+
+async def delete(parts: MemoryParts, caller: Caller, params: DeleteParams) -> Deleted:
+    """Remove what is named or matches, however many."""
+    deadline, deleted = Deadline(), Deleted()
+    conditions, waiting = params.conditions(), list(params.memory_ids or ())
+    while deadline.leaves_time():
+        named, waiting = waiting[:DELETE_CHUNK], waiting[DELETE_CHUNK:]
+        count = await _delete_chunk(parts, caller, named, conditions, deleted)
+        over = not waiting if named else count < DELETE_CHUNK
+        if over:
+            if params.all:
+                await _forget_settings(parts, caller)
+            deleted.complete = True
+            break
+    return deleted
+
+
+async def _forget_settings(parts: MemoryParts, caller: Caller) -> None:
+    """Of everything an agent has, what belongs to no memory."""
+    async with parts.storage.transaction(caller.agent_id) as transaction:
+        await transaction.aliases.forget_set()
+        await transaction.jobs.forget()
+
+
+async def _delete_chunk(
+    parts: MemoryParts,
+    caller: Caller,
+    memory_ids: Sequence[UUID],
+    conditions: Mapping[str, Any],
+    deleted: Deleted,
+) -> int:
+    async with parts.storage.transaction(caller.agent_id) as transaction:
+        if memory_ids:
+            rows = await transaction.delete(memory_ids)
+        else:
+            rows = await transaction.delete_matching(conditions, DELETE_CHUNK)
+        changed = await hand_on(transaction, caller, rows)
+        await after_deletion(transaction, parts, changed)
+    deleted.count += len(rows)
+    # What a chunk lets hold again the next one may delete.
+    deleted.reinstated |= {row["memory_id"] for row in changed if row["superseded_by"] is None}
+    deleted.reinstated -= {row["memory_id"] for row in rows}
+    await _forget_tasks(parts, caller, [*rows, *changed])
+    return len(rows)
+
+
+async def _forget_tasks(parts: MemoryParts, caller: Caller, rows: Sequence[Row]) -> None:
+    await parts.working.forget(
+        caller.agent_id, sorted({row["task_id"] for row in rows if row["task_id"] is not None})
+    )

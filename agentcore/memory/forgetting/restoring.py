@@ -1,0 +1,279 @@
+"""The archive's way back, as stories: restore memories, list what is archived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from agentcore.errors import Conflict, DependencyUnavailable, NotFound
+from agentcore.failpoints import failpoint
+from agentcore.memory.api import Caller
+from agentcore.memory.archival import Archive, ArchivedObject, read_copies, vector_of
+from agentcore.memory.consequences.archived_following import orphans, supersede_followers
+from agentcore.memory.consequences.overtaken import supersede_overtaken
+from agentcore.memory.consequences.staleness import let_restored_wait
+from agentcore.memory.cursors import read_cursor, write_cursor
+from agentcore.memory.embeddings import refused_by
+from agentcore.memory.forgetting.deadlines import Deadline
+from agentcore.memory.intake import subjects_of
+from agentcore.memory.params.archive import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.rows.history_rows import Change
+from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.storage import MemoryTransaction
+
+LEAST_TIME_LEFT = timedelta(days=1)
+MOST_REFUSED_TOLD = 1_000
+Place = tuple[datetime, UUID]
+_USAGE = ("memory_id", "access_count", "uses_in_life", "last_accessed")
+
+
+@dataclass
+class Restored:
+    """What came back (or would), what of it is not as it was, and whether that is all."""
+
+    memory_ids: list[UUID] = field(default_factory=list)
+    lost_links: list[LostLink] = field(default_factory=list)
+    renewed_ids: list[UUID] = field(default_factory=list)
+    superseded_ids: list[UUID] = field(default_factory=list)
+    refused_ids: list[UUID] = field(default_factory=list)
+    waiting_for_embedding_ids: list[UUID] = field(default_factory=list)
+    complete: bool = True
+    next_cursor: str | None = None
+
+
+class Restoring:
+    """One restore: all of it in one transaction, or none."""
+
+    def __init__(self, parts: MemoryParts, caller: Caller, params: RestoreParams) -> None:
+        self._parts = parts
+        self._caller = caller
+        self._params = params
+
+    async def run(self) -> Restored:
+        """Bring the memories back as they were, and take their tombstones away.
+
+        Raises NotFound (not archived, or its copy is gone), Conflict (a memory of that id is there, a copy is
+        not what was archived, or one that is named holds words that are no more), DependencyUnavailable; then
+        nothing has changed.
+        """
+        archive = self._archive()
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            tombstones, copies, restored = await self._read(archive, transaction)
+            if self._params.dry_run:
+                return restored
+            restored.renewed_ids = _renew(copies, tombstones, self._parts.clock())
+            if self._parts.embedder is not None:
+                restored.waiting_for_embedding_ids = _without_old_vectors(copies, self._parts.vector_model)
+            restored.lost_links = await self._put_back(transaction, copies)
+            await self._note(transaction, tombstones, copies, set(restored.renewed_ids))
+            restored.superseded_ids = await self._superseded(transaction, tombstones, copies)
+            failpoint("restore.inserted")
+            await transaction.archived.unbury(restored.memory_ids)
+            await let_restored_wait(transaction, restored.memory_ids)
+            failpoint("restore.unburied")
+        failpoint("restore.committed")
+        tasks = {copy["task_id"] for copy in copies.values() if copy["task_id"] is not None}
+        await self._parts.working.forget(self._caller.agent_id, sorted(tasks))
+        return restored
+
+    async def _read(
+        self, archive: Archive, transaction: MemoryTransaction
+    ) -> tuple[dict[UUID, Row], dict[UUID, dict[str, Any]], Restored]:
+        """What is to come back: its tombstones, held, its copies, and what is known of it so far.
+
+        What holds words that are no more stays where it is, and does not count to the limit: a page of
+        nothing else is gone past, while there is time; the cursor leads behind it.
+        """
+        deadline = Deadline()
+        limit = self._params.limit if self._params.memory_ids is None else len(self._params.memory_ids)
+        refused: list[UUID] = []
+        claimed: list[Row] = []
+        place = None if self._params.cursor is None else read_cursor(self._params.cursor, _place)
+        tombstones: dict[UUID, Row] = {}
+        copies: dict[UUID, dict[str, Any]] = {}
+        while deadline.leaves_time():
+            claimed = await self._claim(transaction, limit, place)
+            tombstones = {row["memory_id"]: row for row in claimed[:limit]}
+            failpoint("restore.claimed")
+            await self._refuse_wrong_ids(transaction, tombstones)
+            copies = await read_copies(archive, {each: _kept(row) for each, row in tombstones.items()})
+            failpoint("restore.read")
+            orphaned = await orphans(transaction, copies)
+            self._refuse_orphans(orphaned)
+            refused += orphaned
+            place = _where(claimed[:limit][-1]) if claimed else place
+            for memory_id in orphaned:
+                del tombstones[memory_id], copies[memory_id]
+            if copies or len(claimed) <= limit:
+                break
+        restored = Restored([*copies], refused_ids=sorted(refused[:MOST_REFUSED_TOLD]))
+        if len(claimed) > limit and place is not None:
+            restored.complete, restored.next_cursor = False, _cursor(place)
+        return tombstones, copies, restored
+
+    async def _claim(self, transaction: MemoryTransaction, limit: int, behind: Place | None) -> list[Row]:
+        """The tombstones that are named or match: so many, and one more where there are more."""
+        named, conditions = self._params.memory_ids, self._params.conditions()
+        return await transaction.archived.claim(named, conditions, limit + 1, behind)
+
+    def _refuse_orphans(self, orphaned: Mapping[UUID, UUID]) -> None:
+        """Raise Conflict where what was named cannot come back."""
+        if self._params.memory_ids is not None and orphaned:
+            memory_id, source = min(orphaned.items())
+            raise Conflict(
+                f"memory {memory_id} does not come back: memory {source}, which it was made of, was deleted "
+                "or has other words",
+                data={"memory_id": str(memory_id), "made_of": str(source)},
+            )
+
+    def _archive(self) -> Archive:
+        if self._parts.archive is None:
+            raise DependencyUnavailable("This service keeps no archive (MEMORY_ARCHIVAL_ENABLED=false).")
+        return self._parts.archive
+
+    async def _refuse_wrong_ids(self, transaction: MemoryTransaction, tombstones: Mapping[UUID, Row]) -> None:
+        named = self._params.memory_ids or ()
+        there = await transaction.archived.held(tombstones) | await transaction.archived.visible(named)
+        if there:
+            first = min(there)
+            raise Conflict(f"memory {first} is there already", data={"memory_id": str(first)})
+        missing = set(named) - tombstones.keys()
+        if missing:
+            raise NotFound("No such archived memory.", data={"memory_id": str(min(missing))})
+
+    async def _put_back(
+        self, transaction: MemoryTransaction, copies: Mapping[UUID, Mapping[str, Any]]
+    ) -> list[LostLink]:
+        """Insert everything that a memory has rows in; the ties whose other end is not there."""
+        rows = list(copies.values())
+        archived, columns = transaction.archived, await transaction.archived.columns()
+        await archived.put_back("memories", columns["memories"], [_exact(row) for row in rows])
+        await transaction.clusters.come_late(copies)
+        await archived.put_back("memory_history", columns["memory_history"], _parts_of(rows, "history"))
+        await archived.put_back("memory_usage", columns["memory_usage"], _used(rows))
+        told = [name for name in columns["memory_aliases"] if name != "alias_id"]
+        await archived.put_back("memory_aliases", told, _parts_of(rows, "aliases"))
+        ties = _parts_of(rows, "links")
+        held = await archived.held({UUID(tie[end]) for tie in ties for end in ("source_id", "target_id")})
+        whole = [tie for tie in ties if {UUID(tie["source_id"]), UUID(tie["target_id"])} <= held]
+        await archived.put_back("memory_links", columns["memory_links"], whole)
+        if rows:
+            await transaction.append_terms([row["term_keys"] for row in rows], sign=1)
+        return [lost for tie in ties if (lost := _lost(tie, held)) is not None]
+
+    async def _superseded(
+        self,
+        transaction: MemoryTransaction,
+        tombstones: Mapping[UUID, Row],
+        copies: Mapping[UUID, Mapping[str, Any]],
+    ) -> list[UUID]:
+        """Which of them hold no longer: a newer fact has their place, or that of what they were read from."""
+        stated = {
+            memory_id: subjects_of(self._caller.agent_id, copy)
+            for memory_id, copy in copies.items()
+            if copy["superseded_by"] is None
+        }
+        await transaction.subjects.learn(stated)
+        archived_at = {memory_id: row["archived_at"] for memory_id, row in tombstones.items()}
+        overtaken = await supersede_overtaken(transaction, self._caller, copies, stated, archived_at)
+        return overtaken + await supersede_followers(transaction, self._caller, copies, archived_at)
+
+    async def _note(
+        self,
+        transaction: MemoryTransaction,
+        tombstones: Mapping[UUID, Row],
+        copies: Mapping[UUID, Mapping[str, Any]],
+        renewed: set[UUID],
+    ) -> None:
+        """Who brought them back, after what was archived of their histories."""
+        for memory_id, row in tombstones.items():
+            before = {"archived_at": row["archived_at"].isoformat(), "reason": row["reason"]}
+            after = {"expires_at": copies[memory_id]["expires_at"]} if memory_id in renewed else {}
+            source = self._caller.token_id, self._caller.trace_id
+            await transaction.history.append(Change(memory_id, "restore", None, *source, before, after))
+
+
+def _where(row: Row) -> Place:
+    return row["archived_at"], row["memory_id"]
+
+
+def _kept(row: Row) -> ArchivedObject:
+    return ArchivedObject(row["object_key"], bytes(row["sha256"]), row["size_bytes"])
+
+
+def _renew(
+    copies: Mapping[UUID, dict[str, Any]], tombstones: Mapping[UUID, Row], now: datetime
+) -> list[UUID]:
+    """Give time to what ran out of it in the archive: it would vanish as it comes back. Which these are."""
+    renewed = []
+    for memory_id, copy in copies.items():
+        if copy["pinned"] or copy["expires_at"] is None:
+            continue
+        ends_at = datetime.fromisoformat(copy["expires_at"])
+        if ends_at <= now:
+            left = max(ends_at - tombstones[memory_id]["archived_at"], LEAST_TIME_LEFT)
+            copy["expires_at"] = (now + left).isoformat()
+            renewed.append(memory_id)
+    return renewed
+
+
+def _without_old_vectors(copies: Mapping[UUID, dict[str, Any]], model: str) -> list[UUID]:
+    """Leave out what another model made, so that the maintenance embeds it again. Which these are."""
+    made = (model, refused_by(model))
+    waiting = [memory_id for memory_id, copy in copies.items() if copy["embedding_model"] not in made]
+    for memory_id in waiting:
+        copies[memory_id] |= {"embedding": None, "embedding_model": None}
+    return waiting
+
+
+def _used(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    used = (row for row in rows if row["last_accessed"] is not None)
+    return [{name: row[name] for name in _USAGE if name in row} for row in used]
+
+
+def _exact(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with its numbers in words where JSON in PostgreSQL would change one: it knows no -0."""
+    vector = vector_of(row)
+    words = {name: str(value) for name, value in row.items() if isinstance(value, float)}
+    return {**row, **words, "embedding": None if vector is None else vector.to_text()}
+
+
+def _parts_of(rows: Iterable[Mapping[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [part for row in rows for part in row.get(name, ())]
+
+
+def _lost(tie: Mapping[str, Any], held: set[UUID]) -> LostLink | None:
+    source_id, target_id = UUID(tie["source_id"]), UUID(tie["target_id"])
+    if {source_id, target_id} <= held:
+        return None
+    here, other = (source_id, target_id) if source_id in held else (target_id, source_id)
+    return LostLink(memory_id=here, other_id=other, relation=tie["relation"])
+
+
+async def archived(
+    parts: MemoryParts, caller: Caller, params: ArchivedParams
+) -> tuple[list[ArchivedMemory], str | None]:
+    """One page, and the cursor of the next if there is one. Raises InvalidParams for a foreign cursor."""
+    place, after_id = (None, None) if params.cursor is None else read_cursor(params.cursor, _place)
+    rows = await parts.storage.archived(
+        caller.agent_id, params.conditions(), place=place, after_id=after_id, limit=params.limit + 1
+    )
+    page = rows[: params.limit]
+    cursor = _cursor(_where(page[-1])) if len(rows) > params.limit else None
+    return [ArchivedMemory(**{**row, "sha256": bytes(row["sha256"]).hex()}) for row in page], cursor
+
+
+def _cursor(place: Place) -> str:
+    archived_at, memory_id = place
+    return write_cursor([archived_at.isoformat(), str(memory_id)])
+
+
+def _place(archived_at: Any, memory_id: Any) -> Place:
+    moment = datetime.fromisoformat(archived_at)
+    if moment.tzinfo is None:
+        raise ValueError("no page ends there")
+    return moment, UUID(memory_id)

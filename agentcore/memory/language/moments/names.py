@@ -1,0 +1,331 @@
+"""Times by their names: "7 May 2023", "2023-05-07", "in May", "on Monday", "Q1", "at Christmas". Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import partial
+
+from agentcore.memory.language.moments.periods import (
+    DAY,
+    SEASONS,
+    Period,
+    Which,
+    day,
+    month,
+    quarter,
+    recurring,
+    season,
+    weekday,
+    whole_year,
+)
+from agentcore.memory.language.moments.words import (
+    DOUBTFUL_MONTHS,
+    DOUBTFUL_WORDS,
+    FULL_MONTHS,
+    FULL_WEEKDAYS,
+    HYPHENS,
+    MONTH_PREPOSITIONS,
+    MONTHS,
+    PREPOSITIONS,
+    WEEKDAYS,
+    Said,
+    word_set,
+)
+
+FIRST_NAMED_YEAR, LAST_NAMED_YEAR = 1900, 2199
+_ISO = re.compile(
+    r"([0-9]{4})([-/])([0-9]{1,2})\2([0-9]{1,2})(?:T[0-9]{2}:[0-9:.]{2,15}(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?"
+    r"(?![\w/]|[-.:]\w)"
+)
+_SLASHED = re.compile(r"([0-9]{1,2})/([0-9]{1,2})/([0-9]{4})(?![\w/]|[-.:]\w)")
+_SUFFIXES = frozenset({"st", "nd", "rd", "th"})
+SAME_DAY = frozenset({"morning", "afternoon", "evening", "night"})
+_SAME_DAYS = frozenset(f"{part}s" for part in SAME_DAY)
+_BEFORE_YEARS = word_set("in since during before after until till by early mid late circa around")
+_BEFORE_QUARTERS = _BEFORE_YEARS | {"last", "this", "next"}
+_BEFORE_DAYS = word_set("on since before after until till by from")
+_BEFORE_SEASONS = word_set("in since before until by early mid late")
+# Black Friday is a day of its own, every Friday none at all.
+_OTHER_DAYS = word_set("every each black good ash super taco cyber palm bloody casual man freaky")
+HOLIDAYS: Mapping[tuple[str, ...], tuple[int, int, int]] = {
+    ("christmas", "eve"): (12, 24, 1),
+    ("christmas", "day"): (12, 25, 1),
+    ("christmas",): (12, 24, 3),
+    ("new", "year", "eve"): (12, 31, 1),
+    ("new", "years", "eve"): (12, 31, 1),
+    ("new", "year", "day"): (1, 1, 1),
+    ("new", "years", "day"): (1, 1, 1),
+    ("boxing", "day"): (12, 26, 1),
+    ("valentine", "day"): (2, 14, 1),
+    ("valentines", "day"): (2, 14, 1),
+    ("halloween",): (10, 31, 1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stance:
+    """Where the speaker stands. `coming`: what floats lies ahead; None leaves it to the sentence.
+
+    `named`: a word before has said that a time follows, so that "may" and "2023" are one.
+    """
+
+    today: date
+    coming: bool | None = None
+    named: bool = False
+
+
+Found = tuple[Period, int]
+Rule = Callable[[Said, int, Stance], Found | None]
+
+
+def which_one(said: Said, at: int, stance: Stance) -> Which:
+    """Which one a name without a year means."""
+    coming = said.ahead(at) if stance.coming is None else stance.coming
+    return "coming" if coming else "latest"
+
+
+def yearly(said: Said, at: int, stance: Stance, which: Which) -> Found | None:
+    """What comes once a year, by its name: a month, a season, a holiday."""
+    name = said.lower(at)
+    if name in FULL_MONTHS:
+        if which == "this" and name in DOUBTFUL_WORDS and not said.capital(at):
+            return None
+        return _once(lambda year: month(year, MONTHS[name]), stance, which, at + 1)
+    if name in SEASONS:
+        return _once(lambda year: season(year, name), stance, which, at + 1)
+    for words, dates in HOLIDAYS.items():
+        if all(said.lower(at + place) == word for place, word in enumerate(words)):
+            return _once(partial(_holiday, dates=dates), stance, which, at + len(words))
+    return None
+
+
+def _once(make: Callable[[int], Period | None], stance: Stance, which: Which, after: int) -> Found | None:
+    period = recurring(make, stance.today, which)
+    if period is None:
+        return None
+    return replace(period, floating=which in ("latest", "coming")), after
+
+
+def _holiday(year: int, *, dates: tuple[int, int, int]) -> Period:
+    number, first, count = dates
+    start = date(year, number, first)
+    return Period(start, start + count * DAY, "day" if count == 1 else "range")
+
+
+def day_of_month(said: Said, at: int, stance: Stance) -> Found | None:
+    """As "on the 3rd"; "the 3rd attempt" is none."""
+    number = said.number(at + 1, digits=2)
+    fits = stance.named or said.lower(at - 1) in _BEFORE_DAYS
+    if number is None or not fits or not _is_ordinal(said, at + 2) or not said.after_time(at + 3):
+        return None
+    step = 1 if which_one(said, at, stance) == "coming" else -1
+    for distance in range(3):
+        months_away = stance.today.year * 12 + stance.today.month - 1 + step * distance
+        with suppress(ValueError):
+            found = date(months_away // 12, months_away % 12 + 1, number)
+            if (found - stance.today).days * step >= 0:
+                return replace(day(found), floating=True), at + 3
+    return None
+
+
+def _is_ordinal(said: Said, at: int) -> bool:
+    return said.lower(at) in _SUFFIXES and said.glued(at)
+
+
+def month_name(said: Said, at: int, stance: Stance) -> Found | None:
+    """As "May 7th, 2023", "May 2023", "in May"."""
+    number = MONTHS[said.lower(at)]
+    if said.number(at - 1, digits=2) is not None:
+        # Had it been a day of this month, it would have been read with it.
+        return None
+    after = _after_month(said, at)
+    named_day = said.number(after, digits=2)
+    if named_day is not None and not said.glued(after):
+        return _month_and_day(said, at, after, (number, named_day), stance)
+    year = _year_at(said, after + 1 if said.lower(after) in (",", "of") else after)
+    if year is not None:
+        return month(year, number), after + 2 if said.lower(after) in (",", "of") else after + 1
+    return _month_alone(said, at, stance)
+
+
+def _after_month(said: Said, at: int) -> int:
+    """The place after a month's name and the dot of a short one."""
+    dotted = said.lower(at) not in FULL_MONTHS and said.lower(at + 1) == "."
+    return at + 2 if dotted else at + 1
+
+
+def _month_and_day(said: Said, at: int, after: int, dates: tuple[int, int], stance: Stance) -> Found | None:
+    ordinal = _is_ordinal(said, after + 1)
+    end = after + 2 if ordinal else after + 1
+    dated = _dated(said, end, dates, stance)
+    if dated is None or dated[1] > end or ordinal or said.lower(at) not in DOUBTFUL_WORDS:
+        return dated
+    return dated if stance.named or said.lower(at - 1) in PREPOSITIONS or said.after_time(end) else None
+
+
+def _dated(said: Said, at: int, dates: tuple[int, int], stance: Stance) -> Found | None:
+    """The day of a month and day, with the year where one follows here."""
+    year_at = at + 1 if said.lower(at) in (",", "of") else at
+    year = _year_at(said, year_at)
+    if year is not None:
+        return day(date(year, *dates)), year_at + 1
+
+    def of(year: int) -> Period | None:
+        with suppress(ValueError):
+            return day(date(year, *dates))
+        return None
+
+    return _once(of, stance, which_one(said, at, stance), at)
+
+
+def _month_alone(said: Said, at: int, stance: Stance) -> Found | None:
+    name = said.lower(at)
+    if name not in FULL_MONTHS or (name in DOUBTFUL_MONTHS and not _fits_month(said, at, stance)):
+        return None
+    return _once(lambda year: month(year, MONTHS[name]), stance, which_one(said, at, stance), at + 1)
+
+
+def _fits_month(said: Said, at: int, stance: Stance) -> bool:
+    return stance.named or said.lower(at - 1) in MONTH_PREPOSITIONS
+
+
+def _year_at(said: Said, at: int) -> int | None:
+    """The year written here."""
+    year = said.number(at)
+    if year is None or not FIRST_NAMED_YEAR <= year <= LAST_NAMED_YEAR:
+        return None
+    follower = said.word(at + 1)
+    return None if said.glued(at + 1) and (follower.lower.isalnum() or follower.lower in "%_$") else year
+
+
+def written_date(said: Said, at: int, stance: Stance) -> Found | None:
+    """As "2023-05-07", with or without a time of day, and slashed dates that can be only one day."""
+    start = said.word(at).start
+    if start and (said.text[start - 1].isalnum() or said.text[start - 1] in "-_./:"):
+        return None
+    if found := _ISO.match(said.text, start):
+        return day(date(int(found[1]), int(found[3]), int(found[4]))), said.place_from(at, found.end())
+    if found := _SLASHED.match(said.text, start):
+        first, second, year = int(found[1]), int(found[2]), int(found[3])
+        number, named_day = (second, first) if first > 12 else (first, second)
+        if first == second or max(first, second) > 12:
+            return day(date(year, number, named_day)), said.place_from(at, found.end())
+    return None
+
+
+def day_first(said: Said, at: int, stance: Stance) -> Found | None:
+    """As "7 May 2023", "the 7th of May"."""
+    number, after = said.number(at, digits=2), at + 1
+    ordinal = _is_ordinal(said, after)
+    after += ordinal + (said.lower(after + ordinal) == "of")
+    name = "" if said.glued(after) else said.lower(after)
+    if number is None or name not in MONTHS:
+        return None
+    end = _after_month(said, after)
+    dated = _dated(said, end, (MONTHS[name], number), stance)
+    if dated is None or dated[1] > end or ordinal or _is_surely_month(said, after, stance):
+        return dated
+    return dated if said.before(at) in PREPOSITIONS else None
+
+
+def _is_surely_month(said: Said, at: int, stance: Stance) -> bool:
+    return stance.named or said.capital(at) or said.lower(at) not in DOUBTFUL_WORDS
+
+
+def bare_year(said: Said, at: int, stance: Stance) -> Found | None:
+    year = _year_at(said, at)
+    fits = stance.named or said.lower(at - 1) in _BEFORE_YEARS
+    if year is None or not fits or _hangs_on_other(said, at):
+        return None
+    surely = said.glued(at) and not said.glued(at + 1)
+    return (whole_year(year), at + 1) if surely or said.after_time(at + 1) else None
+
+
+def _hangs_on_other(said: Said, at: int) -> bool:
+    """Whether it is part of another word: "build-2023"; not "mid-2023", which can be only a time."""
+    part = said.lower(at - 1) in HYPHENS and said.lower(at - 2) in ("early", "mid", "late")
+    return said.glued(at) and not part
+
+
+def week_day(said: Said, at: int, stance: Stance) -> Found | None:
+    """As "on Monday"; "Monday, 5 June" is that day of June."""
+    name = said.lower(at)
+    short = name not in FULL_WEEKDAYS
+    if short and not (said.capital(at) and (stance.named or said.lower(at - 1) == "on")):
+        return None
+    if _is_other_day(said, at):
+        return None
+    after = at + 2 if said.lower(at + 1) in SAME_DAY else at + 1
+    dated = _date_at(said, after + 1 if said.lower(after) in (",", "the") else after, stance)
+    if dated is not None:
+        return dated
+    found = weekday(stance.today, WEEKDAYS[name], which_one(said, at, stance))
+    return replace(found, floating=True), after
+
+
+def _is_other_day(said: Said, at: int) -> bool:
+    """Whether no single day is meant: Black Friday, every Friday, Friday mornings."""
+    before = said.lower(at - 1)
+    if before in _OTHER_DAYS or said.lower(at + 1) in _SAME_DAYS:
+        return True
+    return at > 1 and said.capital(at - 1) and before not in PREPOSITIONS and said.lower(at - 2) not in ".!?:"
+
+
+def _date_at(said: Said, at: int, stance: Stance) -> Found | None:
+    """The date that follows its weekday."""
+    dated = month_name(said, at, stance) if said.lower(at) in MONTHS else day_first(said, at, stance)
+    return dated if dated is not None and dated[0].grain == "day" else None
+
+
+def season_name(said: Said, at: int, stance: Stance) -> Found | None:
+    """As "summer of 2022", "in the winter"; a spring may be a coil."""
+    name, year_at = said.lower(at), at + 2 if said.lower(at + 1) == "of" else at + 1
+    year = _year_at(said, year_at)
+    if year is not None and said.after_time(year_at + 1):
+        return season(year, name), year_at + 1
+    if not stance.named and said.before(at) not in _BEFORE_SEASONS:
+        return None
+    if name in ("spring", "fall") and _is_other_spring(said, at):
+        return None
+    return _once(lambda year: season(year, name), stance, which_one(said, at, stance), at + 1)
+
+
+def _is_other_spring(said: Said, at: int) -> bool:
+    """Whether it may be a coil, a framework or a downfall."""
+    if said.capital(at) and said.lower(at) == "spring":
+        return True
+    return not said.after_time(at + 1) or said.before(at) in ("before", "since")
+
+
+def quarter_name(said: Said, at: int, stance: Stance) -> Found | None:
+    """As "Q1 2024", "in Q3"."""
+    number = said.number(at + 1, digits=1)
+    if number not in (1, 2, 3, 4) or not said.glued(at + 1) or _hangs_on_other(said, at):
+        return None
+    year_at = at + 3 if said.lower(at + 2) in ("of", "/", "-", ",") else at + 2
+    year = _year_at(said, year_at)
+    if year is not None:
+        return quarter(year, number), year_at + 1
+    if not stance.named and said.lower(at - 1) not in _BEFORE_QUARTERS:
+        return None
+    if said.glued(at + 2) and said.lower(at + 2).isalnum():
+        return None
+    return _once(lambda year: quarter(year, number), stance, which_one(said, at, stance), at + 2)
+
+
+def holiday_name(said: Said, at: int, stance: Stance) -> Found | None:
+    """As "at Christmas", "on New Year's Eve"; a Christmas tree is no time."""
+    for words, dates in HOLIDAYS.items():
+        if all(said.lower(at + place) == word for place, word in enumerate(words)):
+            after = at + len(words)
+            year_at = after + 1 if said.lower(after) == "of" else after
+            if (year := _year_at(said, year_at)) is not None:
+                return _holiday(year, dates=dates), year_at + 1
+            if len(words) == 1 and not stance.named and said.lower(at - 1) not in PREPOSITIONS:
+                return None
+            return _once(partial(_holiday, dates=dates), stance, which_one(said, at, stance), after)
+    return None

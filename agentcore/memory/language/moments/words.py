@@ -1,0 +1,143 @@
+"""English words of time: a text as words with their places, and what stands around a word. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from agentcore.memory.language.moments.periods import Unit
+
+
+def word_set(words: str) -> frozenset[str]:
+    """The words of a text that lists them."""
+    return frozenset(words.split())
+
+
+_TOKEN = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?|[0-9]+|\S")
+
+_WEEKDAYS = "monday mon|tuesday tue tues|wednesday|thursday thu thur thurs|friday fri|saturday|sunday"
+WEEKDAYS = {name: number for number, names in enumerate(_WEEKDAYS.split("|")) for name in names.split()}
+_MONTHS = """
+january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sep sept|october oct|
+november nov|december dec
+"""
+MONTHS = {name: number for number, names in enumerate(_MONTHS.split("|"), start=1) for name in names.split()}
+_UNITS: tuple[Unit, ...] = ("day", "weekend", "week", "month", "quarter", "year")
+UNITS = {form: name for name in _UNITS for form in (name, f"{name}s")}
+# How many, from and to.
+COUNTS = {
+    "a": (1, 1), "an": (1, 1), "one": (1, 1), "two": (2, 2), "three": (3, 3), "four": (4, 4), "five": (5, 5),
+    "six": (6, 6), "seven": (7, 7), "eight": (8, 8), "nine": (9, 9), "ten": (10, 10), "eleven": (11, 11),
+    "twelve": (12, 12), "couple": (2, 2), "few": (2, 5), "several": (3, 8),
+}  # fmt: skip
+# Month names that are other words or people too: alone they mean a month only behind MONTH_PREPOSITIONS.
+DOUBTFUL_MONTHS = frozenset({"march", "april", "may", "june", "august"})
+# Written small they are other words even beside a number: "march 10 miles", "the 7 may go".
+DOUBTFUL_WORDS = frozenset({"march", "may"})
+FULL_MONTHS = word_set(
+    "january february march april may june july august september october november december"
+)
+FULL_WEEKDAYS = word_set("monday tuesday wednesday thursday friday saturday sunday")
+MONTH_PREPOSITIONS = word_set("in during since before after until till by of from early mid late")
+PREPOSITIONS = MONTH_PREPOSITIONS | word_set("last next over at on for this past")
+# What a sentence of what is to come holds, and one of the past does not.
+_COMING = re.compile(
+    r"\b(?:will|won't|shall|gonna|upcoming|tomorrow|planning|plans? to|plan for|hope to|hoping to"
+    r"|looking forward|can't wait|due(?! to)|deadline|scheduled|expires?|do (?:i|we) have|must|have to|has to"
+    r"|needs? to|(?:is|are) (?:on|in)|(?:next|coming) \w+|(?<!was )(?<!were )going to|\w+'ll"
+    r"|(?:am|are|is|i'm|we're|they're|you're|he's|she's) (?:not |also |all )?"
+    r"(?!amaz|interest|excit|bor|char)\w+ing)\b",
+    re.IGNORECASE,
+)
+# A question of what was done, whatever else its sentence holds: "which runs did I miss that will count?"
+_DONE = re.compile(r"\bdid\b", re.IGNORECASE)
+# What may follow a date; another small word is what the number counts: "in 2022 files".
+_GOING_ON = word_set("""
+a about after also am an and are as at because been before between but by can could did do does for from had
+has have he her his how i if in into is it its just last left like may me my no not on or our over she should
+so still than that the their then there they this those through till to until up us was we went were what
+when where which while who why will with would you your made got said told
+""")
+HYPHENS = frozenset("-\u2010\u2011")
+_SENTENCE_ENDS = ".!?\n;"
+_SENTENCE_CHARS = 160
+
+
+class Word(NamedTuple):
+    """A word, number or sign: in lower case without "'s", and where it stands."""
+
+    lower: str
+    start: int
+    end: int
+
+
+def _bare(word: str) -> str:
+    return word.lower().replace("\u2019", "'").removesuffix("'s")
+
+
+class Said:
+    """A text as its words. Asked for a place beyond either end it answers with an empty word."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._words = [
+            Word(_bare(found.group()), found.start(), found.end()) for found in _TOKEN.finditer(text)
+        ]
+        self._count = len(self._words)
+        self._nothing = Word("", len(text), len(text))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def word(self, at: int) -> Word:
+        """The word at that place."""
+        return self._words[at] if 0 <= at < self._count else self._nothing
+
+    def lower(self, at: int) -> str:
+        """The word at that place, in lower case."""
+        return self._words[at].lower if 0 <= at < self._count else ""
+
+    def number(self, at: int, digits: int = 4) -> int | None:
+        """The number at that place; None if there is none, or a longer one."""
+        lower = self.lower(at)
+        return int(lower) if lower.isdecimal() and lower.isascii() and len(lower) <= digits else None
+
+    def glued(self, at: int) -> bool:
+        """Whether no blank stands between the word and the one before it."""
+        return at > 0 and self.word(at - 1).end == self.word(at).start != self.word(at).end
+
+    def capital(self, at: int) -> bool:
+        """Whether the word begins with a capital."""
+        return self.text[self.word(at).start : self.word(at).start + 1].isupper()
+
+    def before(self, at: int) -> str:
+        """The word before, beyond "the"."""
+        return self.lower(at - 2) if self.lower(at - 1) == "the" else self.lower(at - 1)
+
+    def after_time(self, at: int) -> bool:
+        """Whether a number before this place can be a date: no counted thing follows it ("in 2022 files")."""
+        word = self.word(at)
+        if self.glued(at) and word.lower in (".", "-", "/", ":", "%", ","):
+            return not (self.word(at + 1).start == word.end and self.lower(at + 1).isalnum())
+        if not word.lower.isalpha() or self.capital(at):
+            return not (self.glued(at) and word.lower.isalnum()) and word.lower not in ("%", "$", "_")
+        return not self.glued(at) and word.lower in _GOING_ON
+
+    def place_from(self, at: int, end: int) -> int:
+        """The place of the first word, from `at` on, that begins at this character or later."""
+        while at < len(self._words) and self._words[at].start < end:
+            at += 1
+        return at
+
+    def phrase(self, at: int, end: int) -> str:
+        """The text from one word up to, not including, another."""
+        return self.text[self.word(at).start : self.word(end - 1).end]
+
+    def ahead(self, at: int) -> bool:
+        """Whether the sentence around the word speaks of what is to come."""
+        place = self.word(at).start
+        first, last = max(0, place - _SENTENCE_CHARS), place + _SENTENCE_CHARS
+        start = max(self.text.rfind(sign, first, place) + 1 for sign in _SENTENCE_ENDS)
+        ends = [end for sign in _SENTENCE_ENDS if (end := self.text.find(sign, place, last)) >= 0]
+        bounds = max(start, first), min(ends, default=last)
+        return _COMING.search(self.text, *bounds) is not None and _DONE.search(self.text, *bounds) is None

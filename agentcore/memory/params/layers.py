@@ -1,0 +1,106 @@
+"""An agent's own rules: the methods' params and results, and how those of layers meet the service's. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from agentcore.memory.models import Flag, MemoryType, Receipt, Strict
+from agentcore.memory.params.llm import LlmUse
+from agentcore.summary_rules import SummaryRules
+
+MAX_TTL_SECONDS = 100 * 366 * 86_400
+
+SourceDays = Annotated[int, Field(strict=True, ge=0, le=36_500)]
+OwnRules = Mapping[str, Mapping[str, int]]
+
+
+class LayerRules(Strict):
+    """How one layer forgets. Null in `memory.configure`: as the service has it."""
+
+    ttl_seconds: Annotated[int, Field(strict=True, ge=0, le=MAX_TTL_SECONDS)] | None = Field(
+        None, description="Seconds a memory lives that is stored without a time to live; 0: for ever."
+    )
+    capacity: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] | None = Field(
+        None, description="Memories the layer holds before it is pruned; 0: unlimited."
+    )
+    extend_after_uses: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] | None = Field(
+        None, description="Used so often within its life, a memory gets its time to live again; 0: never."
+    )
+
+
+class ConfigureParams(Strict):
+    """Which rules change for this agent; what is not named stays."""
+
+    layers: Annotated[dict[MemoryType, LayerRules], Field(min_length=1)] | None = None
+    consolidate: Flag | None = Field(
+        None, description="Whether episodic memories that tell one thing get a summary, in the background."
+    )
+    archive_sources_after_days: SourceDays | None = Field(
+        None, description="Sources so old go to the archive then, their summary stays; 0: never."
+    )
+    extract_facts: Flag | None = Field(
+        None, description="Whether a model reads new episodic memories for facts, in the background."
+    )
+    summaries: SummaryRules | None = Field(
+        None,
+        description="How stretches of sessions are summarised, all of it; provider none: in none; default: "
+        "as the service has it.",
+    )
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> ConfigureParams:
+        if all(getattr(self, name) is None for name in type(self).model_fields):
+            raise ValueError(f"give at least one of {', '.join(type(self).model_fields)}")
+        return self
+
+
+class SettingsParams(Strict):
+    """Nothing to say."""
+
+
+class SettingsResult(Strict):
+    layers: dict[MemoryType, LayerRules] = Field(description="What holds for this agent.")
+    own: dict[MemoryType, LayerRules] = Field(
+        description="What of it is set for this agent alone; the rest is the service's."
+    )
+    consolidate: bool = Field(description="Whether episodes are consolidated in the background.")
+    archive_sources_after_days: int = Field(
+        description="How old sources go to the archive once they have a summary; 0: never."
+    )
+    extract_facts: bool = Field(description="Whether new episodic memories are read for facts by a model.")
+    summaries: SummaryRules | None = Field(
+        description="How stretches of sessions are summarised, by the agent's rules or the service's; null: "
+        "their ends keep what was said, by extraction."
+    )
+    llm_use: LlmUse = Field(description="What language models cost this agent today.")
+    warnings: list[str] = Field(description="What of these settings works less well than it may seem.")
+    receipt: Receipt
+
+
+class ConfigureResult(SettingsResult):
+    success: bool
+
+
+def rules_of(service: Mapping[str, LayerRules], own: OwnRules) -> dict[MemoryType, LayerRules]:
+    """What holds for an agent: its own rules, else the service's, else 0."""
+    return {
+        layer: LayerRules(
+            **{
+                name: own.get(layer, {}).get(name, getattr(service.get(layer), name, None) or 0)
+                for name in LayerRules.model_fields
+            }
+        )
+        for layer in MemoryType
+    }
+
+
+def changed_rules(own: OwnRules, changes: Mapping[MemoryType, LayerRules]) -> dict[str, dict[str, int]]:
+    """An agent's own rules after the changes; a null takes a rule away."""
+    merged: dict[str, dict[str, Any]] = {layer: dict(rules) for layer, rules in own.items()}
+    for layer, rules in changes.items():
+        kept = {**merged.get(layer.value, {}), **rules.model_dump(exclude_unset=True)}
+        merged[layer.value] = {name: value for name, value in kept.items() if value is not None}
+    return {layer: rules for layer, rules in merged.items() if rules}

@@ -1,0 +1,399 @@
+"""Params and results of every `memory.*` method: the contract, refusing unknown fields by name."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import Field, SerializeAsAny, WrapValidator, field_validator, model_validator
+
+from agentcore.memory.models import (
+    Amount,
+    FilledText,
+    Flag,
+    Identifier,
+    Interaction,
+    Labels,
+    Link,
+    MemoryRecord,
+    MemorySummary,
+    MemoryType,
+    Metadata,
+    Moment,
+    Receipt,
+    Share,
+    StoreStatus,
+    Strict,
+    Text,
+    TtlSeconds,
+    Vector,
+)
+from agentcore.memory.params.refused_items import RefusedItem, each_alone
+
+MAX_BATCH_ITEMS = 1_000
+MAX_K = 200
+MAX_PAGE = 1_000
+MAX_IDS = 10_000
+MAX_CONTEXT_TOKENS = 1_000_000
+MAX_QUERY_CHARS = 32_768
+MAX_LINKS_A_CALL = 64
+
+# A list matches any of its values, so an empty one could only mean nothing, or be meant to say anything.
+FilterLabels = Annotated[Labels, Field(min_length=1)]
+MemoryTypes = Annotated[list[MemoryType], Field(min_length=1, max_length=len(MemoryType))]
+Consistent = Annotated[Flag, Field(
+    description="Read past a replica that lags, what was changed just now: for what then decides a write.")]
+PruningStrategyName = Literal["least_relevant", "oldest_first", "frequency_based", "retention_curve"]
+
+
+class Filters(Strict):
+    """Which memories are meant; every field given must hold, lists match any of their values."""
+
+    memory_types: MemoryTypes | None = Field(None, description="Only these layers.")
+    task_id: Identifier | None = None
+    session_id: Identifier | None = None
+    user_id: Identifier | None = None
+    namespace: Identifier | None = None
+    after: Moment | None = Field(None, description="Timestamp at or after this time.")
+    before: Moment | None = Field(None, description="Timestamp before this time.")
+    entities: FilterLabels | None = None
+    keywords: FilterLabels | None = None
+    tags: FilterLabels | None = None
+    min_importance: Share | None = None
+
+    @model_validator(mode="after")
+    def _range_has_sense(self) -> Filters:
+        if self.after is not None and self.before is not None and self.after >= self.before:
+            raise ValueError("after must lie before 'before'")
+        return self
+
+    def conditions(self) -> dict[str, Any]:
+        """The filters given, as plain JSON values; the key set of `memory_matches` in the schema."""
+        given = self.model_dump(mode="json", include=set(Filters.model_fields), exclude_none=True)
+        for name in ("entities", "keywords"):
+            if name in given:
+                given[name] = [label.casefold() for label in given[name]]
+        return given
+
+
+class StoreParams(Strict):
+    """What to remember: an `interaction`, or a plain `content`."""
+
+    interaction: Interaction | None = None
+    content: FilledText | None = None
+    memory_type: MemoryType | None = Field(None, description="The layer; episodic if absent.")
+    importance: Share | None = Field(None, description="The memory's own worth; 0.5 if absent.")
+    tags: Labels = Field(default_factory=list)
+    namespace: Identifier | None = None
+    user_id: Identifier | None = None
+    session_id: Identifier | None = None
+    task_id: Identifier | None = None
+    speaker: Identifier | None = None
+    timestamp: Moment | None = Field(None, description="When it happened; now if absent.")
+    ttl_seconds: TtlSeconds | None = Field(
+        None, description="Seconds until it expires; null: never. Absent: as its layer has it."
+    )
+    pinned: Flag = Field(False, description="Never pruned, never expired.")
+    external_id: Identifier | None = Field(None, description="The caller's own id, given back as it is.")
+    idempotency_key: Identifier | None = Field(
+        None, description="The same key gives the same memory_id and stores nothing twice."
+    )
+    embedding: Vector | None = Field(None, description="A vector of the caller's, instead of the embedder's.")
+    parent_memory_id: UUID | None = None
+    valid_from: Moment | None = Field(None, description="Since when it holds; its timestamp if absent.")
+    valid_to: Moment | None = Field(None, description="Until when it held; it still does if absent.")
+    superseded_by: UUID | None = Field(None, description="The memory that replaced it.")
+    links: Annotated[list[Link], Field(max_length=MAX_LINKS_A_CALL)] = Field(default_factory=list)
+    force: Flag = Field(False, description="Store what the gate or the duplicate check would hold back.")
+    supersede: Flag = Field(True, description="A changed fact takes the place of the one stored before.")
+    metadata: Metadata = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_source(self) -> StoreParams:
+        if (self.interaction is None) == (self.content is None):
+            raise ValueError("needs either interaction or content, and not both")
+        return self
+
+    @model_validator(mode="after")
+    def _does_not_contradict_itself(self) -> StoreParams:
+        if self.valid_from is not None and self.valid_to is not None and self.valid_from > self.valid_to:
+            raise ValueError("valid_from lies after valid_to")
+        for name in ("session_id", "user_id", "task_id"):
+            inner = getattr(self.interaction, name, None)
+            if inner is not None and getattr(self, name) not in (None, inner):
+                raise ValueError(f"{name} and interaction.{name} name two: give one, or the same")
+        return self
+
+
+class StoreResult(Strict):
+    success: bool
+    memory_id: UUID | None
+    status: StoreStatus
+    superseded: list[UUID] = Field(default_factory=list, description="The memories whose place it took.")
+    superseded_by: UUID | None = Field(
+        None, description="Told late: what was told before it, of a later time, has its place already."
+    )
+    near_duplicate_of: UUID | None = Field(None, description="An earlier memory saying nearly the same.")
+    reason: str | None = Field(None, description="Why it was rejected.")
+    code: int | None = Field(
+        None,
+        description="In a batch, the code of the error that a memory.store of this item would answer with; "
+        "null where it was merely not worth storing.",
+    )
+    receipt: Receipt | None = Field(None, description="In a batch, the batch's receipt stands for all.")
+
+
+class RefusedStore(RefusedItem, StoreParams):
+    """An item whose values are wrong."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> RefusedStore:
+        return self
+
+
+class StoreBatchParams(Strict):
+    """Many stores in one transaction; an item that cannot be stored is rejected alone."""
+
+    items: Annotated[
+        list[Annotated[SerializeAsAny[StoreParams], WrapValidator(each_alone(RefusedStore))]],
+        Field(min_length=1, max_length=MAX_BATCH_ITEMS),
+    ]
+
+
+class StoreBatchResult(Strict):
+    success: bool
+    results: list[StoreResult] = Field(description="One for each item, in order.")
+    receipt: Receipt
+
+
+Query = Annotated[FilledText, Field(max_length=MAX_QUERY_CHARS)]
+
+
+class Turn(Strict):
+    """One earlier turn of the conversation that a query belongs to."""
+
+    role: Identifier = "user"
+    content: Annotated[Text, Field(max_length=MAX_QUERY_CHARS)]
+
+
+class RetrieveParams(Filters):
+    """What is asked, and which memories may answer."""
+
+    query: Query
+    k: Annotated[int, Field(strict=True, ge=1, le=MAX_K)] = Field(5, description="How many memories at most.")
+    min_score: Share | None = Field(None, description="The least similarity (cosine) of a memory.")
+    min_fit: Share | None = Field(
+        None,
+        description="Below this probability that anything found answers, nothing is given. Absent: 0.1 with "
+        "the local embedding model, else 0.",
+    )
+    asked_at: Moment | None = Field(None, description="The time 'now' of the question.")
+    history: Annotated[list[Turn], Field(max_length=64)] = Field(
+        default_factory=list, description="Earlier turns, oldest first: they complete a vague query."
+    )
+    as_of: Moment | None = Field(None, description="Answer as of this time.")
+    query_vector: Vector | None = Field(
+        None, description="A vector of the caller's, instead of the embedder's."
+    )
+    distinct: Flag = Field(
+        True, description="Of memories that say nearly the same, or contradict each other, the newest alone."
+    )
+    explain: Flag = Field(False, description="Say where each score came from.")
+
+
+class RetrieveResult(Strict):
+    memories: list[MemorySummary]
+    receipt: Receipt
+
+
+GateMode = Literal["off", "cautious", "general_knowledge"]
+ContextFormat = Literal["markdown", "text", "json"]
+EncodingName = Literal["cl100k_base", "o200k_base"]
+MAX_LEFT_OUT = 50
+
+
+class ContextParams(Filters):
+    """What the prompt is about, and how many tokens the context may take."""
+
+    query: Query
+    task_id: Identifier | None = Field(None, description="The task whose working memory comes first.")
+    max_tokens: Annotated[int, Field(strict=True, ge=1, le=MAX_CONTEXT_TOKENS)] = 2_000
+    min_score: Share | None = None
+    min_fit: Share | None = Field(
+        None, description="As for memory.retrieve; absent: 0.12 with the local embedding model, else 0."
+    )
+    gate: GateMode = Field(
+        "cautious",
+        description="What is not searched for: nothing (off), greetings and requests that need no memory "
+        "(cautious), or questions of general knowledge too. The receipt tells.",
+    )
+    asked_at: Moment | None = None
+    history: Annotated[list[Turn], Field(max_length=64)] = Field(default_factory=list)
+    as_of: Moment | None = None
+    query_vector: Vector | None = None
+    distinct: Flag = Field(True, description="As for memory.retrieve; working memory stays as it is.")
+    format: ContextFormat = Field("markdown", description="How the context is written.")
+    model: Identifier | None = Field(
+        None, description="The model whose tokens are counted; one whose encoding is not here is refused."
+    )
+    encoding: EncodingName | None = Field(
+        None, description="The tiktoken encoding to count in, instead of `model`; absent: TOKEN_ENCODING."
+    )
+    explain: Flag = Field(False, description="Give back what was found with its score terms, too.")
+
+    @model_validator(mode="after")
+    def _counted_one_way(self) -> ContextParams:
+        if self.model is not None and self.encoding is not None:
+            raise ValueError("give either model or encoding, and not both")
+        return self
+
+
+class LeftOut(Strict):
+    """A memory that is not in the context, and why."""
+
+    memory_id: UUID
+    reason: Literal["beyond_max_tokens", "same_text", "told_by_parent", "told_by_sources"]
+
+
+class ContextResult(Strict):
+    context: str
+    token_count: int
+    memory_ids: list[UUID] = Field(
+        description="The memories in the context, in its order: the first is the one numbered 1 in it."
+    )
+    encoding: str | None = Field(
+        description="The encoding that the tokens were counted in; null where memory was not asked."
+    )
+    shortened: list[UUID] = Field(
+        default_factory=list, description="Those of them that stand there by their most telling sentences."
+    )
+    left_out: list[LeftOut] = Field(
+        default_factory=list, description="What was found and left out, the best first; at most 50."
+    )
+    memories: list[MemorySummary] | None = Field(
+        None, description="With `explain`: those of them that the search found, with their score terms."
+    )
+    receipt: Receipt
+
+
+class PruneParams(Strict):
+    """Which layer is cut back, by which strategy, and how far."""
+
+    memory_layer: MemoryType = Field(
+        description="Not working: that ends with its task (memory.complete_task) or session "
+        "(memory.end_session)."
+    )
+    strategy: PruningStrategyName = Field(
+        "least_relevant", description="Absent: MEMORY_PRUNING_STRATEGY of the service, if that is set."
+    )
+    target: Amount | None = Field(
+        None,
+        description="How many: a whole number (500) is a count, a number with a point (0.2, 1.0) a share of "
+        "the layer, 1.0 all of it. Absent: down to capacity where exceeded, else the lowest 20 %.",
+    )
+    dry_run: Flag = Field(False, description="Name what would go, and take nothing.")
+
+    @field_validator("memory_layer")
+    @classmethod
+    def _is_pruned(cls, layer: MemoryType) -> MemoryType:
+        if layer is MemoryType.WORKING:
+            raise ValueError(
+                "working memory is never pruned: memory.complete_task ends a task's, memory.end_session a "
+                "session's, memory.clear or memory.delete removes it for good"
+            )
+        return layer
+
+
+class PruneResult(Strict):
+    pruned_count: int = Field(description="How many went; 0 in a dry run.")
+    memory_ids: list[UUID] = Field(default_factory=list, description="What went, or would go in a dry run.")
+    dry_run: bool = False
+    complete: bool = Field(
+        True,
+        description="False: the call's time ran out between two chunks; what is named is archived and gone, "
+        "the rest stays. Call again, with a count less what went: a share would be taken of what is left.",
+    )
+    receipt: Receipt
+
+
+class GetParams(Strict):
+    """Which memory."""
+
+    memory_id: UUID
+    consistent: Consistent = False
+
+
+class GetResult(Strict):
+    memory: MemoryRecord
+    receipt: Receipt
+
+
+class ListParams(Filters):
+    """Which memories, in which order, how many a page."""
+
+    order_by: Literal["timestamp", "importance", "access_count"] = "timestamp"
+    descending: Flag = True
+    vectors: Flag = Field(False, description="Give the vectors that callers gave, too.")
+    consistent: Consistent = False
+    limit: Annotated[int, Field(strict=True, ge=1, le=MAX_PAGE)] = 50
+    cursor: Annotated[str, Field(max_length=512)] | None = Field(
+        None, description="`next_cursor` of the page before."
+    )
+
+
+class ListResult(Strict):
+    memories: list[MemoryRecord]
+    next_cursor: str | None
+    receipt: Receipt
+
+
+class CountParams(Filters):
+    """Which memories."""
+
+    consistent: Consistent = False
+
+
+class CountResult(Strict):
+    count: int
+    receipt: Receipt
+
+
+class DeleteParams(Filters):
+    """Ids, or a filter with `confirm`, or `all` with `confirm`."""
+
+    memory_ids: Annotated[list[UUID], Field(min_length=1, max_length=MAX_IDS)] | None = None
+    confirm: Flag = Field(False, description="Needed beside a filter or `all`.")
+    all: Flag = Field(False, description="Everything this agent has; instead of ids and filters.")
+
+    @model_validator(mode="after")
+    def _says_what(self) -> DeleteParams:
+        if sum((self.memory_ids is not None, bool(self.conditions()), self.all)) != 1:
+            raise ValueError("give either memory_ids, or filters, or all: true")
+        if self.memory_ids is None and not self.confirm:
+            raise ValueError("deleting by filter, or all, needs confirm: true")
+        return self
+
+
+class DeleteResult(Strict):
+    deleted_count: int
+    reinstated_count: int = Field(
+        0, description="Superseded memories that hold again: what had taken their place is among the deleted."
+    )
+    complete: bool = Field(
+        True,
+        description="False: the call's time ran out between two chunks. What was counted is gone; the same "
+        "call again goes on with the rest, however many there are.",
+    )
+    receipt: Receipt
+
+
+class CompleteTaskParams(Strict):
+    """Which task has ended."""
+
+    task_id: Identifier
+
+
+class CompleteTaskResult(Strict):
+    success: bool
+    cleared_count: int = Field(description="Memories that left working memory.")
+    receipt: Receipt

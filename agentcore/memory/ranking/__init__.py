@@ -1,0 +1,1 @@
+"""What a ranking is made of, beside the ranking itself (`retrieval`). Pure."""

@@ -1,0 +1,93 @@
+"""Which memories of one answer a newer one of them speaks against. Pure.
+
+Here a wrong guess hides a memory from one answer and changes nothing that is kept, so more is seen as a
+contradiction than where one memory takes another's place for good.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from agentcore.memory.consolidation import judge, subject_keys
+from agentcore.memory.consolidation import told as told_of
+from agentcore.memory.models import FACT_TAG, MemorySummary
+from agentcore.memory.statements.facts import Fact, fact, fact_keys, may_end, speaks_against
+from agentcore.memory.statements.statements import Told, read
+
+CONTRADICTED = "contradicted_by_newer"
+# Who asks so wants what held before, too.
+_OF_THE_PAST = re.compile(
+    r"\b(?:was|were|did|had|used|before|previous(?:ly)?|former(?:ly)?|first|original(?:ly)?|earlier|"
+    r"initial(?:ly)?|histor\w+|chang\w+|ever|always|over time|back then|until|"
+    r"ago|last|old|both|all|each|every|list|how many|how often|compare\w*|switch\w*|mov(?:e|ed|ing)|since)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    memory: MemorySummary
+    told: Told
+    fact: Fact | None
+
+
+def asks_of_the_past(query: str) -> bool:
+    """Whether what held before may be asked for, so that nothing of it is to be left out."""
+    return _OF_THE_PAST.search(query) is not None
+
+
+def contradicted(memories: Sequence[MemorySummary]) -> dict[UUID, UUID]:
+    """The memories that a newer one of these speaks against, each with the newest that does."""
+    against: dict[UUID, UUID] = {}
+    for group in _on_one_subject(memories):
+        newest_first = sorted(
+            group, key=lambda each: (each.told.timestamp, each.memory.memory_id), reverse=True
+        )
+        for place, old in enumerate(newest_first):
+            newer = (each for each in newest_first[:place] if _speaks_against(old, each))
+            found = next(newer, None)
+            if found is not None:
+                against.setdefault(old.memory.memory_id, found.memory.memory_id)
+    return against
+
+
+def _on_one_subject(memories: Sequence[MemorySummary]) -> Iterator[list[_Said]]:
+    """Those of one user and namespace that have a subject in common, two at least."""
+    groups: dict[tuple[str | None, str | None, str], list[_Said]] = {}
+    for memory in memories:
+        said = _said(memory)
+        for key in _keys(said):
+            groups.setdefault((memory.user_id, memory.namespace, key), []).append(said)
+    return (group for group in groups.values() if len(group) > 1)
+
+
+def _said(memory: MemorySummary) -> _Said:
+    told = told_of(vars(memory))
+    return _Said(memory, told, fact(told.content))
+
+
+def _keys(said: _Said) -> list[str]:
+    speaker = said.told.speaker
+    return [*subject_keys(read(said.told.content), speaker), *fact_keys(said.fact, speaker)]
+
+
+def _speaks_against(old: _Said, new: _Said) -> bool:
+    if _read_by_model(new.memory) and not _read_by_model(old.memory):
+        return False
+    if old.fact is not None and new.fact is not None:
+        found = speaks_against(old.fact, new.fact) and may_end(old.fact, new.fact)
+        if found and not old.told.reply:
+            return True
+    return judge(old.told, new.told).relation == "superseding"
+
+
+def _read_by_model(memory: MemorySummary) -> bool:
+    return memory.parent_memory_id is not None and FACT_TAG in memory.tags
+
+
+def instead_of(against: Mapping[UUID, UUID], memory_id: UUID) -> list[UUID]:
+    """What was left out for this memory."""
+    return [old for old, new in against.items() if new == memory_id]

@@ -1,0 +1,1 @@
+"""Reading, as stories: searches, and the contexts made of what they find."""

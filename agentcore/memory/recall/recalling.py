@@ -1,0 +1,355 @@
+"""Recalling, as stories: a task's working memory, and the context made of it and of what a search finds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+from uuid import UUID
+
+from agentcore.errors import InvalidParams
+from agentcore.memory.api import Caller
+from agentcore.memory.compression import Context, build_context
+from agentcore.memory.contexts.context_lines import KNOWLEDGE, PAST, TASK, ContextEntry
+from agentcore.memory.contexts.filling import CountTokens, Manner
+from agentcore.memory.contexts.rendering import FORMS
+from agentcore.memory.encoding import digest
+from agentcore.memory.language.gate import gate
+from agentcore.memory.language.gist import gist
+from agentcore.memory.language.text import normal_form
+from agentcore.memory.lexical import terms
+from agentcore.memory.models import FACT_TAG, Dropped, MemorySummary, MemoryType, Receipt
+from agentcore.memory.params.memories import MAX_LEFT_OUT, ContextParams, ContextResult, LeftOut, Turn
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.ranking.fitness import CutOffs
+from agentcore.memory.ranking.search_limits import breadth_for
+from agentcore.memory.recall.searching import Search, SearchResult, Talk
+from agentcore.memory.recall.standing_in import stand_ins
+from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.scoring import is_assistant
+from agentcore.memory.tokens import ENCODINGS, encoding_for_model
+from agentcore.memory.working import MAX_ENTRIES, WorkingEntry
+from agentcore.telemetry import Steps
+
+# A short turn takes about so many; where memories are longer, there is something left to choose from.
+TOKENS_A_MEMORY = 20
+MIN_MEMORIES, MAX_MEMORIES = 12, 400
+THREAD_ABOVE_CHARS = 50_000
+# In a task a query that fits so well asks for what it names; one that fits less may need all that has room.
+SURE_FIT = 0.92
+# Below it, little speaks for an answer among what was found.
+CLEAR_FIT = 0.5
+# So much of a query is read for its terms.
+QUERY_CHARS = 4_000
+# A vague query of a task is completed from so many requests before it.
+ASKED_BEFORE = 2
+NO_REDIS = "working memory: Redis does not answer; read from the rows"
+_PAST_TYPES = (MemoryType.EPISODIC, MemoryType.WORKING)
+
+
+@dataclass(frozen=True)
+class TaskMemory:
+    """What a task holds now: its working memory, newest first, and what each of it matters.
+
+    `memory_ids` are all of the task's newest, in working memory or beyond its budget; `goes_on` where there
+    may be older ones.
+    """
+
+    entries: Sequence[WorkingEntry] = ()
+    importances: Mapping[UUID, float] = field(default_factory=dict)
+    memory_ids: Set[UUID] = frozenset()
+    goes_on: bool = False
+
+    def holds(self, memory: MemorySummary, task_id: str | None) -> bool:
+        """Whether a memory that was found is of the task, as long as that lasts."""
+        return memory.memory_id in self.memory_ids or (self.goes_on and memory.task_id == task_id)
+
+
+async def working_memory(
+    parts: MemoryParts, caller: Caller, task_id: str, conditions: Mapping[str, Any], degraded: list[str]
+) -> TaskMemory:
+    """What a task holds now that matches: the task's newest inside the budget, then filtered.
+
+    The rows say what that is; a copy that is the same saves reading its contents.
+    """
+    copied = await parts.working.recall(caller.agent_id, task_id)
+    if copied is not None:
+        rows = await _rows(parts, caller, task_id, conditions, whole=False)
+        newest = _inside_budget(rows, parts.working.budget_tokens)
+        if _is_whole(copied, newest):
+            matching = [each for each, row in zip(copied, newest, strict=True) if row["matches"]]
+            return _task_memory(rows, matching)
+        await parts.working.forget(caller.agent_id, [task_id])
+    rows = await _rows(parts, caller, task_id, conditions, whole=True)
+    newest = _inside_budget(rows, parts.working.budget_tokens)
+    if newest:
+        await _copy(parts, caller, task_id, newest)
+    if (rows or copied is not None) and not await parts.working.answers():
+        degraded.append(NO_REDIS)
+    return _task_memory(rows, [_entry(row) for row in newest if row["matches"]])
+
+
+def _task_memory(rows: Sequence[Row], entries: Sequence[WorkingEntry]) -> TaskMemory:
+    importances = {row["memory_id"]: 1.0 if row["pinned"] else row["relevance_score"] for row in rows}
+    return TaskMemory(entries, importances, importances.keys(), len(rows) == MAX_ENTRIES)
+
+
+def _is_whole(copied: Sequence[WorkingEntry], rows: Sequence[Row]) -> bool:
+    """Whether the copy holds just what the rows do, in their versions and order."""
+    held = [(each.memory_id, each.version) for each in copied]
+    return held == [(row["memory_id"], row["version"]) for row in rows]
+
+
+async def _rows(
+    parts: MemoryParts, caller: Caller, task_id: str, conditions: Mapping[str, Any], *, whole: bool
+) -> list[Row]:
+    return await parts.storage.working_rows(
+        caller.agent_id, task_id, parts.working.ttl_seconds, conditions, limit=MAX_ENTRIES, whole=whole
+    )
+
+
+async def _copy(parts: MemoryParts, caller: Caller, task_id: str, rows: Sequence[Row]) -> None:
+    newest = max(row["created_at"] for row in rows)
+    ttl_seconds = parts.working.ttl_seconds - (parts.clock() - newest).total_seconds()
+    await parts.working.make(caller.agent_id, task_id, [_entry(row) for row in rows], int(ttl_seconds))
+
+
+def _entry(row: Row) -> WorkingEntry:
+    return WorkingEntry(
+        row["memory_id"],
+        row["memory_type"],
+        row["content"],
+        row["timestamp"],
+        row["speaker"],
+        row["token_count"],
+        row["version"],
+        row["summary"] if row["summary"] != row["content"] else "",
+    )
+
+
+def _inside_budget(rows: Sequence[Row], budget_tokens: int) -> list[Row]:
+    kept: list[Row] = []
+    used = 0
+    for row in rows:
+        used += row["token_count"]
+        if kept and used > budget_tokens:
+            break
+        kept.append(row)
+    return kept
+
+
+async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> ContextResult:
+    """A prompt-ready context of at most `max_tokens` tokens: the task first, then what the search found.
+
+    Raises InvalidParams for a model whose encoding is not here.
+    """
+    steps = parts.steps()
+    encoding, count = await _counter(parts, params)
+    degraded: list[str] = []
+    task = TaskMemory()
+    conditions = {name: value for name, value in params.conditions().items() if name != "task_id"}
+    if params.task_id is not None:
+        matching = conditions if params.as_of is None else {**conditions, "as_of": params.as_of.isoformat()}
+        with steps("working"):
+            task = await working_memory(parts, caller, params.task_id, matching, degraded)
+    k = min(MAX_MEMORIES, max(MIN_MEMORIES, params.max_tokens // TOKENS_A_MEMORY))
+    found = await _search(parts, caller, params, conditions, steps, k, _talk(params, task.entries))
+    manner = _manner(parts, params, found.receipt)
+    entries = _entries(params, task, found.memories)
+    with steps("summaries"):
+        holding = _holding(params, conditions)
+        summaries = await stand_ins(parts, caller, entries, holding, params.max_tokens)
+    with steps("format"):
+        built = await _built(entries, params.max_tokens, count, manner, summaries)
+    used = [line.entry.memory_id for line in built.lines]
+    parts.accesses.note(caller.agent_id, used, parts.clock())
+    return ContextResult(
+        context=built.text,
+        token_count=built.token_count,
+        memory_ids=used,
+        encoding=encoding,
+        shortened=built.shortened,
+        left_out=[LeftOut(memory_id=each, reason=why) for each, why in built.left_out[:MAX_LEFT_OUT]],
+        memories=[each for each in found.memories if each.memory_id in used] if params.explain else None,
+        receipt=_receipt(found.receipt, built, manner, degraded, len(task.entries), steps),
+    )
+
+
+async def _counter(parts: MemoryParts, params: ContextParams) -> tuple[str, CountTokens]:
+    """The encoding that the caller counts in, and its counter; a table not yet read is read in a thread."""
+    default = parts.token_counters.default
+    encoding = params.encoding or default
+    if params.model is not None:
+        known = encoding_for_model(params.model)
+        if known is None:
+            raise InvalidParams(
+                f"The tokens of the model {params.model!r} cannot be counted here: name an encoding instead, "
+                f"{' or '.join(ENCODINGS)}.",
+                data={"field": "model"},
+            )
+        encoding = known
+    if encoding == default:
+        return encoding, parts.count_tokens
+    counter = parts.token_counters.of(encoding)
+    await asyncio.to_thread(counter.load)
+    return encoding, counter.count
+
+
+def _manner(parts: MemoryParts, params: ContextParams, receipt: Receipt) -> Manner:
+    """How the context is made; where little speaks for an answer, what was found takes less of the room."""
+    cut_offs = _cut_offs(parts, params)
+    asks_for_all = params.min_fit is not None or receipt.searched.get("vectors") == "words"
+    return Manner(
+        FORMS[params.format],
+        frozenset(terms(params.query[:QUERY_CHARS])),
+        1.0 if asks_for_all else cut_offs.room(receipt.fit),
+        params.distinct,
+        # A query that was completed is near to the task's own words, whatever it asks for.
+        (receipt.fit or 0.0) >= CLEAR_FIT and "completed_from_history" not in receipt.searched,
+        parts.policy.summaries_share or 0.0,
+    )
+
+
+def _receipt(
+    found: Receipt,
+    built: Context,
+    manner: Manner,
+    degraded: Sequence[str],
+    working_count: int,
+    steps: Steps,
+) -> Receipt:
+    searched = found.searched
+    if manner.found_share < 1:
+        searched = {**searched, "room_share": round(manner.found_share, 3)}
+    return found.model_copy(
+        update={
+            "searched": searched,
+            "candidates": {**found.candidates, "working": working_count},
+            "dropped": [*found.dropped, *_losses(built)],
+            "degraded": [*degraded, *found.degraded],
+            "timings_ms": steps.timings_ms,
+        }
+    )
+
+
+async def _search(
+    parts: MemoryParts,
+    caller: Caller,
+    params: ContextParams,
+    conditions: Mapping[str, Any],
+    steps: Steps,
+    k: int,
+    talk: Talk,
+) -> SearchResult:
+    """The `k` best memories; none, with the reason, where the query needs no memory."""
+    if params.gate != "off" and params.query_vector is None:
+        judged = gate(params.query, general_knowledge=params.gate == "general_knowledge")
+        if not judged.needed:
+            return SearchResult([], Receipt(searched={"passed_over": judged.reason}))
+    search = Search(parts, caller, params, conditions, steps, talk)
+    return await search.run(k, _cut_offs(parts, params), breadth_for(k))
+
+
+def _cut_offs(parts: MemoryParts, params: ContextParams) -> CutOffs:
+    """The service's own; in a task silence alone where the query is unsure: what a step says follows on."""
+    own = parts.policy.context_cut_offs
+    return own if params.task_id is None else replace(own, full_fit=0.0, from_fit=SURE_FIT)
+
+
+def _holding(params: ContextParams, conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """The conditions, and that it holds: now, or at the time asked for."""
+    if params.as_of is not None:
+        return {**conditions, "as_of": params.as_of.isoformat()}
+    return {**conditions, "current": True}
+
+
+def _talk(params: ContextParams, working: Sequence[WorkingEntry]) -> Talk:
+    """Which of the task's memories say what is asked, and its turns before, with `ASKED_BEFORE` requests."""
+    said, meant = normal_form(params.query), gist(params.query)
+    own = {
+        each.memory_id
+        for each in working
+        if normal_form(each.content) == said or gist(each.content) == meant
+    }
+    turns: list[Turn] = []
+    for each in working:
+        if each.memory_id not in own:
+            role: Literal["user", "assistant"] = "assistant" if is_assistant(each.speaker) else "user"
+            turns.append(Turn(role=role, content=each.content[:QUERY_CHARS]))
+        if sum(turn.role == "user" for turn in turns) == ASKED_BEFORE:
+            break
+    return Talk(own, digest(said), turns[::-1])
+
+
+def _entries(
+    params: ContextParams, task: TaskMemory, found: Sequence[MemorySummary]
+) -> list[ContextEntry]:
+    """The task's memories, newest first, each with its rank if it was found; then what else was found."""
+    held = {entry.memory_id for entry in task.entries}
+    ranks = {memory.memory_id: rank for rank, memory in enumerate(found)}
+    # A reranker decides places, not what a place is worth.
+    worths = sorted((memory.score or 0.0 for memory in found), reverse=True)
+    entries = []
+    for entry in task.entries:
+        rank = ranks.get(entry.memory_id)
+        worth = 0.0 if rank is None else worths[rank]
+        entries.append(_task_entry(entry, rank, worth, task.importances[entry.memory_id]))
+    for rank, memory in enumerate(found):
+        if memory.memory_id not in held:
+            of_task = task.holds(memory, params.task_id)
+            entries.append(_found_entry(memory, rank, worths[rank], of_task=of_task))
+    return entries
+
+
+async def _built(
+    entries: Sequence[ContextEntry],
+    max_tokens: int,
+    count: CountTokens,
+    manner: Manner,
+    summaries: Sequence[ContextEntry],
+) -> Context:
+    if sum(len(entry.content) for entry in entries) > THREAD_ABOVE_CHARS:
+        return await asyncio.to_thread(build_context, entries, max_tokens, count, manner, summaries)
+    return build_context(entries, max_tokens, count, manner, summaries)
+
+
+def _task_entry(entry: WorkingEntry, rank: int | None, worth: float, importance: float) -> ContextEntry:
+    return ContextEntry(
+        entry.memory_id,
+        TASK,
+        entry.timestamp,
+        entry.speaker,
+        entry.content,
+        entry.summary or entry.content,
+        entry.token_count,
+        rank,
+        worth,
+        importance=importance,
+    )
+
+
+def _found_entry(memory: MemorySummary, rank: int, worth: float, *, of_task: bool) -> ContextEntry:
+    past = PAST if memory.memory_type in _PAST_TYPES else KNOWLEDGE
+    return ContextEntry(
+        memory.memory_id,
+        TASK if of_task else past,
+        memory.timestamp,
+        memory.speaker,
+        memory.content,
+        memory.summary,
+        rank=rank,
+        worth=worth,
+        # A task is one story, in whatever sessions it was told.
+        session_id=None if of_task else memory.session_id,
+        parent_id=memory.parent_memory_id if FACT_TAG in memory.tags else None,
+        sources=memory.sources,
+        outside=of_task,
+    )
+
+
+def _losses(built: Context) -> list[Dropped]:
+    reasons = Counter[str](reason for _, reason in built.left_out)
+    losses: dict[str, int] = {"shortened": len(built.shortened), **reasons}
+    return [Dropped(reason=reason, count=count) for reason, count in losses.items() if count]

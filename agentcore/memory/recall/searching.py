@@ -1,0 +1,301 @@
+"""Searching, as a story: complete the query, embed, ask every arm, rank, fetch what is given back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentcore.errors import DependencyUnavailable, InvalidParams
+from agentcore.memory.api import Caller
+from agentcore.memory.encoding import digest
+from agentcore.memory.language import moments
+from agentcore.memory.language.moments import Anchor
+from agentcore.memory.language.text import normal_form, words
+from agentcore.memory.models import MemorySummary, Receipt
+from agentcore.memory.params.memories import ContextParams, RetrieveParams, Turn
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.query import QUERY_CHARS, complete, split, wants, weighed
+from agentcore.memory.ranking.candidates import Question, Span
+from agentcore.memory.ranking.events import narrowed
+from agentcore.memory.ranking.fitness import CutOffs
+from agentcore.memory.ranking.opposition import asks_of_the_past
+from agentcore.memory.recall.anchoring import Anchored, Sought, anchored
+from agentcore.memory.recall.notes import Notes
+from agentcore.memory.recall.reranking import depth, reranked
+from agentcore.memory.recall.rewriting import rewritten
+from agentcore.memory.recall.settling import SPARE, settled
+from agentcore.memory.recall.wording import READ_CHARS, Wording, read_text, search_words
+from agentcore.memory.retrieval import Ranked, Ranking, rank
+from agentcore.memory.vector_store import Found, SearchRequest
+from agentcore.telemetry import Steps
+
+WORDS_ONLY = "embedding: the embedder does not answer; searched by words alone"
+RESTART = "embedding: this process must start again with the model in force; searched by words alone"
+ALIASES_BY_WORDS = "aliases: the embedder does not answer; looked up by their words alone"
+NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
+
+Vectors = NDArray[np.float32] | None
+"""A row each, or none where only words are searched."""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The memories, best first, and the receipt of how they were found."""
+
+    memories: list[MemorySummary]
+    receipt: Receipt
+
+
+@dataclass(frozen=True)
+class Talk:
+    """What is known of the talk that a query belongs to: its turns before, and which memories are the query.
+
+    `own` and `own_text` as in `Question`; `turns` complete a vague query, as the caller's `history` would.
+    """
+
+    own: Collection[UUID] = ()
+    own_text: bytes | None = None
+    turns: Sequence[Turn] = ()
+
+
+NO_TALK = Talk()
+
+
+class Search:
+    """One query of one agent."""
+
+    def __init__(
+        self,
+        parts: MemoryParts,
+        caller: Caller,
+        params: RetrieveParams | ContextParams,
+        conditions: Mapping[str, Any],
+        steps: Steps,
+        talk: Talk = NO_TALK,
+    ) -> None:
+        self._parts = parts
+        self._agent_id = caller.agent_id
+        self._params = params
+        self._talk = talk
+        self._history = params.history or talk.turns
+        self._steps = steps
+        self._notes = Notes(steps)
+        self._conditions = dict(conditions)
+        if params.as_of is None:
+            self._conditions["current"] = True
+        else:
+            self._conditions["as_of"] = params.as_of.isoformat()
+
+    async def run(self, k: int, cut_offs: CutOffs, breadth: int = 1) -> SearchResult:
+        """The `k` best memories, of so many times as many candidates as usual.
+
+        Raises InvalidParams (a vector of another length), DependencyUnavailable.
+        """
+        now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
+        text, windows, anchors = await self._understood(now)
+        (vectors, events), wording = await asyncio.gather(
+            self._vectors(text, anchors), self._words(text, anchors, breadth)
+        )
+        vectors = await self._with_aliases(vectors, text, wording)
+        told = await self._anchored(now, anchors, events, wording)
+        windows = narrowed(windows, [each.times for each in told if each.times])
+        request = SearchRequest(
+            self._conditions,
+            vectors,
+            self._parts.vector_model,
+            wording.bm25,
+            wording.hits,
+            windows,
+            breadth,
+        )
+        with self._steps("search"):
+            found = await self._parts.vectors.search(self._agent_id, request)
+        settles = self._params.distinct and not windows and not asks_of_the_past(self._params.query)
+        wanted = k + SPARE if settles else k
+        with self._steps("rank"):
+            ranking = rank(
+                found.candidates,
+                found.ties,
+                found.neighbours,
+                weighed(self._params.query, self._parts.policy.weights),
+                self._question(now, windows, told, found, wording),
+                depth(self._parts, wanted),
+                self._wanted(cut_offs, found),
+            )
+        ranking = await reranked(self._parts, self._agent_id, text, ranking, wanted, self._notes)
+        with self._steps("fetch"):
+            if settles:
+                memories, ranking = await settled(self._parts, self._agent_id, ranking, k, self._read)
+            else:
+                memories = await self._read(ranking.ranked)
+        return SearchResult(memories, self._receipt(found, ranking, text, wording))
+
+    def _wanted(self, cut_offs: CutOffs, found: Found) -> CutOffs:
+        """The caller's own bound, where one is given; without vectors the service has none of its own."""
+        given = self._params.min_fit
+        if found.mode == "words":
+            return CutOffs(min_fit=given or 0.0)
+        return cut_offs if given is None else replace(cut_offs, min_fit=given)
+
+    def _question(
+        self,
+        now: datetime,
+        windows: Sequence[Span],
+        told: Sequence[Anchored],
+        found: Found,
+        wording: Wording,
+    ) -> Question:
+        return Question(
+            now=now,
+            scale=wording.full_match(found.candidates),
+            words=frozenset(words(self._params.query[:READ_CHARS])),
+            windows=windows,
+            anchors={each.memory_id for each in told if each.memory_id is not None},
+            seeks_time=wants(self._params.query) == "time",
+            min_score=self._params.min_score,
+            with_vectors=found.mode != "words",
+            distinct=self._params.distinct,
+            memory_count=wording.bm25.statistics.memory_count,
+            own=self._talk.own,
+            own_text=self._talk.own_text,
+            text=digest(normal_form(self._params.query)),
+        )
+
+    async def _vectors(self, text: str, anchors: Sequence[Anchor]) -> tuple[Vectors, Vectors]:
+        """A row for the text and each other wording of the query, or the caller's own vector; and a row for
+        each event that tells a time."""
+        if self._params.query_vector is not None:
+            return self._given_vector(self._params.query_vector), None
+        if self._parts.embedder is None:
+            if self._params.min_score is not None:
+                self._notes.degraded.append(NO_MIN_SCORE)
+            return None, None
+        wordings = await rewritten(
+            self._parts, self._agent_id, self._params.query, text, self._history, self._notes
+        )
+        queries = await read_text(lambda: split(wordings[0]), len(wordings[0]))
+        if len(queries) > 1:
+            self._notes.searched["queries"] = len(queries)
+        try:
+            with self._steps("embed"):
+                texts = [*queries, *wordings[1:], *(each.event for each in anchors)]
+                vectors = await self._parts.embedder.embed(texts, "query")
+        except DependencyUnavailable as failure:
+            self._notes.degraded.append(RESTART if failure.data.get("restart") else WORDS_ONLY)
+            if self._params.min_score is not None:
+                self._notes.degraded.append(NO_MIN_SCORE)
+            return None, None
+        asked = len(texts) - len(anchors)
+        return vectors[:asked], vectors[asked:]
+
+    async def _with_aliases(self, vectors: Vectors, text: str, wording: Wording) -> Vectors:
+        """One row more where the query has other forms: of its text with them behind it."""
+        embedder = self._parts.embedder
+        given = self._params.query_vector is not None
+        if vectors is None or embedder is None or given or not wording.aliases:
+            return vectors
+        known = " ".join([text[:QUERY_CHARS], *wording.aliases.values()])
+        try:
+            with self._steps("embed"):
+                return np.vstack([vectors, await embedder.embed([known], "query")])
+        except DependencyUnavailable:
+            self._notes.degraded.append(ALIASES_BY_WORDS)
+            return vectors
+
+    async def _understood(self, now: datetime) -> tuple[str, list[Span], Sequence[Anchor]]:
+        """The query, completed where it is vague, the times it names and the events that tell one."""
+
+        def read() -> tuple[str, list[Span], Sequence[Anchor]]:
+            text = complete(self._params.query, self._history)
+            windows = [(each.start, each.end) for each in moments.windows(text[:READ_CHARS], now)]
+            return text, windows, moments.anchors(self._params.query)
+
+        return await read_text(read, len(self._params.query))
+
+    def _given_vector(self, given: list[float]) -> NDArray[np.float32]:
+        dimensions = self._parts.policy.embedding_dimensions
+        if len(given) != dimensions:
+            raise InvalidParams(
+                f"query_vector has {len(given)} dimensions, this service stores {dimensions}",
+                data={"field": "query_vector"},
+            )
+        return np.asarray([given], dtype=np.float32)
+
+    async def _anchored(
+        self, now: datetime, anchors: Sequence[Anchor], events: Vectors, wording: Wording
+    ) -> list[Anchored]:
+        """The times that the query's events tell."""
+        sought = [
+            Sought(anchor, None if events is None else events[place], wording.parts[place])
+            for place, anchor in enumerate(anchors)
+        ]
+        return await anchored(
+            self._parts,
+            self._agent_id,
+            sought,
+            self._conditions,
+            words(self._params.query),
+            now,
+            self._notes,
+        )
+
+    async def _words(self, text: str, anchors: Sequence[Anchor], breadth: int) -> Wording:
+        return await search_words(
+            self._parts.vectors,
+            self._agent_id,
+            text,
+            self._conditions,
+            self._steps,
+            with_vectors=self._parts.embedder is not None or self._params.query_vector is not None,
+            parts=[each.event for each in anchors],
+            breadth=breadth,
+        )
+
+    async def _read(self, ranked: Sequence[Ranked]) -> list[MemorySummary]:
+        """What is given back, with its score and, if asked for, the terms of it."""
+        summaries = await self._parts.storage.summaries(self._agent_id, [each.memory_id for each in ranked])
+        explain = self._params.explain
+        return [
+            summaries[each.memory_id].model_copy(
+                update={
+                    "score": each.score,
+                    "similarity": each.similarity,
+                    "terms": dict(each.terms) if explain else None,
+                    "stands_for": list(each.stands_for),
+                }
+            )
+            for each in ranked
+            if each.memory_id in summaries
+        ]
+
+    def _receipt(self, found: Found, ranking: Ranking, text: str, wording: Wording) -> Receipt:
+        searched: dict[str, Any] = {
+            **self._notes.searched,
+            "arms": sorted(found.counts),
+            "vectors": found.mode,
+            "filters": sorted(set(self._conditions) - {"current"}),
+        }
+        if text != self._params.query:
+            searched["completed_from_history"] = True
+        if self._params.explain:
+            searched["signals"] = asdict(ranking.signals)
+        if wording.corrected:
+            searched["corrected"] = dict(wording.corrected)
+        if wording.aliases:
+            searched["aliases"] = dict(wording.aliases)
+        return Receipt(
+            searched=searched,
+            candidates=dict(found.counts),
+            dropped=list(ranking.dropped),
+            fit=round(ranking.fit, 3),
+            degraded=self._notes.degraded,
+            timings_ms=self._steps.timings_ms,
+        )
+

@@ -1,0 +1,251 @@
+"""Searching by words: which of the query's terms tell most, what was probably meant by the unknown ones, what
+they are called too, and what holds them."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, TypeVar
+
+from agentcore.memory.aliases import Expansion, expansions, forms
+from agentcore.memory.everyday import everyday_share
+from agentcore.memory.lexical import (
+    Bm25,
+    LexicalStatistics,
+    phrase,
+    rarest,
+    select_query_keys,
+    spellings,
+    term_key,
+    term_keys,
+    terms,
+)
+from agentcore.memory.ranking.candidates import Candidate, MatchScale
+from agentcore.memory.vector_store import VectorStore, WordHits
+from agentcore.telemetry import Steps
+
+MAX_POSTINGS = 2_000
+# A word of more memories than this tells too little for its price where vectors are searched, too.
+LONGEST_LIST = 20_000
+MAX_QUERY_TERMS = 64
+# Of a long prompt no memory holds every word: a text of its rarest ones is a full match.
+MATCHED_TERMS = 12
+# In a store that is all new, a full match tells what so many words do that nobody ever said.
+TELLING_TERMS = 3
+MAX_CORRECTED_TERMS = 4
+# What a term counts that the query does not hold, but probably means.
+CORRECTED_SHARE = 0.8
+# What all terms of another form count together.
+ALIAS_SHARE = 0.8
+# Of the filters, those that also say whose words may tell another form, and as of when.
+REACH = ("user_id", "namespace", "as_of", "current")
+# So much text is read on the event loop.
+READ_CHARS = 4_000
+
+Read = TypeVar("Read")
+
+
+@dataclass(frozen=True)
+class Wording:
+    """The query's terms as keys, the score they give, what holds them, and which were read as another.
+
+    `aliases`: which forms of the query were looked up in another form too. `parts`: the same of each part of
+    the text that was looked up by itself.
+    """
+
+    keys: Sequence[int]
+    bm25: Bm25
+    hits: WordHits
+    corrected: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    parts: Sequence[Wording] = ()
+
+    def full_match(self, candidates: Sequence[Candidate]) -> MatchScale:
+        """The best BM25 score found is a full match, but no less than half of what a text made of the query's
+        rarest terms would have, so that one common word in common is no match.
+
+        In a small store the best is often no match at all: there a full one takes the whole of such a text,
+        and one that tells something; who asks with one word looks it up.
+        """
+        statistics, alone = self.bm25.statistics, self.bm25(self.keys[:MATCHED_TERMS])
+        best = max((candidate.words for candidate in candidates), default=0.0)
+        looked_up = 1 if len(self.keys) == 1 else TELLING_TERMS
+        telling = looked_up * statistics.newness * statistics.greatest_weight()
+        words = max(best, 0.5 * (1 + statistics.newness) * alone, telling)
+        return MatchScale(words, max(self.bm25.weigh(self.keys), telling), alone)
+
+
+async def search_words(
+    vectors: VectorStore,
+    agent_id: str,
+    text: str,
+    conditions: Mapping[str, Any],
+    steps: Steps,
+    *,
+    with_vectors: bool,
+    parts: Sequence[str] = (),
+    breadth: int = 1,
+) -> Wording:
+    """What holds the words of the text, and of each of these parts of it, in the agent's memories that match.
+
+    Beside vectors words that stand nearly everywhere are not looked up; of a part none that does not tell it
+    apart.
+    """
+    with steps("statistics"):
+        reading = await _reading(vectors, agent_id, text, conditions)
+    keys_of_parts = [reading.known(term_keys(agent_id, part)) for part in parts]
+    wordings = [reading.of(keys) for keys in (list(reading.keys), *keys_of_parts)]
+    longest = LONGEST_LIST if with_vectors else math.inf
+    with steps("words"):
+        limits = [longest, *(MAX_POSTINGS for _ in parts)]
+        weights = [_looked_up(bm25, limit) for (_, bm25), limit in zip(wordings, limits, strict=True)]
+        hits = await vectors.search_words(agent_id, weights, conditions, breadth)
+    whole, *of_parts = [Wording(*each, found) for each, found in zip(wordings, hits, strict=True)]
+    return replace(whole, corrected=reading.told(), aliases=_told(reading.others), parts=of_parts)
+
+
+def _looked_up(bm25: Bm25, longest_list: float) -> dict[int, float]:
+    """The weights of the terms that are looked up: the rarest."""
+    frequencies = bm25.statistics.document_frequency
+    return bm25.weights(select_query_keys(bm25.keys, frequencies, MAX_POSTINGS, longest_list))
+
+
+async def _reading(vectors: VectorStore, agent_id: str, text: str, conditions: Mapping[str, Any]) -> _Reading:
+    keys, asked = await _read(agent_id, text)
+    reach = {name: conditions[name] for name in REACH if name in conditions}
+    statistics = await vectors.statistics(agent_id, list(keys), list(asked), reach)
+    others = expansions(agent_id, asked, statistics.other_forms)
+    replaced = _replaced(others, statistics)
+    slips = _slips(agent_id, {key: keys[key] for key in keys if key not in replaced}, statistics)
+    frequencies = await _frequencies(vectors, agent_id, slips, others, statistics)
+    corrected = _corrected(slips, frequencies)
+    everyday = _everyday(agent_id, keys, corrected, others)
+    known = replace(statistics, document_frequency=frequencies, everyday=everyday)
+    return _Reading(keys, known, corrected, replaced, others)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What an agent's memories make of a text's terms: what was probably meant, what stands in for which."""
+
+    keys: Mapping[int, str]
+    statistics: LexicalStatistics
+    corrected: Mapping[int, tuple[str, int]]
+    replaced: Set[int]
+    others: Sequence[Expansion]
+
+    def known(self, keys: Sequence[int]) -> list[int]:
+        """Those of the keys that are the text's."""
+        return [key for key in keys if key in self.keys]
+
+    def told(self) -> dict[str, str]:
+        """Which terms were read as another."""
+        return {self.keys[key]: term for key, (term, _) in self.corrected.items()}
+
+    def of(self, keys: Sequence[int]) -> tuple[list[int], Bm25]:
+        """Of the keys those that tell most, and the score that they give with their other forms."""
+        others = [each for each in self.others if set(keys).issuperset(each.held_keys)]
+        meant = {key: self.corrected[key][1] for key in keys if key in self.corrected}
+        own = [meant.get(key, key) for key in keys if key not in self.replaced]
+        added = _added(others, own)
+        standing_in = [
+            key for each in others if self.replaced & set(each.held_keys) for key in each.other_keys
+        ]
+        wanted = rarest([*own, *standing_in], self.statistics.document_frequency, MAX_QUERY_TERMS)
+        # A word that is written right, too, counts in full.
+        slipped = dict.fromkeys(set(meant.values()) - set(keys), CORRECTED_SHARE)
+        weighed = list(dict.fromkeys([*wanted, *added]))
+        return wanted, Bm25(weighed, self.statistics, discounts={**added, **slipped})
+
+
+async def _read(agent_id: str, text: str) -> tuple[dict[int, str], dict[int, list[int]]]:
+    """The text's terms by their keys, in order, and what in it may have another form."""
+
+    def read() -> tuple[dict[int, str], dict[int, list[int]]]:
+        return {term_key(agent_id, term): term for term in terms(text)}, forms(agent_id, text)
+
+    return await read_text(read, len(text))
+
+
+async def read_text(read: Callable[[], Read], chars: int) -> Read:
+    """What a pure reading of so many characters gives, off the event loop where that is much."""
+    return read() if chars <= READ_CHARS else await asyncio.to_thread(read)
+
+
+def _replaced(others: Sequence[Expansion], statistics: LexicalStatistics) -> set[int]:
+    """The terms that no memory holds, of forms that another form stands in for."""
+    held = {key for each in others for key in each.held_keys}
+    return {key for key in held if not statistics.document_frequency.get(key)}
+
+
+def _slips(
+    agent_id: str, keys: Mapping[int, str], statistics: LexicalStatistics
+) -> dict[int, dict[int, str]]:
+    """For the first keys that no memory holds, the terms one slip away by their keys."""
+    if not statistics.memory_count:
+        return {}
+    unknown = (each for each in keys.items() if not statistics.document_frequency.get(each[0]))
+    near = ((key, spellings(term)) for key, term in unknown)
+    few = islice(((key, slips) for key, slips in near if slips), MAX_CORRECTED_TERMS)
+    return {key: {term_key(agent_id, slip): slip for slip in slips} for key, slips in few}
+
+
+async def _frequencies(
+    vectors: VectorStore,
+    agent_id: str,
+    slips: Mapping[int, Mapping[int, str]],
+    others: Sequence[Expansion],
+    statistics: LexicalStatistics,
+) -> Mapping[int, int]:
+    """In how many memories each term stands, those of the query, of its slips and of its other forms."""
+    more = {key for near in slips.values() for key in near}
+    more |= {key for each in others for key in each.other_keys}
+    if not more:
+        return statistics.document_frequency
+    found = await vectors.statistics(agent_id, list(more))
+    return {**found.document_frequency, **statistics.document_frequency}
+
+
+def _corrected(
+    slips: Mapping[int, Mapping[int, str]], frequencies: Mapping[int, int]
+) -> dict[int, tuple[str, int]]:
+    """For each key that no memory holds, the most common term one slip away, with its key."""
+    best: dict[int, tuple[str, int]] = {}
+    for key, near in slips.items():
+        count, meant = max((frequencies.get(slip, 0), slip) for slip in near)
+        if count:
+            best[key] = (near[meant], meant)
+    return best
+
+
+def _everyday(
+    agent_id: str,
+    keys: Mapping[int, str],
+    corrected: Mapping[int, tuple[str, int]],
+    others: Sequence[Expansion],
+) -> dict[int, float]:
+    """The everyday share of each term: the query's own, what was probably meant, those of its other forms."""
+    known = {key: everyday_share(term) for key, term in keys.items()}
+    known |= {key: everyday_share(term) for term, key in corrected.values()}
+    other_terms = {term for each in others for term in phrase(each.other)}
+    return known | {term_key(agent_id, term): everyday_share(term) for term in other_terms}
+
+
+def _added(others: Sequence[Expansion], own: Sequence[int]) -> dict[int, float]:
+    """What each term of the other forms counts; one that the query holds itself counts in full."""
+    shares: dict[int, float] = {}
+    for each in others:
+        for key in each.other_keys:
+            shares[key] = max(shares.get(key, 0.0), ALIAS_SHARE / len(each.other_keys))
+    return {key: share for key, share in shares.items() if key not in own}
+
+
+def _told(others: Sequence[Expansion]) -> dict[str, str]:
+    """Each form of the query with its other forms, as the receipt tells them."""
+    told: dict[str, str] = {}
+    for each in others:
+        told[each.written] = f"{told[each.written]}, {each.other}" if each.written in told else each.other
+    return told

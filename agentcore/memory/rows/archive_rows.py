@@ -1,0 +1,103 @@
+"""Archived memories as rows: the tombstones, and what is put back from a copy. Inside one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from agentcore.database import shaped_query
+from agentcore.memory.rows.owned_rows import OwnedRows, Row
+
+ROWS_A_STATEMENT = 50
+
+
+@dataclass(frozen=True)
+class Tombstone:
+    """Where an archived memory's copy is, how to know it is whole, and what the memory is chosen by."""
+
+    memory_id: UUID
+    version: int
+    memory_type: str
+    object_key: str
+    sha256: bytes
+    size_bytes: int
+    reason: str
+    timestamp: datetime
+    task_id: str | None
+    session_id: str | None
+    user_id: str | None
+    namespace: str | None
+    tags: Sequence[str]
+
+
+class ArchiveRows(OwnedRows):
+    """The archived memories of one agent inside one transaction."""
+
+    async def bury(self, tombstones: Iterable[Tombstone]) -> None:
+        """Remember where removed memories' copies are."""
+        rows = [
+            {
+                **asdict(each),
+                "memory_id": str(each.memory_id),
+                "sha256": f"\\x{each.sha256.hex()}",
+                "timestamp": each.timestamp.isoformat(),
+            }
+            for each in tombstones
+        ]
+        if rows:
+            await self._run("insert_tombstones", rows=Jsonb(rows))
+
+    async def claim(
+        self,
+        memory_ids: Sequence[UUID] | None,
+        conditions: Mapping[str, Any],
+        limit: int,
+        behind: tuple[datetime, UUID] | None = None,
+    ) -> list[Row]:
+        """The tombstones that are named or match, last archived first; others wait for them to be let go.
+
+        `behind`: those that come after this place, when one was archived and its id.
+        """
+        named = None if memory_ids is None else list(memory_ids)
+        place, after_id = (None, None) if behind is None else behind
+        where = {"filter": Jsonb(conditions), "place": place, "after_id": after_id, "limit": limit}
+        return await self._rows("claim_tombstones", memory_ids=named, **where)
+
+    async def unbury(self, memory_ids: Sequence[UUID]) -> None:
+        """Forget the tombstones of memories that are back."""
+        await self._run("delete_tombstones", memory_ids=list(memory_ids))
+
+    async def visible(self, memory_ids: Sequence[UUID]) -> set[UUID]:
+        """Which of these are memories of the agent."""
+        return {row["memory_id"] for row in await self._rows("visible_ids", memory_ids=list(memory_ids))}
+
+    async def held(self, memory_ids: Iterable[UUID]) -> set[UUID]:
+        """Which of these have a row, be it expired; they keep it until the transaction ends."""
+        return {row["memory_id"] for row in await self._rows("held_ids", memory_ids=list(memory_ids))}
+
+    async def buried(self, memory_ids: Iterable[UUID]) -> set[UUID]:
+        """Which of these are archived."""
+        return {row["memory_id"] for row in await self._rows("buried_ids", memory_ids=list(memory_ids))}
+
+    async def columns(self) -> dict[str, list[str]]:
+        """The columns of each table that a memory has rows in."""
+        return {row["name"]: row["columns"] for row in await self._rows("table_columns")}
+
+    async def put_back(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Insert rows of the agent as they were archived; what the table has no column for is left out."""
+        owned = ({**row, "agent_id": self._agent_id} for row in rows)
+        for shape, alike in groupby(owned, key=lambda row: [name for name in columns if name in row]):
+            group = [{name: row[name] for name in shape} for row in alike]
+            names = sql.SQL(", ").join(map(sql.Identifier, shape))
+            statement = shaped_query("put_back", table=sql.Identifier(table), columns=names)
+            for start in range(0, len(group), ROWS_A_STATEMENT):
+                values = {"rows": Jsonb(group[start : start + ROWS_A_STATEMENT])}
+                await self._connection.execute(statement, values)
+

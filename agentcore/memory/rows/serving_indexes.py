@@ -1,0 +1,39 @@
+"""Which vector indexes serve an agent, and how: what the index keeper left in their comments."""
+
+from __future__ import annotations
+
+import time
+
+from agentcore.database import Database, has_iterative_scans, query
+from agentcore.memory.rows.vector_index import ServingIndex, described, serving
+
+# What the keeper does to an index in use counts on every process having read it again after so long.
+LIFE_SECONDS = 2.0
+MAX_AGENTS = 10_000
+
+
+class ServingIndexes:
+    """What serves each agent's searches, at most LIFE_SECONDS old; then one small query reads it again."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._known: dict[tuple[str, str], tuple[float, ServingIndex | None]] = {}
+
+    async def of(self, agent_id: str, model: str) -> ServingIndex | None:
+        """How the agent's vectors of this model are searched; None: no index has them."""
+        known = self._known.get((agent_id, model))
+        now = time.monotonic()
+        if known is not None and now < known[0]:
+            return known[1]
+        [rows] = await self._database.fetch(
+            agent_id, [(query("indexes_of_agent"), {"agent_id": agent_id})]
+        )
+        indexes = [described(row["name"], row["comment"]) for row in rows]
+        iterative = bool(rows) and has_iterative_scans(rows[0]["pgvector"])
+        found = serving(
+            [index for index in indexes if index is not None and index.model == model], iterative=iterative
+        )
+        if len(self._known) >= MAX_AGENTS:
+            self._known.clear()
+        self._known[agent_id, model] = (now + LIFE_SECONDS, found)
+        return found

@@ -1,0 +1,362 @@
+"""What a sentence states: of what, which verb, and what behind it; nothing where it is not a plain statement.
+
+A question, a hypothesis, a quotation and an account of the past state nothing here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+
+from agentcore.memory.language.text import sentences
+from agentcore.memory.statements import statement_words as known
+from agentcore.memory.statements.predicates import denials, read_predicate, verb_place
+from agentcore.memory.statements.subjects import Subject, read_subject
+from agentcore.memory.statements.values import Token, read_tokens
+
+READ_CHARS = 600
+READ_SENTENCES = 4
+SENTENCE_CHARS = 240
+
+_UNSAID = re.compile("|".join((known.DOUBT, known.QUOTED, known.PAST, r"\bmay\b")))
+_AGE = re.compile(r"\b(years?|months?) old\b")
+_ADDED = re.compile(known.ADDED)
+_MARK = re.compile(known.MARKS, re.IGNORECASE)
+_CLAUSE = re.compile(
+    r"\s*[,;]\s+(?=(?:not|no longer|but|so|because|it's|it is|its|i|i'm|i've|we|we've|he|she|they|which|who|"
+    r"please|instead|the old|and (?:i|we|he|she|it|they|the|that|my))\b)|\s*;\s+",
+    re.IGNORECASE,
+)
+_NOTED = re.compile(r"^(?P<what>[\w' /-]{2,60}?)(?::| =|=) +(?P<value>\S.{0,159})$")
+_INTRODUCED = re.compile(r"^for (?:the |my |our )?([^,]{2,60}), (?=(?:ask|use|call|see)\b)", re.IGNORECASE)
+_CONTRACTED = tuple(
+    (re.compile(pattern, re.IGNORECASE), full)
+    for pattern, full in (
+        (r"\b(i)'m\b", r"\1 am"),
+        (r"\b(we|you|they)'re\b", r"\1 are"),
+        (r"\b(it|he|she|that|there|here)'s\b", r"\1 is"),
+        (r"\b(i|we|you|they)'ve\b", r"\1 have"),
+        (r"\b(i|we|you|he|she|it|they)'ll\b", r"\1 will"),
+        (r"\bcan(?:no|')t\b", "can not"),
+        (r"\bwon't\b", "will not"),
+        (r"n't\b", " not"),
+    )
+)
+_PASSIVE = re.compile(
+    rf"^(?P<subject>.{{1,120}}?) (?:(?:has|have) (?:just )?(?:been )?|was |were |is being )?{known.CHANGES}"
+    r"(?: from (?P<old>.{1,80}?))? to (?P<value>.{1,160})$",
+    re.IGNORECASE,
+)
+_ACTIVE = re.compile(
+    r"^(?:I|We|They|[A-Z]\w+) (?:have )?(?:just |now )?"
+    + known.TRANSITIVE_CHANGES
+    + r" (?P<subject>(?:the|my|our|[A-Z]?\w+['\u2019]s) .{1,100}?)(?: from (?P<old>.{1,80}?))?"
+    r" to (?P<value>.{1,160})$"
+)
+# Who switched from one thing to another did not move.
+_MOVE_WORD = re.compile(r"\b(?:moved|relocated|transferred|changed)\b")
+_CHANGE_WORD = re.compile(rf"\b{known.CHANGES}\b")
+# A change that was made holds, however it is told.
+_MADE = re.compile(rf"\b(?:was|were)(?= {known.CHANGES}\b.* to )")
+_CHANGED = re.compile(
+    rf"^(?P<subject>.{{1,120}}?) (?:(?:has|have) (?:been )?|was )?{known.CHANGES}(?: by .*)?$"
+)
+_IT = re.compile(r"^it is\b", re.IGNORECASE)
+_DROPPED = re.compile(
+    r"(?:,? (?:and )?(?:instead of|rather than|and not)|, no longer|,? not)(?: on| in| at| with)? "
+    r"(?P<old>[^,.;]{1,80})$"
+)
+_OVER = re.compile(r" over (?P<old>[^,.;]{1,60})$")
+_NEVER_MORE = re.compile(r"\bany ?more\b|\bany longer\b", re.IGNORECASE)
+_THERE = re.compile(r"^there (?:is|are) (?P<count>[\w.,]+) (?P<what>.+)$", re.IGNORECASE)
+_NUMBER_OF = re.compile(r"^(?:the )?(?:number|count|amount) of ", re.IGNORECASE)
+# A statement that begins so is about what other words must tell, or about some of many.
+_NO_BEGINNING = known.UNKNOWN_SUBJECTS | (known.INDEFINITE - {"no"})
+# "Leo smokes" says all of it.
+_ENOUGH_ALONE = frozenset({"smoke", "drink"})
+_APART = str.maketrans(dict.fromkeys("'\u2019.,:;!\"", " "))
+_TELLING = (
+    frozenset(known.VERBS) | known.MODALS | frozenset(known.CHANGES[3:-1].split("|")) | {"'m", "m", "s", "re"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A memory as far as it says something: its words, when they were said, by whom, in which session."""
+
+    content: str
+    timestamp: datetime
+    speaker: str | None = None
+    user_id: str | None = None
+    session_id: str | None = None
+    task_id: str | None = None
+    reply: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One clause, read. `subject` holds its words without order, `tail` what stands behind the verb.
+
+    `own`: it speaks of the speaker. `marked`: it says that it holds from now on; `changed`: that something
+    took the place of something. `dropped`: what it says no longer holds. `attribute`: of what it names,
+    there is one at a time. `request`: it asks for something. `generic`: "the deadline", not whose or of what.
+    """
+
+    subject: frozenset[str]
+    verb: str
+    tail: tuple[Token, ...]
+    own: bool = False
+    negated: bool = False
+    marked: bool = False
+    changed: bool = False
+    attribute: bool = False
+    request: bool = False
+    generic: bool = False
+    dropped: tuple[Token, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a text states, whether that is all it says, and whether it adds to what was said before."""
+
+    statements: Sequence[Statement] = field(default_factory=tuple)
+    whole: bool = False
+    adds: bool = False
+
+
+@lru_cache(maxsize=4_096)
+def read(text: str) -> Reading:
+    """The plain statements of a short text; of a long one none."""
+    if len(text) > READ_CHARS:
+        return Reading()
+    pieces = sentences(text)
+    if not pieces or len(pieces) > READ_SENTENCES:
+        return Reading()
+    found: list[Statement] = []
+    clauses = 0
+    for piece in pieces:
+        if not _may_state(piece):
+            clauses += 1
+            continue
+        said = _clauses(piece)
+        clauses += len(said)
+        found += _read_clauses(said)
+    adds = bool(found) and _ADDED.search(text.lower()) is not None
+    return Reading(tuple(found), whole=clauses == 1, adds=adds)
+
+
+def _may_state(sentence: str) -> bool:
+    """Whether it is worth reading closely; most sentences of a talk are not."""
+    if len(sentence) > SENTENCE_CHARS or sentence.endswith("?"):
+        return False
+    words = sentence.lower().translate(_APART).split()
+    if words[0] in _NO_BEGINNING:
+        return False
+    return not _TELLING.isdisjoint(words) or "=" in sentence or ":" in sentence
+
+
+def plain(text: str) -> str:
+    """One line, contractions written out, without the full stop."""
+    text = " ".join(text.replace("\u2019", "'").split())
+    if "'" in text:
+        for pattern, full in _CONTRACTED:
+            text = pattern.sub(full, text)
+    return text.strip(' .!"')
+
+
+def unsaid(text: str) -> bool:
+    """Whether it is asked, supposed, quoted or of the past, rather than stated."""
+    lowered = _AGE.sub(r"\1", text[:1].lower() + text[1:])
+    return text.rstrip("\"') ").endswith("?") or _UNSAID.search(lowered) is not None
+
+
+def _clauses(sentence: str) -> list[str]:
+    return [
+        clause
+        for clause in _CLAUSE.split(plain(sentence) + ("?" if sentence.rstrip().endswith("?") else ""))
+        if clause.strip()
+    ]
+
+
+def _read_clauses(clauses: Sequence[str]) -> list[Statement]:
+    """The statements of one sentence: "not X" drops from what stands before it, "it is" goes on about it."""
+    found: list[Statement] = []
+    about = ""
+    for clause in clauses:
+        drops = re.match(
+            r"(?:not|no longer|instead of) (?:in |on |at )?(?P<old>.{1,80})$", clause, re.IGNORECASE
+        )
+        if drops and found:
+            found[-1] = _with_dropped(found[-1], read_tokens(drops["old"]))
+            continue
+        text, marked = clause, False
+        if about and _IT.match(clause):
+            text, marked = f"{about} is{clause[5:]}", True
+        changed = _CHANGED.match(clause) if len(clauses) > 1 and _CHANGE_WORD.search(clause) else None
+        about = changed["subject"] if changed else ""
+        statement = _read_clause(text, marked=marked)
+        if statement is not None:
+            found.append(statement)
+    return found
+
+
+def _with_dropped(statement: Statement, old: Sequence[Token]) -> Statement:
+    values = {name: getattr(statement, name) for name in Statement.__slots__}
+    return Statement(**{**values, "dropped": tuple(old)})
+
+
+def _read_clause(text: str, *, marked: bool) -> Statement | None:
+    if text.split(maxsplit=1)[0].lower() in _NO_BEGINNING:
+        return None
+    unmarked = " ".join(_MARK.sub(" ", text).split()).strip(" ,")
+    marked = marked or unmarked != text
+    ended = _NEVER_MORE.sub("", unmarked).strip()
+    kept, old = _without_dropped(ended)
+    statement = _change(kept) or _plain_statement(kept, marked=marked or ended != text)
+    if statement is None or _tells_where(statement) or unsaid(_MADE.sub("has been", unmarked)):
+        return None
+    return _with_dropped(statement, old) if old else statement
+
+
+def _tells_where(statement: Statement) -> bool:
+    """ "Elm is where the review happens": a clause in the place of a value."""
+    return bool(statement.tail) and statement.tail[0].canon in {"where", "what", "who", "how", "when", "why"}
+
+
+def _without_dropped(text: str) -> tuple[str, list[Token]]:
+    match = _DROPPED.search(text) or _OVER.search(text)
+    before = text[: match.start()].strip() if match else ""
+    # "is no longer blocked" has nothing before it that would take its place.
+    if match is None or len(before.split()) < 3 or before.split()[-1].lower() in known.VERBS:
+        return text, []
+    if before.split()[-1].lower() in {"do", "does", "will"}:
+        return text, []
+    return before, read_tokens(match["old"])
+
+
+def _change(text: str) -> Statement | None:
+    """ "The limit was raised from 25 MB to 100 MB", "we moved the sync to Thursdays"."""
+    if _CHANGE_WORD.search(text) is None:
+        return None
+    match = _ACTIVE.match(text) or _PASSIVE.match(text)
+    if match is None:
+        return None
+    subject = read_subject(match["subject"].split())
+    if subject is None:
+        return None
+    old = tuple(read_tokens(match["old"])) if match["old"] else ()
+    return Statement(
+        subject.words,
+        "change" if _MOVE_WORD.search(text) else "alter",
+        tuple(read_tokens(match["value"])),
+        own=subject.own,
+        marked=True,
+        changed=True,
+        attribute=subject.attribute,
+        generic=subject.generic,
+        dropped=old,
+    )
+
+
+def _plain_statement(text: str, *, marked: bool) -> Statement | None:
+    introduced = _INTRODUCED.match(text)
+    if introduced:
+        return _asked_about(introduced[1], text[introduced.end() :], marked)
+    noted = _NOTED.match(text)
+    if noted:
+        return _noted(noted["what"], noted["value"], marked)
+    there = _THERE.match(text)
+    if there:
+        what, *where = there["what"].split(" in ")
+        text = f"{what} is {there['count']} {' '.join(where)}"
+    text = _NUMBER_OF.sub("", text)
+    said = [word for word in text.split() if word.lower() not in known.FILLERS]
+    if said and said[0].lower() in known.REQUESTS:
+        return Statement(
+            frozenset({"!"}),
+            said[0].lower(),
+            tuple(read_tokens(" ".join(said[1:]))),
+            marked=marked,
+            request=True,
+        )
+    place = verb_place(said)
+    if place is None:
+        return None
+    return _with_verb(said, place, marked)
+
+
+def _noted(what: str, value: str, marked: bool) -> Statement | None:
+    """ "Deadline: 3 June" says of what has one value at a time what it is."""
+    subject = read_subject(what.split())
+    if subject is None or (not subject.attribute and "_" not in what):
+        return None
+    return Statement(
+        subject.words,
+        "be",
+        tuple(read_tokens(value)),
+        own=subject.own,
+        marked=marked,
+        attribute=True,
+        generic=subject.generic,
+    )
+
+
+def _asked_about(what: str, rest: str, marked: bool) -> Statement | None:
+    subject, said = read_subject(what.split()), rest.split()
+    if subject is None:
+        return None
+    return Statement(
+        subject.words,
+        said[0].lower(),
+        tuple(read_tokens(" ".join(said[1:]))),
+        own=subject.own,
+        marked=marked,
+        request=True,
+    )
+
+
+def _with_verb(said: Sequence[str], place: int, marked: bool) -> Statement | None:
+    subject, predicate = read_subject(said[:place]), read_predicate(said[place:])
+    if subject is None or predicate is None:
+        return None
+    subject, verb, behind = _of_attribute(subject, predicate.verb, predicate.behind)
+    denied = denials(behind)
+    negated = predicate.negated or bool(denied)
+    tail = tuple(read_tokens(" ".join(behind[len(denied) :])))
+    if not tail and not negated and verb not in _ENOUGH_ALONE:
+        return None
+    return Statement(
+        subject.words,
+        verb,
+        tail,
+        own=subject.own,
+        negated=negated,
+        marked=marked or predicate.marked or "longer" in denied or _is_new(said[:place]),
+        attribute=subject.attribute,
+        generic=subject.generic,
+    )
+
+
+def _is_new(subject: Sequence[str]) -> bool:
+    return any(word.lower() == "new" for word in subject)
+
+
+def _of_attribute(subject: Subject, verb: str, behind: list[str]) -> tuple[Subject, str, list[str]]:
+    """ "Atlas has a budget of 9,000" is "the budget of Atlas is 9,000", "is due" "the deadline of ... is"."""
+    lowered = [word.lower() for word in behind[:3]]
+    named = ""
+    if verb == "be" and lowered[:1] == ["due"]:
+        named, behind = "deadline", behind[1 + (lowered[1:2] in (["on"], ["by"])) :]
+    elif verb == "have" and lowered[:1] == ["a"] and lowered[2:] == ["of"] and lowered[1] in known.ATTRIBUTES:
+        named, behind = lowered[1], behind[3:]
+    if not named:
+        return subject, verb, behind
+    return Subject(subject.words | {named}, subject.own, True, subject.generic), "be", behind
+
+
+def same_speaker(old: Told, new: Told) -> bool:
+    """Whether one person, or nobody named, said both."""
+    return (old.speaker or "").casefold() == (new.speaker or "").casefold()

@@ -1,0 +1,1 @@
+"""What summaries are made of, and what they are held to. Pure."""

@@ -1,0 +1,160 @@
+"""A summary made of the memories' own sentences. Pure: the caller counts tokens.
+
+SumBasic (Nenkova and Vanderwende, The Impact of Frequency on Summarization, 2005): a sentence is worth the
+mean probability of its words; after it is taken the probabilities of its words are squared, so that the next
+sentence says something else. Here a sentence also weighs by its memory's importance.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import heapify, heappop, heappush
+from typing import TypeVar
+from uuid import UUID
+
+from agentcore.memory.language.llm_text import beginning
+from agentcore.memory.language.rejection import rejection
+from agentcore.memory.language.text import sentences
+from agentcore.memory.lexical import terms
+
+# A sentence of fewer terms says little by itself, "Paco is ill.": it stands where room is left.
+LEAST_TERMS = 3
+MOST_SENTENCES = 4_000
+# The tie from a summary to each memory whose sentences stand in it.
+SUMMARY_RELATION = "summarises"
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A memory to be summarised."""
+
+    memory_id: UUID
+    timestamp: datetime
+    speaker: str | None
+    content: str
+    importance: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The text, its tokens, and whose sentences it holds."""
+
+    text: str
+    token_count: int
+    memory_ids: Sequence[UUID]
+
+
+@dataclass(frozen=True)
+class _Sentence:
+    source: Source
+    place: int
+    text: str
+    terms: frozenset[str]
+
+    @property
+    def telling(self) -> bool:
+        return len(self.terms) >= LEAST_TERMS
+
+    @property
+    def line(self) -> str:
+        return f"{self.source.speaker}: {self.text}" if self.source.speaker else self.text
+
+
+def summarize(sources: Sequence[Source], max_tokens: int, count: Callable[[str], int]) -> Summary:
+    """At most `max_tokens` tokens of the sentences that say most, in the order of their times.
+
+    All of them where they fit; where not even one does, the beginning of the one that says most.
+    """
+    chosen = _fitting(_best_first(_worth_saying(sources)), max_tokens, count)
+    chosen.sort(key=lambda each: each.place)
+    # Only one that does not fit stands alone.
+    text = beginning("\n".join(each.line for each in chosen), max_tokens, count)
+    memory_ids = list(dict.fromkeys(each.source.memory_id for each in chosen)) if text else []
+    return Summary(text, count(text) if text else 0, memory_ids)
+
+
+def _fitting(found: Iterator[_Sentence], max_tokens: int, count: Callable[[str], int]) -> list[_Sentence]:
+    """Those that fit, or the first where none does."""
+    passed: list[_Sentence] = []
+    chosen: list[_Sentence] = []
+    room = max_tokens
+    for each in found:
+        tokens = count(each.line + "\n")
+        if tokens > room:
+            passed = passed or [each]
+            continue
+        room -= tokens
+        chosen.append(each)
+        if not room:
+            break
+    return chosen or passed
+
+
+def _best_first(waiting: list[_Sentence]) -> Iterator[_Sentence]:
+    """Each time the one that says most beside those before it.
+
+    What a sentence is worth only falls, so one that still is worth most when it is weighed again is the best.
+    """
+    frequencies = Counter(term for each in waiting for term in each.terms)
+    total = sum(frequencies.values())
+    probability = {term: times / total for term, times in frequencies.items()}
+
+    def weighed(each: _Sentence) -> tuple[bool, float, int]:
+        return not each.telling, -_worth(each, probability), each.place
+
+    heap = [(weighed(each), each) for each in waiting]
+    heapify(heap)
+    while heap:
+        before, best = heappop(heap)
+        now = weighed(best)
+        if now != before:
+            heappush(heap, (now, best))
+            continue
+        yield best
+        for term in best.terms:
+            probability[term] **= 2
+
+
+def _worth(sentence: _Sentence, probability: dict[str, float]) -> float:
+    mean = sum(probability[term] for term in sentence.terms) / len(sentence.terms)
+    return mean * (0.5 + sentence.source.importance)
+
+
+def _worth_saying(sources: Sequence[Source]) -> list[_Sentence]:
+    """The sentences that state something, in the order of their times; of equal ones the last."""
+    ordered = sorted(sources, key=lambda source: (source.timestamp, source.memory_id))
+    found: dict[frozenset[str], _Sentence] = {}
+    for source in ordered:
+        for text in sentences(source.content):
+            said = frozenset(terms(text))
+            if _states(text, said):
+                found[said] = _Sentence(source, len(found), text, said)
+    latest = list(found.values())[-MOST_SENTENCES:]
+    places = {source.memory_id: place for place, source in enumerate(ordered)}
+    latest.sort(key=lambda each: (places[each.source.memory_id], each.source.content.find(each.text)))
+    return [_Sentence(each.source, place, each.text, each.terms) for place, each in enumerate(latest)]
+
+
+def _states(text: str, said: Set[str]) -> bool:
+    """Whether it is more than a question, a word, a greeting or thanks."""
+    if len(said) < 2 or text.endswith("?"):
+        return False
+    return len(said) >= LEAST_TERMS or rejection(text) is None
+
+
+def digest_of(said: Iterable[tuple[UUID, bytes, bool]]) -> str:
+    """Equal for the same words of which the same hold: a source's id, its words' digest, whether it holds."""
+    told = sorted(f"{memory_id}:{bytes(words).hex()}:{holds}" for memory_id, words, holds in said)
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()
+
+
+def shared(values: Iterable[_Value]) -> _Value | None:
+    """The one value that all sources of a summary have, and so the summary; None where they differ."""
+    found = set(values)
+    return found.pop() if len(found) == 1 else None

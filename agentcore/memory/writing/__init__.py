@@ -1,0 +1,1 @@
+"""Writing, as stories: memories are stored and changed, names and rules set."""

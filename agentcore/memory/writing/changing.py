@@ -1,0 +1,268 @@
+"""Changing one memory, as a story: read, embed the new text, lock, write with its history."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from agentcore.errors import Conflict, NotFound
+from agentcore.memory.api import Caller
+from agentcore.memory.consequences.fact_following import after_reinstatement, after_rewording
+from agentcore.memory.intake import is_long_work, subjects_of, text_columns
+from agentcore.memory.models import Link
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.rows.history_rows import Change
+from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.storage import MemoryTransaction
+from agentcore.memory.writing.document_vectors import vector_columns
+
+ATTEMPTS = 5
+TRACKED = ("content", "relevance_score", "tags", "metadata", "pinned")
+VALIDITY = ("superseded_by", "valid_to")
+LIFE = ("ttl_seconds", "expires_at")
+_KEPT = (
+    *TRACKED,
+    "summary",
+    "embedding",
+    "embedding_model",
+    "entities",
+    "entity_keys",
+    "facts",
+    "keywords",
+    "event_from",
+    "event_to",
+    "content_hash",
+    "gist_hash",
+    "term_keys",
+    "token_count",
+)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What one memory is to become; what is not given stays as it is. A tie is a row of `LinkRows`."""
+
+    content: str | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    ttl_seconds: int | None = None
+    """How long it lives; without `expires_at` counted from the change on."""
+    expires_at: datetime | None = None
+    never_expires: bool = False
+    current: bool = False
+    """It holds again, if another had taken its place."""
+    unlink: Sequence[UUID] = ()
+    links: Sequence[Link] = ()
+    cut: Sequence[Row] = ()
+    put: Sequence[Row] = ()
+    told: Mapping[str, Any] = field(default_factory=dict)
+    """Goes into the history beside what changed."""
+
+    def tied(self, memory_id: UUID) -> list[UUID]:
+        """The memories whose ties to this one may change."""
+        ends = {tie[end] for tie in (*self.cut, *self.put) for end in ("source_id", "target_id")}
+        return sorted(({*self.unlink} | {link.target_id for link in self.links} | ends) - {memory_id})
+
+
+class Changing(ABC):
+    """One change of one memory by one caller."""
+
+    operation: str
+
+    def __init__(
+        self, parts: MemoryParts, caller: Caller, memory_id: UUID, if_version: int | None = None
+    ) -> None:
+        self._parts = parts
+        self._caller = caller
+        self.memory_id = memory_id
+        self._if_version = if_version
+        self.degraded: list[str] = []
+
+    @abstractmethod
+    async def _wanted(self, row: Row) -> Wanted:
+        """What the memory is to become, given how it stands."""
+
+    async def _prepare(self, transaction: MemoryTransaction, found: Row, wanted: Wanted) -> None:
+        """Hold what the change touches beside the memory, in one order, before it. May raise Conflict."""
+        tied = wanted.tied(self.memory_id)
+        if wanted.current and found["superseded_by"] is not None:
+            # The tie from what took its place goes: who deletes that one meanwhile takes the tie, too.
+            tied.append(found["superseded_by"])
+        if wanted.content not in (None, found["content"]):
+            facts = await transaction.facts.as_read(self.memory_id)
+            await transaction.summaries.hold(going=facts, changing=[self.memory_id], staying=tied)
+        elif tied or wanted.current:
+            await transaction.summaries.hold(changing=[self.memory_id], staying=tied)
+
+    async def _missing(self, transaction: MemoryTransaction, wanted: Wanted) -> set[UUID]:
+        """Which ends of the wanted ties are no memories."""
+        ends = {tie[end] for tie in wanted.put for end in ("source_id", "target_id")}
+        targets = ends | {link.target_id for link in wanted.links}
+        return targets - await transaction.existing(targets)
+
+    async def run(self) -> int:
+        """Change the memory; its new version.
+
+        Raises NotFound, Conflict (another version than `if_version`), InvalidParams, DependencyUnavailable.
+        """
+        for _ in range(ATTEMPTS):
+            self.degraded = []
+            found = await self._current()
+            wanted = await self._wanted(found)
+            version = await self._write(found, wanted, await self._new_text(found, wanted.content))
+            if version is not None:
+                return version
+        raise Conflict("the memory is being changed by others all the time; try again")
+
+    async def _current(self) -> Row:
+        rows = await self._parts.storage.whole_rows(self._caller.agent_id, [self.memory_id])
+        if not rows:
+            raise NotFound(data={"memory_id": str(self.memory_id)})
+        self._check_version(rows[0])
+        return rows[0]
+
+    def _check_version(self, row: Row) -> None:
+        wanted = self._if_version
+        if wanted is not None and row["version"] != wanted:
+            raise Conflict(
+                f"the memory stands at version {row['version']}, not {wanted}",
+                data={"version": row["version"]},
+            )
+
+    async def _new_text(self, row: Row, content: str | None) -> dict[str, Any]:
+        """The columns of the new text with its vector; nothing if the text stays. Embeds before any lock."""
+        if content is None or content == row["content"]:
+            return {}
+        arguments = self._caller.agent_id, content, row["speaker"], self._parts.count_tokens, row["timestamp"]
+        if is_long_work(len(content)):
+            columns, text = await asyncio.to_thread(text_columns, *arguments)
+        else:
+            columns, text = text_columns(*arguments)
+        return {**columns, "content": content, **await self._vector_of(text)}
+
+    async def _vector_of(self, text: str) -> dict[str, Any]:
+        """The vector's columns; without one, what the maintenance needs to know to embed it later."""
+        [columns], degraded = await vector_columns(self._parts, [text])
+        self.degraded += degraded
+        return columns
+
+    async def _write(self, found: Row, wanted: Wanted, text: Mapping[str, Any]) -> int | None:
+        """The new version; None if the memory changed since it was read."""
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            await self._prepare(transaction, found, wanted)
+            row = await transaction.lock(self.memory_id)
+            if row is None:
+                raise NotFound(data={"memory_id": str(self.memory_id)})
+            self._check_version(row)
+            if row["version"] != found["version"]:
+                return None
+            version = await self._apply(transaction, row, wanted, text)
+        if row["task_id"] is not None:
+            await self._parts.working.forget(self._caller.agent_id, [row["task_id"]])
+        return version
+
+    async def _apply(
+        self, transaction: MemoryTransaction, row: Row, wanted: Wanted, text: Mapping[str, Any]
+    ) -> int:
+        columns = {**{name: row[name] for name in _KEPT}, **wanted.columns, **text}
+        if text:
+            await transaction.append_terms([row["term_keys"]], sign=-1)
+            await transaction.append_terms([columns["term_keys"]], sign=1)
+            await transaction.aliases.learn_anew(self.memory_id, text["aliases"])
+        await self._restate(transaction, row, columns, wanted)
+        gone, came = await self._relate(transaction, wanted)
+        written = await transaction.update(
+            self.memory_id,
+            {
+                **columns,
+                "ttl_seconds": wanted.ttl_seconds,
+                "expires_at": wanted.expires_at,
+                "never_expires": wanted.never_expires,
+            },
+        )
+        held = {name: None if wanted.current else row[name] for name in VALIDITY}
+        after_row = {**columns, **held, **{name: written[name] for name in LIFE}}
+        changed = [name for name in (*TRACKED, *VALIDITY, *LIFE) if row[name] != after_row[name]]
+        before = {name: _plain(row[name]) for name in changed} | _given("links", gone)
+        after = {name: _plain(after_row[name]) for name in changed} | _given("links", came)
+        version = int(written["version"])
+        source = self._caller.token_id, self._caller.trace_id
+        await transaction.history.append(
+            Change(self.memory_id, self.operation, version, *source, before, {**wanted.told, **after})
+        )
+        retimed = not {"expires_at", "pinned"}.isdisjoint(changed)
+        await self._follow(transaction, {**row, **columns}, wanted, reworded=bool(text), retimed=retimed)
+        return version
+
+    async def _follow(
+        self, transaction: MemoryTransaction, row: Row, wanted: Wanted, *, reworded: bool, retimed: bool
+    ) -> None:
+        """What was made of the memory follows it: facts read from it, and what tells of it."""
+        if retimed:
+            await transaction.facts.live_with(self.memory_id, self.operation, self._caller)
+        if reworded:
+            await after_rewording(transaction, self._parts, self._caller, row)
+        elif wanted.current and row["superseded_by"] is not None:
+            await after_reinstatement(transaction, self._parts, self._caller, self.operation, row)
+
+    async def _restate(
+        self, transaction: MemoryTransaction, row: Row, columns: Mapping[str, Any], wanted: Wanted
+    ) -> None:
+        """Keep of what the memory states something, unless another holds in its place."""
+        keys = subjects_of(self._caller.agent_id, {**row, **columns})
+        if wanted.current:
+            await transaction.subjects.reinstate(self.memory_id, keys)
+            await transaction.clusters.come_late([self.memory_id])
+        elif row["superseded_by"] is None and columns["content"] != row["content"]:
+            await transaction.subjects.learn_anew(self.memory_id, keys)
+
+    async def _relate(
+        self, transaction: MemoryTransaction, wanted: Wanted
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Change the ties; those that went, and those that came."""
+        others = wanted.tied(self.memory_id)
+        if not others:
+            return [], []
+        missing = await self._missing(transaction, wanted)
+        if missing:
+            raise NotFound(data={"memory_id": str(min(missing))})
+        before = await transaction.links.between(self.memory_id, others)
+        if wanted.unlink:
+            await transaction.links.remove(self.memory_id, wanted.unlink)
+        for tie in wanted.cut:
+            await transaction.links.cut(tie)
+        for tie in wanted.put:
+            await transaction.links.put(tie)
+        await transaction.links.add(self.memory_id, wanted.links)
+        after = await transaction.links.between(self.memory_id, others)
+        return (
+            [_tie(each) for each in before if each not in after],
+            [_tie(each) for each in after if each not in before],
+        )
+
+
+def _tie(row: Row) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in row.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, UUID) else value
+
+
+def _given(name: str, values: list[dict[str, Any]]) -> dict[str, Any]:
+    return {name: values} if values else {}
+
+
+async def complete_task(parts: MemoryParts, caller: Caller, task_id: str) -> int:
+    """Clear a task's working memory; how many memories it held."""
+    held = await parts.storage.working_rows(caller.agent_id, task_id, parts.working.ttl_seconds)
+    async with parts.storage.transaction(caller.agent_id) as transaction:
+        await transaction.life.complete_task(task_id, caller.token_id, caller.trace_id)
+    await parts.working.forget(caller.agent_id, [task_id])
+    return len(held)

@@ -1,0 +1,107 @@
+"""An agent's own rules: how its layers forget, what is consolidated, what models are used for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentcore.llm_options import MICROS, LlmUseOptions
+from agentcore.memory.api import Caller
+from agentcore.memory.consequences.capacity import watch_capacity
+from agentcore.memory.consequences.staleness import QUEUE_PERIODS
+from agentcore.memory.models import MemoryType
+from agentcore.memory.params.layers import ConfigureParams, LayerRules, OwnRules, changed_rules, rules_of
+from agentcore.memory.params.llm import LlmUse, warnings_of
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.storage import MemoryTransaction
+from agentcore.summary_rules import SummaryRules, rules_in_force
+
+CONSOLIDATION = {"consolidate", "archive_sources_after_days"}
+
+
+async def rules(parts: MemoryParts, caller: Caller) -> dict[str, Any]:
+    """What holds for the caller's agent, and what of it is its own."""
+    own = await parts.storage.own_rules(caller.agent_id)
+    async with parts.storage.transaction(caller.agent_id) as transaction:
+        wish, _ = await transaction.clusters.settings()
+        models = await _models(parts, transaction)
+    return {**_told(parts, own, wish), **models}
+
+
+async def configure(parts: MemoryParts, caller: Caller, params: ConfigureParams) -> dict[str, Any]:
+    """Change the agent's own rules; what holds then."""
+    async with parts.storage.transaction(caller.agent_id) as transaction:
+        own = changed_rules(await transaction.rules.hold(), params.layers or {})
+        await transaction.rules.set(own)
+        wish, _ = await transaction.clusters.settings()
+        wish = {**wish, **params.model_dump(include=CONSOLIDATION, exclude_none=True)}
+        await transaction.clusters.wish(wish)
+        before, rules_before = await transaction.llm.wishes(), await transaction.llm.summary_rules()
+        await transaction.llm.wish(_changed_wishes(before, params))
+        if params.summaries is not None:
+            await _follow_summaries(transaction, rules_before)
+        models = await _models(parts, transaction, params.summaries)
+        changed = [layer.value for layer in params.layers or {}]
+        await watch_capacity(transaction, parts.capacities, changed, parts.clock())
+    return {**_told(parts, own, wish), **models}
+
+
+def _changed_wishes(wishes: Mapping[str, Any], params: ConfigureParams) -> dict[str, Any]:
+    """What the agent wishes of models after the change; of `none` nothing else is kept."""
+    changed = {**wishes, **params.model_dump(include={"extract_facts", "summaries"}, exclude_none=True)}
+    if params.summaries is not None and params.summaries.provider == "none":
+        changed["summaries"] = {"provider": "none"}
+    elif params.summaries is not None and params.summaries.provider == "default":
+        del changed["summaries"]
+    return changed
+
+
+async def _follow_summaries(transaction: MemoryTransaction, before: SummaryRules | None) -> None:
+    """See to what waits under other rules: for periods that are new, or for nothing any more."""
+    rules = await transaction.llm.summary_rules()
+    if rules is None:
+        await transaction.llm.leave_summaries()
+    elif rules.period not in (None, None if before is None else before.period):
+        await transaction.jobs.enqueue(QUEUE_PERIODS)
+
+
+async def _models(
+    parts: MemoryParts, transaction: MemoryTransaction, given: SummaryRules | None = None
+) -> dict[str, Any]:
+    """What holds for the agent of models, what they cost it today, and what is unwise of its wishes.
+
+    `given`: what it has just wished.
+    """
+    wishes, used = await transaction.llm.wishes(), await transaction.llm.usage_today()
+    options = LlmUseOptions() if parts.meter is None else parts.meter.options
+    rules = rules_in_force(wishes.get("summaries"), parts.storage.service_rules)
+    extract_facts = bool(wishes.get("extract_facts", options.extract_facts))
+    return {
+        "extract_facts": extract_facts,
+        "summaries": rules,
+        "llm_use": LlmUse(
+            requests=used["calls"],
+            refused=used["refused"],
+            tokens=used["tokens"],
+            cost=float(used["cost_micros"] / MICROS),
+            tokens_a_day=options.tokens_a_day,
+            cost_a_day=float(options.cost_a_day),
+        ),
+        "warnings": warnings_of(
+            rules,
+            given=given,
+            extract_facts=extract_facts,
+            has_extractor=parts.extractor is not None,
+            has_summariser=parts.summariser is not None,
+            has_embedder=parts.embedder is not None,
+        ),
+    }
+
+
+def _told(parts: MemoryParts, own: OwnRules, wish: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "layers": rules_of(parts.layer_rules, own),
+        "own": {MemoryType(layer): LayerRules(**each) for layer, each in own.items()},
+        "consolidate": bool(wish.get("consolidate")),
+        "archive_sources_after_days": int(wish.get("archive_sources_after_days", 0)),
+    }

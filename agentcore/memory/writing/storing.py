@@ -1,0 +1,322 @@
+"""Storing, as a story: draft, embed, one transaction, working memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from agentcore.errors import AgentCoreError, Conflict, InvalidParams, NotFound
+from agentcore.memory.api import Caller
+from agentcore.memory.consequences.capacity import watch_capacity
+from agentcore.memory.consequences.llm_work import queue_llm_work
+from agentcore.memory.consequences.staleness import let_summaries_wait
+from agentcore.memory.consequences.superseding import Superseding
+from agentcore.memory.ids import mint_memory_id
+from agentcore.memory.intake import Draft, draft, is_long_work, is_same
+from agentcore.memory.params.memories import StoreParams, StoreResult
+from agentcore.memory.params.refused_answers import answer_to
+from agentcore.memory.params.refused_items import RefusedItem
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.storage import MemoryTransaction, NewMemory
+from agentcore.memory.working import WorkingEntry
+from agentcore.memory.writing.document_vectors import vector_columns
+
+# Of many items the first are embedded while the next are drafted.
+DRAFTED_TOGETHER = 64
+
+
+class Storing:
+    """One call's stores: items in, results in the same order out, all in one transaction.
+
+    `provenance` is what all of them tell of themselves beside what every memory does.
+    """
+
+    # Whether language models see to what was stored.
+    follows = True
+
+    def __init__(
+        self,
+        parts: MemoryParts,
+        caller: Caller,
+        items: Sequence[StoreParams],
+        *,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._parts = parts
+        self._caller = caller
+        self._items = items
+        self._provenance = provenance or {}
+        self._results: list[StoreResult | None] = [None] * len(items)
+        self._stored: list[NewMemory] = []
+        self._reinforced: list[UUID] = []
+        self._superseding = Superseding(parts, caller)
+        self.errors: dict[int, AgentCoreError] = {}
+        self.degraded: list[str] = []
+
+    async def run(self) -> list[StoreResult]:
+        """Store what is worth it; `errors` then says what was at fault with single items.
+
+        Raises DependencyUnavailable.
+        """
+        self._refuse_wrong_items()
+        drafts = await self._embedded_drafts()
+        await self._superseding.look_up(self._open(drafts).values())
+        self.degraded += self._superseding.degraded
+        await self._write(self._open(drafts))
+        await self._superseding.forget_tasks()
+        await self._remember_tasks()
+        if self._reinforced:
+            self._parts.accesses.note(self._caller.agent_id, self._reinforced, self._parts.clock())
+        return [result for result in self._results if result is not None]
+
+    def _refuse_wrong_items(self) -> None:
+        for index, item in enumerate(self._items):
+            if isinstance(item, RefusedItem):
+                self._results[index] = answer_to(item)
+
+    def _pass_over(self, index: int, reason: str) -> None:
+        self._results[index] = StoreResult(success=False, memory_id=None, status="rejected", reason=reason)
+
+    def _open(self, drafts: Mapping[int, Draft]) -> dict[int, Draft]:
+        """The drafts that have no answer yet."""
+        return {index: each for index, each in drafts.items() if self._results[index] is None}
+
+    def _refuse(self, index: int, error: AgentCoreError) -> None:
+        """Answer one item with what is wrong with it; the others go on."""
+        self.errors[index] = error
+        missing = error.data.get("memory_id")
+        reason = error.message if missing is None else f"{error.message.rstrip('.')}: {missing}"
+        self._results[index] = StoreResult(
+            success=False, memory_id=None, status="rejected", reason=reason, code=int(error.code)
+        )
+
+    async def _embedded_drafts(self) -> dict[int, Draft]:
+        """The drafts of the items that can be stored at all, with vectors where they are to be stored."""
+        known = await self._known_keys()
+        drafts: dict[int, Draft] = {}
+        async with asyncio.TaskGroup() as embedding:
+            for start in range(0, len(self._items), DRAFTED_TOGETHER):
+                made = await self._drafts(range(start, len(self._items))[:DRAFTED_TOGETHER])
+                for index, each in made.items():
+                    self._answer_early(index, each, known.get(each.params.idempotency_key or ""))
+                drafts |= made
+                embedding.create_task(self._embed(list(self._open(made).values())))
+        self.degraded = list(dict.fromkeys(self.degraded))
+        return drafts
+
+    async def _drafts(self, places: Sequence[int]) -> dict[int, Draft]:
+        """The drafts of the items at these places, of those that have nothing wrong with them."""
+        places = [place for place in places if self._results[place] is None]
+        items = [self._items[place] for place in places]
+        long = is_long_work(sum(map(_chars, items)), len(items))
+        drafted = await asyncio.to_thread(self._make_drafts, items) if long else self._make_drafts(items)
+        made = dict(zip(places, drafted, strict=True))
+        for index, each in made.items():
+            if isinstance(each, InvalidParams):
+                self._refuse(index, each)
+        return {index: each for index, each in made.items() if isinstance(each, Draft)}
+
+    def _make_drafts(self, items: Sequence[StoreParams]) -> list[Draft | InvalidParams]:
+        made: list[Draft | InvalidParams] = []
+        for item in items:
+            try:
+                self._check_vector(item)
+                each = draft(
+                    item,
+                    self._caller,
+                    now=self._parts.clock(),
+                    count_tokens=self._parts.count_tokens,
+                    default_ttls=self._parts.default_ttls,
+                )
+            except InvalidParams as error:
+                made.append(error)
+            else:
+                each.columns["provenance"] |= self._provenance
+                made.append(each)
+        return made
+
+    def _check_vector(self, item: StoreParams) -> None:
+        dimensions = self._parts.policy.embedding_dimensions
+        if item.embedding is not None and len(item.embedding) != dimensions:
+            raise InvalidParams(
+                f"embedding has {len(item.embedding)} dimensions, this service stores {dimensions}",
+                data={"field": "embedding"},
+            )
+
+    async def _known_keys(self) -> Mapping[str, Row]:
+        """Known keys need no embedding: a resumed import passes over what it has stored at full speed."""
+        keys = {each.idempotency_key for each in self._items} - {None}
+        if not keys:
+            return {}
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            return await transaction.known_keys([key for key in keys if key is not None])
+
+    def _answer_early(self, index: int, each: Draft, earlier: Row | None) -> None:
+        """What needs no vector: text that is not worth storing, and what was stored under its key."""
+        if each.reason is not None:
+            self._pass_over(index, each.reason)
+        elif earlier is not None:
+            self._answer_of_key(index, each, earlier)
+
+    def _answer_of_key(self, index: int, each: Draft, row: Mapping[str, Any]) -> None:
+        if bytes(row["request_digest"]) == each.digest:
+            self._results[index] = StoreResult(success=True, memory_id=row["memory_id"], status="existing")
+        else:
+            message = "this idempotency_key was used for another request"
+            self._refuse(index, Conflict(
+                message, data={"field": "idempotency_key", "memory_id": str(row["memory_id"])}))
+
+    async def _embed(self, drafts: Sequence[Draft]) -> None:
+        """Fill in the vectors. What stays without one the maintenance embeds, unless it was refused."""
+        waiting = [each for each in drafts if each.columns["embedding"] is None]
+        for each in drafts:
+            each.columns["embedding_model"] = self._parts.vector_model
+        found, degraded = await vector_columns(self._parts, [each.embedding_text for each in waiting])
+        for each, columns in zip(waiting, found, strict=True):
+            each.columns.update(columns)
+        self.degraded += degraded
+
+    async def _write(self, drafts: Mapping[int, Draft]) -> None:
+        if not drafts:
+            return
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            await self._check_targets(transaction, drafts)
+            drafts = self._open(drafts)
+            memories = {index: _new_memory(each) for index, each in drafts.items()}
+            # Of one key given twice the first item claims it.
+            claims = {memory.idempotency_key: memory for memory in reversed(list(memories.values()))}
+            taken = await transaction.claim_keys(
+                list(claims.values()), self._parts.policy.idempotency_ttl_seconds
+            )
+            same = await transaction.same_texts(
+                each.columns["content_hash"] for each in drafts.values() if not each.params.force
+            )
+            claimed: dict[str, tuple[NewMemory, UUID]] = {}
+            for index, each in drafts.items():
+                await self._place(transaction, index, each, memories[index], taken, same, claimed)
+            await self._insert(transaction, drafts, memories)
+
+    async def _insert(
+        self, transaction: MemoryTransaction, drafts: Mapping[int, Draft], memories: Mapping[int, NewMemory]
+    ) -> None:
+        """Store what is new, and say what it took the place of."""
+        new = {memory.memory_id for memory in self._stored}
+        stored = {index: memory for index, memory in memories.items() if memory.memory_id in new}
+        outcomes = self._superseding.decide([(drafts[index], memory) for index, memory in stored.items()])
+        await transaction.insert(self._stored)
+        missed = await self._superseding.write(transaction)
+        for index, memory in stored.items():
+            outcome, result = outcomes.get(memory.memory_id), self._results[index]
+            if outcome is not None and result is not None:
+                told = vars(outcome.without(missed, memory.memory_id))
+                self._results[index] = result.model_copy(update=told)
+        await let_summaries_wait(transaction, self._superseding.taken)
+        if self.follows:
+            await queue_llm_work(transaction, self._parts, self._stored)
+        layers = {memory.columns["memory_type"] for memory in self._stored}
+        await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
+
+    async def _check_targets(self, transaction: MemoryTransaction, drafts: Mapping[int, Draft]) -> None:
+        """Refuse the items that name a memory that is not there."""
+        wanted = {index: _targets(each.params) for index, each in drafts.items()}
+        earlier, changing = self._superseding.candidates(), self._superseding.changing()
+        existing = await transaction.existing(earlier.union(*wanted.values()), changing)
+        for index, targets in wanted.items():
+            missing = targets - existing
+            if missing:
+                self._refuse(index, NotFound(data={"memory_id": str(min(missing))}))
+
+    async def _place(
+        self,
+        transaction: MemoryTransaction,
+        index: int,
+        each: Draft,
+        memory: NewMemory,
+        taken: Mapping[str, Row],
+        same: list[Row],
+        claimed: dict[str, tuple[NewMemory, UUID]],
+    ) -> None:
+        """Decide what one item becomes: an earlier key's memory, the same words again, or a new memory."""
+        key = memory.idempotency_key
+        earlier = _earlier(key, taken, claimed)
+        if earlier is not None:
+            self._answer_of_key(index, each, earlier)
+            return
+        twin = None if each.params.force else _twin(each, same)
+        if twin is None:
+            self._stored.append(memory)
+            links = [link.model_dump() for link in each.params.links]
+            same.append({**memory.columns, "memory_id": memory.memory_id, "links": links})
+            self._results[index] = StoreResult(success=True, memory_id=memory.memory_id, status="stored")
+        else:
+            self._reinforced.append(twin)
+            self._results[index] = StoreResult(success=True, memory_id=twin, status="reinforced")
+        if key is not None:
+            claimed[key] = memory, twin or memory.memory_id
+            if twin is not None:
+                await transaction.point_key(key, twin)
+
+    async def _remember_tasks(self) -> None:
+        tasks: dict[str, list[NewMemory]] = {}
+        for memory in self._stored:
+            if memory.columns["task_id"] is not None:
+                tasks.setdefault(memory.columns["task_id"], []).append(memory)
+        for task_id, memories in tasks.items():
+            newest_first = sorted(memories, key=lambda memory: memory.columns["timestamp"], reverse=True)
+            await self._parts.working.add(
+                self._caller.agent_id, task_id, [_entry(each) for each in newest_first]
+            )
+
+
+def _twin(each: Draft, same: Sequence[Mapping[str, Any]]) -> UUID | None:
+    digest = each.columns["content_hash"]
+    for row in same:
+        if bytes(row["content_hash"]) == digest and is_same(row, each):
+            found: UUID = row["memory_id"]
+            return found
+    return None
+
+
+def _earlier(
+    key: str | None, taken: Mapping[str, Row], claimed: Mapping[str, tuple[NewMemory, UUID]]
+) -> Row | None:
+    """What the key stands for already: by an earlier request, or an earlier item of this one."""
+    if key is None:
+        return None
+    if key in claimed:
+        first, memory_id = claimed[key]
+        return {"request_digest": first.request_digest, "memory_id": memory_id}
+    return taken.get(key)
+
+
+def _new_memory(each: Draft) -> NewMemory:
+    params = each.params
+    return NewMemory(mint_memory_id(), each.columns, params.links, params.idempotency_key, each.digest)
+
+
+def _targets(params: StoreParams) -> set[UUID]:
+    named = {params.parent_memory_id, params.superseded_by} - {None}
+    return {link.target_id for link in params.links} | {each for each in named if each is not None}
+
+
+def _chars(item: StoreParams) -> int:
+    if item.interaction is None:
+        return len(item.content or "")
+    return len(item.interaction.query or "") + len(item.interaction.response or "")
+
+
+def _entry(memory: NewMemory) -> WorkingEntry:
+    columns = memory.columns
+    return WorkingEntry(
+        memory.memory_id,
+        columns["memory_type"],
+        columns["content"],
+        columns["timestamp"],
+        columns["speaker"],
+        columns["token_count"],
+        1,
+        columns["summary"] if columns["summary"] != columns["content"] else "",
+    )
