@@ -32,14 +32,9 @@ def parse(name: str | None, record: Any, now: datetime) -> Iterator[Piece]:
     if name == "relations":
         yield LeftOut("relation of the graph")
         return
-    if not isinstance(record, dict):
-        yield Broken("is no memory: it is no object")
-        return
-    if not any(isinstance(record.get(each, 0), str | None) for each in _TEXTS):
-        yield Broken(f"is no memory: it has none of {', '.join(_TEXTS)}")
-        return
-    if likely_form(record) not in (None, "mem0"):  # others say their text in a field that mem0 has, too
-        yield Broken("is no memory of mem0")
+    wrong = _problem_of(record)
+    if wrong is not None:
+        yield Broken(wrong)
         return
     memory_id = label_of(record.get("id"))
     text = next(filter(None, (text_of(record.get(each)) for each in _TEXTS)), "")
@@ -59,6 +54,16 @@ def parse(name: str | None, record: Any, now: datetime) -> Iterator[Piece]:
         "metadata": {"source": "mem0", **object_of(record.get("metadata")), **present({
             "agent_id": label_of(record.get("agent_id")), "app_id": label_of(record.get("app_id"))})},
     }))
+
+
+def _problem_of(record: Any) -> str | None:
+    """Why it is no memory of mem0; None if it is one."""
+    if not isinstance(record, dict):
+        return "is no memory: it is no object"
+    if not any(isinstance(record.get(each, 0), str | None) for each in _TEXTS):
+        return f"is no memory: it has none of {', '.join(_TEXTS)}"
+    # Others say their text in a field that mem0 has, too.
+    return None if likely_form(record) in (None, "mem0") else "is no memory of mem0"
 
 
 def _tags(categories: Any) -> list[str]:

@@ -45,6 +45,16 @@ class Restored:
     next_cursor: str | None = None
 
 
+@dataclass(frozen=True)
+class _Page:
+    """What was claimed and read at once; `ends` is where, unless it is the last."""
+
+    tombstones: dict[UUID, Row] = field(default_factory=dict)
+    copies: dict[UUID, dict[str, Any]] = field(default_factory=dict)
+    refused_ids: list[UUID] = field(default_factory=list)
+    ends: Place | None = None
+
+
 class Restoring:
     """One restore: all of it in one transaction, or none."""
 
@@ -89,36 +99,35 @@ class Restoring:
         nothing else is gone past, while there is time; the cursor leads behind it.
         """
         deadline = Deadline()
-        limit = self._params.limit if self._params.memory_ids is None else len(self._params.memory_ids)
+        page = _Page(ends=None if self._params.cursor is None else read_cursor(self._params.cursor, _place))
         refused: list[UUID] = []
-        claimed: list[Row] = []
-        place = None if self._params.cursor is None else read_cursor(self._params.cursor, _place)
-        tombstones: dict[UUID, Row] = {}
-        copies: dict[UUID, dict[str, Any]] = {}
         while deadline.leaves_time():
-            claimed = await self._claim(transaction, limit, place)
-            tombstones = {row["memory_id"]: row for row in claimed[:limit]}
-            failpoint("restore.claimed")
-            await self._refuse_wrong_ids(transaction, tombstones)
-            copies = await read_copies(archive, {each: _kept(row) for each, row in tombstones.items()})
-            failpoint("restore.read")
-            orphaned = await orphans(transaction, copies)
-            self._refuse_orphans(orphaned)
-            refused += orphaned
-            place = _where(claimed[:limit][-1]) if claimed else place
-            for memory_id in orphaned:
-                del tombstones[memory_id], copies[memory_id]
-            if copies or len(claimed) <= limit:
+            page = await self._read_page(archive, transaction, page.ends)
+            refused += page.refused_ids
+            if page.copies or page.ends is None:
                 break
-        restored = Restored([*copies], refused_ids=sorted(refused[:MOST_REFUSED_TOLD]))
-        if len(claimed) > limit and place is not None:
-            restored.complete, restored.next_cursor = False, _cursor(place)
-        return tombstones, copies, restored
+        restored = Restored([*page.copies], refused_ids=sorted(refused[:MOST_REFUSED_TOLD]))
+        if page.ends is not None:
+            restored.complete, restored.next_cursor = False, _cursor(page.ends)
+        return page.tombstones, page.copies, restored
 
-    async def _claim(self, transaction: MemoryTransaction, limit: int, behind: Place | None) -> list[Row]:
-        """The tombstones that are named or match: so many, and one more where there are more."""
+    async def _read_page(
+        self, archive: Archive, transaction: MemoryTransaction, behind: Place | None
+    ) -> _Page:
         named, conditions = self._params.memory_ids, self._params.conditions()
-        return await transaction.archived.claim(named, conditions, limit + 1, behind)
+        limit = self._params.limit if named is None else len(named)
+        claimed = await transaction.archived.claim(named, conditions, limit + 1, behind)
+        tombstones = {row["memory_id"]: row for row in claimed[:limit]}
+        failpoint("restore.claimed")
+        await self._refuse_wrong_ids(transaction, tombstones)
+        copies = await read_copies(archive, {each: _kept(row) for each, row in tombstones.items()})
+        failpoint("restore.read")
+        orphaned = await orphans(transaction, copies)
+        self._refuse_orphans(orphaned)
+        ends = _where(claimed[limit - 1]) if len(claimed) > limit else None
+        for memory_id in orphaned:
+            del tombstones[memory_id], copies[memory_id]
+        return _Page(tombstones, copies, [*orphaned], ends)
 
     def _refuse_orphans(self, orphaned: Mapping[UUID, UUID]) -> None:
         """Raise Conflict where what was named cannot come back."""
