@@ -33,6 +33,5 @@ def whole(items: Sequence[object], answered: AnswerT) -> AnswerT:
         raise InternalError(f"The service answered {len(answered.results)} items of {sent}.")
     given = iter(answered.results)
     results = [answer_to(item) if isinstance(item, RefusedItem) else next(given) for item in items]
-    return answered.model_copy(
-        update={"results": results, "success": answered.success and sent == len(items)}
-    )
+    refused = any(answer_to(item).code is not None for item in items if isinstance(item, RefusedItem))
+    return answered.model_copy(update={"results": results, "success": answered.success and not refused})
