@@ -22,7 +22,6 @@ from agentcore.llm_endpoint import llm_endpoint_of, llm_options_of
 from agentcore.memory.archival import ARCHIVES, Archive
 from agentcore.memory.embeddings import DEFAULT_MODEL_NAMES, EMBEDDERS, Embedder, EmbedderOptions
 from agentcore.memory.forgetting.erase_receipt import receipt_key
-from agentcore.memory.forgetting.sealing import SealedArchive
 from agentcore.memory.llm import (
     FACT_EXTRACTORS,
     FACT_JUDGES,
@@ -44,6 +43,7 @@ from agentcore.memory.ranking.search_limits import SearchLimits
 from agentcore.memory.rows.embedding_models import KnownModel
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.rows.vector_place import MOVING, SETTLED
+from agentcore.memory.sealing import SealedArchive
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.tokens import TokenCounters
 from agentcore.memory.vector_store import VECTOR_STORES, VectorStore

@@ -215,13 +215,13 @@ class AgentMemory:
     async def _in_time(self, use: str, otherwise: AnswerT, answer: Awaitable[AnswerT]) -> AnswerT:
         turn, began = self._turn(), _now()
         left = self._settings.timeout_seconds if turn is None else turn.patience_seconds
-        # Of a turn half: another use follows it, at the latest the store at its end.
-        patience = left if turn is None else left / 2
+        # Of a turn that goes on half: another use follows it, at the latest the store at its end.
+        patience = left if turn is None or turn.ends else left / 2
         try:
             async with asyncio.timeout(patience):
                 return await answer
         except TimeoutError:
-            problem = f"memory did not answer within {patience:.2g} s"
+            problem = f"memory did not answer within {round(patience, 2):g} s"
         except UNAVAILABLE as failure:
             problem = failure.message
         logger.warning("the agent goes on without memory (%s): %s", use, problem)

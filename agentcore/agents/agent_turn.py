@@ -34,6 +34,7 @@ class AgentTurn:
     memory `memory_ids[n - 1]`, and `receipt` tells how it was found. `memory_id` is None while nothing is
     stored; `answers` are what was stored below other queries. `problems` says what memory could not do,
     `refused` is its refusal of the token. `patience_seconds`: how much longer no answer may hold it up.
+    `ends`: nothing follows but its store.
     """
 
     owner: object
@@ -60,6 +61,7 @@ class AgentTurn:
     problems: list[str] = field(default_factory=list)
     refused: AgentCoreError | None = None
     patience_seconds: float = math.inf
+    ends: bool = False
 
     def stored_as_answered(self) -> StoreResult | None:
         """What stands for the turn already: its answer, stored in its task below another query.

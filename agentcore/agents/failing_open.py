@@ -92,7 +92,7 @@ async def if_answered(memory: MemoryApi, use: str, otherwise: AnswerT, answer: A
     except NotAsked:
         return otherwise
     except TimeoutError:
-        reason = f"It did not answer within {patience:.3g} s."
+        reason = f"It did not answer within {round(patience, 2):g} s."
     except UNAVAILABLE as failure:
         reason = failure.message
     logger.warning("%s goes without memory: %s", use, reason)

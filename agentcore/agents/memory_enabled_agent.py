@@ -106,6 +106,7 @@ class MemoryEnabledAgent(ABC):
                 turn.template = await self.memory.template_prompt(self.template)
             try:
                 turn.response = await self._answer(turn)
+                turn.ends = True
                 await self.memory.store_turn(turn)
             finally:
                 self._refused = turn.refused or self._refused
@@ -178,7 +179,7 @@ class MemoryEnabledAgent(ABC):
         except BaseException as error:
             # A turn that was cancelled has no outcome.
             if isinstance(error, Exception) and self.settings.remember_errors:
-                turn.outcome = error_words(error, whole=self.settings.whole_errors)
+                turn.outcome, turn.ends = error_words(error, whole=self.settings.whole_errors), True
                 await self.memory.store_turn(turn)
             raise
         return answer if isinstance(answer, str) else _as_text(answer)

@@ -17,6 +17,7 @@ from agentcore.cli import options
 from agentcore.cli.app import FAILED, MEMORIES, app, examples, out, printable, say
 from agentcore.cli.connection import ask
 from agentcore.client import MemoryClient
+from agentcore.errors import AgentCoreError
 from agentcore.memory.params.archive import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
 from agentcore.registry import resolve
 
@@ -124,8 +125,6 @@ def restore(
     for concerned, note in notes:
         if concerned:
             say(f"{len(concerned)} {note}")
-    if not restored.complete:
-        say("there are more")
 
 
 @archives.command(epilog=examples(
@@ -158,15 +157,21 @@ def verify(
 
 
 async def _restored(memory: MemoryClient, params: RestoreParams) -> RestoreResult:
-    """All of it, as one result; a dry run tells of the first call alone."""
+    """All of it, as one result; what is back when a call fails stays back, and is told."""
     whole = await memory.restore(params)
-    while not whole.complete and not whole.dry_run:
-        say(f"{whole.restored_count} are back, going on")
-        more = await memory.restore(params.model_copy(update={"cursor": whole.next_cursor}))
+    while not whole.complete:
+        say(f"{len(whole.memory_ids)} {'would come back' if whole.dry_run else 'are back'}, going on")
+        try:
+            more = await memory.restore(params.model_copy(update={"cursor": whole.next_cursor}))
+        except AgentCoreError:
+            say("what came back so far stays; the same command goes on")
+            raise
         added = {name: [*getattr(whole, name), *getattr(more, name)] for name in _LISTS}
         count = whole.restored_count + more.restored_count
         whole = more.model_copy(update={**added, "restored_count": count})
-    return whole
+    back = {*whole.memory_ids}
+    lost = [link for link in whole.lost_links if link.other_id not in back]
+    return whole.model_copy(update={"lost_links": lost})
 
 
 def _table(page: ArchivedResult) -> Table:

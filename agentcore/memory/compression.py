@@ -54,8 +54,9 @@ def build_context(
     """Fill the budget with these memories, the most important first; the text never exceeds `max_tokens`.
 
     First what a clear query means of the task, then the task's window, with it no more than half of the
-    budget (`task_window.py`); then what else was found, and of `stand_ins` the summaries of what has no room;
-    then the task again, in full what stood shortened; last, shortened, what was found and too long.
+    budget (`contexts/task_window.py`); then what else was found, and of `stand_ins` the summaries of what
+    has no room; then the task again, in full what stood shortened; last, shortened, what was found and
+    too long.
     """
     unlike = _unlike(entries) if manner.distinct else entries
     filling = Filling(max_tokens, cache(count), manner, [*unlike, *stand_ins])

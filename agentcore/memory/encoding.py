@@ -1,6 +1,7 @@
 """What an agent hands in becomes a record's fields: content, summary, entities, facts, keywords, hash.
 
-Deterministic and pure, without a model. What is not worth a record at all is the business of `rejection.py`.
+Deterministic and pure, without a model. What is not worth a record at all is the business of
+`language/rejection.py`.
 """
 
 from __future__ import annotations

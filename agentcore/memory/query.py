@@ -1,6 +1,7 @@
 """What is asked: a vague query is completed from the turns before it, a long prompt becomes several queries.
 
-Pure. Whether memory is needed at all is the business of `gate.py`, the times a query names that of `moments`.
+Pure. Whether memory is needed at all is the business of `language/gate.py`, the times a query names that of
+`language/moments`.
 """
 
 from __future__ import annotations

@@ -72,8 +72,8 @@ async def test_the_command_goes_on_until_everything_is_back(
         await memory.store_batch(StoreBatchParams(items=batch))
     assert run("prune", "episodic", "--target", "100%").returncode == 0
     dry = run("archive", "restore", "--all", "--dry-run")
-    assert dry.stdout.splitlines()[0] == f"would come back: {MAX_RESTORED}"
-    assert dry.stderr == "there are more\n"
+    assert dry.stdout.splitlines()[0] == f"would come back: {len(items)}"
+    assert dry.stderr == f"{MAX_RESTORED} would come back, going on\n"
     back = run("archive", "restore", "--all")
     assert (back.stdout, back.stderr) == (f"restored: {len(items)}\n", f"{MAX_RESTORED} are back, going on\n")
     assert run("archive", "list").stderr == "nothing archived\n"

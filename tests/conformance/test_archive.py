@@ -24,7 +24,7 @@ from agentcore.memory.archival import (
     read_stray,
     vector_of,
 )
-from agentcore.memory.forgetting.sealing import SealedArchive
+from agentcore.memory.sealing import SealedArchive
 from agentcore.providers.s3_archive import DELETED_AT_ONCE, S3Archive
 
 KEYS = {"2025": bytes(range(32)), "2026": bytes(range(32, 64))}

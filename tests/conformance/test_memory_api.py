@@ -21,7 +21,7 @@ from agentcore.memory.methods import METHODS
 from agentcore.memory.models import Interaction, MemoryType
 from agentcore.memory.params import aliases as naming
 from agentcore.memory.params import memories as ask
-from agentcore.memory.params import overview as overview
+from agentcore.memory.params import overview
 from agentcore.memory.params.archive import ArchivedParams, RestoreParams
 from agentcore.memory.params.changes import (
     FeedbackParams,

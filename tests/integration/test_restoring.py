@@ -30,6 +30,7 @@ from agentcore.memory.params.memories import (
 from agentcore.memory.params.overview import StatsParams
 from benchmarks.crash.records import records
 from benchmarks.crash.verdict import MISCOUNTED
+from tests.fixtures.gate import gate
 from tests.fixtures.memory import Agent, fill
 
 
@@ -373,3 +374,18 @@ async def test_a_restored_memory_is_found_by_its_vector(agent: Agent) -> None:
     found = await agent.memory.retrieve(RetrieveParams(query="x", query_vector=[0.3, -0.7] * 32, k=1))
     assert [each.memory_id for each in found.memories] == ids[:1]
     assert found.memories[0].similarity == pytest.approx(1.0, abs=1e-3)
+
+
+async def test_a_restore_whose_page_another_took_goes_on_behind_it(agent: Agent) -> None:
+    ids = await fill(agent, 6)
+    await pruned(agent, 6)
+    async with gate(agent) as opened:
+        await opened.hold(
+            "SELECT 1 FROM archived_memories WHERE agent_id = %s ORDER BY archived_at DESC, memory_id DESC "
+            "LIMIT 2 FOR UPDATE", agent.agent_id)
+        both = await opened.through(restored(agent, all=True, limit=2), restored(agent, all=True, limit=2))
+    assert [(each.restored_count, each.complete) for each in both] == [(2, False), (2, False)]
+    behind = [await restored(agent, all=True, cursor=each.next_cursor) for each in both]
+    assert sum(each.restored_count for each in behind) == 2
+    assert [(each.complete, each.next_cursor) for each in behind] == [(True, None), (True, None)]
+    assert {*await rows(agent)} == {*ids}

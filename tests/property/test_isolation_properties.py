@@ -20,7 +20,7 @@ from agentcore.memory.params import aliases as naming
 from agentcore.memory.params import changes as past
 from agentcore.memory.params import layers as rules
 from agentcore.memory.params import memories as ask
-from agentcore.memory.params import overview as overview
+from agentcore.memory.params import overview
 from agentcore.memory.params import sessions as talk
 from agentcore.memory.params.consolidation import ConsolidateParams
 from agentcore.memory.params.erasing import EraseParams

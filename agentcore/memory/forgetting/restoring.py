@@ -117,7 +117,8 @@ class Restoring:
         named, conditions = self._params.memory_ids, self._params.conditions()
         limit = self._params.limit if named is None else len(named)
         claimed = await transaction.archived.claim(named, conditions, limit + 1, behind)
-        tombstones = {row["memory_id"]: row for row in claimed[:limit]}
+        there = (row for row in claimed[:limit] if row["object_key"] is not None)
+        tombstones = {row["memory_id"]: row for row in there}
         failpoint("restore.claimed")
         await self._refuse_wrong_ids(transaction, tombstones)
         copies = await read_copies(archive, {each: _kept(row) for each, row in tombstones.items()})

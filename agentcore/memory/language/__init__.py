@@ -1,1 +1,1 @@
-"""What a text consists of, read by rules alone: words, sentences, names, times. Pure."""
+"""What a text consists of and what it is worth, read by rules alone: words, sentences, names, times. Pure."""

@@ -1,4 +1,4 @@
-"""Params and results of every `memory.*` method: the contract, refusing unknown fields by name."""
+"""Params and results of the methods about memories themselves: store, retrieve, list, delete, prune ..."""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ SELECT a.memory_id, a.version, a.memory_type, a.timestamp, a.task_id, a.session_
 
 -- name: claim_tombstones
 -- Archived memories that are named or match, those archived last first, from a place on; held until the transaction
--- ends, in id order.
+-- ends, in id order. Without a key where another call took it while this one waited: it counts to the page even so.
 WITH chosen AS (
-    SELECT a.memory_id FROM archived_memories a
+    SELECT a.memory_id, a.archived_at FROM archived_memories a
      WHERE a.agent_id = %(agent_id)s
        AND (%(memory_ids)s::uuid[] IS NULL OR a.memory_id = ANY (%(memory_ids)s::uuid[]))
        AND archived_matches(a, %(filter)s)
@@ -36,12 +36,12 @@ WITH chosen AS (
      ORDER BY a.archived_at DESC, a.memory_id DESC
      LIMIT %(limit)s),
 held AS (
-    SELECT a.memory_id, a.object_key, a.sha256, a.size_bytes, a.reason, a.archived_at
+    SELECT a.memory_id, a.object_key, a.sha256, a.size_bytes, a.reason
       FROM archived_memories a
      WHERE a.agent_id = %(agent_id)s AND a.memory_id IN (SELECT memory_id FROM chosen)
      ORDER BY a.memory_id
        FOR UPDATE)
-SELECT * FROM held ORDER BY archived_at DESC, memory_id DESC;
+SELECT * FROM chosen LEFT JOIN held USING (memory_id) ORDER BY archived_at DESC, memory_id DESC;
 
 -- name: delete_tombstones
 -- These memories are archived no longer.

@@ -1,9 +1,9 @@
 -- name: append_history
--- Changes of memories, in this order, and the versions they made; each with the time that it is, which is behind all that the
--- transaction has waited for.
-INSERT INTO memory_history (agent_id, memory_id, operation, version, token_id, trace_id, before, after, changed_at)
+-- Changes of memories, in this order, and the versions they made; each with the time that it is (the column's default),
+-- which is behind all that the transaction has waited for.
+INSERT INTO memory_history (agent_id, memory_id, operation, version, token_id, trace_id, before, after)
 SELECT %(agent_id)s, change.memory_id, change.operation, change.version, change.token_id, change.trace_id,
-       change.before, change.after, clock_timestamp()
+       change.before, change.after
   FROM unnest(%(memory_ids)s::uuid[], %(operations)s::text[], %(versions)s::integer[], %(token_ids)s::text[],
               %(trace_ids)s::text[], %(befores)s::jsonb[], %(afters)s::jsonb[]) WITH ORDINALITY
        AS change (memory_id, operation, version, token_id, trace_id, before, after, place)

@@ -1,1 +1,1 @@
-"""Rows of PostgreSQL by what they hold, always of one agent, inside one transaction."""
+"""Rows of PostgreSQL by what they hold, of one agent in one transaction; which vector indexes serve them."""

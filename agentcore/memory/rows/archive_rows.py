@@ -63,6 +63,7 @@ class ArchiveRows(OwnedRows):
     ) -> list[Row]:
         """The tombstones that are named or match, last archived first; others wait for them to be let go.
 
+        `object_key` is None where another took it first.
         `behind`: those that come after this place, when one was archived and its id.
         """
         named = None if memory_ids is None else list(memory_ids)

@@ -87,7 +87,9 @@ export class Connection {
   async #currentToken(refused, deadline, signal) {
     signal?.throwIfAborted();
     if (refused !== undefined && this.#held?.token === refused) this.#held = undefined;
-    const held = (this.#held ??= asking(this.#tokenSource));
+    // A source that never answers is asked anew, however short each call waited for it.
+    if (this.#held?.token === undefined && Date.now() > this.#held?.until) this.#held = undefined;
+    const held = (this.#held ??= asking(this.#tokenSource, Date.now() + this.#options.timeoutMs));
     try {
       return await this.#inTime(held.asked, deadline, signal);
     } catch (error) {
@@ -153,8 +155,8 @@ async function pause(wait, signal) {
   signal?.removeEventListener("abort", over);
 }
 
-function asking(source) {
-  const held = { token: undefined };
+function asking(source, until) {
+  const held = { token: undefined, until };
   held.asked = tokenFrom(source).then((token) => (held.token = token));
   return held;
 }

@@ -260,6 +260,18 @@ test("an aborted call is not sent, and takes no token from others", async () => 
   assert.equal(script.requests.length, 1);
 });
 
+test("a source that hung once is asked anew, however short each call waits for it", async () => {
+  let asked = 0;
+  const source = () => (++asked === 1 ? new Promise(() => {}) : "t.o.k");
+  const memory = client(scripted(result(COUNTED), result(COUNTED), result(COUNTED)), { timeoutMs: 100 }, source);
+  let counted;
+  for (let calls = 0; !counted && calls < 50; calls += 1) {
+    counted = await memory.count({}, { signal: AbortSignal.timeout(20) }).catch(() => undefined);
+  }
+  assert.equal(counted?.count, 3);
+  assert.equal(asked, 2);
+});
+
 test("a trace and a conversation travel with each call", async () => {
   const script = scripted(error(-32002));
   const memory = client(script, { traceparent: "00-1-2-01", a2aContext: { source_agent: "planner" } });

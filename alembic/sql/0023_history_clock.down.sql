@@ -1,0 +1,1 @@
+ALTER TABLE memory_history ALTER COLUMN changed_at SET DEFAULT now();
