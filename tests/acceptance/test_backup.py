@@ -1,4 +1,4 @@
-"""The operators' guide's backup and restore, with its own commands and PostgreSQL's: everything is there again."""
+"""The operators' guide's backup and restore, by its own commands and PostgreSQL's: all is there again."""
 
 from __future__ import annotations
 
