@@ -31,6 +31,8 @@ JwtAlgorithm = Literal["HS256", "RS256", "ES256", "EdDSA"]
 MIN_SECRET_BYTES = 32
 # Above this share of letters in common a name is taken for a slip, not for another program's.
 NEARLY_THE_SAME = 0.9
+# What stands in our own `.env` is more likely meant for us.
+ALIKE = 0.8
 POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
 HTTP_SCHEMES = ("http://", "https://")
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
@@ -46,6 +48,11 @@ def _from_json(given: Any) -> Any:
 
 Amount = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Layers = Annotated[dict[LayerName, dict[LayerRule, Amount]], NoDecode, BeforeValidator(_from_json)]
+
+
+LogLevel = Annotated[
+    Literal["DEBUG", "INFO", "WARNING", "ERROR"],
+    BeforeValidator(lambda given: given.upper() if isinstance(given, str) else given)]
 
 
 class Settings(BaseSettings):
@@ -64,7 +71,7 @@ class Settings(BaseSettings):
     )
     host: str = Field("127.0.0.1", description="Address the service listens on.")
     port: int = Field(8080, ge=0, le=65_535, description="Port the service listens on; 0 takes a free one.")
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level logged.")
+    log_level: LogLevel = Field("INFO", description="Least level logged.")
     log_format: Literal["json", "text"] = Field("text", description="Form of a log line.")
 
     # Parts
@@ -348,9 +355,9 @@ def misspelt_variables() -> dict[str, str]:
     prefixes = tuple({f"{name.partition('_')[0]}_" for name in known})
     written = {name.upper() for name in DotEnvSettingsSource(Settings, env_file=".env").env_vars}
     found: dict[str, str] = {}
-    others = {*os.environ, *written} - known
-    for name in sorted(each for each in others if each.startswith(prefixes)):
-        near = get_close_matches(name, known, n=1, cutoff=NEARLY_THE_SAME)
+    others = {each for each in os.environ if each.startswith(prefixes)}
+    for name in sorted((others | written) - known):
+        near = get_close_matches(name, known, n=1, cutoff=ALIKE if name in written else NEARLY_THE_SAME)
         if near:
             found[name] = near[0]
     return found

@@ -387,7 +387,8 @@ class MethodTable(Generic[ContextT]):
 
     def _unknown(self, name: str) -> str:
         """Which method there is not, and the known one that is spelt most like it."""
-        near = get_close_matches(name[:MAX_FIELD_CHARS], self._methods, n=1)
+        unprefixed = [known for known in self._methods if known.rpartition(".")[2] == name]
+        near = unprefixed or get_close_matches(name[:MAX_FIELD_CHARS], self._methods, n=1)
         meant = f"; did you mean {near[0]}?" if near else "; rpc.discover names them all"
         return f"there is no method {name[:MAX_FIELD_CHARS]!r}{meant}"
 

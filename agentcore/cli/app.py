@@ -27,6 +27,7 @@ SERVICE = "The service"
 MEMORIES = "Memories"
 FAILED = 1
 MISUSED = 2
+PIPED_WIDTH = 100_000
 WRONG_SIGNATURE = "The token's signature is wrong."
 
 app = typer.Typer(
@@ -37,7 +38,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-out = Console(highlight=False)
+# Who reads a pipe wants a line for each memory, however long.
+out = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
 err = Console(stderr=True, highlight=False)
 
 
@@ -101,7 +103,7 @@ def run(arguments: Sequence[str]) -> None:
     except AgentCoreError as error:
         fail(_sentence(error))
     except ValidationError as error:
-        fail("; ".join(_problem(each) for each in error.errors()), MISUSED)
+        fail("; ".join(dict.fromkeys(_problem(each) for each in error.errors())), MISUSED)
 
 
 def _sentence(error: AgentCoreError) -> str:

@@ -23,7 +23,7 @@ CHECKS = {"check": "agentcore.cli.receipts:checked"}
 @app.command(rich_help_panel=MEMORIES, epilog=examples(
     "agentcore erase --user ada --token $ADMIN_TOKEN",
     "agentcore erase --all --agent my-agent --yes > receipt.jws",
-    "agentcore erase --check $(cat receipt.jws)",
+    "agentcore erase --check receipt.jws",
 ))
 def erase(
     context: typer.Context,
@@ -32,7 +32,8 @@ def erase(
     everything: Annotated[bool, typer.Option("--all", help="Everything that the agent has.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether it is meant.")] = False,
     check: Annotated[str | None, typer.Option(
-        metavar="RECEIPT", help="Erase nothing: tell what a receipt of this service says.")] = None,
+        metavar="RECEIPT",
+        help="Erase nothing: tell what a receipt says, its text, a file's path, or -.")] = None,
     as_json: options.AsJson = False,
     url: options.Url = None,
     token: options.Token = None,

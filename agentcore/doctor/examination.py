@@ -20,7 +20,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from agentcore import migration
-from agentcore.config import Settings
+from agentcore.config import Settings, misspelt_variables
 from agentcore.doctor import verdicts
 from agentcore.doctor.own_token import own_token
 from agentcore.doctor.verdicts import Check
@@ -68,6 +68,7 @@ async def examine(settings: Settings) -> list[Check]:
     urls, embedded = _running_parts(settings, home)
     return [
         verdicts.python(sys.version_info[:3]),
+        *verdicts.misspelt(misspelt_variables()),
         *_home_checks(home, settings),
         embedded,
         *await _guarded("PostgreSQL", lambda: _database(settings, urls.database_url)),

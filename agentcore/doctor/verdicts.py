@@ -34,6 +34,12 @@ def python(version: tuple[int, ...]) -> Check:
     return Check("Python", False, found, "Install agentcore with Python 3.11, 3.12 or 3.13.")
 
 
+def misspelt(variables: Mapping[str, str]) -> list[Check]:
+    """Names that no setting has, with the one that each is like."""
+    return [Check("settings", None, f"{name} is no setting and does nothing", f"Did you mean {meant}?")
+            for name, meant in variables.items()]
+
+
 def postgresql(version: str) -> Check:
     if _numbers(version)[:1] >= (OLDEST_POSTGRESQL,):
         return Check("PostgreSQL", True, version)

@@ -45,6 +45,19 @@ def test_every_wrong_choice_is_told_before_anything_is_made(stopped: Serving) ->
     assert not stopped.home.exists()
 
 
+async def test_the_doctor_tells_a_name_in_the_file_of_settings_that_no_setting_has(
+    new_serving: Callable[..., Serving]
+) -> None:
+    stopped = new_serving()
+    (stopped.home.parent / ".env").write_text("EMBEDING_MODEL=none\n")
+    try:
+        done = stopped.cli("doctor")
+    finally:
+        (stopped.home.parent / ".env").unlink()
+    assert "EMBEDING_MODEL is no setting and does nothing" in done.stdout
+    assert "Did you mean EMBEDDING_MODEL?" in done.stdout
+
+
 # --- tokens ------------------------------------------------------------------------------------------------
 
 

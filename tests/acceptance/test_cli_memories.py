@@ -30,6 +30,13 @@ def test_a_memory_is_shown_corrected_counted_and_deleted_by_its_id(run: Callable
     assert run("get", memory_id).returncode == 1
 
 
+def test_a_pipe_gets_each_memory_in_a_line_of_its_own(run: Callable[..., Done]) -> None:
+    text = "The kiln is fired on Mondays, once the bisque of the week before has been unloaded and counted."
+    run("store", text)
+    for command in (("list",), ("retrieve", "kiln")):
+        assert text in run(*command, COLUMNS="40").stdout
+
+
 def test_the_past_is_searched_as_of_a_time(run: Callable[..., Done]) -> None:
     run("store", "The kiln is fired on Mondays.", "--time", "2026-05-01")
     assert "kiln" in run("retrieve", "when is the kiln fired", "--as-of", "2026-06-01").stdout

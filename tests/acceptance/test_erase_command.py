@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -25,7 +26,7 @@ async def _fill(memory: MemoryClient) -> None:
 
 
 async def test_an_erasure_is_confirmed_done_attested_and_its_receipt_checked(
-    run: Callable[..., Done], serving: Serving, memory: MemoryClient, agent_id: str
+    run: Callable[..., Done], serving: Serving, memory: MemoryClient, agent_id: str, tmp_path: Path
 ) -> None:
     await _fill(memory)
     assert run("prune", "episodic", "--strategy", "oldest_first", "--target", "2").returncode == 0
@@ -43,12 +44,22 @@ async def test_an_erasure_is_confirmed_done_attested_and_its_receipt_checked(
     told = json.loads(checked.stdout)
     assert (told["agent_id"], told["user_id"], told["verified"]) == (agent_id, "ada", True)
     assert told["erased"]["memories"] == 1
+    kept = tmp_path / "receipt.jws"
+    kept.write_text(erased.stdout)
+    for given, said in ((str(kept), None), ("-", erased.stdout)):
+        assert serving.cli("erase", "--check", given, said=said).stdout == checked.stdout
+    for no_receipt in ("no-such-file.jws", "{}", "[", str(tmp_path)):
+        refused = serving.cli("erase", "--check", no_receipt)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert "the path of a file" in refused.stderr
     forged = serving.cli("erase", "--check", erased.stdout.strip()[:-4] + "AAAA")
     assert (forged.returncode, forged.stdout) == (1, "")
     assert "not one that this service signed" in forged.stderr
 
     everything = run("erase", "--all", "--yes", "--json")
     assert json.loads(everything.stdout)["verified"] is True
+    kept.write_text(everything.stdout)
+    assert json.loads(serving.cli("erase", "--check", str(kept)).stdout)["agent_id"] == agent_id
     assert (await memory.count(CountParams())).count == 0
 
 

@@ -102,6 +102,11 @@ def test_misuse_ends_with_2_and_says_what_is_wrong(typed: Typed, misuse: list[st
     assert "Traceback" not in done.err
 
 
+def test_a_problem_is_told_once(typed: Typed) -> None:
+    done = typed("prune", "episodic", "--target", "0", "--token", "t.o.k")
+    assert done.err == "agentcore: target: must be greater than 0\n"
+
+
 def test_an_update_of_nothing_names_what_can_be_changed(typed: Typed) -> None:
     done = typed("update", "0198c0de-0000-7000-8000-000000000000", "--token", "t.o.k")
     assert (done.code, done.out) == (2, "")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentcore.config import Settings
+from agentcore.config import Settings, misspelt_variables
 from agentcore.errors import ConfigurationError
 from agentcore.llm_endpoint import llm_endpoint_of, llm_options_of
 
@@ -107,6 +108,22 @@ def test_a_key_among_the_options_is_never_shown() -> None:
         _env_file=None, llm_model="m", llm_options='{"api_key": "hunter2"}', openai_api_key="hunter4")
     told = (settings, settings.model_dump_json(), llm_options_of(settings), llm_endpoint_of(settings))
     assert "hunter" not in repr(told)
+
+
+@pytest.mark.parametrize("level", ["info", "Info", "INFO"])
+def test_a_level_of_the_log_is_taken_in_any_case(level: str) -> None:
+    assert Settings(_env_file=None, log_level=level).log_level == "INFO"
+    assert problems_of(log_level="loud")
+
+
+def test_a_name_of_the_file_that_is_like_a_setting_is_told_with_it_and_a_strangers_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text(
+        "EMBEDING_MODEL=none\nPOSTGRES_USER=ada\nJWT_SECRET=x\nexport log_level=info\nMY_APP_URL=x\n")
+    monkeypatch.setenv("EMBEDING_NAME", "another program's")
+    assert misspelt_variables() == {"EMBEDING_MODEL": "EMBEDDING_MODEL", "JWT_SECRET": "JWT_SECRET_KEY"}
 
 
 def test_a_refused_secret_is_not_quoted() -> None:

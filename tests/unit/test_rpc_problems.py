@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fixtures.rpc_methods import Service
+from agentcore.rpc import RpcMethod
+from tests.fixtures.rpc_methods import Nothing, Service, nothing
 
 SECRET = "hunter2"
 
@@ -18,6 +19,12 @@ async def test_a_method_that_there_is_not_is_named_with_the_nearest_one() -> Non
     near, far = [await Service().call(name) for name in ("get_dat", "f" * 9_000)]
     assert near["error"]["data"] == {"problem": "there is no method 'get_dat'; did you mean get_data?"}
     assert len(far["error"]["data"]["problem"]) < 300
+
+
+async def test_a_method_without_its_prefix_is_named_with_it() -> None:
+    methods = [RpcMethod(name, Nothing, None, nothing, "Nothing.") for name in ("memory.store", "rpc.see")]
+    answer = await Service(methods).call("store")
+    assert answer["error"]["data"] == {"problem": "there is no method 'store'; did you mean memory.store?"}
 
 
 async def test_a_request_without_a_method_keeps_its_id_and_says_what_is_missing() -> None:

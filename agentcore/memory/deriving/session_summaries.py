@@ -1,7 +1,7 @@
 """Summarising a session in stretches, as a story: what waits is read, summarised, taken out, written.
 
 Each message is in one stretch, whoever works on the session at the same time: who finds a message taken, or
-changed, writes nothing and looks again.
+changed, writes nothing and looks again. Where several users spoke in it, each one's words are told apart.
 """
 
 from __future__ import annotations
@@ -73,6 +73,8 @@ class _Found:
     rules: SummaryRules
     rows: Sequence[Row]
     conversation: Conversation
+    whole: bool
+    others_wait: bool
 
 
 class SessionSummarizing:
@@ -99,6 +101,7 @@ class SessionSummarizing:
         self._only_again = only_again
         self._otherwise = otherwise
         self.kept: list[Kept] = []
+        self._users_told: set[str | None] = set()
 
     async def run(self) -> list[Kept]:
         """Summarise all that waits, a transaction a summary. Raises DependencyUnavailable: go on later."""
@@ -113,8 +116,10 @@ class SessionSummarizing:
             except (Conflict, NotFound):
                 in_vain += 1
                 continue
-            if len(found.rows) < MOST_MESSAGES:
+            if found.whole and not found.others_wait:
                 return self.kept
+            if found.whole:
+                self._users_told.update(row["user_id"] for row in found.rows)
         raise DependencyUnavailable("Others are at work on this session.", data={BUSY: True})
 
     async def _look(self) -> _Found | None:
@@ -124,14 +129,23 @@ class SessionSummarizing:
             if rules is None:
                 return None
             compactions = await transaction.llm.compactions(self._session_id)
-            held = [each for row in compactions if (each := _compaction(row)) is not None]
+            told = [(row["user_id"], each) for row in compactions if (each := _compaction(row)) is not None]
             rows = await transaction.llm.stretch(
                 self._session_id,
                 MOST_MESSAGES,
                 only_again=self._only_again,
-                within=[(each.began, each.ended) for each in held] if self._only_told(rules) else None,
+                within=[(each.began, each.ended) for _, each in told] if self._only_told(rules) else None,
             )
-        return _Found(rules, rows, Conversation([message_of(row) for row in rows], held)) if rows else None
+        waiting = [row for row in rows if row["user_id"] not in self._users_told]
+        if not waiting:
+            return None
+        apart = len({row["user_id"] for row in rows} - {None}) > 1 or bool(self._users_told)
+        user_id = waiting[0]["user_id"]
+        ours = [row for row in waiting if not apart or row["user_id"] == user_id]
+        held = [each for whose, each in told if not apart or whose == user_id]
+        return _Found(
+            rules, ours, Conversation([message_of(row) for row in ours], held),
+            whole=len(rows) < MOST_MESSAGES, others_wait=len(ours) < len(waiting))
 
     def _only_told(self, rules: SummaryRules) -> bool:
         """Whether the rest goes on waiting: a provider that uses no compactions tells all of it."""
