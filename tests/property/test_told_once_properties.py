@@ -32,7 +32,7 @@ def entries(draw: st.DrawFn) -> list[ContextEntry]:
                 START + timedelta(hours=draw(st.integers(0, 90))),
                 None if of else "user",
                 "\n".join(f"user: {each}" for each in told) if of else " ".join(told),
-                told[0],
+                f"user: {told[0]}" if of else told[0],
                 rank=number,
                 worth=1 - number / 10,
                 session_id="a",
