@@ -22,7 +22,6 @@ LEAST_WORDS = 3
 # By so many words a sentence is found.
 _BEGINNING = 3
 _SET_OFF = ".,;:!'\"()\u2026\u2018\u2019\u201c\u201d"
-_WORD = re.compile(rf"[^\s{_SET_OFF}](?:\S*[^\s{_SET_OFF}])?")
 _CODE = "```"
 
 TokensOf = Callable[[ContextEntry, str], int]
@@ -46,12 +45,12 @@ class Reading:
         self.speakers = {_speaker(entry): entry.speaker or "" for entry in entries}
         self.words = cache(_words)
         self.sentences = cache(_sentences)
-        self.runs = cache(self._runs)
 
-    def _runs(self, text: str, sizes: frozenset[int]) -> Set[Words]:
-        """All that so many words in a row say."""
+    def met(self, text: str, begun: Mapping[Words, Set[int]], sizes: Iterable[int]) -> Set[int]:
+        """The lines of which something begins with words that stand in the text."""
         words = self.words(text)
-        return {run for size in sizes for run in zip(*(words[at:] for at in range(size)), strict=False)}
+        runs = (run for size in sizes for run in zip(*(words[at:] for at in range(size)), strict=False))
+        return {place for run in runs if run in begun for place in begun[run]}
 
 
 def told_once(lines: Sequence[ContextLine], tokens_of: TokensOf, reading: Reading) -> list[ContextLine]:
@@ -97,11 +96,10 @@ class _Repeats:
         self._tellers: dict[Words, dict[int, set[str]]] = {}
         self.doubtful: set[int] = set()
         begun = self._begun()
-        sizes = frozenset(map(len, begun))
+        sizes = set(map(len, begun))
         telling: set[int] = set()
         for place, line in enumerate(lines):
-            met = reading.runs(line.said, sizes) & begun.keys()
-            others = {other for run in met for other in begun[run]} - {place}
+            others = reading.met(line.said, begun, sizes) - {place}
             if others:
                 telling |= {place, *others}
                 self.doubtful |= others
@@ -241,4 +239,4 @@ def _sentences(text: str) -> list[tuple[str, Words]]:
 
 def _words(text: str) -> Words:
     """The words of a text, equal for texts that differ in case and punctuation alone; a question is one."""
-    return tuple(_WORD.findall(normal_form(text)))
+    return tuple([word for each in normal_form(text).split() if (word := each.strip(_SET_OFF))])

@@ -265,9 +265,7 @@ class ContextResult(Strict):
         description="The encoding that the tokens were counted in; null where memory was not asked."
     )
     shortened: list[UUID] = Field(
-        default_factory=list,
-        description="Those of them that stand there by their most telling sentences, or without those that "
-        "other lines tell.",
+        default_factory=list, description="Those of them that stand there in some of their sentences alone."
     )
     left_out: list[LeftOut] = Field(
         default_factory=list, description="What was found and left out, the best first; at most 50."

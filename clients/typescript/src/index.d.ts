@@ -252,7 +252,7 @@ export interface ContextResult {
   memory_ids: string[];
   /** The encoding that the tokens were counted in; null where memory was not asked. */
   encoding: string | null;
-  /** Those of them that stand there by their most telling sentences, or without those that other lines tell. */
+  /** Those of them that stand there in some of their sentences alone. */
   shortened?: string[];
   /** What was found and left out, the best first; at most 50. */
   left_out?: LeftOut[];
