@@ -16,6 +16,7 @@ from agentcore.memory.contexts.context_lines import TASK, ContextEntry, ContextL
 from agentcore.memory.contexts.filling import PLAIN, CountTokens, Filling, Manner
 from agentcore.memory.contexts.rendering import Form
 from agentcore.memory.contexts.task_window import BEST_FOUND, clearly_meant, newest_first
+from agentcore.memory.contexts.told_once import told_by_others
 from agentcore.memory.language.text import normal_form
 
 WORKING_SHARE = 0.5
@@ -26,7 +27,9 @@ LONG_CHARS = 800
 LONG_EXPONENT = 0.2
 # So many words tell most texts apart.
 BEGINNING_WORDS = 12
-Loss = Literal["beyond_max_tokens", "same_text", "told_by_parent", "told_by_sources"]
+# So often what the others tell is left out, and its room filled again.
+TOLD_ONCE_ROUNDS = 2
+Loss = Literal["beyond_max_tokens", "same_text", "told_by_parent", "told_by_sources", "told_by_others"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Context:
     @property
     def shortened(self) -> list[UUID]:
         """Those that do not stand in full, in the order of the text."""
-        return [line.entry.memory_id for line in self.lines if line.shortened]
+        return [line.entry.memory_id for line in self.lines if line.shortened or line.told_elsewhere]
 
 
 def build_context(
@@ -56,7 +59,8 @@ def build_context(
     First what a clear query means of the task, then the task's window, with it no more than half of the
     budget (`contexts/task_window.py`); then what else was found, and of `stand_ins` the summaries of what
     has no room; then the task again, in full what stood shortened; last, shortened, what was found and
-    too long.
+    too long. What several lines tell stands once (`contexts/told_once.py`), and the room that leaves is
+    filled again.
     """
     unlike = _unlike(entries) if manner.distinct else entries
     filling = Filling(max_tokens, cache(count), manner, [*unlike, *stand_ins])
@@ -65,6 +69,8 @@ def build_context(
     text, tokens = _counted(lines, manner.form, count)
     while tokens > max_tokens:
         _drop(lines, tokens - max_tokens)
+        # What a line told that is gone stands again where it was left out.
+        lines = filling.once(lines) if manner.distinct else lines
         text, tokens = _counted(lines, manner.form, count)
     if not lines:
         text, tokens = _nothing(manner.form, max_tokens, count)
@@ -72,20 +78,23 @@ def build_context(
     new = {entry.memory_id for entry in unlike}
     telling = {line.entry.memory_id for line in lines if not line.shortened}
     telling |= filling.told_by(telling)
+    repeated = told_by_others(filling.told, lines, filling.reading) if filling.told else set()
     left_out = [
-        (entry.memory_id, _loss(entry, new, telling))
+        (entry.memory_id, _loss(entry, new, telling, repeated))
         for entry in entries
         if entry.memory_id not in there
     ]
     return Context(text, tokens, in_order(lines), left_out)
 
 
-def _loss(entry: ContextEntry, new: Set[UUID], telling: Set[UUID]) -> Loss:
+def _loss(entry: ContextEntry, new: Set[UUID], telling: Set[UUID], repeated: Set[UUID]) -> Loss:
     if entry.memory_id not in new:
         return "same_text"
     if entry.memory_id in telling:
         return "told_by_sources"
-    return "told_by_parent" if entry.parent_id in telling else "beyond_max_tokens"
+    if entry.parent_id in telling:
+        return "told_by_parent"
+    return "told_by_others" if entry.memory_id in repeated else "beyond_max_tokens"
 
 
 def compress_memory_sequence(
@@ -121,6 +130,13 @@ def _fill(
     filling.expand(window, filling.room)
     filling.add([*meant, *window], filling.room)
     filling.add(filling.waiting(found)[:TRIED_SHORTENED], filling.room - kept)
+    for _ in range(TOLD_ONCE_ROUNDS if manner.distinct else 0):
+        if not filling.tell_once():
+            return
+        filling.add_in_full(behind, filling.room - kept)
+        filling.add(filling.waiting(found)[:TRIED_SHORTENED], filling.room - kept)
+    if manner.distinct:
+        filling.tell_once()
 
 
 def _is_working(entry: ContextEntry) -> bool:

@@ -9,12 +9,13 @@ from typing import Any
 from uuid import UUID
 
 from agentcore.memory.api import Caller
-from agentcore.memory.consolidation import told
+from agentcore.memory.consolidation import JUDGED_CHARS, told
 from agentcore.memory.intake import Draft
 from agentcore.memory.models import FACT_FORM, Link
 from agentcore.memory.rows.history_rows import Change
 from agentcore.memory.rows.owned_rows import Row
-from agentcore.memory.rows.subject_rows import SUPERSEDES
+from agentcore.memory.rows.subject_rows import SUPERSEDES, Lookup
+from agentcore.memory.statements.echoes import ECHO_WINDOW, echoes
 from agentcore.memory.statements.statements import Told
 from agentcore.memory.storage import MemoryTransaction
 
@@ -23,6 +24,10 @@ ON_A_SUBJECT = 8
 _LASTING = frozenset({"episodic", "semantic"})
 # The rule by which a fact holds no longer than the memory that a model read it from.
 FOLLOWS = "read from a superseded memory"
+# The rule by which words that only repeat a memory hold no longer than it.
+ECHOED = "repeats a superseded memory"
+# So many of the newest said soon behind it are compared.
+IN_ECHO_WINDOW = 32
 
 
 @dataclass(frozen=True)
@@ -64,8 +69,40 @@ async def take_places(
 ) -> list[Row]:
     """Write supersessions with their ties and histories; a row for each that was still possible.
 
-    What a model read from a superseded memory is superseded with it.
+    What a model read from a superseded memory is superseded with it, and what only repeats it (`echoes.py`).
     """
+    rows = await _written(transaction, caller, supersessions)
+    taken = {row["memory_id"] for row in rows}
+    repeated = await _echoes(transaction, [each for each in supersessions if each.old.memory_id in taken])
+    return [*rows, *await _written(transaction, caller, repeated)]
+
+
+async def _echoes(transaction: MemoryTransaction, taken: Sequence[Supersession]) -> list[Supersession]:
+    """What others said of the superseded in the same session, and nothing else: it holds no longer either."""
+    stated = [each for each in taken if each.old.told.session_id and each.old.superseded_by is None]
+    if not stated:
+        return []
+    until = [(str(each.old.told.session_id), each.old.told.timestamp + ECHO_WINDOW) for each in stated]
+    lookup = Lookup([], until, ECHO_WINDOW.total_seconds(), JUDGED_CHARS)
+    rows = await transaction.subjects.stated_before(lookup, limit=0, session_limit=IN_ECHO_WINDOW)
+    found: dict[UUID, Supersession] = {}
+    for other in from_rows(rows):
+        for each in stated:
+            if _repeats(other, each):
+                found[other.memory_id] = Supersession(other, each.by, each.by_version, each.at, ECHOED)
+    return [*found.values()]
+
+
+def _repeats(other: Earlier, each: Supersession) -> bool:
+    behind = (other.told.timestamp, other.memory_id) > (each.old.told.timestamp, each.old.memory_id)
+    before = other.memory_id != each.by and other.told.timestamp <= each.at
+    return behind and before and admits(other, each.old) and echoes(each.old.told, other.told)
+
+
+async def _written(
+    transaction: MemoryTransaction, caller: Caller, supersessions: Sequence[Supersession]
+) -> list[Row]:
+    """Write these; a row for each that was still possible."""
     decided = {each.old.memory_id: each for each in supersessions}
     if not decided:
         return []

@@ -49,13 +49,16 @@ class ContextEntry:
 class ContextLine:
     """A memory as it stands in the context, in full or shortened, and how many tokens that takes.
 
-    The first of a section or of a stretch also takes the tokens of the heading.
+    The first of a section or of a stretch also takes the tokens of the heading. `said` is what was chosen of
+    the memory, before it was quoted; `told_elsewhere`: without what of that other lines tell.
     """
 
     entry: ContextEntry
     text: str
     tokens: int
     shortened: bool
+    said: str = ""
+    told_elsewhere: bool = False
 
 
 def sections(ordered: Sequence[ContextLine]) -> list[Section]:

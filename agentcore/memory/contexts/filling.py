@@ -19,6 +19,7 @@ from agentcore.memory.contexts.extraction import MOST_CHARACTERS_PER_TOKEN, extr
 from agentcore.memory.contexts.fencing import quoted
 from agentcore.memory.contexts.rendering import FORMS, Form
 from agentcore.memory.contexts.task_window import BEST_FOUND
+from agentcore.memory.contexts.told_once import Reading, told_once
 
 CountTokens = Callable[[str], int]
 # A memory shortened takes no more than this of the room, and is not worth less than so many tokens.
@@ -64,6 +65,8 @@ class Filling:
         self._form = manner.form
         self._terms = manner.query_terms
         self._headed: set[Any] = set()
+        self.told: list[ContextEntry] = []
+        self.reading = Reading(entries)
         self._facts: dict[UUID, list[ContextEntry]] = {}
         for entry in entries:
             if entry.parent_id is not None:
@@ -159,7 +162,9 @@ class Filling:
             text = quoted(line.entry.content)
             more = self._tokens(line.entry, text) - self._tokens(line.entry, line.text)
             if more <= self.room - kept:
-                self.lines[place] = ContextLine(line.entry, text, line.tokens + more, shortened=False)
+                self.lines[place] = ContextLine(
+                    line.entry, text, line.tokens + more, shortened=False, said=line.entry.content
+                )
                 self.room -= more
         told = wanted & self._telling()
         self._drop([line for line in self.lines if line.entry.parent_id in told])
@@ -167,8 +172,8 @@ class Filling:
             self._drop_told()
 
     def waiting(self, entries: Iterable[ContextEntry]) -> list[ContextEntry]:
-        """Those that are not there yet."""
-        taken = {line.entry.memory_id for line in self.lines}
+        """Those that are not there yet, nor told by other lines."""
+        taken = {line.entry.memory_id for line in self.lines} | self._told_ids()
         return [entry for entry in entries if entry.memory_id not in taken]
 
     def _stands(self, entry: ContextEntry) -> bool:
@@ -215,7 +220,11 @@ class Filling:
         best = entry.rank is not None and entry.rank < BEST_FOUND
         if best or entry.memory_id not in self._summarised:
             return False
-        summaries = [each for each in self._summaries if entry.memory_id in each.sources]
+        summaries = [
+            each
+            for each in self._summaries
+            if entry.memory_id in each.sources and each not in self.told
+        ]
         waiting = self.waiting(summaries)
         return len(waiting) < len(summaries) or any(self._add_in_full(each, room) for each in waiting)
 
@@ -248,9 +257,29 @@ class Filling:
         if tokens > room:
             return False
         self._headed |= {entry.section, stretch_of(entry)}
-        self.lines.append(ContextLine(entry, line, tokens, shortened=shortened))
+        self.lines.append(ContextLine(entry, line, tokens, shortened=shortened, said=text))
         self.room -= tokens
         return True
+
+    def tell_once(self) -> bool:
+        """Leave out what other lines tell (`told_once.py`); whether that leaves room."""
+        before = self.room
+        kept = {line.entry.memory_id: line for line in self.once(self.lines)}
+        for line in self.lines:
+            now = kept.get(line.entry.memory_id)
+            # The heading above a line stays counted.
+            self.room += self._tokens(line.entry, line.text) if now is None else line.tokens - now.tokens
+            if now is None:
+                self.told.append(line.entry)
+        self.lines = [*kept.values()]
+        return self.room > before
+
+    def _told_ids(self) -> set[UUID]:
+        return {entry.memory_id for entry in self.told}
+
+    def once(self, lines: Sequence[ContextLine]) -> list[ContextLine]:
+        """These lines without what others of them tell."""
+        return told_once(lines, self._tokens, self.reading)
 
     def _tokens(self, entry: ContextEntry, line: str) -> int:
         return self._count(self._form.memory(said(entry, line)))

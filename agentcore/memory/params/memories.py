@@ -252,7 +252,7 @@ class LeftOut(Strict):
     """A memory that is not in the context, and why."""
 
     memory_id: UUID
-    reason: Literal["beyond_max_tokens", "same_text", "told_by_parent", "told_by_sources"]
+    reason: Literal["beyond_max_tokens", "same_text", "told_by_parent", "told_by_sources", "told_by_others"]
 
 
 class ContextResult(Strict):
@@ -265,7 +265,7 @@ class ContextResult(Strict):
         description="The encoding that the tokens were counted in; null where memory was not asked."
     )
     shortened: list[UUID] = Field(
-        default_factory=list, description="Those of them that stand there by their most telling sentences."
+        default_factory=list, description="Those of them that stand there in some of their sentences alone."
     )
     left_out: list[LeftOut] = Field(
         default_factory=list, description="What was found and left out, the best first; at most 50."

@@ -252,7 +252,7 @@ export interface ContextResult {
   memory_ids: string[];
   /** The encoding that the tokens were counted in; null where memory was not asked. */
   encoding: string | null;
-  /** Those of them that stand there by their most telling sentences. */
+  /** Those of them that stand there in some of their sentences alone. */
   shortened?: string[];
   /** What was found and left out, the best first; at most 50. */
   left_out?: LeftOut[];
@@ -507,7 +507,7 @@ export interface LayerStats {
 /** A memory that is not in the context, and why. */
 export interface LeftOut {
   memory_id: string;
-  reason: "beyond_max_tokens" | "same_text" | "told_by_parent" | "told_by_sources";
+  reason: "beyond_max_tokens" | "same_text" | "told_by_parent" | "told_by_sources" | "told_by_others";
 }
 
 /** A typed, weighted tie from one memory to another of the same agent. */

@@ -1,0 +1,242 @@
+"""What several lines of a context tell stands once: summaries go without what other lines tell. Pure.
+
+The same is what is the same sentence of the same speaker but for case and punctuation. A line that is no
+summary stays whole, or goes where one later line of its speaker holds all of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import cache
+from uuid import UUID
+
+from agentcore.memory.contexts.context_lines import TASK, ContextEntry, ContextLine
+from agentcore.memory.contexts.extraction import LEFT_OUT
+from agentcore.memory.contexts.fencing import quoted
+from agentcore.memory.language.text import normal_form, sentences
+
+# "Yes." and "Thanks a lot!" answer what stands before them.
+LEAST_WORDS = 3
+# By so many words a sentence is found.
+_BEGINNING = 3
+_SET_OFF = ".,;:!'\"()\u2026\u2018\u2019\u201c\u201d"
+_CODE = "```"
+
+TokensOf = Callable[[ContextEntry, str], int]
+Words = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Sentence:
+    """One sentence, who says it, and in which row of its line it stands."""
+
+    row: int
+    speaker: str
+    text: str
+    words: Words
+
+
+class Reading:
+    """Texts as they are compared, each read once, and who may be named in them."""
+
+    def __init__(self, entries: Iterable[ContextEntry]) -> None:
+        self.speakers = {_speaker(entry): entry.speaker or "" for entry in entries}
+        self.words = cache(_words)
+        self.sentences = cache(_sentences)
+
+    def met(self, text: str, begun: Mapping[Words, Set[int]], sizes: Iterable[int]) -> Set[int]:
+        """The lines of which something begins with words that stand in the text."""
+        words = self.words(text)
+        runs = (run for size in sizes for run in zip(*(words[at:] for at in range(size)), strict=False))
+        return {place for run in runs if run in begun for place in begun[run]}
+
+
+def told_once(lines: Sequence[ContextLine], tokens_of: TokensOf, reading: Reading) -> list[ContextLine]:
+    """The lines, summaries without the sentences that others tell; those of which nothing is left are gone.
+
+    The first are worth most: of two summaries the later one goes without. What was left out before stands
+    again where no line tells it any more, so the result may take more tokens than was given.
+    """
+    whole = [_whole(line, tokens_of) for line in lines]
+    repeats = _Repeats(whole, reading)
+    places = [place for place in reversed(range(len(whole))) if place in repeats.doubtful]
+    stay: dict[int, ContextLine | None] = {}
+    for place in places:
+        if whole[place].entry.sources:
+            stay[place] = repeats.without_told(place, tokens_of)
+    for place in places:
+        if not whole[place].entry.sources and repeats.is_contained(place):
+            stay[place] = None
+    kept = (stay.get(place, line) for place, line in enumerate(whole))
+    return [line for line in kept if line is not None]
+
+
+def told_by_others(
+    entries: Sequence[ContextEntry], lines: Sequence[ContextLine], reading: Reading
+) -> set[UUID]:
+    """Those memories, none of them among the lines, all of whose sentences the lines tell."""
+    missing = [ContextLine(each, "", 0, shortened=False, said=each.content) for each in entries]
+    repeats = _Repeats([*lines, *missing], reading)
+    places = range(len(lines), len(lines) + len(missing))
+    for place in places:
+        repeats.forget(place, ())
+    return {entry.memory_id for entry, place in zip(entries, places, strict=True) if repeats.is_told(place)}
+
+
+class _Repeats:
+    """Which line tells which sentence, as far as it may be told twice: `doubtful` are those that may go."""
+
+    def __init__(self, lines: Sequence[ContextLine], reading: Reading) -> None:
+        self._lines = lines
+        self._reading = reading
+        self._speakers = reading.speakers
+        self._sentences: dict[int, list[_Sentence]] = {}
+        self._tellers: dict[Words, dict[int, set[str]]] = {}
+        self.doubtful: set[int] = set()
+        begun = self._begun()
+        sizes = set(map(len, begun))
+        telling: set[int] = set()
+        for place, line in enumerate(lines):
+            others = reading.met(line.said, begun, sizes) - {place}
+            if others:
+                telling |= {place, *others}
+                self.doubtful |= others
+        for place in telling:
+            for each in self._read(place):
+                self._tellers.setdefault(each.words, {}).setdefault(place, set()).add(each.speaker)
+
+    def _begun(self) -> Mapping[Words, Set[int]]:
+        """The lines that may go, or what of them may, by how that begins."""
+        begun: dict[Words, set[int]] = {}
+        for place, line in enumerate(self._lines):
+            if line.entry.sources:
+                for each in self._read(place):
+                    begun.setdefault(each.words[:_BEGINNING], set()).add(place)
+            elif _may_go(line.entry) and len(words := self._reading.words(line.said)) >= LEAST_WORDS:
+                begun.setdefault(words[:_BEGINNING], set()).add(place)
+        return begun
+
+    def _read(self, place: int) -> list[_Sentence]:
+        """The sentences of a line, each with who says it: a summary names them."""
+        found = self._sentences.get(place)
+        if found is None:
+            found = self._sentences[place] = []
+            line = self._lines[place]
+            own = _speaker(line.entry)
+            for row, said in enumerate(self._rows(line)):
+                speaker = own
+                for text, words in self._reading.sentences(said):
+                    name, colon, rest = text.partition(": ")
+                    named = normal_form(name) if colon else ""
+                    if named and named in self._speakers:
+                        speaker, text, words = named, rest, self._reading.words(rest)
+                    found.append(_Sentence(row, speaker, text, words))
+        return found
+
+    def _rows(self, line: ContextLine) -> list[str]:
+        if _CODE in line.said:
+            # A block of code is one sentence, of many rows.
+            return [line.said]
+        if not line.shortened or not line.entry.sources:
+            return line.said.split("\n")
+        # Shortened, its rows stand in one.
+        names = "|".join([r"\w+", *(re.escape(name) for name in self._speakers.values() if name)])
+        return re.split(rf"(?<=[.!?\u2026\"\u201d)]) (?=(?:{names}): )", line.said)
+
+    def without_told(self, place: int, tokens_of: TokensOf) -> ContextLine | None:
+        """A summary without what other lines tell; None where nothing is left."""
+        line, read = self._lines[place], self._read(place)
+        left = [each for each in read if not self._told(each, place)]
+        if len(left) == len(read):
+            return line
+        self.forget(place, left)
+        if not left:
+            return None
+        text = quoted(self._joined(read, {*left}, _speaker(line.entry)))
+        tokens = line.tokens - tokens_of(line.entry, line.text) + tokens_of(line.entry, text)
+        return replace(line, text=text, tokens=tokens, told_elsewhere=True)
+
+    def _joined(self, read: Sequence[_Sentence], left: Set[_Sentence], own: str) -> str:
+        """What is left; an ellipsis stands where something of a row is left out in between."""
+        text, before = "", _Sentence(-1, own, "", ())
+        gap = False
+        for each in read:
+            if each not in left:
+                gap = True
+                continue
+            goes_on = each.row == before.row
+            text += (LEFT_OUT if gap else " ") if goes_on else "\n" * bool(text)
+            if each.speaker != (before.speaker if goes_on else own):
+                text += f"{self._speakers[each.speaker]}: "
+            text += each.text
+            before, gap = each, False
+        return text
+
+    def is_told(self, place: int) -> bool:
+        """Whether other lines tell all of it, be it a summary or not."""
+        if place not in self.doubtful:
+            return False
+        if not self._lines[place].entry.sources:
+            return self.is_contained(place)
+        return all(self._told(each, place) for each in self._read(place))
+
+    def _told(self, sentence: _Sentence, place: int) -> bool:
+        """Whether another line says it; what nobody is named for, anybody's words tell."""
+        tellers = self._tellers.get(sentence.words, {})
+        return any(
+            other != place and (not sentence.speaker or sentence.speaker in speakers)
+            for other, speakers in tellers.items()
+        )
+
+    def is_contained(self, place: int) -> bool:
+        """Whether one other line, no older and of the same speaker, says all of it; then it tells no more."""
+        line, read = self._lines[place], self._read(place)
+        if not read:
+            return False
+        holding = set(self._tellers.get(read[0].words, ())) - {place}
+        for other in holding:
+            entry = self._lines[other].entry
+            later = entry.timestamp >= line.entry.timestamp and not entry.sources
+            if later and all(each.speaker in self._by(other, each.words) for each in read):
+                self.forget(place, ())
+                return True
+        return False
+
+    def _by(self, place: int, words: Words) -> Set[str]:
+        return self._tellers.get(words, {}).get(place, set())
+
+    def forget(self, place: int, left: Iterable[_Sentence]) -> None:
+        """Of this line nothing but what is left tells anything."""
+        kept = {each.words for each in left}
+        for each in self._read(place):
+            if each.words not in kept:
+                self._tellers.get(each.words, {}).pop(place, None)
+
+
+def _whole(line: ContextLine, tokens_of: TokensOf) -> ContextLine:
+    """The line before anything was left out of it."""
+    if not line.told_elsewhere:
+        return line
+    text = quoted(line.said)
+    tokens = line.tokens - tokens_of(line.entry, line.text) + tokens_of(line.entry, text)
+    return replace(line, text=text, tokens=tokens, told_elsewhere=False)
+
+
+def _may_go(entry: ContextEntry) -> bool:
+    """A task's own notes stay as they are."""
+    return entry.section != TASK or entry.outside
+
+
+def _speaker(entry: ContextEntry) -> str:
+    return normal_form(entry.speaker or "")
+
+
+def _sentences(text: str) -> list[tuple[str, Words]]:
+    return [(each, words) for each in sentences(text) if (words := _words(each))]
+
+
+def _words(text: str) -> Words:
+    """The words of a text, equal for texts that differ in case and punctuation alone; a question is one."""
+    return tuple([word for each in normal_form(text).split() if (word := each.strip(_SET_OFF))])
