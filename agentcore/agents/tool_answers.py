@@ -20,7 +20,7 @@ from agentcore.errors import (
     field_path,
     problem_sentence,
 )
-from agentcore.memory.models import MemoryRecord, MemorySummary
+from agentcore.memory.models import MemoryRecord, MemorySummary, time_held
 
 MOST_MEMORIES_CHARS = 12_000
 MOST_CONTENT_CHARS = 2_000
@@ -47,6 +47,7 @@ def told(memory: MemorySummary | MemoryRecord, *, score: float | None = None) ->
         "memory_id": str(memory.memory_id),
         "content": _shortened(memory),
         "time": moment(memory.timestamp),
+        "held": time_held(memory),
         "type": memory.memory_type.value,
         "speaker": memory.speaker,
         "session_id": memory.session_id,

@@ -15,7 +15,7 @@ from rich.text import Text
 from agentcore.cli import options
 from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, out, printable, say
 from agentcore.cli.connection import ask
-from agentcore.memory.models import Interaction, MemorySummary, MemoryType, Receipt, ScoreTerm
+from agentcore.memory.models import Interaction, MemorySummary, MemoryType, Receipt, ScoreTerm, time_held
 from agentcore.memory.params.memories import (
     ContextParams,
     ListParams,
@@ -281,7 +281,8 @@ def _warn_of(receipt: Receipt) -> None:
 def _ranking(memories: Iterable[MemorySummary], *, explained: bool) -> Table:
     table = Table("score", "cosine", "when", "who", "memory", box=None, pad_edge=False)
     for memory in memories:
-        text = Text(printable(memory.content))
+        held = time_held(memory)
+        text = Text(f"[held {held}] " if held else "").append(printable(memory.content))
         if explained and memory.terms:
             text.append(f"\n{_reasons(memory.terms)}", style="dim")
         table.add_row(_figure(memory.score), _figure(memory.similarity), f"{memory.timestamp:%Y-%m-%d}",

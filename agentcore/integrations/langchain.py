@@ -29,7 +29,8 @@ except ImportError as cause:
 # What of a memory is told beside its words, where it has it.
 _TOLD = (
     "memory_type", "timestamp", "score", "similarity", "relevance_score", "speaker", "session_id", "task_id",
-    "user_id", "namespace", "external_id", "tags",
+    "user_id", "namespace", "external_id", "tags", "valid_from",
+    "valid_to", "superseded_by",
 )
 
 

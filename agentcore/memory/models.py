@@ -266,6 +266,11 @@ class MemorySummary(Strict):
         default_factory=list,
         description="Of a search: what was left out because this one, which is newer, contradicts it.",
     )
+    superseded_by: UUID | None = Field(
+        None, description="Of a search that looked at history, too: the memory that took this one's place."
+    )
+    valid_from: datetime | None = Field(None, description="Where it is superseded: from when it held.")
+    valid_to: datetime | None = Field(None, description="Where it is superseded: until when it held.")
     terms: dict[str, ScoreTerm] | None = None
     # Many, and of use to whoever builds a context alone.
     _sources: frozenset[UUID] = PrivateAttr(frozenset())
@@ -279,6 +284,15 @@ class MemorySummary(Strict):
         """The same, known to be a summary of these."""
         self._sources = frozenset(map(UUID, sources))
         return self
+
+
+def time_held(memory: MemoryRecord | MemorySummary) -> str | None:
+    """From which day to which a superseded memory held, so that nobody takes it for present; else None."""
+    if memory.superseded_by is None:
+        return None
+    begun = memory.valid_from or memory.timestamp
+    ended = "?" if memory.valid_to is None else f"{memory.valid_to:%Y-%m-%d}"
+    return f"{begun:%Y-%m-%d} to {ended}"
 
 
 class Dropped(Strict):

@@ -248,7 +248,7 @@ def _timely(candidate: Candidate, question: Question) -> float:
         return float(question.seeks_time and event is not None)
     if candidate.memory_id in question.anchors:
         return 1.0
-    said_then = any(start <= candidate.timestamp < end for start, end in question.windows)
+    said_then = any(candidate.of_then(each) for each in question.windows)
     if event is None:
         return float(said_then)
     told = max(_share_inside(event, each) for each in question.windows)

@@ -19,14 +19,15 @@ from agentcore.database import Database, Row, Statement, query, shaped_query
 from agentcore.memory.lexical import Bm25, LexicalStatistics, OtherForm
 from agentcore.memory.ranking.candidates import Candidate, Mention, Span, Tie
 from agentcore.memory.ranking.search_limits import SearchLimits
-from agentcore.memory.rows.serving_indexes import ServingIndexes
+from agentcore.memory.rows.serving_indexes import ServingIndexes, index_settings
 from agentcore.memory.rows.vector_index import ServingIndex
 from agentcore.memory.rows.vector_place import SETTLED, VectorPlace
 
 Conditions = Mapping[str, Any]
+# How vectors are searched; whether to several, in sessions, in windows of time, what held at such times.
+Shape = tuple[str, bool, bool, bool, bool]
 
 VECTOR_STORES: Mapping[str, str] = {"pgvector": "agentcore.memory.vector_store:PgVectorStore"}
-
 
 # What a vector arm compares with: the vector asked for, or each of several in turn.
 ASKED, ONE_OF_SEVERAL = sql.SQL("%(vector)s::halfvec"), sql.SQL("asked.vector")
@@ -57,6 +58,7 @@ class SearchRequest:
     """What is searched: the filters, the vectors (a row each, or none), their model, what the words found.
 
     `windows` are the times asked for; `breadth` is how many times as many candidates as usual are wanted.
+    `held`: of what is superseded only what held in one of these times; None asks no such thing.
     """
 
     conditions: Conditions
@@ -66,6 +68,12 @@ class SearchRequest:
     words: WordHits
     windows: Sequence[Span] = ()
     breadth: int = 1
+    held: Sequence[Span] | None = None
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether what is superseded is searched, too."""
+        return not self.conditions.keys() & {"current", "as_of"}
 
 
 @dataclass(frozen=True)
@@ -123,7 +131,7 @@ class PgVectorStore:
         self._place = place
         self._dimensions = sql.Literal(dimensions)
         self._indexes = ServingIndexes(database)
-        self._statements: dict[tuple[str, bool, bool, bool], sql.Composed] = {}
+        self._statements: dict[Shape, sql.Composed] = {}
 
     async def statistics(
         self,
@@ -237,6 +245,8 @@ class PgVectorStore:
             "foremost_lexical_ids": list(request.words.memory_ids[: limits.leading_candidates]),
             "window_starts": [start for start, _ in request.windows],
             "window_ends": [end for _, end in request.windows],
+            "held_starts": [start for start, _ in request.held or ()],
+            "held_ends": [end for _, end in request.held or ()],
             "window_rows": limits.temporal_rows,
             "read_rows": limits.temporal_rows_read,
             "several_limit": limits.several_vector_candidates,
@@ -255,36 +265,38 @@ class PgVectorStore:
     ) -> list[Row]:
         # Where words find memories, but none in a session, nothing stands beside anything.
         in_sessions = bool(request.words.sessions) or not request.words.memory_ids
-        several = len(values["vectors"]) > 1
-        statement = self._statement(mode, several, in_sessions, bool(request.windows))
-        statements: list[Statement] = [(statement, values)]
+        shape = mode, len(values["vectors"]) > 1, in_sessions, bool(request.windows), request.held is not None
+        statements: list[Statement] = [(self._statement(shape), values)]
         if index is not None:
-            filtered = bool(set(request.conditions) - {"current"})
+            filtered = bool(set(request.conditions) - {"current"}) or request.held is not None
             statements.insert(0, index_settings(index, filtered=filtered))
         return (await self._database.fetch(agent_id, statements, binary=True))[-1]
 
-    def _statement(self, mode: str, several: bool, in_sessions: bool, timely: bool) -> sql.Composed:
+    def _statement(self, shape: Shape) -> sql.Composed:
         """The `candidates` statement of this shape, made once."""
-        shape = (mode, several, in_sessions, timely)
+        mode, several, in_sessions, timely, then = shape
         if shape not in self._statements:
             name = "distance_to_nearest" if several else "distance_to_one"
             distance = shaped_query(name, stored=self._place.stored)
             temporal = "temporal_arm" if timely else "temporal_arm_none"
             self._statements[shape] = shaped_query(
                 "candidates",
-                nearest=self._nearest(mode, several),
+                nearest=self._nearest(mode, several, then=then),
                 distance=distance,
                 held=self._place.held,
                 beside=query("beside_foremost" if in_sessions else "beside_none"),
                 timely=shaped_query(temporal, distance=distance, held=self._place.held),
+                then=query("held_then" if then else "held_ever"),
             )
         return self._statements[shape]
 
-    def _nearest(self, mode: str, several: bool) -> sql.SQL | sql.Composed:
+    def _nearest(self, mode: str, several: bool, *, then: bool = False) -> sql.SQL | sql.Composed:
         """The vector arm: nothing for words alone, else exact or through the index, to one or several."""
         if mode == "words":
             return query("vector_arm_none")
         shape = {**self._place.shape, "vector": ONE_OF_SEVERAL if several else ASKED}
+        if then:
+            shape["held"] = sql.SQL("{} AND {}").format(self._place.held, query("held_then"))
         if mode == "indexed":
             shape["dimensions"] = self._dimensions
         arm = shaped_query(f"vector_arm_{mode}", **shape)
@@ -318,16 +330,6 @@ class PgVectorStore:
         return len(wanted & {row["memory_id"] for row in indexed}) / len(wanted) if wanted else 1.0
 
 
-def index_settings(index: ServingIndex, *, filtered: bool) -> Statement:
-    """A filter may leave few rows: the planner may then sort them, and more of the index is read."""
-    iterative = "search_settings" if index.iterative else "search_settings_without_iterative_scans"
-    return query(iterative), {
-        "probes": str(index.probes_for(filtered=filtered)),
-        "ef_search": str(index.ef_search_for(filtered=filtered)),
-        "sort": "on" if filtered else "off",
-    }
-
-
 def _word_hits(rows: Sequence[Row]) -> WordHits:
     return WordHits(
         [row["memory_id"] for row in rows if row["memory_id"] is not None],
@@ -355,13 +357,12 @@ def _counts(rows: Sequence[Row], request: SearchRequest) -> dict[str, int]:
 
 
 def _mention(row: Row) -> Mention:
-    return Mention(
-        row["memory_id"], row["timestamp"], row["similarity"], row["speaker"], _event(row), row["term_keys"]
-    )
+    event, keys = _span(row, "event"), row["term_keys"]
+    return Mention(row["memory_id"], row["timestamp"], row["similarity"], row["speaker"], event, keys)
 
 
-def _event(row: Row) -> Span | None:
-    return None if row["event_from"] is None else (row["event_from"], row["event_to"])
+def _span(row: Row, of: str) -> Span | None:
+    return None if row[f"{of}_from"] is None else (row[f"{of}_from"], row[f"{of}_to"])
 
 
 def _candidate(row: Row, request: SearchRequest) -> Candidate:
@@ -384,7 +385,8 @@ def _candidate(row: Row, request: SearchRequest) -> Candidate:
         is_summary=row["is_summary"],
         term_keys=row["term_keys"],
         gist=None if row["gist_hash"] is None else bytes(row["gist_hash"]),
-        event=_event(row),
+        event=_span(row, "event"),
+        held=_span(row, "held") if request.looks_back else None,
     )
 
 

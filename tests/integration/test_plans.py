@@ -131,7 +131,8 @@ async def tie(filled: Agent) -> None:
         await connection.execute("ANALYZE memory_links")
 
 
-async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent) -> None:
+@pytest.mark.parametrize("then", ["held_ever", "held_then"])
+async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent, then: str) -> None:
     await tie(filled)
     async with filled.runtime.database.owner_transaction() as connection:
         cursor = await connection.execute(
@@ -147,10 +148,13 @@ async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent) -
             timely=query("temporal_arm_none"),
             distance=shaped_query("distance_to_one", stored=SETTLED.stored),
             held=SETTLED.held,
+            then=query(then),
         ),
         model=None,
         vector=None,
         filter=Jsonb({}),
+        held_starts=["2026-01-01Z"],
+        held_ends=["2026-02-01Z"],
         lexical_ids=ids,
         foremost_lexical_ids=ids[:20],
         foremost=20,

@@ -18,6 +18,7 @@ from agentcore.memory.contexts.fencing import quoted
 from agentcore.memory.intake import subjects_of, text_columns
 from agentcore.memory.language.gate import gate
 from agentcore.memory.language.llm_text import within, without_thought_lines, without_thoughts
+from agentcore.memory.language.past import sign_of_the_past
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.language.text import normal_form, sentences, words
 from agentcore.memory.query import complete, split, wants
@@ -80,7 +81,7 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "its first sentences": lambda text: within(text, 200, tokens),
     "quotation": quoted,
     "a question": lambda text: (gate(text), wants(text), split(text), complete(text, ())),
-    "whether it asks of the past": asks_of_the_past,
+    "whether it asks of the past": lambda text: (asks_of_the_past(text), sign_of_the_past(text)),
     "an error": discreet,
 }  # fmt: skip
 

@@ -26,7 +26,7 @@ class ContextEntry:
     `content_tokens` as it was stored with; 0 means unknown. `rank` is its place among what the search found,
     from 0, None if it was not found; `worth` is the score of that place. `parent_id` is the memory that a
     fact was read from, `sources` what a summary is of. `importance` is from 0 to 1, 1 where it is pinned.
-    `outside`: of the task, but no more in its working memory.
+    `outside`: of the task, but no more in its working memory. `held`: from when to when, if it is superseded.
     """
 
     memory_id: UUID
@@ -43,6 +43,7 @@ class ContextEntry:
     sources: Set[UUID] = frozenset()
     importance: float = 0.5
     outside: bool = False
+    held: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,8 @@ def _told(lines: Sequence[ContextLine], numbers: dict[UUID, int]) -> Stretch:
 
 
 def said(entry: ContextEntry, text: str, number: int = ANY_NUMBER) -> Said:
-    """A memory with its number and who said it."""
-    return Said(number, quoted(entry.speaker or ""), text)
+    """A memory with its number, who said it and, if it holds no more, when it held."""
+    return Said(number, quoted(entry.speaker or ""), text, entry.held)
 
 
 def time_of(section: str, moment: datetime) -> str:

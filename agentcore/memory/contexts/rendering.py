@@ -16,11 +16,12 @@ from agentcore.memory.contexts.fencing import CLOSING, NOTICE, OPENING
 
 @dataclass(frozen=True)
 class Said:
-    """One memory: its number in the context, who says it, and what."""
+    """One memory: its number in the context, who says it, what, and when that held if it holds no more."""
 
     number: int
     speaker: str
     text: str
+    held: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ class Lines:
         return f"{time}\n"
 
     def memory(self, said: Said) -> str:
-        return f"{said.number}. {said.speaker}{': ' if said.speaker else ''}{said.text}\n"
+        held = f"[held {said.held}] " if said.held else ""
+        return f"{said.number}. {held}{said.speaker}{': ' if said.speaker else ''}{said.text}\n"
 
     def whole(self, sections: Sequence[Section]) -> str:
         lines = [f"{OPENING}\n{NOTICE}\n"]
@@ -111,7 +113,8 @@ class Json:
 
 def _fields(said: Said) -> dict[str, Any]:
     speaker = {"speaker": said.speaker} if said.speaker else {}
-    return {"n": said.number, **speaker, "text": said.text}
+    held = {"held": said.held} if said.held else {}
+    return {"n": said.number, **speaker, **held, "text": said.text}
 
 
 def _compact(value: Any) -> str:

@@ -30,11 +30,11 @@ from agentcore.memory.rows.archive_rows import Tombstone
 from agentcore.memory.rows.cluster_rows import FORM
 from agentcore.memory.rows.history_rows import Change
 from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.rows.serving_indexes import index_settings
 from agentcore.memory.storage import MemoryTransaction, NewMemory
 from agentcore.memory.summaries.clustering import Cluster, Episode, Standing, clusters, facts_of
 from agentcore.memory.summaries.summarizing import SUMMARY_RELATION, Summary, shared
 from agentcore.memory.summaries.summarizing import Source as Said
-from agentcore.memory.vector_store import index_settings
 from agentcore.memory.writing.document_vectors import vector_columns
 
 SUMMARY_TAG = "consolidated"

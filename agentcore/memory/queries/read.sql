@@ -17,7 +17,9 @@ SELECT m.*, coalesce(u.access_count, 0) AS access_count, u.last_accessed,
 -- What a search gives back of each memory.
 SELECT m.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.relevance_score, m.speaker, m.task_id,
        m.session_id, m.user_id, m.namespace, m.external_id, m.parent_memory_id, m.entities, m.keywords, m.tags, m.metadata,
-       CASE WHEN m.provenance ->> 'form' IN ('consolidation', 'session', 'period') THEN m.provenance -> 'sources' END AS sources
+       CASE WHEN m.provenance ->> 'form' IN ('consolidation', 'session', 'period') THEN m.provenance -> 'sources' END AS sources,
+       m.superseded_by, CASE WHEN m.superseded_by IS NOT NULL THEN coalesce(m.valid_from, m.timestamp) END AS valid_from,
+       CASE WHEN m.superseded_by IS NOT NULL THEN m.valid_to END AS valid_to
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
    AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());

@@ -139,6 +139,17 @@ SELECT NULL::uuid AS memory_id WHERE false;
 -- How far a memory is from the nearest of the vectors asked for.
 (SELECT min({stored} <=> asked.vector) FROM unnest(%(vectors)s::halfvec[]) AS asked (vector));
 
+-- name: held_ever
+-- Whenever it held.
+true;
+
+-- name: held_then
+-- What is superseded only where it held at one of these times.
+(m.superseded_by IS NULL
+    OR EXISTS (SELECT FROM unnest(%(held_starts)s::timestamptz[], %(held_ends)s::timestamptz[]) AS span (starts_at, ends_at)
+                WHERE coalesce(m.valid_from, m.timestamp) < span.ends_at
+                  AND (m.valid_to IS NULL OR m.valid_to > span.starts_at)));
+
 -- name: candidates
 -- Everything ranking needs to know of what the arms found: the nearest by one of the vector arms, the lexical
 -- arm's, what the foremost of both are tied to, the strongest ties first, what stands beside them in their
@@ -183,6 +194,8 @@ SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevanc
        m.token_count < 400 AND position('?' IN right(m.content, 80)) > 0 AS asks,
        left(m.content, 6) = 'User: ' AS is_exchange, coalesce(m.provenance ->> 'form' = 'consolidation', false) AS is_summary,
        m.event_from, m.event_to,
+       CASE WHEN m.superseded_by IS NOT NULL THEN coalesce(m.valid_from, m.timestamp) END AS held_from,
+       coalesce(m.valid_to, '9998-12-31Z') AS held_to,
        coalesce(u.access_count, 0) AS access_count, u.last_accessed,
        m.memory_id = ANY (ARRAY(SELECT memory_id FROM nearest)) AS is_near,
        m.memory_id = ANY (ARRAY(SELECT memory_id FROM linked)) AS is_linked,
@@ -193,4 +206,4 @@ SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevanc
   LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id
   LEFT JOIN ties ON ties.source_id = m.memory_id
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (ARRAY(SELECT memory_id FROM found))
-   AND memory_matches(m, %(filter)s);
+   AND memory_matches(m, %(filter)s) AND {then};

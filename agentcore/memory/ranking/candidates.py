@@ -22,7 +22,7 @@ class Candidate:
     person are another statement. `gist` is the digest of what they say, where it is known. `asks`: it ends
     with a question. `is_exchange`: it holds both sides of one, what was asked and what was answered. `event`:
     the time it speaks of, if it says. `term_keys`: its terms. `is_summary`: it was made
-    of others, to which it is tied.
+    of others, to which it is tied. `held`: from when to when, if it is superseded and history is searched.
     """
 
     memory_id: UUID
@@ -41,11 +41,18 @@ class Candidate:
     term_keys: Sequence[int] = ()
     gist: bytes | None = None
     is_summary: bool = False
+    held: Span | None = None
 
     @property
     def is_turn(self) -> bool:
         """Whether it is a person's turn in a talk, which the turns around it may answer or ask."""
         return is_person(self.speaker) and not self.is_exchange
+
+    def of_then(self, window: Span) -> bool:
+        """Whether it was said in that time, or is superseded and held in it."""
+        start, end = window
+        held = self.held is not None and self.held[0] < end and self.held[1] > start
+        return held or start <= self.timestamp < end
 
 
 @dataclass(frozen=True)

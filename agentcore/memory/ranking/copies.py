@@ -26,11 +26,11 @@ class Distinct:
 def distinct(candidates: Sequence[Candidate], windows: Sequence[Span], dropped: Counter[str]) -> Distinct:
     """One of those with equal texts, and one of those with the same gist, counted in `dropped` by reason.
 
-    Each time of the same speaker, user and namespace. The newest stays; where the query speaks of a time, the
-    newest that was said then.
+    Each time of the same speaker, user and namespace; what is superseded stays beside what holds, or held at
+    another time. The newest stays; where the query speaks of a time, the newest that was said then.
     """
     stands_for: StandsFor = {}
-    unlike = _newest(candidates, lambda each: each.text, windows, stands_for)
+    unlike = _newest(candidates, lambda each: (each.text, each.held), windows, stands_for)
     kept = _newest(unlike, _gist, windows, stands_for)
     gone = {SAME_TEXT: len(candidates) - len(unlike), NEARLY_SAME_TEXT: len(unlike) - len(kept)}
     dropped.update({reason: count for reason, count in gone.items() if count})
@@ -45,7 +45,9 @@ def distinct(candidates: Sequence[Candidate], windows: Sequence[Span], dropped: 
 
 def _gist(candidate: Candidate) -> Hashable:
     """What near-duplicates share; nothing where the gist is not known."""
-    return candidate.memory_id if candidate.gist is None else (candidate.gist, *candidate.text[1:])
+    if candidate.gist is None:
+        return candidate.memory_id
+    return (candidate.gist, *candidate.text[1:], candidate.held)
 
 
 def _age(candidate: Candidate) -> tuple[float, UUID]:

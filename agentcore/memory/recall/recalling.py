@@ -20,7 +20,7 @@ from agentcore.memory.language.gate import gate
 from agentcore.memory.language.gist import gist
 from agentcore.memory.language.text import normal_form
 from agentcore.memory.lexical import terms
-from agentcore.memory.models import FACT_TAG, Dropped, MemorySummary, MemoryType, Receipt
+from agentcore.memory.models import FACT_TAG, Dropped, MemorySummary, MemoryType, Receipt, time_held
 from agentcore.memory.params.memories import MAX_LEFT_OUT, ContextParams, ContextResult, LeftOut, Turn
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.ranking.fitness import CutOffs
@@ -346,6 +346,7 @@ def _found_entry(memory: MemorySummary, rank: int, worth: float, *, of_task: boo
         parent_id=memory.parent_memory_id if FACT_TAG in memory.tags else None,
         sources=memory.sources,
         outside=of_task,
+        held=time_held(memory) or "",
     )
 
 

@@ -16,7 +16,7 @@ from agentcore.errors import DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.memory.encoding import digest
 from agentcore.memory.language import moments
-from agentcore.memory.language.moments import Anchor
+from agentcore.memory.language.moments import Anchor, Window
 from agentcore.memory.language.text import normal_form, words
 from agentcore.memory.models import MemorySummary, Receipt
 from agentcore.memory.params.memories import ContextParams, RetrieveParams, Turn
@@ -27,6 +27,7 @@ from agentcore.memory.ranking.events import narrowed
 from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.ranking.opposition import asks_of_the_past
 from agentcore.memory.recall.anchoring import Anchored, Sought, anchored
+from agentcore.memory.recall.looking_back import LookingBack, looking_back
 from agentcore.memory.recall.notes import Notes
 from agentcore.memory.recall.reranking import depth, reranked
 from agentcore.memory.recall.rewriting import rewritten
@@ -39,6 +40,8 @@ from agentcore.telemetry import Steps
 WORDS_ONLY = "embedding: the embedder does not answer; searched by words alone"
 RESTART = "embedding: this process must start again with the model in force; searched by words alone"
 ALIASES_BY_WORDS = "aliases: the embedder does not answer; looked up by their words alone"
+# What says that a memory is superseded.
+PAST_FIELDS = ("superseded_by", "valid_from", "valid_to")
 NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
 
 Vectors = NDArray[np.float32] | None
@@ -88,6 +91,7 @@ class Search:
         self._steps = steps
         self._notes = Notes(steps)
         self._conditions = dict(conditions)
+        self._back: LookingBack | None = None
         if params.as_of is None:
             self._conditions["current"] = True
         else:
@@ -99,13 +103,17 @@ class Search:
         Raises InvalidParams (a vector of another length), DependencyUnavailable.
         """
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
-        text, windows, anchors = await self._understood(now)
+        text, named, anchors = await self._understood(now)
+        self._look_back([(each.phrase, (each.start, each.end)) for each in named], now)
         (vectors, events), wording = await asyncio.gather(
             self._vectors(text, anchors), self._words(text, anchors, breadth)
         )
         vectors = await self._with_aliases(vectors, text, wording)
         told = await self._anchored(now, anchors, events, wording)
+        windows = [(each.start, each.end) for each in named]
         windows = narrowed(windows, [each.times for each in told if each.times])
+        if self._back is None:
+            self._look_back([(each.anchor.phrase, time) for each in told for time in each.times], now)
         request = SearchRequest(
             self._conditions,
             vectors,
@@ -114,10 +122,11 @@ class Search:
             wording.hits,
             windows,
             breadth,
+            None if self._back is None else self._back.spans,
         )
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)
-        settles = self._params.distinct and not windows and not asks_of_the_past(self._params.query)
+        settles = self._params.distinct and not windows and not self._asks_of_the_past()
         wanted = k + SPARE if settles else k
         with self._steps("rank"):
             ranking = rank(
@@ -136,6 +145,17 @@ class Search:
             else:
                 memories = await self._read(ranking.ranked)
         return SearchResult(memories, self._receipt(found, ranking, text, wording))
+
+    def _look_back(self, named: Sequence[tuple[str, Span]], now: datetime) -> None:
+        """Let what is superseded answer, too, where the query surely asks of the past; `as_of` goes first."""
+        if self._params.as_of is not None:
+            return
+        self._back = looking_back(self._params.query, named, now)
+        if self._back is not None:
+            del self._conditions["current"]
+
+    def _asks_of_the_past(self) -> bool:
+        return self._back is not None or asks_of_the_past(self._params.query)
 
     def _wanted(self, cut_offs: CutOffs, found: Found) -> CutOffs:
         """The caller's own bound, where one is given; without vectors the service has none of its own."""
@@ -209,13 +229,12 @@ class Search:
             self._notes.degraded.append(ALIASES_BY_WORDS)
             return vectors
 
-    async def _understood(self, now: datetime) -> tuple[str, list[Span], Sequence[Anchor]]:
+    async def _understood(self, now: datetime) -> tuple[str, Sequence[Window], Sequence[Anchor]]:
         """The query, completed where it is vague, the times it names and the events that tell one."""
 
-        def read() -> tuple[str, list[Span], Sequence[Anchor]]:
+        def read() -> tuple[str, Sequence[Window], Sequence[Anchor]]:
             text = complete(self._params.query, self._history)
-            windows = [(each.start, each.end) for each in moments.windows(text[:READ_CHARS], now)]
-            return text, windows, moments.anchors(self._params.query)
+            return text, moments.windows(text[:READ_CHARS], now), moments.anchors(self._params.query)
 
         return await read_text(read, len(self._params.query))
 
@@ -262,6 +281,8 @@ class Search:
         """What is given back, with its score and, if asked for, the terms of it."""
         summaries = await self._parts.storage.summaries(self._agent_id, [each.memory_id for each in ranked])
         explain = self._params.explain
+        # When it came to an end, nobody knew then.
+        unseen = {} if self._params.as_of is None else dict.fromkeys(PAST_FIELDS)
         return [
             summaries[each.memory_id].model_copy(
                 update={
@@ -269,6 +290,7 @@ class Search:
                     "similarity": each.similarity,
                     "terms": dict(each.terms) if explain else None,
                     "stands_for": list(each.stands_for),
+                    **unseen,
                 }
             )
             for each in ranked
@@ -282,6 +304,8 @@ class Search:
             "vectors": found.mode,
             "filters": sorted(set(self._conditions) - {"current"}),
         }
+        if self._back is not None:
+            searched["history"] = self._back.told()
         if text != self._params.query:
             searched["completed_from_history"] = True
         if self._params.explain:

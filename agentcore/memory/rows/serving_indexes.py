@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from agentcore.database import Database, has_iterative_scans, query
+from agentcore.database import Database, Statement, has_iterative_scans, query
 from agentcore.memory.rows.vector_index import ServingIndex, described, serving
 
 # What the keeper does to an index in use counts on every process having read it again after so long.
@@ -37,3 +37,13 @@ class ServingIndexes:
             self._known.clear()
         self._known[agent_id, model] = (now + LIFE_SECONDS, found)
         return found
+
+
+def index_settings(index: ServingIndex, *, filtered: bool) -> Statement:
+    """A filter may leave few rows: the planner may then sort them, and more of the index is read."""
+    iterative = "search_settings" if index.iterative else "search_settings_without_iterative_scans"
+    return query(iterative), {
+        "probes": str(index.probes_for(filtered=filtered)),
+        "ef_search": str(index.ef_search_for(filtered=filtered)),
+        "sort": "on" if filtered else "off",
+    }

@@ -663,6 +663,12 @@ export interface MemorySummary {
   stands_for?: string[];
   /** Of a search: what was left out because this one, which is newer, contradicts it. */
   instead_of?: string[];
+  /** Of a search that looked at history, too: the memory that took this one's place. */
+  superseded_by?: string | null;
+  /** Where it is superseded: from when it held. */
+  valid_from?: string | null;
+  /** Where it is superseded: until when it held. */
+  valid_to?: string | null;
   terms?: Record<string, ScoreTerm> | null;
 }
 
