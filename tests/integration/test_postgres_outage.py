@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import traceback
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 
 import pytest
 from psycopg import sql
 
 from agentcore import migration
+from agentcore.agents.open_memory import open_memory
 from agentcore.database import Database
 from agentcore.embedded import EmbeddedParts, Home
 from agentcore.errors import DependencyUnavailable
 from tests.fixtures.embedded_parts import new_home
+from tests.integration.test_open_memory import HAWAII, found, settings_of, stored
 
 NUMBER = [(sql.SQL("SELECT 7 AS seven"), {})]
 # A call used to wait 10 s. The bounds leave room for a machine that does much else.
@@ -98,3 +102,23 @@ async def test_a_connection_that_is_only_in_use_is_waited_for(database: Database
         await connection.execute("SELECT pg_sleep(2.5)")
         assert not waiting.done()
     assert await waiting == 7
+
+
+# --- a memory beside another program's ----------------------------------------------------------------------
+
+
+async def test_a_memory_whose_parts_ended_with_another_program_says_so_at_once(home: Home) -> None:
+    settings = settings_of(home)
+    owner = AsyncExitStack()
+    first = await owner.enter_async_context(open_memory(agent_id="ada", settings=settings))
+    assert await stored(first)
+    async with open_memory(agent_id="ada", settings=settings) as second:
+        assert await found(second) == [HAWAII]
+        await owner.aclose()
+        begun = time.monotonic()
+        with pytest.raises(DependencyUnavailable, match="has ended: open this memory again") as caught:
+            await found(second)
+        assert time.monotonic() - begun < LATER_SECONDS
+        assert "PoolTimeout" not in "".join(traceback.format_exception(caught.value))
+    async with open_memory(agent_id="ada", settings=settings) as again:
+        assert await found(again) == [HAWAII]
