@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Self
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, Error
 from psycopg.rows import DictRow
 from psycopg_pool import AsyncConnectionPool
 
@@ -97,7 +97,7 @@ class WatchedConnection(AsyncConnection[DictRow]):
         """As the driver does. Raises psycopg.Error."""
         try:
             made = await super().connect(conninfo, **named)
-        except Exception:
+        except (Error, OSError):
             if watch is not None:
                 watch.refused()
             raise
