@@ -272,7 +272,7 @@ class Consolidating:
         ids = [member.memory_id for member in cluster.members]
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await transaction.clusters.claim()
-            # Made firmer later, a lock is waited for behind others: a store may want that summary and an episode.
+            # Made firmer later, a lock waits behind others: a store may want that summary and an episode.
             replacing = [] if cluster.replaces is None else [*ids, cluster.replaces]
             await transaction.existing(replacing or ids, replacing)
             held = await transaction.clusters.hold(ids)
