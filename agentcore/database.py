@@ -7,10 +7,11 @@ maintenance across agents alone.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import select
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,12 @@ from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from agentcore.errors import AgentCoreError, DependencyUnavailable, NotFound, StartupError
+from agentcore.reachability import ATTEMPTS_SECONDS, AWAY, Reachability, WatchedConnection
 
 Row = Mapping[str, Any]
 Statement = tuple[sql.SQL | sql.Composed, Mapping[str, Any]]
 Connection = AsyncConnection[DictRow]
-Pool = AsyncConnectionPool[Connection]
+Pool = AsyncConnectionPool[WatchedConnection]
 SERVICE_ROLE = "agentcore_service"
 OPEN_TIMEOUT_SECONDS = 15.0
 PING_TIMEOUT_SECONDS = 2.0
@@ -43,8 +45,10 @@ _FAILURES: tuple[tuple[tuple[str, ...], type[AgentCoreError], str], ...] = (
     (("25006",), DependencyUnavailable,
      "PostgreSQL takes no changes now: this server is a standby, or one fails over to another."),
     (("53100",), DependencyUnavailable, "PostgreSQL has no room on its disk: free some, or make it larger."),
-    (("08", "53", "57P"), DependencyUnavailable, "PostgreSQL does not answer."),
+    (("08", "53", "57P"), DependencyUnavailable, AWAY),
 )
+# The pool logs each attempt to connect: where nobody has set up logging, Python would print that to stderr.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 
@@ -74,7 +78,10 @@ def shaped_query(name: str, **shape: sql.Composable) -> sql.Composed:
 
 
 class Database:
-    """The pools of one process. Opens nothing until `open`."""
+    """The pools of one process. Opens nothing until `open`.
+
+    `away` may know why nobody answers, and that waiting is of no use.
+    """
 
     def __init__(
         self,
@@ -83,24 +90,31 @@ class Database:
         read_url: str | None = None,
         pool_size: int = 10,
         timeout_seconds: float = 10.0,
+        away: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.url = database_url
         self._timeout_seconds = timeout_seconds
+        self._away = away
+        self._opening = False
+        self._reached: dict[str, Reachability] = {}
         self.write = self._pool(database_url, "write", pool_size)
         self.read = self.write if read_url is None else self._pool(read_url, "read", pool_size)
         self.owner = self._pool(database_url, "owner", 2)
 
     def _pool(self, url: str, name: str, size: int) -> Pool:
         configure = self._configure_owner if name == "owner" else self._configure_service
+        watch = self._reached[name] = Reachability(self._away)
         return AsyncConnectionPool(
             url,
-            connection_class=Connection,
-            kwargs={"row_factory": dict_row, "prepare_threshold": 0, "autocommit": True, **_KEEPALIVE},
+            connection_class=WatchedConnection,
+            kwargs={"row_factory": dict_row, "prepare_threshold": 0, "autocommit": True, "watch": watch,
+                    **_KEEPALIVE},
             min_size=min(2, size),
             max_size=size,
             timeout=self._timeout_seconds,
             max_idle=600.0,
-            reconnect_timeout=30.0,
+            reconnect_timeout=ATTEMPTS_SECONDS,
+            reconnect_failed=self._try_again,
             configure=configure,
             check=_check_if_readable,
             open=False,
@@ -118,6 +132,7 @@ class Database:
 
     async def open(self) -> None:
         """Open every pool; raises StartupError when the server does not answer in time."""
+        self._opening = True
         try:
             await asyncio.gather(
                 *(pool.open(wait=True, timeout=OPEN_TIMEOUT_SECONDS) for pool in self._pools())
@@ -128,6 +143,13 @@ class Database:
                 "PostgreSQL did not answer within 15 s: check DATABASE_URL and DATABASE_READ_URL, "
                 "and that `agentcore migrate` has run."
             ) from cause
+        finally:
+            self._opening = False
+
+    async def _try_again(self, pool: Pool) -> None:
+        """At the start nobody calls yet who would begin the attempts anew."""
+        if self._opening:
+            await pool.check()
 
     async def close(self) -> None:
         """Close every pool; connections in use are given their time to end."""
@@ -140,6 +162,12 @@ class Database:
         """Each pool's counters as psycopg_pool names them (waits in ms)."""
         return {pool.name: pool.get_stats() for pool in self._pools()}
 
+    def _connection(
+        self, pool: Pool, timeout_seconds: float | None = None
+    ) -> AbstractAsyncContextManager[Connection]:
+        """One of the pool's; waited for no longer than of use."""
+        return self._reached[pool.name].connection(pool, timeout_seconds)
+
     @asynccontextmanager
     async def transaction(self, agent_id: str, *, read: bool = False) -> AsyncIterator[Connection]:
         """One transaction that sees this agent's rows alone, in pipeline mode.
@@ -149,7 +177,7 @@ class Database:
         pool = self.read if read else self.write
         whose = {"role": SERVICE_ROLE, "agent_id": agent_id}
         with translated_errors():
-            async with pool.connection() as connection, connection.pipeline(), connection.transaction():
+            async with self._connection(pool) as connection, connection.pipeline(), connection.transaction():
                 await connection.execute(query("begin_as_agent"), whose)
                 yield connection
 
@@ -171,7 +199,7 @@ class Database:
         with translated_errors():
             # What a pipeline sends before its end is one transaction, without a word about it (PostgreSQL
             # documentation, 54.2.4): settings that are local to it hold to its end.
-            async with pool.connection() as connection, connection.pipeline():
+            async with self._connection(pool) as connection, connection.pipeline():
                 await connection.execute(query("begin_as_agent"), whose)
                 cursors = [
                     await connection.execute(statement, values, binary=binary)
@@ -184,7 +212,7 @@ class Database:
     async def owner_transaction(self) -> AsyncIterator[Connection]:
         """One transaction with the owner's rights over all agents: for maintenance alone."""
         with translated_errors():
-            async with self.owner.connection() as connection, connection.transaction():
+            async with self._connection(self.owner) as connection, connection.transaction():
                 yield connection
 
     @asynccontextmanager
@@ -207,7 +235,7 @@ class Database:
         """The server's version, pgvector's version and its clock, over the write or the read pool."""
         pool = self.read if read else self.write
         with translated_errors():
-            async with pool.connection(timeout=PING_TIMEOUT_SECONDS) as connection:
+            async with self._connection(pool, PING_TIMEOUT_SECONDS) as connection:
                 cursor = await connection.execute(query("server_state"))
                 return dict(await cursor.fetchone() or {})
 
@@ -239,7 +267,7 @@ def _translated(error: BaseException | None) -> AgentCoreError | None:
     sqlstate = error.sqlstate if isinstance(error, psycopg.Error) else None
     if sqlstate is None:
         away = isinstance(error, PoolTimeout | psycopg.OperationalError | psycopg.InterfaceError)
-        return DependencyUnavailable("PostgreSQL does not answer.") if away else None
+        return DependencyUnavailable(AWAY) if away else None
     fitting = (failure(message) for states, failure, message in _FAILURES if sqlstate.startswith(states))
     return next(fitting, None)
 

@@ -74,6 +74,7 @@ class ModelWatch:
         self._adopt = adopt
         self._followed = _followed(found)
         self._stopping = asyncio.Event()
+        self._told: str | None = None
 
     def stop(self) -> None:
         """End soon."""
@@ -92,8 +93,11 @@ class ModelWatch:
     async def _look_or_wait(self) -> None:
         try:
             await self.look()
+            self._told = None
         except AgentCoreError as failure:
-            logger.warning("the model in force is not known for now: %s", failure.message)
+            if failure.message != self._told:  # once for as long as it is so
+                logger.warning("the model in force is not known for now: %s", failure.message)
+            self._told = failure.message
 
     async def look(self) -> None:
         """Adopt what is in force, if it is no longer what was followed."""

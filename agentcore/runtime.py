@@ -130,6 +130,7 @@ async def open_runtime(
             read_url=revealed(settings.database_read_url),
             pool_size=settings.database_pool_size,
             timeout_seconds=settings.database_timeout_seconds,
+            away=_ended(home) if attach_only and settings.database_url is None else lambda: None,
         )
         await database.open()
         stack.push_async_callback(database.close)
@@ -197,6 +198,17 @@ async def _urls(
     stack.push_async_callback(_cancelled, supervision)
     database_url = revealed(settings.database_url) or parts.urls.database_url or ""
     return database_url, revealed(settings.redis_url) or parts.urls.redis_url
+
+
+def _ended(home: Home) -> Callable[[], str | None]:
+    """Says that the program whose PostgreSQL this one uses has ended, once it has."""
+    def reason() -> str | None:
+        with suppress(StartupError):
+            if not runs_on(home):
+                return (f"The program that ran PostgreSQL and Redis of {home.path} has ended: open this "
+                        "memory again, and it runs them itself; or keep `agentcore serve` running there.")
+        return None
+    return reason
 
 
 async def _cancelled(task: asyncio.Task[Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from uuid import UUID
 
 import pytest
 
@@ -120,3 +121,24 @@ async def test_two_stores_that_supersede_what_the_other_has_facts_of_are_both_ma
     first, second = [[each.memory_id for each in result.results] for result in done]
     assert [(await agent.get(each)).superseded_by for each in people] == [first[0], second[0]]
     assert {(await agent.get(each)).superseded_by for each in read} <= {*first, *second}
+
+
+async def test_what_waits_to_be_read_is_left_in_the_order_in_which_a_failure_is_noted(talk: Talking) -> None:
+    agent = await reader(talk)
+    ids = [await agent.stored_id(said) for said in ("Mallory lives in Ghent.", "Priya lives in Lisbon.")]
+    storage = talk.runtime.parts.storage
+
+    async def noted(*memory_ids: UUID) -> None:
+        async with storage.transaction(agent.agent_id) as transaction:
+            await transaction.llm.note_failure("facts", memory_ids)
+
+    async def left() -> None:
+        async with storage.transaction(agent.agent_id) as transaction:
+            await transaction.facts.read_no_more(ids)
+
+    await noted(ids[0])  # its row now lies behind the other's
+    async with talk.runtime.database.owner_transaction() as owner:
+        await owner.execute("ANALYZE llm_queue")  # so few are read as they lie
+    async with gate(agent) as opened:
+        await opened.hold("SELECT FROM llm_queue WHERE memory_id = %s FOR UPDATE", ids[0])
+        assert await opened.through(noted(*ids), opened.after_the_first(left())) == [None, None]

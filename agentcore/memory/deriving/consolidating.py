@@ -272,7 +272,9 @@ class Consolidating:
         ids = [member.memory_id for member in cluster.members]
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await transaction.clusters.claim()
-            await transaction.existing(each for each in (*ids, cluster.replaces) if each is not None)
+            # Made firmer later, a lock waits behind others: a store may want that summary and an episode.
+            replacing = [] if cluster.replaces is None else [*ids, cluster.replaces]
+            await transaction.existing(replacing or ids, replacing)
             held = await transaction.clusters.hold(ids)
             standing = {row["memory_id"] for row in await transaction.clusters.standing(ids)}
             if held != {member.memory_id: member.digest for member in cluster.members}:

@@ -32,8 +32,13 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
    FOR NO KEY UPDATE OF m;
 
 -- name: leave_queue_for_facts
--- These memories hold no longer: nothing is read from them.
-DELETE FROM llm_queue WHERE agent_id = %(agent_id)s AND work = 'facts' AND memory_id = ANY (%(memory_ids)s::uuid[]);
+-- These memories hold no longer: nothing is read from them. Taken in id order, as where a model's failure is noted.
+WITH held AS (
+    SELECT q.memory_id FROM llm_queue q
+     WHERE q.agent_id = %(agent_id)s AND q.work = 'facts' AND q.memory_id = ANY (%(memory_ids)s::uuid[])
+     ORDER BY q.memory_id FOR UPDATE)
+DELETE FROM llm_queue
+ WHERE agent_id = %(agent_id)s AND work = 'facts' AND memory_id = ANY (ARRAY (SELECT memory_id FROM held));
 
 -- name: unread_memories
 -- Which of these hold and were not read for facts since they have their words.

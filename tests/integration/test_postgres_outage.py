@@ -1,0 +1,124 @@
+"""A PostgreSQL that is stopped: a caller knows soon, waits for a busy one, is served once it is back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import traceback
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+
+import pytest
+from psycopg import sql
+
+from agentcore import migration
+from agentcore.agents.open_memory import open_memory
+from agentcore.database import Database
+from agentcore.embedded import EmbeddedParts, Home
+from agentcore.errors import DependencyUnavailable
+from tests.fixtures.embedded_parts import new_home
+from tests.integration.test_open_memory import HAWAII, found, settings_of, stored
+
+NUMBER = [(sql.SQL("SELECT 7 AS seven"), {})]
+# A call used to wait 10 s. The bounds leave room for a machine that does much else.
+FIRST_SECONDS, LATER_SECONDS, BACK_SECONDS = 5.0, 2.5, 5.0
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Home]:
+    with new_home() as made:
+        yield made
+
+
+@pytest.fixture
+async def parts(home: Home) -> AsyncIterator[EmbeddedParts]:
+    """A PostgreSQL that a test stops and starts."""
+    async with EmbeddedParts(home, postgres=True, redis=False, log=logging.info) as started:
+        assert started.urls.database_url is not None
+        await asyncio.to_thread(migration.upgrade, started.urls.database_url)
+        yield started
+
+
+@pytest.fixture
+async def database(parts: EmbeddedParts) -> AsyncIterator[Database]:
+    made = Database(parts.urls.database_url or "", pool_size=1)
+    await made.open()
+    yield made
+    await made.close()
+
+
+async def seven(database: Database) -> object:
+    [[row]] = await database.fetch("anyone", NUMBER)
+    return row["seven"]
+
+
+async def refused_in(database: Database) -> float:
+    begun = time.monotonic()
+    with pytest.raises(DependencyUnavailable, match="PostgreSQL does not answer"):
+        await seven(database)
+    return time.monotonic() - begun
+
+
+async def test_a_caller_knows_soon_that_postgresql_is_away_and_is_served_once_it_is_back(
+    parts: EmbeddedParts, database: Database
+) -> None:
+    assert await seven(database) == 7
+    await parts.stop()
+    assert await refused_in(database) < FIRST_SECONDS
+    assert max([await refused_in(database) for _ in range(3)]) < LATER_SECONDS
+    await parts.start()
+    begun = time.monotonic()
+    while True:
+        try:
+            assert await seven(database) == 7
+            break
+        except DependencyUnavailable:
+            assert time.monotonic() - begun < BACK_SECONDS
+    assert await seven(database) == 7
+
+
+async def test_callers_who_wait_as_postgresql_goes_away_know_soon(
+    parts: EmbeddedParts, database: Database
+) -> None:
+    used = asyncio.Event()
+
+    async def use() -> None:
+        async with database.transaction("anyone") as connection:
+            used.set()
+            await connection.execute("SELECT pg_sleep(60)")
+
+    using = asyncio.create_task(use())
+    await used.wait()
+    waiting = asyncio.create_task(refused_in(database))
+    with pytest.raises(DependencyUnavailable):
+        await asyncio.gather(using, parts.stop())
+    assert await waiting < FIRST_SECONDS
+
+
+async def test_a_connection_that_is_only_in_use_is_waited_for(database: Database) -> None:
+    async with database.transaction("anyone") as connection:
+        waiting = asyncio.create_task(seven(database))
+        await connection.execute("SELECT pg_sleep(2.5)")
+        assert not waiting.done()
+    assert await waiting == 7
+
+
+# --- a memory beside another program's ----------------------------------------------------------------------
+
+
+async def test_a_memory_whose_parts_ended_with_another_program_says_so_at_once(home: Home) -> None:
+    settings = settings_of(home)
+    owner = AsyncExitStack()
+    first = await owner.enter_async_context(open_memory(agent_id="ada", settings=settings))
+    assert await stored(first)
+    async with open_memory(agent_id="ada", settings=settings) as second:
+        assert await found(second) == [HAWAII]
+        await owner.aclose()
+        begun = time.monotonic()
+        with pytest.raises(DependencyUnavailable, match="has ended: open this memory again") as caught:
+            await found(second)
+        assert time.monotonic() - begun < LATER_SECONDS
+        assert "PoolTimeout" not in "".join(traceback.format_exception(caught.value))
+    async with open_memory(agent_id="ada", settings=settings) as again:
+        assert await found(again) == [HAWAII]
