@@ -109,8 +109,7 @@ def compress_memory_sequence(
 def _fill(
     filling: Filling, entries: Sequence[ContextEntry], stand_ins: Sequence[ContextEntry], manner: Manner
 ) -> None:
-    working = [entry for entry in entries if _is_working(entry)]
-    found = [entry for entry in entries if not _is_working(entry)]
+    working, found = _parted(entries)
     best_worth = max((entry.worth for entry in entries), default=0.0)
     meant = clearly_meant(working, best_worth) if manner.clear else []
     by_id = {entry.memory_id for entry in meant}
@@ -130,13 +129,26 @@ def _fill(
     filling.expand(window, filling.room)
     filling.add([*meant, *window], filling.room)
     filling.add(filling.waiting(found)[:TRIED_SHORTENED], filling.room - kept)
-    for _ in range(TOLD_ONCE_ROUNDS if manner.distinct else 0):
+    if manner.distinct:
+        _tell_once(filling, found, behind, filling.room - kept)
+
+
+def _tell_once(
+    filling: Filling, found: Sequence[ContextEntry], behind: Sequence[ContextEntry], room: int
+) -> None:
+    """Leave out what lines tell twice, and give the room to what has none."""
+    for _ in range(TOLD_ONCE_ROUNDS):
         if not filling.tell_once():
             return
-        filling.add_in_full(behind, filling.room - kept)
-        filling.add(filling.waiting(found)[:TRIED_SHORTENED], filling.room - kept)
-    if manner.distinct:
-        filling.tell_once()
+        filling.add_in_full(behind, room)
+        filling.add(filling.waiting(found)[:TRIED_SHORTENED], room)
+    filling.tell_once()
+
+
+def _parted(entries: Sequence[ContextEntry]) -> tuple[list[ContextEntry], list[ContextEntry]]:
+    """The task's own, and what else was found."""
+    working = [entry for entry in entries if _is_working(entry)]
+    return working, [entry for entry in entries if not _is_working(entry)]
 
 
 def _is_working(entry: ContextEntry) -> bool:

@@ -81,26 +81,29 @@ async def test_a_caller_knows_soon_that_postgresql_is_away_and_is_served_once_it
 async def test_callers_who_wait_as_postgresql_goes_away_know_soon(
     parts: EmbeddedParts, database: Database
 ) -> None:
-    used = asyncio.Event()
+    used, gone = asyncio.Event(), asyncio.Event()
 
     async def use() -> None:
         async with database.transaction("anyone") as connection:
             used.set()
-            await connection.execute("SELECT pg_sleep(60)")
+            await gone.wait()
+            await connection.execute("SELECT 7")
 
     using = asyncio.create_task(use())
     await used.wait()
     waiting = asyncio.create_task(refused_in(database))
+    await parts.stop()
+    gone.set()
     with pytest.raises(DependencyUnavailable):
-        await asyncio.gather(using, parts.stop())
+        await using
     assert await waiting < FIRST_SECONDS
 
 
 async def test_a_connection_that_is_only_in_use_is_waited_for(database: Database) -> None:
-    async with database.transaction("anyone") as connection:
+    async with database.transaction("anyone"):
         waiting = asyncio.create_task(seven(database))
-        await connection.execute("SELECT pg_sleep(2.5)")
-        assert not waiting.done()
+        done, _ = await asyncio.wait({waiting}, timeout=FIRST_SECONDS)
+        assert not done
     assert await waiting == 7
 
 

@@ -136,6 +136,12 @@ class SessionSummarizing:
                 only_again=self._only_again,
                 within=[(each.began, each.ended) for _, each in told] if self._only_told(rules) else None,
             )
+        return self._of_one_user(rules, told, rows)
+
+    def _of_one_user(
+        self, rules: SummaryRules, told: Sequence[tuple[str | None, Compaction]], rows: Sequence[Row]
+    ) -> _Found | None:
+        """What the next user said, where several did, with the compactions of that; else all of it."""
         waiting = [row for row in rows if row["user_id"] not in self._users_told]
         if not waiting:
             return None

@@ -104,16 +104,15 @@ class Search:
         """
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text, named, anchors = await self._understood(now)
-        self._look_back([(each.phrase, (each.start, each.end)) for each in named], now)
+        times = _times_in(named)
+        self._look_back(times, now)
         (vectors, events), wording = await asyncio.gather(
             self._vectors(text, anchors), self._words(text, anchors, breadth)
         )
         vectors = await self._with_aliases(vectors, text, wording)
         told = await self._anchored(now, anchors, events, wording)
-        windows = [(each.start, each.end) for each in named]
-        windows = narrowed(windows, [each.times for each in told if each.times])
-        if self._back is None:
-            self._look_back([(each.anchor.phrase, time) for each in told for time in each.times], now)
+        windows = narrowed([time for _, time in times], [each.times for each in told if each.times])
+        self._look_back(_times_of(told), now)
         request = SearchRequest(
             self._conditions,
             vectors,
@@ -122,7 +121,7 @@ class Search:
             wording.hits,
             windows,
             breadth,
-            None if self._back is None else self._back.spans,
+            self._held_in(),
         )
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)
@@ -148,11 +147,14 @@ class Search:
 
     def _look_back(self, named: Sequence[tuple[str, Span]], now: datetime) -> None:
         """Let what is superseded answer, too, where the query surely asks of the past; `as_of` goes first."""
-        if self._params.as_of is not None:
+        if self._params.as_of is not None or self._back is not None:
             return
         self._back = looking_back(self._params.query, named, now)
         if self._back is not None:
             del self._conditions["current"]
+
+    def _held_in(self) -> Sequence[Span] | None:
+        return None if self._back is None else self._back.spans
 
     def _asks_of_the_past(self) -> bool:
         return self._back is not None or asks_of_the_past(self._params.query)
@@ -323,3 +325,12 @@ class Search:
             timings_ms=self._steps.timings_ms,
         )
 
+
+def _times_in(named: Sequence[Window]) -> list[tuple[str, Span]]:
+    """The times that the query names, each with the words for it."""
+    return [(each.phrase, (each.start, each.end)) for each in named]
+
+
+def _times_of(told: Sequence[Anchored]) -> list[tuple[str, Span]]:
+    """The times of the events that were found, each as the query calls its event."""
+    return [(each.anchor.phrase, time) for each in told for time in each.times]

@@ -32,11 +32,7 @@ _TURNED = (
 
 def echoes(stated: Told, said: Told) -> bool:
     """Whether `said` is nothing but what `stated` says, soon behind it, in the words of another."""
-    in_one = stated.session_id is not None and stated.session_id == said.session_id
-    soon = stated.timestamp <= said.timestamp <= stated.timestamp + ECHO_WINDOW
-    if not in_one or not soon or same_speaker(stated, said) or not stated.speaker or not said.speaker:
-        return False
-    if stated.user_id != said.user_id or stated.task_id != said.task_id or "?" in said.content:
+    if not _answers(stated, said) or "?" in said.content:
         return False
     repeated = plain(_HEARD.sub("", _KEPT.sub(".", plain(said.content) + ".")))
     if _OWN.search(repeated):
@@ -45,6 +41,18 @@ def echoes(stated: Told, said: Told) -> bool:
         repeated = pattern.sub(turned, repeated)
     was, now = _alone(stated.content), _alone(repeated)
     return was is not None and now is not None and _told(was) == _told(now)
+
+
+def _answers(stated: Told, said: Told) -> bool:
+    """Whether one is told soon behind the other in one talk, each by a speaker of its own."""
+    if stated.session_id is None or not stated.speaker or not said.speaker or same_speaker(stated, said):
+        return False
+    soon = stated.timestamp <= said.timestamp <= stated.timestamp + ECHO_WINDOW
+    return soon and _talk(stated) == _talk(said)
+
+
+def _talk(told: Told) -> tuple[str | None, ...]:
+    return told.session_id, told.user_id, told.task_id
 
 
 def _alone(text: str) -> Statement | None:
