@@ -99,7 +99,11 @@ QUALITIES = (
                "integration/test_minilm.py::"
                "test_a_text_has_the_same_vector_alone_in_a_batch_and_after_a_restart"),
     _specified("NFR-4.1", "Writes are durable in PostgreSQL.",
-               "integration/test_embedded_crashes.py::test_a_killed_postgresql_comes_back_with_every_row"),
+               "integration/test_embedded_crashes.py::test_a_killed_postgresql_comes_back_with_every_row",
+               "acceptance/test_backup.py::"
+               "test_a_dump_restored_into_a_new_home_has_memories_history_archive_and_tokens_again",
+               "acceptance/test_backup.py::"
+               "test_a_dump_restored_into_a_prepared_database_of_ones_own_is_served_there"),
     _specified("NFR-4.2", "Failures of the embedding service are met with retries and exponential backoff.",
                "integration/test_openai_embedder.py::test_passing_trouble_is_tried_again",
                "integration/test_cohere_embedder.py::test_passing_trouble_is_tried_again"),
