@@ -1,7 +1,7 @@
 """Summarising a session in stretches, as a story: what waits is read, summarised, taken out, written.
 
 Each message is in one stretch, whoever works on the session at the same time: who finds a message taken, or
-changed, writes nothing and looks again. Where several users spoke in it, each one's words are told apart.
+changed, writes nothing and looks again.
 """
 
 from __future__ import annotations
@@ -73,8 +73,6 @@ class _Found:
     rules: SummaryRules
     rows: Sequence[Row]
     conversation: Conversation
-    whole: bool
-    others_wait: bool
 
 
 class SessionSummarizing:
@@ -101,7 +99,6 @@ class SessionSummarizing:
         self._only_again = only_again
         self._otherwise = otherwise
         self.kept: list[Kept] = []
-        self._users_told: set[str | None] = set()
 
     async def run(self) -> list[Kept]:
         """Summarise all that waits, a transaction a summary. Raises DependencyUnavailable: go on later."""
@@ -116,10 +113,8 @@ class SessionSummarizing:
             except (Conflict, NotFound):
                 in_vain += 1
                 continue
-            if found.whole and not found.others_wait:
+            if len(found.rows) < MOST_MESSAGES:
                 return self.kept
-            if found.whole:
-                self._users_told.update(row["user_id"] for row in found.rows)
         raise DependencyUnavailable("Others are at work on this session.", data={BUSY: True})
 
     async def _look(self) -> _Found | None:
@@ -129,29 +124,14 @@ class SessionSummarizing:
             if rules is None:
                 return None
             compactions = await transaction.llm.compactions(self._session_id)
-            told = [(row["user_id"], each) for row in compactions if (each := _compaction(row)) is not None]
+            held = [each for row in compactions if (each := _compaction(row)) is not None]
             rows = await transaction.llm.stretch(
                 self._session_id,
                 MOST_MESSAGES,
                 only_again=self._only_again,
-                within=[(each.began, each.ended) for _, each in told] if self._only_told(rules) else None,
+                within=[(each.began, each.ended) for each in held] if self._only_told(rules) else None,
             )
-        return self._of_one_user(rules, told, rows)
-
-    def _of_one_user(
-        self, rules: SummaryRules, told: Sequence[tuple[str | None, Compaction]], rows: Sequence[Row]
-    ) -> _Found | None:
-        """What the next user said, where several did, with the compactions of that; else all of it."""
-        waiting = [row for row in rows if row["user_id"] not in self._users_told]
-        if not waiting:
-            return None
-        apart = len({row["user_id"] for row in rows} - {None}) > 1 or bool(self._users_told)
-        user_id = waiting[0]["user_id"]
-        ours = [row for row in waiting if not apart or row["user_id"] == user_id]
-        held = [each for whose, each in told if not apart or whose == user_id]
-        return _Found(
-            rules, ours, Conversation([message_of(row) for row in ours], held),
-            whole=len(rows) < MOST_MESSAGES, others_wait=len(ours) < len(waiting))
+        return _Found(rules, rows, Conversation([message_of(row) for row in rows], held)) if rows else None
 
     def _only_told(self, rules: SummaryRules) -> bool:
         """Whether the rest goes on waiting: a provider that uses no compactions tells all of it."""

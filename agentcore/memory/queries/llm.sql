@@ -124,7 +124,7 @@ SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_sc
 
 -- name: compactions
 -- The caller's own summaries of parts of a session, in the order of their times.
-SELECT m.memory_id, m.version, m.content, m.user_id, m.metadata -> 'compaction' AS compaction
+SELECT m.memory_id, m.version, m.content, m.metadata -> 'compaction' AS compaction
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.session_id = %(session_id)s AND m.metadata -> 'compaction' ? 'until'
    AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
