@@ -130,18 +130,18 @@ def _fill(
     filling.add([*meant, *window], filling.room)
     filling.add(filling.waiting(found)[:TRIED_SHORTENED], filling.room - kept)
     if manner.distinct:
-        _tell_once(filling, found, behind, filling.room - kept)
+        _tell_once(filling, found, behind, kept)
 
 
 def _tell_once(
-    filling: Filling, found: Sequence[ContextEntry], behind: Sequence[ContextEntry], room: int
+    filling: Filling, found: Sequence[ContextEntry], behind: Sequence[ContextEntry], kept: int
 ) -> None:
-    """Leave out what lines tell twice, and give the room to what has none."""
+    """Leave out what lines tell twice, and give the room to what has none, but for what is kept free."""
     for _ in range(TOLD_ONCE_ROUNDS):
         if not filling.tell_once():
             return
-        filling.add_in_full(behind, room)
-        filling.add(filling.waiting(found)[:TRIED_SHORTENED], room)
+        filling.add_in_full(behind, filling.room - kept)
+        filling.add(filling.waiting(found)[:TRIED_SHORTENED], filling.room - kept)
     filling.tell_once()
 
 
