@@ -15,20 +15,27 @@ from agentcore.memory.forgetting import deadlines, restoring
 from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.params.archive import RestoreParams, RestoreResult
 from agentcore.memory.params.memories import DeleteParams, PruneParams
-from tests.fixtures.chat_model import Talking, talking
+from tests.fixtures.chat_model import Talking
 from tests.fixtures.gate import gate
 from tests.fixtures.memory import Agent
 from tests.fixtures.services import Services
 from tests.fixtures.stretches import messages, rules, summaries, summarised
-from tests.integration.test_facts_follow import LIKED, VIOLET, YELLOW, about, facts, holding, reader, update
+from tests.integration.test_facts_follow import (
+    LIKED,
+    VIOLET,
+    YELLOW,
+    about,
+    facts,
+    holding,
+    judged,
+    reader,
+    update,
+)
 
 
 @pytest.fixture
 async def talk(services: Services) -> AsyncIterator[Talking]:
-    async with talking(services) as running:
-        running.model.answers |= {
-            "fact_extraction": about({"yellow": LIKED}),
-            "fact_judge": lambda document: {"verdict": "SUPERSEDE"}}
+    async with judged(services) as running:
         yield running
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
@@ -51,12 +52,19 @@ async def update(agent: Agent, memory_id: UUID, **updates: Any) -> None:
     await agent.memory.update(UpdateParams.model_validate({"memory_id": memory_id, "updates": updates}))
 
 
-@pytest.fixture
-async def talk(services: Services) -> AsyncIterator[Talking]:
+@asynccontextmanager
+async def judged(services: Services) -> AsyncIterator[Talking]:
+    """A service whose model reads these facts, and lets each take the place of the one it is asked about."""
     async with talking(services) as running:
         running.model.answers |= {
             "fact_extraction": about({"Maren": FACT, "yellow": LIKED}),
             "fact_judge": lambda document: {"verdict": "SUPERSEDE"}}
+        yield running
+
+
+@pytest.fixture
+async def talk(services: Services) -> AsyncIterator[Talking]:
+    async with judged(services) as running:
         yield running
 
 

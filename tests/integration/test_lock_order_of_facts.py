@@ -10,10 +10,10 @@ import pytest
 from agentcore.memory.api import Caller
 from agentcore.memory.deriving.extracting import Extracting
 from agentcore.memory.params.memories import DeleteParams, StoreBatchParams
-from tests.fixtures.chat_model import Talking, talking
+from tests.fixtures.chat_model import Talking
 from tests.fixtures.gate import gate
 from tests.fixtures.services import Services
-from tests.integration.test_facts_follow import LIKED, VIOLET, YELLOW, about, facts, reader, update
+from tests.integration.test_facts_follow import VIOLET, YELLOW, about, facts, judged, reader, update
 
 # What stores what states something has asked for what it touches by then, and waits here.
 SUBJECTS = "LOCK TABLE memory_subjects IN SHARE MODE"
@@ -26,10 +26,7 @@ GREEN = "My favourite colour is green."
 
 @pytest.fixture
 async def talk(services: Services) -> AsyncIterator[Talking]:
-    async with talking(services) as running:
-        running.model.answers |= {
-            "fact_extraction": about({"yellow": LIKED}),
-            "fact_judge": lambda document: {"verdict": "SUPERSEDE"}}
+    async with judged(services) as running:
         yield running
 
 
