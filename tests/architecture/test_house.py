@@ -18,7 +18,7 @@ PACKAGE = sorted((ROOT / "agentcore").rglob("*.py"))
 OURS = sorted(path for room in ("agentcore", "alembic", "benchmarks", "examples", "scripts", "tests")
               for path in (ROOT / room).rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
-MOST_LINES = 400
+MOST_LINES = 600
 MOST_FUNCTION_LINES = 80
 LONG_FUNCTION_LINES = 50
 LONG_FUNCTIONS_SHARE = 0.02

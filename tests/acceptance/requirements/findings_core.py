@@ -1,0 +1,7 @@
+"""Findings of FINDINGS.md (277e3a9) and parts of issue 13 about the memory core and the suite."""
+
+from __future__ import annotations
+
+from tests.acceptance.requirements.form import Requirement
+
+FINDINGS_CORE: tuple[Requirement, ...] = ()

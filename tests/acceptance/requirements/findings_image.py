@@ -1,0 +1,7 @@
+"""Findings of FINDINGS.md (277e3a9) and parts of issue 13 about container image and supply chain."""
+
+from __future__ import annotations
+
+from tests.acceptance.requirements.form import Requirement
+
+FINDINGS_IMAGE: tuple[Requirement, ...] = ()
