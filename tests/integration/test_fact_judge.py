@@ -148,7 +148,7 @@ async def test_pairs_of_one_store_are_asked_side_by_side(services: Services) -> 
 async def test_what_is_not_judged_in_time_the_rules_decide_and_what_is_stays_judged(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(assembly, "JUDGING_SECONDS", 1.0)
+    monkeypatch.setattr(assembly, "JUDGING_SECONDS", 3.0)
     model = ChatModel()
     model.answers["fact_judge"] = lambda document: (
         {"verdict": "ADD"} if "Atlas" in document["new"]["text"] else Reply(hangs=True))
@@ -156,11 +156,11 @@ async def test_what_is_not_judged_in_time_the_rules_decide_and_what_is_stays_jud
         agent, old = await owners(talk)
         began = time.monotonic()
         stored = await agent.memory.store_batch(NEW_OWNERS)
-        # One limit for all of them; one after the other they would have taken three.
-        assert 1.0 <= time.monotonic() - began < 3.0
+        # One limit for all of them; one after the other they would take three times as long.
+        assert 3.0 <= time.monotonic() - began < 9.0
         assert [each.superseded for each in stored.results] == [[], *([each] for each in old[1:])]
         [said] = stored.receipt.degraded
-        assert said == "fact judge: skipped, openai/small did not answer within 1 seconds."
+        assert said == "fact judge: skipped, openai/small did not answer within 3 seconds."
         again = await agent.store("The owner of Deneb is Quentin now.")
         assert again.receipt is not None
         assert again.receipt.degraded == [
