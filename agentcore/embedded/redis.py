@@ -14,7 +14,7 @@ from agentcore.embedded.account import Account
 from agentcore.embedded.home import Home
 from agentcore.embedded.logfile import LogFile
 from agentcore.embedded.process import Child, end_processes, processes_in
-from agentcore.embedded.programs import find_redis
+from agentcore.embedded.programs import REDIS_SERVERS, find_redis
 from agentcore.errors import StartupError
 
 ANSWER_SECONDS = 1.0
@@ -107,4 +107,4 @@ class RedisPart:
             return False
 
     def _processes(self) -> list[int]:
-        return processes_in(self._data, ("redis-server",))
+        return processes_in(self._data, REDIS_SERVERS)

@@ -22,6 +22,7 @@ from agentcore.client import MemoryClient
 from agentcore.config import Settings
 from agentcore.embedded import EmbeddedUrls, Home, attach
 from agentcore.embedded.process import processes_in
+from agentcore.embedded.programs import REDIS_SERVERS
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTENS = re.compile(rb"listens on (http://\S+)")
@@ -102,7 +103,7 @@ class Served:
         find: dict[Victim, Callable[[], list[int]]] = {
             Victim.SERVER: lambda: [] if self._process is None else [self._process.pid],
             Victim.POSTGRESQL: self._postmasters,
-            Victim.REDIS: lambda: processes_in(self.home.redis_data, ("redis-server",)),
+            Victim.REDIS: lambda: processes_in(self.home.redis_data, REDIS_SERVERS),
         }
         wanted = find if victim is Victim.EVERYTHING else {victim: find[victim]}
         return [pid for each in wanted.values() for pid in each()]

