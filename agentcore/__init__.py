@@ -42,4 +42,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __getattr__("__all__")
+    return [*globals(), *__getattr__("__all__")]

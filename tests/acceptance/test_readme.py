@@ -18,7 +18,7 @@ import httpx
 import psycopg
 import pytest
 
-from agentcore.memory.methods import METHODS
+from agentcore.memory.api import METHODS
 from tests.fixtures.services import Services
 from tests.fixtures.serving import ROOT, Done, Serving
 

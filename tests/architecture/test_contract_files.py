@@ -13,8 +13,8 @@ from jsonschema import Draft202012Validator
 
 from agentcore import params as all_params
 from agentcore.errors import JsonRpcErrorCode
+from agentcore.memory.api import METHODS
 from agentcore.memory.jsonrpc import ERRORS, POSITIONAL
-from agentcore.memory.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"

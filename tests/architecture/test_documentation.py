@@ -15,8 +15,8 @@ import pytest
 from agentcore.cli import MODULES
 from agentcore.config import Settings
 from agentcore.errors import AgentCoreError, JsonRpcErrorCode
+from agentcore.memory.api import METHODS, AnyMethod
 from agentcore.memory.jsonrpc import ERRORS
-from agentcore.memory.methods import METHODS, Method
 from agentcore.memory.models import MemoryType
 from agentcore.memory.pruning import STRATEGIES
 from agentcore.memory.scoring import RetrievalWeights
@@ -66,7 +66,7 @@ def test_every_command_stands_in_the_reference_with_an_example() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-def test_every_method_stands_in_the_reference_with_each_param_and_result(method: Method[Any, Any]) -> None:
+def test_every_method_stands_in_the_reference_with_each_param_and_result(method: AnyMethod) -> None:
     section = SECTIONS[method.name]
     fields = [*method.params.model_fields, *method.result.model_fields]
     assert {field for field in fields if f"`{field}`" not in section} == set()

@@ -24,11 +24,11 @@ from agentcore.errors import (
     NotFound,
     TooLarge,
 )
-from agentcore.memory.methods import METHODS
+from agentcore.memory.api import METHODS
 from agentcore.memory.params.memories import (
-    ContextParams,
     CountParams,
     CountResult,
+    GetContextParams,
     GetParams,
     RetrieveParams,
     StoreParams,
@@ -39,7 +39,7 @@ from tests.fixtures.scripted_transport import Answer, Script, error, result
 TOKEN = "t.o.ken"
 READS: list[Callable[[MemoryClient], Awaitable[Any]]] = [
     lambda memory: memory.retrieve(RetrieveParams(query="sky")),
-    lambda memory: memory.get_context(ContextParams(query="sky")),
+    lambda memory: memory.get_context(GetContextParams(query="sky")),
     lambda memory: memory.summarize(SummarizeParams(session_id="s")),
 ]
 

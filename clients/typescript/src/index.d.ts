@@ -206,7 +206,7 @@ export interface ConsolidatedCluster {
 }
 
 /** What the prompt is about, and how many tokens the context may take. */
-export interface ContextParams {
+export interface GetContextParams {
   /** Only these layers. */
   memory_types?: MemoryType[] | null;
   /** The task whose working memory comes first. */
@@ -245,7 +245,7 @@ export interface ContextParams {
   explain?: boolean;
 }
 
-export interface ContextResult {
+export interface GetContextResult {
   context: string;
   token_count: number;
   /** The memories in the context, in its order: the first is the one numbered 1 in it. */
@@ -1177,7 +1177,7 @@ export declare class MemoryClient {
   retrieveMemories(query: string, options?: Omit<RetrieveParams, "query">,
     call?: CallOptions): Promise<MemorySummary[]>;
   /** A prompt-ready context; `options` are the other params of getContext. */
-  getRelevantContext(query: string, options?: Omit<ContextParams, "query">,
+  getRelevantContext(query: string, options?: Omit<GetContextParams, "query">,
     call?: CallOptions): Promise<string>;
   /** Store an interaction, or a plain content, as one memory. */
   store(params?: StoreParams, call?: CallOptions): Promise<StoreResult>;
@@ -1186,7 +1186,7 @@ export declare class MemoryClient {
   /** Find the memories that matter for a query, best first. */
   retrieve(params: RetrieveParams, call?: CallOptions): Promise<RetrieveResult>;
   /** Build a prompt-ready context for a query inside a token budget. */
-  getContext(params: ContextParams, call?: CallOptions): Promise<ContextResult>;
+  getContext(params: GetContextParams, call?: CallOptions): Promise<GetContextResult>;
   /** Correct, extend or re-weigh a memory; the change is kept in its history. */
   update(params: UpdateParams, call?: CallOptions): Promise<UpdateResult>;
   /** What was changed in a memory, when and by whom, the latest first. */
