@@ -138,7 +138,8 @@ class Method(Generic[P, ParamsT, ResultT]):
         # Over JSON-RPC the one param without a name is an interaction; from Python it may be a text.
         says_content = self.attribute == "store" and bool(given) and isinstance(given[0], str)
         names = ("content",) if says_content else self.positional
-        if len(given) > len(names) or (given and not isinstance(given[0], Positional)):
+        fits = not given or isinstance(given[0], str | UUID | Interaction | Sequence)
+        if len(given) > len(names) or not fits:
             kind = self.params.__name__
             raise TypeError(f"{self.attribute} takes a {kind} (from agentcore.params) or its fields by name, "
                             f"not a {type(given[0]).__name__}: {self.attribute}({kind}(...))")

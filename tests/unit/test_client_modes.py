@@ -360,7 +360,7 @@ async def test_an_application_that_breaks_is_told_as_over_http() -> None:
 
 
 @pytest.mark.parametrize(("attribute", "given", "wanted"), [
-    ("store", {"content": "sky"}, "StoreParams"), ("store", "the sky is blue", "StoreParams"),
+    ("store", {"content": "sky"}, "StoreParams"), ("store", 7, "StoreParams"),
     ("retrieve", {"query": "sky"}, "RetrieveParams"), ("store_batch", {"items": []}, "StoreBatchParams"),
     ("add_session", {}, "AddSessionParams"), ("prune", {}, "PruneParams"), ("restore", {}, "RestoreParams"),
 ])
