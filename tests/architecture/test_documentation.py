@@ -80,6 +80,12 @@ def test_every_error_stands_in_the_reference_with_its_code(error: type[AgentCore
     assert f"| {int(error.code)} |" in row
 
 
+def test_no_page_installs_a_package_that_is_not_published() -> None:
+    """Somebody else could publish that name: a wheel is named by its file."""
+    installs = re.compile(r"pip\s+install\s+'?agentcore[-_]memory(?![-_]?\d)")
+    assert [name for name, text in TEXTS.items() if installs.search(text)] == []
+
+
 def test_no_code_is_documented_that_does_not_exist() -> None:
     known = {int(code) for code in JsonRpcErrorCode}
     told = {int(code) for text in TEXTS.values() for code in re.findall(r"-32\d{3}\b", text)}

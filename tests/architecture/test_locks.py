@@ -72,7 +72,8 @@ def test_the_integrations_need_no_other_version_of_what_the_service_runs_on(pyth
 def test_make_serve_installs_what_mcp_needs() -> None:
     extras = CONFIGURATION["project"]["optional-dependencies"]
     assert "agentcore-memory[mcp]" in extras["server"]
-    assert {"mcp", "mcp-types", "sse-starlette"} <= locked(ROOT / "requirements" / "lock.txt", PYTHONS[0]).keys()
+    service = locked(ROOT / "requirements" / "lock.txt", PYTHONS[0])
+    assert {"mcp", "mcp-types", "sse-starlette"} <= service.keys()
 
 
 def test_the_check_compares_imports_with_declared_dependencies() -> None:

@@ -38,8 +38,8 @@ FINDINGS_PACKAGING: tuple[Requirement, ...] = (
            _WHEEL + "test_with_all_extras_every_provider_can_be_chosen",
            _WHEEL + "test_each_integration_imports_over_the_base_install",
            _WHEEL + "test_a_memory_in_the_process_needs_no_service"),
-    _asked("missing extra", "Without the service's packages the command line and `open_memory` name the extra.",
-           _WHEEL + "test_the_base_install_names_the_extra_that_a_memory_in_the_process_and_the_commands_need"),
+    _asked("missing extra", "Without the service the command line and `open_memory` name the extra.",
+           _WHEEL + "test_the_base_install_names_the_extra_that_commands_and_open_memory_need"),
     _asked("operations", "Each method of the API has one operation with the declared types.",
            _CALLS + "test_the_manager_has_an_operation_of_the_same_types"),
 )
