@@ -11,13 +11,14 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-all serve test check demo docs bench lock sbom audit image-test clean
+.PHONY: help setup setup-all serve test check demo wheel docs bench lock sbom audit image-test clean
 
 help:
 	@echo 'make serve    run the service in the foreground (PORT=8123 HOST=127.0.0.1 AGENTCORE_HOME=/path)'
 	@echo 'make demo     import a conversation, ask it ten questions, print how each answer was ranked'
 	@echo 'make test     run the tests (ARGS="-k name")'
 	@echo 'make check    lint, type-check, and hold the layers'
+	@echo 'make wheel    build the package into dist/'
 	@echo 'make docs     build the documentation into build/docs, its links and anchors checked'
 	@echo 'make bench    list the benchmarks; run one with ARGS=name; results go to benchmarks/results/'
 	@echo 'make setup-all   set up all of it: the optional parts, tests and tools too (make setup: the service)'
@@ -47,10 +48,14 @@ check: setup-all
 	$(BIN)/ruff check . || status=1; \
 	$(BIN)/mypy || status=1; \
 	$(BIN)/lint-imports --no-logo || status=1; \
+	$(BIN)/deptry agentcore || status=1; \
 	exit $$status
 
 demo: setup
 	@exec $(BIN)/python examples/demo.py $(ARGS)
+
+wheel: setup
+	@$(BIN)/python -m hatchling build --target wheel --directory dist
 
 # A link or an anchor that leads nowhere, or a page that stands in no menu, ends it.
 docs:

@@ -1,3 +1,45 @@
-"""AgentCore Memory: a memory service for AI agents."""
+"""AgentCore Memory: a memory service for AI agents.
+
+Exports the clients, the agent classes, the params and results of every method, and the errors. Each name is
+imported when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentcore.agents.memory_enabled_agent import MemoryEnabledAgent as MemoryEnabledAgent
+    from agentcore.agents.open_memory import open_memory as open_memory
+    from agentcore.client import MemoryClient as MemoryClient
+    from agentcore.client import SyncMemoryClient as SyncMemoryClient
+    from agentcore.client import TokenSource as TokenSource
+    from agentcore.errors import *  # noqa: F403
+    from agentcore.params import *  # noqa: F403
 
 __version__ = "0.1.0"
+
+_SOURCES = {
+    "MemoryEnabledAgent": "agentcore.agents.memory_enabled_agent",
+    "open_memory": "agentcore.agents.open_memory",
+    "MemoryClient": "agentcore.client",
+    "SyncMemoryClient": "agentcore.client",
+    "TokenSource": "agentcore.client",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return sorted([*_SOURCES, *import_module("agentcore.errors").__all__,
+                       *import_module("agentcore.params").__all__])
+    # A submodule's name is lower case: the import system finds it after the AttributeError.
+    sources = (_SOURCES[name],) if name in _SOURCES else (
+        ("agentcore.errors", "agentcore.params") if name[:1].isupper() else ())
+    for source in sources:
+        module = import_module(source)
+        if name in _SOURCES or name in module.__all__:
+            return globals().setdefault(name, getattr(module, name))
+    raise AttributeError(f"module 'agentcore' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__getattr__("__all__")]

@@ -109,12 +109,14 @@ def make_embedder(settings: Settings) -> WatchedEmbedder | None:
 
 def check_choices(settings: Settings) -> None:
     """Raises ConfigurationError with every choice that there is not, before anything is made."""
+    summariser = llm_options_of(settings).summariser
+    unused = summariser in SUMMARISERS and not has_language_model(settings)
     chosen = (
         (settings.embedding_model, EMBEDDERS, "EMBEDDING_MODEL"),
         (settings.reranker, RERANKERS, "RERANKER"),
         (settings.query_rewriter, QUERY_REWRITERS, "QUERY_REWRITER"),
         (settings.vector_store, VECTOR_STORES, "VECTOR_STORE"),
-        (llm_options_of(settings).summariser, SUMMARISERS, SUMMARISER),
+        ("none" if unused else summariser, SUMMARISERS, SUMMARISER),
     )
     problems: list[str] = []
     for name, table, kind in chosen:

@@ -11,6 +11,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, ClassVar
 
+__all__ = [
+    "AgentCoreError",
+    "AuthenticationFailed",
+    "ClientClosed",
+    "ConfigurationError",
+    "Conflict",
+    "DependencyUnavailable",
+    "InternalError",
+    "InvalidParams",
+    "InvalidRequest",
+    "JsonRpcErrorCode",
+    "MethodNotFound",
+    "NotAuthorised",
+    "NotFound",
+    "NotReady",
+    "ParseError",
+    "RateLimited",
+    "StartupError",
+    "TooLarge",
+]
+
 
 class JsonRpcErrorCode(IntEnum):
     """The wire codes. They are a contract with users: never renumbered, never reused."""

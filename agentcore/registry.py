@@ -11,6 +11,9 @@ from agentcore.errors import ConfigurationError
 
 __all__ = ["resolve"]
 
+# Names whose packages come with another extra than the one of the same name.
+_EXTRAS = {"local": "server", "cross_encoder": "server"}
+
 
 def resolve(name: str, table: Mapping[str, str], *, kind: str) -> Any:
     """The object behind `name`: a key of `table`, or the path `module:attribute` of anything installed.
@@ -25,7 +28,7 @@ def resolve(name: str, table: Mapping[str, str], *, kind: str) -> Any:
         known = ", ".join(sorted(table)) or "none"
         raise ConfigurationError([
             f"There is no {kind} named {name!r}. Known: {known}; or give a path, module:attribute."])
-    module = _import(module_name, name, kind, extra=name if name in table else None)
+    module = _import(module_name, name, kind, extra=_EXTRAS.get(name, name) if name in table else None)
     try:
         return getattr(module, attribute)
     except AttributeError as cause:

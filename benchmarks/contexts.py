@@ -8,7 +8,7 @@ from dataclasses import replace
 from agentcore.memory.api import Caller
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.params.layers import ConfigureParams
-from agentcore.memory.params.memories import ContextParams
+from agentcore.memory.params.memories import GetContextParams
 from agentcore.memory.params.sessions import EndSessionParams
 from agentcore.summary_rules import SummaryRules
 from benchmarks.evidence import Given, words_of
@@ -59,5 +59,5 @@ async def context_with_summaries(
     parts = service.runtime.parts
     policy = replace(parts.policy, summaries_share=share)
     memory = MemoryManager(replace(parts, policy=policy), Caller(agent_id))
-    answer = await memory.get_context(ContextParams.model_validate(asking(question, budget)))
+    answer = await memory.get_context(GetContextParams.model_validate(asking(question, budget)))
     return given_of(answer.model_dump(mode="json"), budget)

@@ -22,7 +22,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from agentcore.memory.forgetting.inventory import WORKING_MEMORY
-from agentcore.memory.params.memories import ContextParams, StoreParams
+from agentcore.memory.params.memories import GetContextParams, StoreParams
 from benchmarks.crash.served import Served, Victim, served
 from benchmarks.crash.stream import Account, Stream
 from benchmarks.crash.verdict import Verdict, judge
@@ -85,7 +85,7 @@ class Trial:
         async with self._service.client(f"{AGENT}'s task") as memory:
             for number in range(3):
                 await memory.store(StoreParams(content=f"Step {number} of the task is done.", task_id=TASK))
-            await memory.get_context(ContextParams(query="steps", task_id=TASK))
+            await memory.get_context(GetContextParams(query="steps", task_id=TASK))
         return time.perf_counter() - started
 
     async def round(self, victim: Victim) -> Round:

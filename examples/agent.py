@@ -11,8 +11,8 @@ import asyncio
 import os
 import re
 
+from agentcore import open_memory
 from agentcore.agents.memory_enabled_agent import MemoryEnabledAgent
-from agentcore.agents.open_memory import open_memory
 
 QUOTED = re.compile(r"^\d+\. (?:User: )?(.*?)(?: Agent: .*)?$", re.MULTILINE)
 

@@ -27,7 +27,7 @@ from rich.text import Text
 from agentcore.client import MemoryClient
 from agentcore.config import Settings
 from agentcore.memory.models import MemorySummary
-from agentcore.params import ContextParams, RetrieveParams
+from agentcore.params import GetContextParams, RetrieveParams
 
 HERE = Path(__file__).resolve().parent
 AGENT = "mira-assistant"
@@ -89,7 +89,7 @@ async def ask(memory: MemoryClient, asked: Mapping[str, Any]) -> bool:
     """Ask one question and print what comes back; whether every expected word is in it."""
     found = await memory.retrieve(RetrieveParams(
         query=asked["question"], k=FOUND, asked_at=asked["asked_at"], explain=True))
-    built = await memory.get_context(ContextParams(
+    built = await memory.get_context(GetContextParams(
         query=asked["question"], max_tokens=CONTEXT_TOKENS, asked_at=asked["asked_at"]))
     text = "\n".join(each.content for each in found.memories).casefold()
     answered = all(word.casefold() in text for word in asked["expect"])
@@ -108,7 +108,7 @@ async def converse(url: str, token: str) -> None:
     async with MemoryClient(url, token) as memory:
         answered = [await ask(memory, asked) for asked in questions]
         first = questions[0]
-        built = await memory.get_context(ContextParams(
+        built = await memory.get_context(GetContextParams(
             query=first["question"], max_tokens=CONTEXT_TOKENS, asked_at=first["asked_at"]))
     console.print()
     console.print(Panel(Text(built.context), title="the context of the first question, as a prompt gets it",

@@ -22,7 +22,7 @@ from google.adk.sessions import InMemorySessionService
 from google.adk.tools.preload_memory_tool import PreloadMemoryTool
 from google.genai import types
 
-from agentcore.agents.open_memory import open_memory
+from agentcore import open_memory
 from agentcore.integrations.google_adk import AgentCoreMemoryService
 
 APP, USER = "example", "ada"

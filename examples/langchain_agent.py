@@ -16,7 +16,7 @@ from langchain_core.prompt_values import PromptValue
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
-from agentcore.agents.open_memory import open_memory
+from agentcore import open_memory
 from agentcore.integrations.langchain import MemoryRetriever, memory_tools
 from agentcore.memory.contexts.fencing import fenced
 

@@ -17,7 +17,7 @@ from langgraph.config import get_store
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.runtime import Runtime
 
-from agentcore.agents.open_memory import open_memory
+from agentcore import open_memory
 from agentcore.integrations.langgraph import AgentCoreStore
 
 

@@ -18,8 +18,8 @@ from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage
 from agents.items import TResponseStreamEvent
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
+from agentcore import open_memory
 from agentcore.agents.instructions import memory_instructions
-from agentcore.agents.open_memory import open_memory
 from agentcore.agents.tools import USUAL_TOOLS
 from agentcore.integrations.openai_agents import AgentCoreSession, memory_tools
 

@@ -12,8 +12,8 @@ import json
 import os
 from typing import Any
 
+from agentcore import open_memory
 from agentcore.agents.instructions import memory_instructions
-from agentcore.agents.open_memory import open_memory
 from agentcore.agents.openai_tools import chat_answers, chat_tools
 from agentcore.agents.prefetch import with_memory
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools

@@ -102,7 +102,7 @@ export declare class MemoryClient {
   retrieveMemories(query: string, options?: Omit<RetrieveParams, "query">,
     call?: CallOptions): Promise<MemorySummary[]>;
   /** A prompt-ready context; `options` are the other params of getContext. */
-  getRelevantContext(query: string, options?: Omit<ContextParams, "query">,
+  getRelevantContext(query: string, options?: Omit<GetContextParams, "query">,
     call?: CallOptions): Promise<string>;
 """
 

@@ -24,8 +24,8 @@ from agentcore.memory.models import Interaction, MemorySummary, MemoryType
 from agentcore.memory.params.empty_results import UNAVAILABLE
 from agentcore.memory.params.memories import (
     CompleteTaskParams,
-    ContextParams,
-    ContextResult,
+    GetContextParams,
+    GetContextResult,
     StoreParams,
     StoreResult,
 )
@@ -71,7 +71,7 @@ class AgentMemory:
 
     async def get_context(
         self, query: str, task_id: str | None = None, max_tokens: int | None = None, **options: Any
-    ) -> ContextResult | None:
+    ) -> GetContextResult | None:
         """The same context with all that is known of it: its line n is of the memory `memory_ids[n - 1]`.
 
         Always a search of its own; None where memory does not answer, or is not to be asked.
@@ -80,7 +80,7 @@ class AgentMemory:
         if (turn is not None and not turn.recalls) or not asked:
             return None
         usual = {"gate": self._settings.gate, **self._settings.scope.filters()}
-        return await self._in_time("recall", None, self.api.get_context(ContextParams(
+        return await self._in_time("recall", None, self.api.get_context(GetContextParams(
             query=asked, task_id=task_id, max_tokens=max_tokens or self._settings.max_tokens,
             **(usual | options))))
 
@@ -248,7 +248,7 @@ def _told(failure: BaseException) -> str:
     return type(failure).__name__
 
 
-def _context(built: ContextResult | None) -> str:
+def _context(built: GetContextResult | None) -> str:
     return "" if built is None else built.context
 
 

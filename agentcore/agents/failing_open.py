@@ -4,18 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import Awaitable
+from typing import TypeVar, cast
 
 from agentcore.errors import DependencyUnavailable
-from agentcore.memory.api import MemoryApi
-from agentcore.memory.methods import METHODS
-from agentcore.memory.models import Receipt, Strict
+from agentcore.memory.api import MemoryApi, Method, P, ParamsT, ResultT
+from agentcore.memory.models import Receipt
 from agentcore.memory.params.empty_results import EMPTY_RESULTS, UNAVAILABLE, degraded_receipt, was_not_asked
 
 AnswerT = TypeVar("AnswerT")
 
 logger = logging.getLogger(__name__)
+
+
+class _FailingOpen(MemoryApi):
+    def __init__(self, memory: MemoryApi, timeout_seconds: float) -> None:
+        self._memory, self._timeout_seconds = memory, timeout_seconds
+
+    @property
+    def fails_open_after_seconds(self) -> float:
+        return self._timeout_seconds
+
+    async def call(self, method: Method[P, ParamsT, ResultT], params: ParamsT) -> ResultT:
+        if method.attribute not in EMPTY_RESULTS:
+            return await self._memory.call(method, params)
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                return await self._memory.call(method, params)
+        except TimeoutError:
+            reason = f"It did not answer within {self._timeout_seconds:g} s."
+        except UNAVAILABLE as failure:
+            reason = failure.message
+        logger.warning("%s goes without memory: %s", method.name, reason)
+        return cast(ResultT, EMPTY_RESULTS[method.attribute](degraded_receipt(reason)))
 
 
 def failing_open(memory: MemoryApi, *, timeout_seconds: float = 30.0) -> MemoryApi:
@@ -24,29 +45,7 @@ def failing_open(memory: MemoryApi, *, timeout_seconds: float = 30.0) -> MemoryA
 
     All else is as it is: what cannot be stored, bad params and tokens raise.
     """
-    async def or_empty(attribute: str, params: Strict) -> Any:
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                return await getattr(memory, attribute)(params)
-        except TimeoutError:
-            reason = f"It did not answer within {timeout_seconds:g} s."
-        except UNAVAILABLE as failure:
-            reason = failure.message
-        logger.warning("memory.%s goes without memory: %s", attribute, reason)
-        return EMPTY_RESULTS[attribute](degraded_receipt(reason))
-
-    def passed_on(attribute: str) -> Callable[..., Any]:
-        async def call(self: MemoryApi, params: Strict) -> Any:
-            if attribute in EMPTY_RESULTS:
-                return await or_empty(attribute, params)
-            return await getattr(memory, attribute)(params)
-
-        return call
-
-    methods = {method.attribute: passed_on(method.attribute) for method in METHODS}
-    patience = {"fails_open_after_seconds": timeout_seconds}
-    view: type[MemoryApi] = type("FailingOpen", (MemoryApi,), {**methods, **patience})
-    return view()
+    return _FailingOpen(memory, timeout_seconds)
 
 
 class NotAsked(DependencyUnavailable):

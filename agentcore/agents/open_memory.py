@@ -9,8 +9,11 @@ from agentcore.agents.failing_open import failing_open
 from agentcore.client import MemoryClient, TokenSource
 from agentcore.config import Settings, load_settings, revealed
 from agentcore.errors import ConfigurationError
-from agentcore.memory.api import Caller, MemoryApi
-from agentcore.runtime import open_runtime, server_runs
+from agentcore.memory.api import MemoryApi
+from agentcore.registry import resolve
+
+# Loaded when it is asked for: it needs the packages of the service, which a client does without.
+_IN_PROCESS = {"server": "agentcore.agents.in_process:in_process"}
 
 
 @asynccontextmanager
@@ -31,7 +34,8 @@ async def open_memory(
     if agent_id is not None:
         if url is not None or token is not None:
             raise ConfigurationError(["Give url and token (a service), or agent_id (in this process)."])
-        async with _in_process(agent_id, settings or load_settings()) as memory:
+        in_process = resolve("server", _IN_PROCESS, kind="memory in this process")
+        async with in_process(agent_id, settings or load_settings()) as memory:
             yield failing_open(memory, timeout_seconds=timeout_seconds) if fail_open else memory
         return
     known = settings or load_settings()
@@ -45,12 +49,3 @@ async def open_memory(
         fail_open=fail_open,
     ) as memory:
         yield memory
-
-
-@asynccontextmanager
-async def _in_process(agent_id: str, settings: Settings) -> AsyncIterator[MemoryApi]:
-    attached = server_runs(settings)
-    if attached:  # the background work is that server's
-        settings = settings.model_copy(update={"maintenance_in_server": False})
-    async with open_runtime(settings, attach_only=attached) as runtime:
-        yield runtime.manager_for(Caller(agent_id))

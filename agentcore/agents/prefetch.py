@@ -15,7 +15,7 @@ from agentcore.agents.holdable import searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params.empty_results import UNAVAILABLE
-from agentcore.memory.params.memories import ContextParams, ContextResult
+from agentcore.memory.params.memories import GetContextParams, GetContextResult
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def above(context: str, words: str) -> str:
 
 async def prefetched(
     memory: MemoryApi, message: str, scope: MemoryScope | None = None, *, max_tokens: int = PREFETCHED_TOKENS
-) -> ContextResult | None:
+) -> GetContextResult | None:
     """What memory holds for a first message, in its fence; its context is empty where nothing fits.
 
     None of a message that says nothing. A long one is searched sentence by sentence by the service.
@@ -45,7 +45,7 @@ async def prefetched(
     if not (asked := searchable(message)):
         return None
     scope = scope or MemoryScope()
-    return await memory.get_context(ContextParams(
+    return await memory.get_context(GetContextParams(
         query=asked, task_id=scope.task_id, max_tokens=max_tokens, **scope.filters()))
 
 

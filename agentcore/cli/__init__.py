@@ -44,6 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         application = import_module("agentcore.cli.app")
         for module in named or MODULES:
             import_module(module)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "agentcore").startswith("agentcore"):
+            raise
+        sys.exit(f"agentcore: the command line needs the package {missing.name!r}, which is not installed: "
+                 "pip install 'agentcore-memory[server]'.")
     except KeyboardInterrupt:  # once a command runs, it minds Ctrl-C itself
         sys.exit(INTERRUPTED)
     finally:

@@ -17,7 +17,7 @@ from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, out, pri
 from agentcore.cli.connection import ask
 from agentcore.memory.models import Interaction, MemorySummary, MemoryType, Receipt, ScoreTerm, time_held
 from agentcore.memory.params.memories import (
-    ContextParams,
+    GetContextParams,
     ListParams,
     ListResult,
     PruneParams,
@@ -181,7 +181,7 @@ def get_context(
     agent: options.Agent = None,
 ) -> None:
     """Build a prompt-ready context inside a token budget. Prints it; its token count goes to stderr."""
-    params = options.given(context, ContextParams)
+    params = options.given(context, GetContextParams)
     built = ask(context, lambda memory: memory.get_context(params))
     if as_json:
         _print_json(built)

@@ -9,14 +9,13 @@ import asyncio
 import copy
 import itertools
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import httpx
 import stamina
 from pydantic import ValidationError
-from starlette.types import ASGIApp
 
 from agentcore.client.batch import Batch
 from agentcore.client.connection import NOT_SENT, Body, Connection, Sender
@@ -31,76 +30,20 @@ from agentcore.errors import (
     NotReady,
     RateLimited,
 )
-from agentcore.memory.api import MemoryApi
-from agentcore.memory.methods import METHODS
+from agentcore.memory.api import MemoryApi, Method, P, ParamsT, ResultT
 from agentcore.memory.models import Receipt, Strict
-from agentcore.memory.params.aliases import (
-    DeleteAliasParams,
-    DeleteAliasResult,
-    ListAliasesParams,
-    ListAliasesResult,
-    SetAliasParams,
-    SetAliasResult,
-)
-from agentcore.memory.params.archive import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
-from agentcore.memory.params.changes import (
-    FeedbackParams,
-    FeedbackResult,
-    HistoryParams,
-    HistoryResult,
-    RevertParams,
-    RevertResult,
-    UpdateParams,
-    UpdateResult,
-)
-from agentcore.memory.params.consolidation import ConsolidateParams, ConsolidateResult
+from agentcore.memory.params.archive import RestoreParams
 from agentcore.memory.params.empty_results import EMPTY_RESULTS, UNAVAILABLE, degraded_receipt
-from agentcore.memory.params.erasing import EraseParams, EraseResult
-from agentcore.memory.params.layers import (
-    ConfigureParams,
-    ConfigureResult,
-    SettingsParams,
-    SettingsResult,
-)
-from agentcore.memory.params.memories import (
-    CompleteTaskParams,
-    CompleteTaskResult,
-    ContextParams,
-    ContextResult,
-    CountParams,
-    CountResult,
-    DeleteParams,
-    DeleteResult,
-    GetParams,
-    GetResult,
-    ListParams,
-    ListResult,
-    PruneParams,
-    PruneResult,
-    RetrieveParams,
-    RetrieveResult,
-    StoreBatchParams,
-    StoreBatchResult,
-    StoreParams,
-    StoreResult,
-)
-from agentcore.memory.params.overview import CapabilitiesParams, CapabilitiesResult, StatsParams, StatsResult
-from agentcore.memory.params.sessions import (
-    AddSessionParams,
-    AddSessionResult,
-    ClearParams,
-    ClearResult,
-    EndSessionParams,
-    EndSessionResult,
-    SummarizeParams,
-    SummarizeResult,
-)
+from agentcore.memory.params.memories import PruneParams, StoreBatchParams, StoreBatchResult, StoreParams
+from agentcore.memory.params.sessions import AddSessionParams, AddSessionResult
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 LONGEST_RETRY_WAIT_SECONDS = 60.0
 
-_METHODS = {method.attribute: method for method in METHODS}
-
-ResultT = TypeVar("ResultT", bound=Strict)
+# Done twice, these have the same effect as done once.
+_REPEATABLE = ("configure", "consolidate", "set_alias")
 
 logger = logging.getLogger(__name__)
 # stamina logs each wait: where nobody has set up logging, Python would print that to stderr, without a cause.
@@ -174,139 +117,36 @@ class MemoryClient(MemoryApi):
         view._sender = Batch(self._connection)
         return view
 
-    async def store(self, params: StoreParams) -> StoreResult:
-        _must_fit("store", params)
-        return await self._call("store", params, StoreResult, repeatable=params.idempotency_key is not None)
-
-    async def store_batch(self, params: StoreBatchParams) -> StoreBatchResult:
-        _must_fit("store_batch", params)
+    async def call(self, method: Method[P, ParamsT, ResultT], params: ParamsT) -> ResultT:
+        if not isinstance(params, StoreBatchParams | AddSessionParams):
+            return await self._sent(method, params, _is_repeatable(method, params))
         self._connection.must_be_open()
-        items = sendable(params.items)
-        if items:
-            keyed = all(item.idempotency_key is not None for item in items)
-            sent = params.model_copy(update={"items": items})
-            stored = await self._call("store_batch", sent, StoreBatchResult, repeatable=keyed)
-        else:
-            stored = StoreBatchResult(success=False, results=[], receipt=Receipt())
-        return whole(params.items, stored)
+        field, key = ("items", "idempotency_key") if isinstance(params, StoreBatchParams) else (
+            "messages", "message_id")
+        given: Sequence[Any] = getattr(params, field)
+        items = sendable(given)
+        keyed = all(getattr(item, key) is not None for item in items)
+        sent: Any = params.model_copy(update={field: items})
+        answer: Any = await self._sent(method, sent, keyed) if items else _nothing_sent(params)
+        return cast(ResultT, whole(given, answer))
 
-    async def retrieve(self, params: RetrieveParams) -> RetrieveResult:
-        return await self._call("retrieve", params, RetrieveResult)
-
-    async def get_context(self, params: ContextParams) -> ContextResult:
-        return await self._call("get_context", params, ContextResult)
-
-    async def update(self, params: UpdateParams) -> UpdateResult:
-        return await self._call("update", params, UpdateResult)
-
-    async def history(self, params: HistoryParams) -> HistoryResult:
-        return await self._call("history", params, HistoryResult)
-
-    async def revert(self, params: RevertParams) -> RevertResult:
-        return await self._call("revert", params, RevertResult)
-
-    async def feedback(self, params: FeedbackParams) -> FeedbackResult:
-        return await self._call("feedback", params, FeedbackResult)
-
-    async def prune(self, params: PruneParams) -> PruneResult:
-        _must_fit("prune", params)
-        return await self._call("prune", params, PruneResult, repeatable=params.dry_run)
-
-    async def restore(self, params: RestoreParams) -> RestoreResult:
-        _must_fit("restore", params)
-        return await self._call("restore", params, RestoreResult, repeatable=params.dry_run)
-
-    async def archived(self, params: ArchivedParams = ArchivedParams()) -> ArchivedResult:
-        return await self._call("archived", params, ArchivedResult)
-
-    async def get(self, params: GetParams) -> GetResult:
-        return await self._call("get", params, GetResult)
-
-    async def list(self, params: ListParams = ListParams()) -> ListResult:
-        return await self._call("list", params, ListResult)
-
-    async def count(self, params: CountParams = CountParams()) -> CountResult:
-        return await self._call("count", params, CountResult)
-
-    async def delete(self, params: DeleteParams) -> DeleteResult:
-        return await self._call("delete", params, DeleteResult)
-
-    async def stats(self, params: StatsParams = StatsParams()) -> StatsResult:
-        return await self._call("stats", params, StatsResult)
-
-    async def erase(self, params: EraseParams) -> EraseResult:
-        return await self._call("erase", params, EraseResult)
-
-    async def capabilities(self, params: CapabilitiesParams = CapabilitiesParams()) -> CapabilitiesResult:
-        return await self._call("capabilities", params, CapabilitiesResult)
-
-    async def complete_task(self, params: CompleteTaskParams) -> CompleteTaskResult:
-        return await self._call("complete_task", params, CompleteTaskResult)
-
-    async def add_session(self, params: AddSessionParams) -> AddSessionResult:
-        _must_fit("add_session", params)
-        self._connection.must_be_open()
-        messages = sendable(params.messages)
-        if messages:
-            keyed = all(message.message_id is not None for message in messages)
-            sent = params.model_copy(update={"messages": messages})
-            added = await self._call("add_session", sent, AddSessionResult, repeatable=keyed)
-        else:
-            added = AddSessionResult(
-                success=True, session_id=params.session_id, stored_count=0, results=[], receipt=Receipt())
-        return whole(params.messages, added)
-
-    async def end_session(self, params: EndSessionParams) -> EndSessionResult:
-        return await self._call("end_session", params, EndSessionResult)
-
-    async def summarize(self, params: SummarizeParams) -> SummarizeResult:
-        return await self._call("summarize", params, SummarizeResult)
-
-    async def clear(self, params: ClearParams) -> ClearResult:
-        return await self._call("clear", params, ClearResult)
-
-    async def settings(self, params: SettingsParams = SettingsParams()) -> SettingsResult:
-        return await self._call("settings", params, SettingsResult)
-
-    async def configure(self, params: ConfigureParams) -> ConfigureResult:
-        return await self._call("configure", params, ConfigureResult, repeatable=True)
-
-    async def consolidate(self, params: ConsolidateParams = ConsolidateParams()) -> ConsolidateResult:
-        return await self._call("consolidate", params, ConsolidateResult, repeatable=True)
-
-    async def set_alias(self, params: SetAliasParams) -> SetAliasResult:
-        return await self._call("set_alias", params, SetAliasResult, repeatable=True)
-
-    async def delete_alias(self, params: DeleteAliasParams) -> DeleteAliasResult:
-        return await self._call("delete_alias", params, DeleteAliasResult)
-
-    async def list_aliases(self, params: ListAliasesParams = ListAliasesParams()) -> ListAliasesResult:
-        return await self._call("list_aliases", params, ListAliasesResult)
-
-    async def _call(self, attribute: str, params: Strict, result: type[ResultT], *,
-                    repeatable: bool = False) -> ResultT:
-        _must_fit(attribute, params)
-        method = _METHODS[attribute]
-        safe = repeatable or method.scope == "memory:read"
+    async def _sent(self, method: Method[P, ParamsT, ResultT], params: ParamsT, safe: bool) -> ResultT:
         # Only what the caller gave: the service's defaults are the service's business.
         body: dict[str, Any] = {"jsonrpc": "2.0", "id": next(self._ids), "method": method.name,
                                 "params": params.model_dump(mode="json", exclude_unset=True)}
         if self._a2a_context is not None:
             body["a2a_context"] = self._a2a_context
-        if self._fail_open and attribute in EMPTY_RESULTS:
-            return await self._or_empty(attribute, body, result)
-        return await self._result(body, safe, result)
-
-    async def _or_empty(self, attribute: str, body: Body, result: type[ResultT]) -> ResultT:
+        if not self._fail_open or method.attribute not in EMPTY_RESULTS:
+            return await self._result(body, safe, method.result)
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                return await self._result(body, True, result)
+                return await self._result(body, True, method.result)
         except TimeoutError:
             reason = f"The service at {self.url} did not answer within {self._timeout_seconds:g} s."
         except UNAVAILABLE as failure:
             reason = failure.message
-        logger.warning("%s goes without memory: %s", body["method"], reason)
-        return cast(ResultT, EMPTY_RESULTS[attribute](degraded_receipt(reason)))
+        logger.warning("%s goes without memory: %s", method.name, reason)
+        return cast(ResultT, EMPTY_RESULTS[method.attribute](degraded_receipt(reason)))
 
     async def _result(self, body: Body, safe: bool, result: type[ResultT]) -> ResultT:
         async def attempt() -> Any:
@@ -332,12 +172,19 @@ class MemoryClient(MemoryApi):
         return await self._sender.send(body, renewed, self._traceparent)
 
 
-def _must_fit(attribute: str, params: object) -> None:
-    """Raises TypeError for what is no instance of the method's params, and names their class."""
-    kind = _METHODS[attribute].params
-    if not isinstance(params, kind):
-        raise TypeError(f"{attribute} takes a {kind.__name__} (from agentcore.params), not a "
-                        f"{type(params).__name__}: {attribute}({kind.__name__}(...))")
+def _is_repeatable(method: Method[P, ParamsT, ResultT], params: Strict) -> bool:
+    if isinstance(params, StoreParams):
+        return params.idempotency_key is not None
+    if isinstance(params, PruneParams | RestoreParams):
+        return params.dry_run
+    return method.scope == "memory:read" or method.attribute in _REPEATABLE
+
+
+def _nothing_sent(params: StoreBatchParams | AddSessionParams) -> StoreBatchResult | AddSessionResult:
+    if isinstance(params, StoreBatchParams):
+        return StoreBatchResult(success=False, results=[], receipt=Receipt())
+    return AddSessionResult(
+        success=True, session_id=params.session_id, stored_count=0, results=[], receipt=Receipt())
 
 
 def _again(error: Exception, repeatable: bool) -> bool | float:

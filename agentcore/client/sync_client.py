@@ -8,21 +8,23 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from typing import Any, Concatenate, Generic, Self, TypeVar, overload
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from agentcore.client.credential import TokenSource
 from agentcore.client.memory_client import MemoryClient
 from agentcore.errors import ClientClosed
+from agentcore.memory.api import Call, MemoryApi, Method, P, ParamsT
+from agentcore.memory.models import Strict
 
 HOLDS_LOOP_UP = (
     "This call waits, and would hold up the event loop that it is called on: use MemoryClient there, or a "
     "thread."
 )
 
-P = ParamSpec("P")
 ResultT = TypeVar("ResultT")
+AnswerT = TypeVar("AnswerT", bound=Strict)
 
 
 class _Waiting(Generic[P, ResultT]):
@@ -50,6 +52,30 @@ class _Waiting(Generic[P, ResultT]):
 
         wait.__doc__ = self.__doc__
         return wait
+
+
+class _WaitingCall(Generic[P, ParamsT, AnswerT]):
+    """A `Method` as one that waits: the same params and result, without `await`."""
+
+    def __init__(self, method: Method[P, ParamsT, AnswerT]) -> None:
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    @overload
+    def __get__(self, owner: None, kind: type[SyncMemoryClient]) -> Self: ...
+
+    @overload
+    def __get__(
+        self, owner: SyncMemoryClient, kind: type[SyncMemoryClient]
+    ) -> Call[P, ParamsT, AnswerT]: ...
+
+    def __get__(
+        self, owner: SyncMemoryClient | None, kind: type[SyncMemoryClient]
+    ) -> Self | Call[P, ParamsT, AnswerT]:
+        if owner is None:
+            return self
+        asked = owner
+        return Call(self._method, lambda params: asked._run(lambda memory: memory.call(self._method, params)))
 
 
 class _LoopThread:
@@ -129,35 +155,35 @@ class SyncMemoryClient:
     def _run(self, call: Callable[[MemoryClient], Coroutine[Any, Any, ResultT]]) -> ResultT:
         return self._thread.run(lambda: call(self._memory))
 
-    store = _Waiting(MemoryClient.store)
-    store_batch = _Waiting(MemoryClient.store_batch)
-    retrieve = _Waiting(MemoryClient.retrieve)
-    get_context = _Waiting(MemoryClient.get_context)
-    update = _Waiting(MemoryClient.update)
-    history = _Waiting(MemoryClient.history)
-    revert = _Waiting(MemoryClient.revert)
-    feedback = _Waiting(MemoryClient.feedback)
-    prune = _Waiting(MemoryClient.prune)
-    restore = _Waiting(MemoryClient.restore)
-    archived = _Waiting(MemoryClient.archived)
-    get = _Waiting(MemoryClient.get)
-    list = _Waiting(MemoryClient.list)
-    count = _Waiting(MemoryClient.count)
-    delete = _Waiting(MemoryClient.delete)
-    stats = _Waiting(MemoryClient.stats)
-    capabilities = _Waiting(MemoryClient.capabilities)
-    complete_task = _Waiting(MemoryClient.complete_task)
-    add_session = _Waiting(MemoryClient.add_session)
-    end_session = _Waiting(MemoryClient.end_session)
-    summarize = _Waiting(MemoryClient.summarize)
-    clear = _Waiting(MemoryClient.clear)
-    settings = _Waiting(MemoryClient.settings)
-    configure = _Waiting(MemoryClient.configure)
-    consolidate = _Waiting(MemoryClient.consolidate)
-    erase = _Waiting(MemoryClient.erase)
-    set_alias = _Waiting(MemoryClient.set_alias)
-    delete_alias = _Waiting(MemoryClient.delete_alias)
-    list_aliases = _Waiting(MemoryClient.list_aliases)
+    store = _WaitingCall(MemoryApi.store)
+    store_batch = _WaitingCall(MemoryApi.store_batch)
+    retrieve = _WaitingCall(MemoryApi.retrieve)
+    get_context = _WaitingCall(MemoryApi.get_context)
+    update = _WaitingCall(MemoryApi.update)
+    history = _WaitingCall(MemoryApi.history)
+    revert = _WaitingCall(MemoryApi.revert)
+    feedback = _WaitingCall(MemoryApi.feedback)
+    prune = _WaitingCall(MemoryApi.prune)
+    restore = _WaitingCall(MemoryApi.restore)
+    archived = _WaitingCall(MemoryApi.archived)
+    get = _WaitingCall(MemoryApi.get)
+    list = _WaitingCall(MemoryApi.list)
+    count = _WaitingCall(MemoryApi.count)
+    delete = _WaitingCall(MemoryApi.delete)
+    stats = _WaitingCall(MemoryApi.stats)
+    capabilities = _WaitingCall(MemoryApi.capabilities)
+    complete_task = _WaitingCall(MemoryApi.complete_task)
+    add_session = _WaitingCall(MemoryApi.add_session)
+    end_session = _WaitingCall(MemoryApi.end_session)
+    summarize = _WaitingCall(MemoryApi.summarize)
+    clear = _WaitingCall(MemoryApi.clear)
+    settings = _WaitingCall(MemoryApi.settings)
+    configure = _WaitingCall(MemoryApi.configure)
+    consolidate = _WaitingCall(MemoryApi.consolidate)
+    erase = _WaitingCall(MemoryApi.erase)
+    set_alias = _WaitingCall(MemoryApi.set_alias)
+    delete_alias = _WaitingCall(MemoryApi.delete_alias)
+    list_aliases = _WaitingCall(MemoryApi.list_aliases)
     add_interaction = _Waiting(MemoryClient.add_interaction)
     retrieve_memories = _Waiting(MemoryClient.retrieve_memories)
     get_relevant_context = _Waiting(MemoryClient.get_relevant_context)

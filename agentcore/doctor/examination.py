@@ -217,8 +217,9 @@ def _missing(part: str, name: str) -> Check | None:
     missing = [package for package in _NEEDED.get(name, ()) if find_spec(package) is None]
     if not missing:
         return None
+    extra = name if name in ("openai", "cohere") else "server"
     return Check(part, False, f"{name} needs {', '.join(missing)}",
-                 f"Install them: pip install 'agentcore-memory[{name}]'.")
+                 f"Install them: pip install 'agentcore-memory[{extra}]'.")
 
 
 def _models_beside(settings: Settings) -> list[Check]:

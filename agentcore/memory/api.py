@@ -1,16 +1,21 @@
-"""The memory API as Python sees it: one method for each RPC method, the same in-process and over HTTP.
+"""The memory API as Python sees it: one `Method` for each RPC method, the same in-process and over HTTP.
 
-`MemoryManager` and the client both implement `MemoryApi`; `methods.METHODS` names each operation.
+`MemoryManager` and the client implement `MemoryApi.call`. The RPC method table, the OpenRPC document and the
+method reference are derived from `METHODS`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Generic, Literal, ParamSpec, Self, TypeAlias, TypeVar, cast, overload
+from uuid import UUID
 
-from agentcore.memory.models import Interaction, MemorySummary
+from pydantic import ValidationError
+
+from agentcore.errors import InvalidParams, field_path, problem_sentence
+from agentcore.memory.models import Interaction, MemorySummary, Strict
 from agentcore.memory.params.aliases import (
     DeleteAliasParams,
     DeleteAliasResult,
@@ -41,12 +46,12 @@ from agentcore.memory.params.layers import (
 from agentcore.memory.params.memories import (
     CompleteTaskParams,
     CompleteTaskResult,
-    ContextParams,
-    ContextResult,
     CountParams,
     CountResult,
     DeleteParams,
     DeleteResult,
+    GetContextParams,
+    GetContextResult,
     GetParams,
     GetResult,
     ListParams,
@@ -74,6 +79,13 @@ from agentcore.memory.params.sessions import (
 
 Scope = Literal["memory:read", "memory:write", "memory:admin"]
 SCOPES: tuple[Scope, ...] = ("memory:read", "memory:write", "memory:admin")
+# What a call takes without a name.
+Positional = str | UUID | Interaction | Sequence[Any]
+
+P = ParamSpec("P")
+ParamsT = TypeVar("ParamsT", bound=Strict)
+ResultT = TypeVar("ResultT", bound=Strict)
+ReturnT = TypeVar("ReturnT")
 
 
 @dataclass(frozen=True)
@@ -86,103 +98,172 @@ class Caller:
     a2a_context: Mapping[str, Any] | None = None
 
 
+class Method(Generic[P, ParamsT, ResultT]):
+    """One operation: its models, scope and summary. On an instance of `MemoryApi` it is the call.
+
+    `positional` names the params that need no name. `rest` names the field that takes unknown names.
+    """
+
+    def __init__(self, params: Callable[P, ParamsT], result: type[ResultT], scope: Scope, summary: str, *,
+                 positional: tuple[str, ...] = (), rest: str | None = None) -> None:
+        self.params = cast(type[ParamsT], params)
+        self.result, self.scope, self.summary = result, scope, summary
+        self.positional, self.rest = positional, rest
+        self.__doc__ = summary
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.attribute = name
+        self.name = f"memory.{name}"
+
+    @overload
+    def __get__(self, memory: None, kind: type) -> Self: ...
+
+    @overload
+    def __get__(self, memory: MemoryApi, kind: type) -> Call[P, ParamsT, Coroutine[Any, Any, ResultT]]: ...
+
+    def __get__(
+        self, memory: MemoryApi | None, kind: type
+    ) -> Self | Call[P, ParamsT, Coroutine[Any, Any, ResultT]]:
+        if memory is None:
+            return self
+        asked = memory
+        return Call(self, lambda params: asked.call(self, params))
+
+    def read(self, *given: Any, **fields: Any) -> ParamsT:
+        """Returns the params of a call. Raises InvalidParams for unknown or wrong fields, TypeError for
+        a value without a name that is not of this method.
+        """
+        if len(given) == 1 and not fields and isinstance(given[0], self.params):
+            return given[0]
+        # Over JSON-RPC the one param without a name is an interaction; from Python it may be a text.
+        says_content = self.attribute == "store" and bool(given) and isinstance(given[0], str)
+        names = ("content",) if says_content else self.positional
+        fits = not given or isinstance(given[0], str | UUID | Interaction | Sequence)
+        if len(given) > len(names) or not fits:
+            kind = self.params.__name__
+            raise TypeError(f"{self.attribute} takes a {kind} (from agentcore.params) or its fields by name, "
+                            f"not a {type(given[0]).__name__}: {self.attribute}({kind}(...))")
+        named = dict(zip(names, given, strict=False))
+        if twice := sorted(named.keys() & fields.keys()):
+            raise TypeError(f"{self.attribute} got {', '.join(twice)} twice")
+        try:
+            return self.params(**self._nested({**named, **fields}))
+        except ValidationError as cause:
+            found = [(field_path(each["loc"]) or "params", problem_sentence(dict(each)))
+                     for each in cause.errors(include_url=False, include_context=False, include_input=False)]
+            problems = [{"field": field, "problem": problem} for field, problem in dict.fromkeys(found)]
+            said = "; ".join(f"{each['field']} {each['problem']}" for each in problems)
+            # Not from `cause`, which quotes the values.
+            raise InvalidParams(f"{self.name}: {said}", data={"errors": problems}) from None
+
+    def _nested(self, fields: dict[str, Any]) -> dict[str, Any]:
+        if self.rest is None:
+            return fields
+        own = {name: value for name, value in fields.items() if name in self.params.model_fields}
+        others = {name: value for name, value in fields.items() if name not in own}
+        return {**own, self.rest: {**own.get(self.rest, {}), **others}} if others else own
+
+
+class Call(Generic[P, ParamsT, ReturnT]):
+    """A method of one memory: called with its params, or with their fields as keyword arguments."""
+
+    def __init__(self, method: Method[P, ParamsT, Any], run: Callable[[ParamsT], ReturnT]) -> None:
+        self._method, self._run = method, run
+        self.__doc__ = method.__doc__
+
+    @overload
+    def __call__(self, params: ParamsT, /) -> ReturnT: ...
+
+    @overload
+    def __call__(self, *args: P.args, **fields: P.kwargs) -> ReturnT: ...
+
+    @overload
+    def __call__(self, first: Positional, /, *more: Any, **fields: Any) -> ReturnT: ...
+
+    def __call__(self, *args: Any, **fields: Any) -> ReturnT:
+        return self._run(self._method.read(*args, **fields))
+
+
 class MemoryApi(ABC):
     """One agent's memory. Every method acts for the agent it was opened for, and for nobody else.
 
+    A method takes its params (`StoreParams(...)`) or their fields (`store("text", user_id="anna")`).
     Errors are the classes of `agentcore.errors`, the same in-process and over HTTP.
     """
+
+    @abstractmethod
+    async def call(self, method: Method[P, ParamsT, ResultT], params: ParamsT) -> ResultT:
+        """Runs one method. The methods below call this."""
 
     @property
     def fails_open_after_seconds(self) -> float | None:
         """How long a read waits before it is empty, of a memory that fails open; else None: it raises."""
         return None
 
-    @abstractmethod
-    async def store(self, params: StoreParams) -> StoreResult: ...
-
-    @abstractmethod
-    async def store_batch(self, params: StoreBatchParams) -> StoreBatchResult: ...
-
-    @abstractmethod
-    async def retrieve(self, params: RetrieveParams) -> RetrieveResult: ...
-
-    @abstractmethod
-    async def get_context(self, params: ContextParams) -> ContextResult: ...
-
-    @abstractmethod
-    async def update(self, params: UpdateParams) -> UpdateResult: ...
-
-    @abstractmethod
-    async def history(self, params: HistoryParams) -> HistoryResult: ...
-
-    @abstractmethod
-    async def revert(self, params: RevertParams) -> RevertResult: ...
-
-    @abstractmethod
-    async def feedback(self, params: FeedbackParams) -> FeedbackResult: ...
-
-    @abstractmethod
-    async def prune(self, params: PruneParams) -> PruneResult: ...
-
-    @abstractmethod
-    async def restore(self, params: RestoreParams) -> RestoreResult: ...
-
-    @abstractmethod
-    async def archived(self, params: ArchivedParams = ArchivedParams()) -> ArchivedResult: ...
-
-    @abstractmethod
-    async def get(self, params: GetParams) -> GetResult: ...
-
-    @abstractmethod
-    async def list(self, params: ListParams = ListParams()) -> ListResult: ...
-
-    @abstractmethod
-    async def count(self, params: CountParams = CountParams()) -> CountResult: ...
-
-    @abstractmethod
-    async def delete(self, params: DeleteParams) -> DeleteResult: ...
-
-    @abstractmethod
-    async def stats(self, params: StatsParams = StatsParams()) -> StatsResult: ...
-
-    @abstractmethod
-    async def capabilities(self, params: CapabilitiesParams = CapabilitiesParams()) -> CapabilitiesResult: ...
-
-    @abstractmethod
-    async def complete_task(self, params: CompleteTaskParams) -> CompleteTaskResult: ...
-
-    @abstractmethod
-    async def add_session(self, params: AddSessionParams) -> AddSessionResult: ...
-
-    @abstractmethod
-    async def end_session(self, params: EndSessionParams) -> EndSessionResult: ...
-
-    @abstractmethod
-    async def summarize(self, params: SummarizeParams) -> SummarizeResult: ...
-
-    @abstractmethod
-    async def clear(self, params: ClearParams) -> ClearResult: ...
-
-    @abstractmethod
-    async def settings(self, params: SettingsParams = SettingsParams()) -> SettingsResult: ...
-
-    @abstractmethod
-    async def configure(self, params: ConfigureParams) -> ConfigureResult: ...
-
-    @abstractmethod
-    async def consolidate(self, params: ConsolidateParams = ConsolidateParams()) -> ConsolidateResult: ...
-
-    @abstractmethod
-    async def erase(self, params: EraseParams) -> EraseResult: ...
-
-    @abstractmethod
-    async def set_alias(self, params: SetAliasParams) -> SetAliasResult: ...
-
-    @abstractmethod
-    async def delete_alias(self, params: DeleteAliasParams) -> DeleteAliasResult: ...
-
-    @abstractmethod
-    async def list_aliases(self, params: ListAliasesParams = ListAliasesParams()) -> ListAliasesResult: ...
+    store = Method(StoreParams, StoreResult, "memory:write",
+        "Store an interaction, or a plain content, as one memory.", positional=("interaction",))
+    store_batch = Method(StoreBatchParams, StoreBatchResult, "memory:write",
+        "Store up to 1,000 memories in one transaction, with a result for each.", positional=("items",))
+    retrieve = Method(RetrieveParams, RetrieveResult, "memory:read",
+        "Find the memories that matter for a query, best first.", positional=("query", "k", "memory_types"))
+    get_context = Method(GetContextParams, GetContextResult, "memory:read",
+        "Build a prompt-ready context for a query inside a token budget.",
+        positional=("query", "task_id", "max_tokens"))
+    update = Method(UpdateParams, UpdateResult, "memory:write",
+        "Correct, extend or re-weigh a memory; the change is kept in its history.",
+        positional=("memory_id", "updates"), rest="updates")
+    history = Method(HistoryParams, HistoryResult, "memory:read",
+        "What was changed in a memory, when and by whom, the latest first.", positional=("memory_id",))
+    revert = Method(RevertParams, RevertResult, "memory:write",
+        "Bring a memory back to how it stood at an earlier version; nothing of its history goes.",
+        positional=("memory_id", "version"))
+    feedback = Method(FeedbackParams, FeedbackResult, "memory:write",
+        "Say how a memory served: helpful, unhelpful or wrong moves its relevance score.",
+        positional=("memory_id", "verdict"))
+    prune = Method(PruneParams, PruneResult, "memory:write",
+        "Archive and remove memories of a layer by a strategy.", positional=("memory_layer", "strategy"))
+    restore = Method(RestoreParams, RestoreResult, "memory:write",
+        "Bring archived memories back as they were, with vector, history, links and use.")
+    archived = Method(ArchivedParams, ArchivedResult, "memory:read",
+        "Archived memories page by page, those archived last first.")
+    get = Method(GetParams, GetResult, "memory:read",
+        "One memory, whole, by its id.", positional=("memory_id",))
+    list = Method(ListParams, ListResult, "memory:read",
+        "Memories page by page, by time, importance or access count.")
+    count = Method(CountParams, CountResult, "memory:read", "How many memories match.")
+    delete = Method(DeleteParams, DeleteResult, "memory:write",
+        "Delete memories by id, or by a filter with confirm; says how many went.")
+    stats = Method(StatsParams, StatsResult, "memory:read",
+        "Counts by layer, links, archived memories and accesses.")
+    capabilities = Method(CapabilitiesParams, CapabilitiesResult, "memory:read",
+        "What this service can do, and its limits.")
+    complete_task = Method(CompleteTaskParams, CompleteTaskResult, "memory:write",
+        "End a task: its working memory is cleared, its lasting memories stay.", positional=("task_id",))
+    add_session = Method(AddSessionParams, AddSessionResult, "memory:write",
+        "Store a conversation, or more of one: a memory for each message.",
+        positional=("session_id", "messages"))
+    end_session = Method(EndSessionParams, EndSessionResult, "memory:write",
+        "End a session: its working memory is promoted or ends, summaries of what was said are kept.",
+        positional=("session_id",))
+    summarize = Method(SummarizeParams, SummarizeResult, "memory:read",
+        "A summary of the memories that match, in their own sentences: no model is asked. It is not kept.")
+    clear = Method(ClearParams, ClearResult, "memory:write",
+        "Delete a session, a user's memories or all; says how many went.")
+    settings = Method(SettingsParams, SettingsResult, "memory:read",
+        "The agent's rules: how its layers forget, whether its episodes are consolidated.")
+    configure = Method(ConfigureParams, ConfigureResult, "memory:admin",
+        "Give an agent rules of its own: how its layers forget, whether episodes are consolidated.")
+    consolidate = Method(ConsolidateParams, ConsolidateResult, "memory:write",
+        "Give episodic memories that tell one thing together a summary that points to them.")
+    erase = Method(EraseParams, EraseResult, "memory:admin",
+        "Erase all of the agent, or of a user within it, from every place; with a signed receipt.")
+    set_alias = Method(SetAliasParams, SetAliasResult, "memory:write",
+        "Say what something is called too: each form then finds what was said in the other.",
+        positional=("alias", "means"))
+    delete_alias = Method(DeleteAliasParams, DeleteAliasResult, "memory:write",
+        "Take an alias away, whether it was set or learnt.", positional=("alias",))
+    list_aliases = Method(ListAliasesParams, ListAliasesResult, "memory:read",
+        "The aliases that apply, page by page: those set, and those learnt from memories.")
 
     async def add_interaction(self, /, interaction: Interaction, **options: Any) -> StoreResult:
         """Store an interaction; `options` are the other fields of `StoreParams`."""
@@ -197,6 +278,11 @@ class MemoryApi(ABC):
     async def get_relevant_context(
         self, /, query: str, task_id: str | None = None, max_tokens: int = 2_000, **options: Any
     ) -> str:
-        """A prompt-ready context of at most `max_tokens` tokens; `options` as `ContextParams` has them."""
-        params = ContextParams(query=query, task_id=task_id, max_tokens=max_tokens, **options)
+        """A prompt-ready context of at most `max_tokens` tokens; `options` as `GetContextParams` has them."""
+        params = GetContextParams(query=query, task_id=task_id, max_tokens=max_tokens, **options)
         return (await self.get_context(params)).context
+
+
+AnyMethod: TypeAlias = Method[Any, Any, Any]
+METHODS: tuple[AnyMethod, ...] = tuple(
+    each for each in vars(MemoryApi).values() if isinstance(each, Method))

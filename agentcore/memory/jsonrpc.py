@@ -21,8 +21,7 @@ from agentcore.errors import (
     RateLimited,
     TooLarge,
 )
-from agentcore.memory.api import Caller, MemoryApi
-from agentcore.memory.methods import METHODS
+from agentcore.memory.api import METHODS, Caller, MemoryApi
 from agentcore.memory.models import Strict
 from agentcore.openrpc import openrpc_document
 from agentcore.rpc import RpcMethod
@@ -35,24 +34,6 @@ ERRORS = (
     ParseError, InvalidRequest, MethodNotFound, InvalidParams, InternalError, NotFound, Conflict, TooLarge,
     RateLimited, DependencyUnavailable, NotReady, AuthenticationFailed, NotAuthorised,
 )
-# What an array of params gives, in order, method by method. Everything else goes by name.
-POSITIONAL = {
-    "memory.store": ("interaction",),
-    "memory.store_batch": ("items",),
-    "memory.retrieve": ("query", "k", "memory_types"),
-    "memory.get_context": ("query", "task_id", "max_tokens"),
-    "memory.update": ("memory_id", "updates"),
-    "memory.history": ("memory_id",),
-    "memory.revert": ("memory_id", "version"),
-    "memory.feedback": ("memory_id", "verdict"),
-    "memory.prune": ("memory_layer", "strategy"),
-    "memory.get": ("memory_id",),
-    "memory.complete_task": ("task_id",),
-    "memory.add_session": ("session_id", "messages"),
-    "memory.end_session": ("session_id",),
-    "memory.set_alias": ("alias", "means"),
-    "memory.delete_alias": ("alias",),
-}
 
 
 @dataclass(frozen=True)
@@ -72,7 +53,7 @@ def memory_methods() -> list[RpcMethod[MemoryCall]]:
     methods = [
         RpcMethod(
             name=method.name, params=method.params, result=method.result, handler=_handler(method.attribute),
-            summary=method.summary, scope=method.scope, positional=POSITIONAL.get(method.name, ()),
+            summary=method.summary, scope=method.scope, positional=method.positional,
         )
         for method in METHODS
     ]

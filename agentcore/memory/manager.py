@@ -5,13 +5,14 @@ A manager is light: it is made for each caller over the parts all of them share.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from agentcore import __version__
 from agentcore.errors import InvalidParams, NotFound
+from agentcore.memory.api import Caller, MemoryApi, Method, P, ParamsT, ResultT
 from agentcore.memory.cursors import read_cursor, write_cursor
 from agentcore.memory.forgetting import removing, restoring
 from agentcore.memory.models import MemoryType, Receipt
@@ -34,12 +35,12 @@ from agentcore.memory.params.memories import (
     MAX_IDS,
     MAX_K,
     MAX_PAGE,
-    ContextParams,
-    ContextResult,
     CountParams,
     CountResult,
     DeleteParams,
     DeleteResult,
+    GetContextParams,
+    GetContextResult,
     GetParams,
     GetResult,
     ListParams,
@@ -103,8 +104,19 @@ _PLACES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-class MemoryManager(LifecycleOperations):
+class MemoryManager(MemoryApi):
     """The memory of the caller's agent, in this process."""
+
+    def __init__(self, parts: MemoryParts, caller: Caller) -> None:
+        self._operations = MemoryOperations(parts, caller)
+
+    async def call(self, method: Method[P, ParamsT, ResultT], params: ParamsT) -> ResultT:
+        operation: Callable[[ParamsT], Awaitable[ResultT]] = getattr(self._operations, method.attribute)
+        return await operation(params)
+
+
+class MemoryOperations(LifecycleOperations):
+    """One function for each method of `MemoryApi`, over the params."""
 
     async def store(self, params: StoreParams) -> StoreResult:
         steps = self._parts.steps()
@@ -134,7 +146,7 @@ class MemoryManager(LifecycleOperations):
         self._parts.accesses.note(self._caller.agent_id, given, self._parts.clock())
         return RetrieveResult(memories=found.memories, receipt=found.receipt)
 
-    async def get_context(self, params: ContextParams) -> ContextResult:
+    async def get_context(self, params: GetContextParams) -> GetContextResult:
         return await recalling.context(self._parts, self._caller, params)
 
     async def prune(self, params: PruneParams) -> PruneResult:
@@ -162,7 +174,7 @@ class MemoryManager(LifecycleOperations):
             receipt=receipt_of(steps, degraded),
         )
 
-    async def archived(self, params: ArchivedParams = ArchivedParams()) -> ArchivedResult:
+    async def archived(self, params: ArchivedParams) -> ArchivedResult:
         steps = self._parts.steps()
         with steps("search"):
             memories, cursor = await restoring.archived(self._parts, self._caller, params)
@@ -179,7 +191,7 @@ class MemoryManager(LifecycleOperations):
             raise NotFound(data={"memory_id": str(params.memory_id)})
         return GetResult(memory=records[params.memory_id], receipt=receipt_of(steps))
 
-    async def list(self, params: ListParams = ListParams()) -> ListResult:
+    async def list(self, params: ListParams) -> ListResult:
         steps = self._parts.steps()
         place, after_id = _place(params)
         with steps("search"):
@@ -210,7 +222,7 @@ class MemoryManager(LifecycleOperations):
             receipt=filter_receipt(params.conditions(), steps),
         )
 
-    async def count(self, params: CountParams = CountParams()) -> CountResult:
+    async def count(self, params: CountParams) -> CountResult:
         steps = self._parts.steps()
         with steps("search"):
             count = await self._parts.storage.count(
@@ -229,7 +241,7 @@ class MemoryManager(LifecycleOperations):
             receipt=receipt_of(steps),
         )
 
-    async def stats(self, params: StatsParams = StatsParams()) -> StatsResult:
+    async def stats(self, params: StatsParams) -> StatsResult:
         steps = self._parts.steps()
         with steps("search"):
             rows = {
@@ -249,7 +261,7 @@ class MemoryManager(LifecycleOperations):
             receipt=filter_receipt({}, steps),
         )
 
-    async def capabilities(self, params: CapabilitiesParams = CapabilitiesParams()) -> CapabilitiesResult:
+    async def capabilities(self, params: CapabilitiesParams) -> CapabilitiesResult:
         archive, embedder = self._parts.archive, self._parts.embedder
         return CapabilitiesResult(
             version=__version__,
@@ -282,7 +294,7 @@ class MemoryManager(LifecycleOperations):
             deleted = await naming.delete_alias(self._parts, self._caller, params)
         return DeleteAliasResult(success=deleted > 0, deleted_count=deleted, receipt=receipt_of(steps))
 
-    async def list_aliases(self, params: ListAliasesParams = ListAliasesParams()) -> ListAliasesResult:
+    async def list_aliases(self, params: ListAliasesParams) -> ListAliasesResult:
         steps = self._parts.steps()
         with steps("alias"):
             aliases, cursor = await naming.list_aliases(self._parts, self._caller, params)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentcore.memory.api import Caller, MemoryApi
+from agentcore.memory.api import Caller
 from agentcore.memory.deriving import consolidating, sessions
 from agentcore.memory.forgetting import erasing
 from agentcore.memory.models import Dropped, Receipt
@@ -48,8 +48,8 @@ from agentcore.memory.writing.renewing import Renewing
 from agentcore.telemetry import Steps
 
 
-class LifecycleOperations(MemoryApi):
-    """The operations on the life of the caller's agent's memories; `MemoryManager` adds the others."""
+class LifecycleOperations:
+    """The operations on the life of the caller's agent's memories; `MemoryOperations` adds the others."""
 
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
@@ -141,7 +141,7 @@ class LifecycleOperations(MemoryApi):
             receipt=receipt_of(steps),
         )
 
-    async def settings(self, params: SettingsParams = SettingsParams()) -> SettingsResult:
+    async def settings(self, params: SettingsParams) -> SettingsResult:
         steps = self._parts.steps()
         with steps("fetch"):
             rules = await configuring.rules(self._parts, self._caller)
@@ -153,7 +153,7 @@ class LifecycleOperations(MemoryApi):
             rules = await configuring.configure(self._parts, self._caller, params)
         return ConfigureResult(success=True, **rules, receipt=receipt_of(steps))
 
-    async def consolidate(self, params: ConsolidateParams = ConsolidateParams()) -> ConsolidateResult:
+    async def consolidate(self, params: ConsolidateParams) -> ConsolidateResult:
         steps = self._parts.steps()
         work = consolidating.Consolidating(self._parts, self._caller, params)
         with steps("consolidate"):

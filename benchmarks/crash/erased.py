@@ -15,7 +15,7 @@ from agentcore.memory.params.erasing import EraseParams
 from agentcore.memory.params.layers import ConfigureParams
 from agentcore.memory.params.memories import (
     CompleteTaskParams,
-    ContextParams,
+    GetContextParams,
     ListParams,
     PruneParams,
     StoreBatchParams,
@@ -90,7 +90,7 @@ class Erasing(Tearing):
         for user_id in USERS:
             ended = await memory.end_session(EndSessionParams(session_id=f"talk of {user_id}"))
             of_ada += [ended.summary_id] if user_id == "ada" else []
-            await memory.get_context(ContextParams(query="Which notes?", task_id=f"task of {user_id}"))
+            await memory.get_context(GetContextParams(query="Which notes?", task_id=f"task of {user_id}"))
         await memory.complete_task(CompleteTaskParams(task_id="another task"))
         await memory.set_alias(SetAliasParams(alias="den", means="cellar"))
         await memory.configure(ConfigureParams(consolidate=True))

@@ -23,15 +23,14 @@ from agentcore.errors import (
     NotAuthorised,
     NotFound,
 )
-from agentcore.memory.api import MemoryApi
-from agentcore.memory.methods import METHODS
+from agentcore.memory.api import METHODS, MemoryApi
 from agentcore.memory.models import Interaction, MemoryType
 from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.memories import (
     CompleteTaskParams,
-    ContextParams,
     CountParams,
     DeleteParams,
+    GetContextParams,
     GetParams,
     ListParams,
     PruneParams,
@@ -73,7 +72,7 @@ async def live_a_little(memory: MemoryApi) -> None:
     found = await memory.retrieve(RetrieveParams(query="what does Ada drink, tea or coffee?", explain=True))
     assert found.memories[0].content == TEA
     assert found.memories[0].terms
-    built = await memory.get_context(ContextParams(query="breakfast", task_id="breakfast", max_tokens=200))
+    built = await memory.get_context(GetContextParams(query="breakfast", task_id="breakfast", max_tokens=200))
     assert TEA in built.context
     assert 0 < built.token_count <= 200
     assert (await memory.count(CountParams())).count == 3

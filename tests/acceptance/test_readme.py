@@ -18,7 +18,7 @@ import httpx
 import psycopg
 import pytest
 
-from agentcore.memory.methods import METHODS
+from agentcore.memory.api import METHODS
 from tests.fixtures.services import Services
 from tests.fixtures.serving import ROOT, Done, Serving
 
@@ -92,9 +92,15 @@ def test_the_python_example_runs(serving: Serving, agent_id: str, tmp_path: Path
                           capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     found, _, context = done.stdout.partition("Quoted records of the past")
-    assert "In the blue tin." in found
-    assert "In the blue tin." in context
+    assert "The spare key is in the blue tin" in found
+    assert "In the shed." in context
     assert "## Current Task Context" in done.stdout
+
+
+def test_the_readme_says_how_to_run_its_python() -> None:
+    first = README.index("```python")
+    assert ".venv/bin/python example.py" in README[README.index("## From Python"):first]
+    assert len(README.splitlines()) < 200
 
 
 def test_the_example_of_an_agent_runs(serving: Serving, agent_id: str, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from jsonschema import Draft202012Validator
 
 from agentcore import params as all_params
 from agentcore.errors import JsonRpcErrorCode
-from agentcore.memory.jsonrpc import ERRORS, POSITIONAL
-from agentcore.memory.methods import METHODS
+from agentcore.memory.api import METHODS
+from agentcore.memory.jsonrpc import ERRORS
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -127,9 +127,10 @@ def test_params_by_position_come_first_and_in_the_order_of_the_design() -> None:
         "memory.get_context": ["query", "task_id", "max_tokens"], "memory.update": ["memory_id", "updates"],
         "memory.prune": ["memory_layer", "strategy"],
     }
+    declared = {method.name: list(method.positional) for method in METHODS}
     for method in DOCUMENT["methods"]:
         names = [param["name"] for param in method["params"]]
-        positional = list(POSITIONAL.get(method["name"], ()))
+        positional = declared[method["name"]]
         assert names[:len(positional)] == positional == method["x-positional"]
         assert method["paramStructure"] == ("either" if positional else "by-name")
         assert positional == fixed.get(method["name"], positional)

@@ -15,8 +15,8 @@ import pytest
 from agentcore.cli import MODULES
 from agentcore.config import Settings
 from agentcore.errors import AgentCoreError, JsonRpcErrorCode
+from agentcore.memory.api import METHODS, AnyMethod
 from agentcore.memory.jsonrpc import ERRORS
-from agentcore.memory.methods import METHODS, Method
 from agentcore.memory.models import MemoryType
 from agentcore.memory.pruning import STRATEGIES
 from agentcore.memory.scoring import RetrievalWeights
@@ -66,7 +66,7 @@ def test_every_command_stands_in_the_reference_with_an_example() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-def test_every_method_stands_in_the_reference_with_each_param_and_result(method: Method[Any, Any]) -> None:
+def test_every_method_stands_in_the_reference_with_each_param_and_result(method: AnyMethod) -> None:
     section = SECTIONS[method.name]
     fields = [*method.params.model_fields, *method.result.model_fields]
     assert {field for field in fields if f"`{field}`" not in section} == set()
@@ -78,6 +78,12 @@ def test_every_error_stands_in_the_reference_with_its_code(error: type[AgentCore
     rows = TEXTS["docs/reference/errors.md"].splitlines()
     row = next(each for each in rows if f"`{error.__name__}`" in each)
     assert f"| {int(error.code)} |" in row
+
+
+def test_no_page_installs_a_package_that_is_not_published() -> None:
+    """Somebody else could publish that name: a wheel is named by its file."""
+    installs = re.compile(r"pip\s+install\s+'?agentcore[-_]memory(?![-_]?\d)")
+    assert [name for name, text in TEXTS.items() if installs.search(text)] == []
 
 
 def test_no_code_is_documented_that_does_not_exist() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,7 +65,22 @@ def test_the_integrations_need_no_other_version_of_what_the_service_runs_on(pyth
     names = ("lock.txt", "integrations.txt")
     service, more = (locked(ROOT / "requirements" / name, python) for name in names)
     assert {name: version for name, version in more.items() if service.get(name, version) != version} == {}
-    assert {"mcp", "a2a-sdk", "google-adk", "langgraph"} <= more.keys() - service.keys()
+    assert {"a2a-sdk", "google-adk", "langgraph"} <= more.keys() - service.keys()
+    assert "mcp" in service
+
+
+def test_make_serve_installs_what_mcp_needs() -> None:
+    extras = CONFIGURATION["project"]["optional-dependencies"]
+    assert "agentcore-memory[mcp]" in extras["server"]
+    service = locked(ROOT / "requirements" / "lock.txt", PYTHONS[0])
+    assert {"mcp", "mcp-types", "sse-starlette"} <= service.keys()
+
+
+def test_the_check_compares_imports_with_declared_dependencies() -> None:
+    deptry = [str(Path(sys.executable).with_name("deptry")), "agentcore"]
+    done = subprocess.run(deptry, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "$(BIN)/deptry agentcore" in (ROOT / "Makefile").read_text()
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)

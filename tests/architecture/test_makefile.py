@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TARGETS = ["serve", "demo", "test", "check", "docs", "bench", "lock"]
+TARGETS = ["serve", "demo", "test", "check", "wheel", "docs", "bench", "lock"]
 
 
 def make(*arguments: str, cwd: Path) -> str:

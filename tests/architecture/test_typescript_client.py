@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from agentcore.memory.api import METHODS
 from agentcore.memory.jsonrpc import ERRORS
-from agentcore.memory.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = ROOT / "clients" / "typescript"

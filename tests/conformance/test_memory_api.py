@@ -15,9 +15,8 @@ import pytest
 from pydantic import ValidationError
 
 from agentcore.errors import Conflict, InvalidParams, NotFound
-from agentcore.memory.api import MemoryApi
+from agentcore.memory.api import METHODS, MemoryApi
 from agentcore.memory.json_values import MAX_METADATA_DEPTH
-from agentcore.memory.methods import METHODS
 from agentcore.memory.models import Interaction, MemoryType
 from agentcore.memory.params import aliases as naming
 from agentcore.memory.params import memories as ask
@@ -84,7 +83,7 @@ async def test_the_named_methods_of_the_specification_are_there(memory: MemoryAp
 async def test_a_context_keeps_to_its_budget_and_names_its_memories(memory: MemoryApi) -> None:
     tea = await memory.store(ask.StoreParams(content=TEA, task_id="breakfast"))
     built = await memory.get_context(
-        ask.ContextParams(query="green tea in the morning", task_id="breakfast", max_tokens=200))
+        ask.GetContextParams(query="green tea in the morning", task_id="breakfast", max_tokens=200))
     assert TEA in built.context
     assert 0 < built.token_count <= 200
     assert built.memory_ids == [tea.memory_id]

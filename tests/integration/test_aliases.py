@@ -14,8 +14,8 @@ from agentcore.memory.models import MemoryType
 from agentcore.memory.params.aliases import DeleteAliasParams, ListAliasesParams, SetAliasParams
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import (
-    ContextParams,
     DeleteParams,
+    GetContextParams,
     PruneParams,
     RetrieveParams,
     StoreBatchParams,
@@ -219,7 +219,7 @@ async def test_what_was_not_known_yet_is_not_used_for_a_past_moment(agent: Agent
 async def test_a_context_is_found_through_aliases_too(agent: Agent) -> None:
     await agent.memory.set_alias(SetAliasParams(alias="zoo", means="staging cluster"))
     await agent.stored_id("Billing runs on the staging cluster.")
-    result = await agent.memory.get_context(ContextParams(query="what runs on the zoo?"))
+    result = await agent.memory.get_context(GetContextParams(query="what runs on the zoo?"))
     assert result.receipt.searched["aliases"] == {"zoo": "staging cluster"}
     assert "Billing runs" in result.context
 

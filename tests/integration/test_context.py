@@ -13,9 +13,9 @@ from agentcore.memory.manager import MemoryManager
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import (
     CompleteTaskParams,
-    ContextParams,
-    ContextResult,
     DeleteParams,
+    GetContextParams,
+    GetContextResult,
     PruneParams,
     StoreBatchParams,
     StoreParams,
@@ -24,8 +24,8 @@ from agentcore.memory.working import MAX_ENTRIES, WorkingMemory
 from tests.fixtures.memory import Agent
 
 
-async def context(agent: Agent, query: str = "what are we doing", **values: object) -> ContextResult:
-    return await agent.memory.get_context(ContextParams.model_validate({"query": query, **values}))
+async def context(agent: Agent, query: str = "what are we doing", **values: object) -> GetContextResult:
+    return await agent.memory.get_context(GetContextParams.model_validate({"query": query, **values}))
 
 
 def redis_of(agent: Agent) -> Redis:
@@ -45,7 +45,7 @@ def without_redis(agent: Agent, budget_tokens: int = 4_000) -> MemoryManager:
     return MemoryManager(replace(agent.runtime.parts, working=gone), Caller(agent.agent_id))
 
 
-def task_section(result: ContextResult) -> str:
+def task_section(result: GetContextResult) -> str:
     """The part under "Current Task Context"; empty if there is none."""
     _, _, rest = result.context.partition("## Current Task Context")
     return rest.partition("\n## ")[0]
@@ -90,7 +90,7 @@ async def test_the_copy_in_redis_has_the_time_to_live_and_survives_losing_redis(
 
 async def test_without_redis_the_rows_answer_and_the_receipt_says_so(agent: Agent) -> None:
     await agent.stored_id("Drafted the first chapter.", task_id="book")
-    result = await without_redis(agent).get_context(ContextParams(query="chapter", task_id="book"))
+    result = await without_redis(agent).get_context(GetContextParams(query="chapter", task_id="book"))
     assert "## Current Task Context" in result.context
     assert any("Redis does not answer" in each for each in result.receipt.degraded)
 
@@ -134,7 +134,7 @@ async def test_working_memory_is_bounded_by_its_token_budget(agent: Agent) -> No
     memory = MemoryManager(replace(agent.runtime.parts, working=small), Caller(agent.agent_id))
     for number in range(20):
         await agent.store(f"Step {number} took place in the workshop at noon.", task_id="w")
-    first = await memory.get_context(ContextParams(query="workshop", task_id="w"))
+    first = await memory.get_context(GetContextParams(query="workshop", task_id="w"))
     await agent.store("The final step was the paint.", task_id="w")
     assert first.receipt.candidates["working"] < 8
     assert await redis_of(agent).llen(key_of(agent, "w")) < 20
@@ -159,7 +159,7 @@ async def test_a_copy_made_before_the_newest_memory_was_there_is_not_believed(ag
 async def test_the_budget_keeps_the_newest_by_time_in_whatever_order_they_came(agent: Agent) -> None:
     small = WorkingMemory(redis_of(agent), ttl_seconds=3_600, budget_tokens=60)
     memory = MemoryManager(replace(agent.runtime.parts, working=small), Caller(agent.agent_id))
-    params = ContextParams(query="workshop", task_id="w")
+    params = GetContextParams(query="workshop", task_id="w")
     for day in (8, 9, 7, 3, 5, 1, 2, 6, 4):
         await memory.store(
             StoreParams.model_validate(
@@ -289,7 +289,7 @@ async def test_long_memories_are_not_counted_over_and_over(agent: Agent) -> None
         return agent.runtime.parts.count_tokens(text)
 
     counting = MemoryManager(replace(agent.runtime.parts, count_tokens=count), Caller(agent.agent_id))
-    result = await counting.get_context(ContextParams(query="turbine", task_id="t"))
+    result = await counting.get_context(GetContextParams(query="turbine", task_id="t"))
     assert result.token_count == agent.runtime.parts.count_tokens(result.context)
     assert sum(counted) < 20_000
 

@@ -8,15 +8,15 @@ import pytest
 
 from agentcore.errors import InvalidParams
 from agentcore.memory.contexts.fencing import NOTICE
-from agentcore.memory.params.memories import ContextParams, ContextResult
+from agentcore.memory.params.memories import GetContextParams, GetContextResult
 from agentcore.memory.ranking.fitness import CutOffs
 from tests.fixtures.memory import Agent
 
 LOG = " ".join(f"Berth {number} was swept and found in order." for number in range(120))
 
 
-async def context(agent: Agent, query: str = "harbour crane", **values: object) -> ContextResult:
-    return await agent.memory.get_context(ContextParams.model_validate({"query": query, **values}))
+async def context(agent: Agent, query: str = "harbour crane", **values: object) -> GetContextResult:
+    return await agent.memory.get_context(GetContextParams.model_validate({"query": query, **values}))
 
 
 async def harbour(agent: Agent) -> None:
@@ -100,7 +100,7 @@ async def test_a_model_that_cannot_be_counted_is_refused_with_what_to_do(agent: 
 
 async def test_model_and_encoding_together_are_refused() -> None:
     with pytest.raises(ValueError, match="either model or encoding"):
-        ContextParams(query="x", model="gpt-4", encoding="o200k_base")
+        GetContextParams(query="x", model="gpt-4", encoding="o200k_base")
 
 
 async def test_a_memory_too_long_stands_by_what_answers_and_the_result_says_so(agent: Agent) -> None:

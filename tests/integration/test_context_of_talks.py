@@ -8,7 +8,7 @@ import pytest
 
 from agentcore.memory.api import Caller
 from agentcore.memory.manager import MemoryManager
-from agentcore.memory.params.memories import ContextParams, ContextResult
+from agentcore.memory.params.memories import GetContextParams, GetContextResult
 from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.runtime import open_runtime
 from tests.fixtures.memory import Agent, settings_for
@@ -21,11 +21,11 @@ NOISE = [
 ]
 
 
-async def context(agent: Agent, query: str, **values: object) -> ContextResult:
-    return await agent.memory.get_context(ContextParams.model_validate({"query": query, **values}))
+async def context(agent: Agent, query: str, **values: object) -> GetContextResult:
+    return await agent.memory.get_context(GetContextParams.model_validate({"query": query, **values}))
 
 
-def task_section(result: ContextResult) -> str:
+def task_section(result: GetContextResult) -> str:
     """The part under "Current Task Context"; empty if there is none."""
     _, _, rest = result.context.partition("## Current Task Context")
     return rest.partition("\n## ")[0]

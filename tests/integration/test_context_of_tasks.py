@@ -8,18 +8,18 @@ from uuid import UUID
 from agentcore.memory.api import Caller
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.params.changes import UpdateParams
-from agentcore.memory.params.memories import ContextParams, ContextResult
+from agentcore.memory.params.memories import GetContextParams, GetContextResult
 from agentcore.memory.working import WorkingMemory
 from tests.fixtures.memory import Agent
 
 VAGUE = "And what now?"
 
 
-async def context(agent: Agent, query: str, **values: object) -> ContextResult:
-    return await agent.memory.get_context(ContextParams.model_validate({"query": query, **values}))
+async def context(agent: Agent, query: str, **values: object) -> GetContextResult:
+    return await agent.memory.get_context(GetContextParams.model_validate({"query": query, **values}))
 
 
-def section(result: ContextResult, title: str) -> str:
+def section(result: GetContextResult, title: str) -> str:
     _, _, rest = result.context.partition(f"## {title}")
     return rest.partition("\n## ")[0]
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from agentcore.memory.models import MemorySummary, Receipt
 from agentcore.memory.params.changes import UpdateParams
-from agentcore.memory.params.memories import ContextParams, RetrieveParams
+from agentcore.memory.params.memories import GetContextParams, RetrieveParams
 from tests.fixtures.memory import Agent
 
 OLD = "The owner of Atlas is Carla."
@@ -79,6 +79,6 @@ async def test_another_user_s_fact_contradicts_nothing(agent: Agent) -> None:
 
 async def test_a_context_holds_the_newer_alone(agent: Agent) -> None:
     newer, _ = await both_stand(agent)
-    context = await agent.memory.get_context(ContextParams.model_validate({"query": QUERY}))
+    context = await agent.memory.get_context(GetContextParams.model_validate({"query": QUERY}))
     assert context.memory_ids == [newer]
     assert counted(context.receipt) == {"contradicted_by_newer": 1}

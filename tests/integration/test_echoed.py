@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from agentcore.memory.params.memories import ContextParams, DeleteParams
+from agentcore.memory.params.memories import DeleteParams, GetContextParams
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.memory import Agent
 from tests.fixtures.services import Services
@@ -71,6 +71,6 @@ async def test_a_summary_tells_neither_the_old_statement_nor_its_echo(talk: Talk
     await talk.work()
     [after] = await summaries(agent)
     assert "harbour" in after.content
-    context = await agent.memory.get_context(ContextParams(query="Who is my boss?"))
+    context = await agent.memory.get_context(GetContextParams(query="Who is my boss?"))
     assert "Marit Solberg" in context.context
     assert "Henrik" not in after.content + context.context

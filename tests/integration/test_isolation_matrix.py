@@ -23,11 +23,10 @@ from agentcore.client import MemoryClient
 from agentcore.database import Connection, Database, Statement
 from agentcore.database import Row as DatabaseRow
 from agentcore.errors import AgentCoreError
-from agentcore.memory.api import SCOPES, Caller, MemoryApi
+from agentcore.memory.api import METHODS, SCOPES, AnyMethod, Caller, MemoryApi
 from agentcore.memory.forgetting.inventory import ARCHIVE, TABLES, RedisKeys
 from agentcore.memory.forgetting.inventory import INVENTORY as PLACES
 from agentcore.memory.manager import MemoryManager
-from agentcore.memory.methods import METHODS, Method
 from agentcore.memory.models import MemoryType, Strict
 from agentcore.memory.params import memories as ask
 from agentcore.memory.params.memories import PruneParams, StoreBatchParams, StoreParams
@@ -71,7 +70,7 @@ def _plain(value: Any, names: dict[str, str]) -> Any:
     return value
 
 
-async def _outcomes(memory: MemoryApi, method: Method[Any, Any], strange: Strange, own: Estate) -> list[Any]:
+async def _outcomes(memory: MemoryApi, method: AnyMethod, strange: Strange, own: Estate) -> list[Any]:
     names = {str(each): f"strange-{number}" for number, each in enumerate(strange.ids)}
     names |= {str(each): f"own-{number}" for number, each in enumerate(own.ids)}
     return [await _outcome(memory, method.attribute, params, names)
@@ -176,7 +175,7 @@ def test_the_matrix_has_a_row_for_each_method_and_no_other() -> None:
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: str(method.name))
 async def test_another_agents_things_are_as_if_they_did_not_exist_and_stay_as_they_are(
-    runtime: Runtime, services: Services, new_agent: Callable[..., Agent], way: Way, method: Method[Any, Any],
+    runtime: Runtime, services: Services, new_agent: Callable[..., Agent], way: Way, method: AnyMethod,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("DEBUG", "agentcore")
@@ -269,7 +268,7 @@ async def test_hostile_ids_meet_nobody(
         assert (await memory.store_batch(StoreBatchParams(items=items))).success
         await memory.store(StoreParams(content=f"{word} can be pruned.", memory_type=MemoryType.SEMANTIC))
         assert (await memory.prune(PruneParams(memory_layer=MemoryType.SEMANTIC, target=1))).pruned_count == 1
-        context = await memory.get_context(ask.ContextParams(query="note", task_id=task_id))
+        context = await memory.get_context(ask.GetContextParams(query="note", task_id=task_id))
         assert [other for other in words if other in context.context] == [word]
     before = await holdings(runtime, agents[0].agent_id)
     assert {"memories", "working memory", "archive"} & before.empty_places() == set()
@@ -278,9 +277,9 @@ async def test_hostile_ids_meet_nobody(
 
     intruder = over_http(agents[1])
     for task_id in (first[1], second[1]):
-        await intruder.get_context(ask.ContextParams(query="note", task_id=task_id))
+        await intruder.get_context(ask.GetContextParams(query="note", task_id=task_id))
         await intruder.complete_task(ask.CompleteTaskParams(task_id=task_id))
     assert (await intruder.delete(ask.DeleteParams(all=True, confirm=True))).deleted_count == 2
     before.assert_untouched(await holdings(runtime, agents[0].agent_id))
-    again = await over_http(agents[0]).get_context(ask.ContextParams(query="note", task_id=first[1]))
+    again = await over_http(agents[0]).get_context(ask.GetContextParams(query="note", task_id=first[1]))
     assert again.context.count("zebra") >= 2

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from agentcore.memory.models import MemoryType, Receipt
-from agentcore.memory.params.memories import ContextParams, RetrieveParams, RetrieveResult
+from agentcore.memory.params.memories import GetContextParams, RetrieveParams, RetrieveResult
 from tests.fixtures.memory import Agent
 
 HENRIK, MARIT = "My boss is Henrik Dahl", "My boss is Marit Solberg"
@@ -95,7 +95,7 @@ async def test_who_does_not_surely_ask_of_the_past_gets_what_holds_alone(agent: 
     found = await asked(agent, query)
     assert contents(found) == [MARIT]
     assert history(found.receipt) is None
-    context = await agent.memory.get_context(ContextParams(query=query, asked_at=NOVEMBER, min_fit=0.0))
+    context = await agent.memory.get_context(GetContextParams(query=query, asked_at=NOVEMBER, min_fit=0.0))
     assert "Henrik" not in context.context
     assert "held" not in context.context
 
@@ -106,7 +106,7 @@ async def test_a_context_says_of_what_is_superseded_when_it_held(
     agent: Agent, query: str, layer: MemoryType
 ) -> None:
     await two_bosses(agent, memory_type=layer)
-    params = ContextParams(query=query, asked_at=NOVEMBER, min_fit=0.0)
+    params = GetContextParams(query=query, asked_at=NOVEMBER, min_fit=0.0)
     context = await agent.memory.get_context(params)
     assert f"[held 2026-01-01 to 2026-04-01] {HENRIK}" in context.context
     assert f". {MARIT}" in context.context

@@ -22,7 +22,7 @@ from agentcore.errors import AuthenticationFailed
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.contexts.fencing import CLOSING, OPENING
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params.memories import ContextParams, ContextResult, CountParams, ListParams
+from agentcore.memory.params.memories import CountParams, GetContextParams, GetContextResult, ListParams
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
 from tests.fixtures.memory_faces import listening, token_of
@@ -70,9 +70,9 @@ class Watched:
 
     def __init__(self, memory: MemoryApi) -> None:
         self._memory = memory
-        self.searches: list[ContextParams] = []
+        self.searches: list[GetContextParams] = []
 
-    async def get_context(self, params: ContextParams) -> ContextResult:
+    async def get_context(self, params: GetContextParams) -> GetContextResult:
         self.searches.append(params)
         return await self._memory.get_context(params)
 

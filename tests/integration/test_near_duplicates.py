@@ -8,7 +8,7 @@ import pytest
 
 from agentcore.memory.models import MemorySummary, Receipt
 from agentcore.memory.params.changes import UpdateParams
-from agentcore.memory.params.memories import ContextParams, RetrieveParams
+from agentcore.memory.params.memories import GetContextParams, RetrieveParams
 from tests.fixtures.memory import Agent
 
 OLD = "User prefers window seats on trains."
@@ -51,11 +51,11 @@ async def test_a_context_holds_the_newest_alone_unless_asked_for_all(agent: Agen
     oldest = await agent.stored_id(OLD, timestamp="2026-01-01")
     newest = await agent.stored_id(NEW, timestamp="2026-03-01")
     params = {"query": QUERY, "explain": True}
-    context = await agent.memory.get_context(ContextParams.model_validate(params))
+    context = await agent.memory.get_context(GetContextParams.model_validate(params))
     assert context.memory_ids == [newest]
     assert [each.stands_for for each in context.memories or []] == [[oldest]]
     assert counted(context.receipt) == {"nearly_same_text_as_newer": 1}
-    whole = await agent.memory.get_context(ContextParams.model_validate({**params, "distinct": False}))
+    whole = await agent.memory.get_context(GetContextParams.model_validate({**params, "distinct": False}))
     assert set(whole.memory_ids) == {oldest, newest}
 
 

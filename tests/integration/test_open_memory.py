@@ -20,8 +20,8 @@ from agentcore.errors import ConfigurationError, DependencyUnavailable, InvalidP
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params.empty_results import was_not_asked
 from agentcore.memory.params.memories import (
-    ContextParams,
     CountParams,
+    GetContextParams,
     GetParams,
     RetrieveParams,
     StoreParams,
@@ -64,7 +64,7 @@ async def test_what_cannot_be_read_is_empty_and_says_why(
     unreached: MemoryApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     results = (await unreached.retrieve(RetrieveParams(query=QUESTION)),
-               await unreached.get_context(ContextParams(query=QUESTION)),
+               await unreached.get_context(GetContextParams(query=QUESTION)),
                await unreached.summarize(SummarizeParams(session_id="s")))
     assert all(was_not_asked(each.receipt) for each in results)
     assert await unreached.get_relevant_context(QUESTION) == ""

@@ -12,7 +12,7 @@ import pytest
 
 from agentcore import assembly
 from agentcore.errors import ConfigurationError
-from agentcore.memory.params.memories import ContextParams, RetrieveParams, RetrieveResult, Turn
+from agentcore.memory.params.memories import GetContextParams, RetrieveParams, RetrieveResult, Turn
 from agentcore.memory.params.overview import CapabilitiesParams
 from agentcore.runtime import open_runtime
 from tests.fixtures.cross_encoders import write_cross_encoder
@@ -191,7 +191,7 @@ async def test_a_context_is_built_in_the_rerankers_order(services: Services, ser
     async with serving(services, **over_http(server)) as agent:
         await store_all(agent)
         server.otherwise = only("Tea is at five.")
-        result = await agent.memory.get_context(ContextParams(query=QUERY, max_tokens=400, explain=True))
+        result = await agent.memory.get_context(GetContextParams(query=QUERY, max_tokens=400, explain=True))
         assert result.receipt.searched["reranked"] == 5
         assert result.memories is not None
         assert result.memories[0].content == "Tea is at five."

@@ -21,9 +21,9 @@ from agentcore.memory.models import Link, MemoryType
 from agentcore.memory.params.archive import ArchivedParams, RestoreParams, RestoreResult
 from agentcore.memory.params.changes import HistoryParams, UpdateParams
 from agentcore.memory.params.memories import (
-    ContextParams,
     CountParams,
     DeleteParams,
+    GetContextParams,
     PruneParams,
     RetrieveParams,
 )
@@ -331,7 +331,7 @@ async def test_a_copy_of_an_older_version_takes_the_defaults_of_what_came_since(
 async def test_a_restored_memory_is_in_its_tasks_working_memory_again(agent: Agent) -> None:
     [memory_id, *_] = [await agent.stored_id(f"Step {n} of the move is done.", task_id="move",
                                              timestamp=f"2026-01-0{n}") for n in (1, 2)]
-    asked = ContextParams(query="the move", task_id="move")
+    asked = GetContextParams(query="the move", task_id="move")
     await pruned(agent, 1)
     assert "Step 1" not in (await agent.memory.get_context(asked)).context
     await restored(agent, memory_ids=[memory_id])

@@ -9,7 +9,7 @@ import pytest
 
 from agentcore.memory.deriving import sessions
 from agentcore.memory.models import MemorySummary
-from agentcore.memory.params.memories import ContextParams, RetrieveParams
+from agentcore.memory.params.memories import GetContextParams, RetrieveParams
 from agentcore.memory.params.sessions import SummarizeParams
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.services import Services
@@ -25,7 +25,7 @@ async def talk(services: Services) -> AsyncIterator[Talking]:
 async def test_a_context_leaves_a_summary_out_whose_messages_stand_there(talk: Talking) -> None:
     agent = talk.agent()
     summary = await summarised(agent, talk)
-    context = await agent.memory.get_context(ContextParams(query="Which warehouse flooded in Antwerp?"))
+    context = await agent.memory.get_context(GetContextParams(query="Which warehouse flooded in Antwerp?"))
     assert summary.memory_id not in context.memory_ids
     assert [(each.memory_id, each.reason) for each in context.left_out] == [
         (summary.memory_id, "told_by_sources")]
@@ -36,7 +36,7 @@ async def test_a_context_leaves_a_summary_out_whose_messages_stand_there(talk: T
 async def test_without_its_messages_a_summary_stands_in_the_context(talk: Talking) -> None:
     agent = talk.agent()
     summary = await summarised(agent, talk)
-    asked = ContextParams.model_validate({
+    asked = GetContextParams.model_validate({
         "query": "Which warehouse flooded in Antwerp?", "memory_types": ["semantic"]})
     assert (await agent.memory.get_context(asked)).memory_ids == [summary.memory_id]
 
@@ -47,7 +47,7 @@ async def test_a_period_stands_back_behind_the_summaries_of_its_sessions(talk: T
     await say(agent, "b", 1, LINES[2])
     await talk.work()
     [period] = await periods(agent)
-    asked = ContextParams.model_validate({
+    asked = GetContextParams.model_validate({
         "query": "warehouse in Antwerp flooded, the damage comes to euros", "memory_types": ["semantic"]})
     context = await agent.memory.get_context(asked)
     assert {*context.memory_ids} == {each.memory_id for each in await summaries(agent)}

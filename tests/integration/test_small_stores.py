@@ -9,7 +9,7 @@ import pytest
 
 from agentcore.memory.api import Caller
 from agentcore.memory.manager import MemoryManager
-from agentcore.memory.params.memories import ContextParams, RetrieveParams
+from agentcore.memory.params.memories import GetContextParams, RetrieveParams
 from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
@@ -62,7 +62,7 @@ async def test_a_context_of_a_small_store_holds_what_stands_above_its_typical_me
     async def held(cut_offs: CutOffs) -> int:
         policy = replace(runtime.parts.policy, context_cut_offs=cut_offs)
         manager = MemoryManager(replace(runtime.parts, policy=policy), Caller(tenant.agent_id))
-        result = await manager.get_context(ContextParams(query="metformin tablets of Doctor Okafor"))
+        result = await manager.get_context(GetContextParams(query="metformin tablets of Doctor Okafor"))
         assert TABLETS in result.context
         return len(result.memory_ids)
 

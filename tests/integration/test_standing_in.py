@@ -11,7 +11,7 @@ from agentcore.memory.compression import build_context
 from agentcore.memory.contexts.context_lines import PAST, ContextEntry
 from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.layers import ConfigureParams
-from agentcore.memory.params.memories import ContextParams, DeleteParams
+from agentcore.memory.params.memories import DeleteParams, GetContextParams
 from agentcore.memory.params.sessions import EndSessionParams
 from agentcore.memory.recall.standing_in import stand_ins
 from agentcore.summary_rules import SEGMENT_MESSAGES, SummaryRules
@@ -91,7 +91,7 @@ async def test_a_summary_that_no_search_finds_stands_in_a_context_for_what_has_n
     summary, of = await logs(agent, LINE, SEGMENT_MESSAGES - 1)
     words = Updates(content="Grease for the gears, week by week.")
     await agent.memory.update(UpdateParams(memory_id=summary, updates=words))
-    result = await agent.memory.get_context(ContextParams(query=QUERY, max_tokens=ROOM, explain=True))
+    result = await agent.memory.get_context(GetContextParams(query=QUERY, max_tokens=ROOM, explain=True))
     assert result.memories is not None
     found_there = {each.memory_id for each in result.memories}
     assert found_there < {*of}

@@ -12,7 +12,7 @@ import pytest
 from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.memory.models import Interaction, Link, MemoryType
 from agentcore.memory.params.changes import UpdateParams
-from agentcore.memory.params.memories import ContextParams, CountParams, StoreBatchParams, StoreParams
+from agentcore.memory.params.memories import CountParams, GetContextParams, StoreBatchParams, StoreParams
 from tests.fixtures.memory import Agent
 from tests.fixtures.picky_embedder import picky_memory
 
@@ -76,7 +76,7 @@ async def test_the_same_words_in_the_same_session_reinforce(agent: Agent) -> Non
 async def test_the_same_words_in_another_task_are_another_memory(agent: Agent) -> None:
     first = await agent.stored_id("I prefer window seats.", task_id="a")
     second = await agent.stored_id("I prefer window seats.", task_id="b")
-    context = await agent.memory.get_context(ContextParams(query="anything else", task_id="b"))
+    context = await agent.memory.get_context(GetContextParams(query="anything else", task_id="b"))
     assert first not in context.memory_ids
     assert second in context.memory_ids
 

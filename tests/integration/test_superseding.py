@@ -13,8 +13,8 @@ from agentcore.database import Row
 from agentcore.memory.models import Interaction, MemoryType
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import (
-    ContextParams,
     DeleteParams,
+    GetContextParams,
     ListParams,
     PruneParams,
     RetrieveParams,
@@ -72,7 +72,7 @@ async def test_an_older_fact_that_is_told_later_is_filed_as_superseded_already(a
     assert await agent.found("budget of Atlas", as_of=APRIL - timedelta(days=1)) == [OLD]
     [gone] = await history_of(agent, late.memory_id)
     assert (gone["operation"], gone["after"]["superseded_by"]) == ("superseded", str(new_id))
-    context = await agent.memory.get_context(ContextParams(query="the Atlas budget", task_id="plan"))
+    context = await agent.memory.get_context(GetContextParams(query="the Atlas budget", task_id="plan"))
     assert OLD not in context.context
 
 
@@ -261,7 +261,7 @@ async def test_deleting_what_took_a_facts_place_lets_it_hold_again(agent: Agent)
     old = await agent.get(old_id)
     assert (old.superseded_by, old.valid_to, old.version) == (None, None, 3)
     assert await agent.found("budget of Atlas") == [OLD]
-    context = await agent.memory.get_context(ContextParams(query="the Atlas budget", task_id="plan"))
+    context = await agent.memory.get_context(GetContextParams(query="the Atlas budget", task_id="plan"))
     assert OLD in context.context
     last = (await history_of(agent, old_id))[-1]
     assert (last["operation"], last["token_id"]) == ("successor_deleted", "token-1")
@@ -317,10 +317,10 @@ async def test_a_changed_memory_states_what_it_says_now(agent: Agent) -> None:
 
 async def test_working_memory_tells_what_holds_now(agent: Agent) -> None:
     await agent.stored_id(OLD, task_id="plan", timestamp=MARCH)
-    await agent.memory.get_context(ContextParams(query="hello", task_id="plan"))
+    await agent.memory.get_context(GetContextParams(query="hello", task_id="plan"))
     await agent.stored_id(NEW, task_id="plan", timestamp=APRIL)
     context = (
-        await agent.memory.get_context(ContextParams(query="the Atlas budget", task_id="plan"))
+        await agent.memory.get_context(GetContextParams(query="the Atlas budget", task_id="plan"))
     ).context
     assert NEW in context
     assert OLD not in context

@@ -11,7 +11,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link
 from agentcore.memory.params.changes import UpdateParams, Updates
-from agentcore.memory.params.memories import ContextParams, RetrieveParams, StoreBatchParams
+from agentcore.memory.params.memories import GetContextParams, RetrieveParams, StoreBatchParams
 from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
@@ -91,7 +91,7 @@ async def test_a_context_passes_over_what_needs_no_memory_and_says_so(
     tenant: Agent, query: str, gate: str, reason: str
 ) -> None:
     params = {"query": query, "gate": gate}
-    result = await tenant.memory.get_context(ContextParams.model_validate(params))
+    result = await tenant.memory.get_context(GetContextParams.model_validate(params))
     assert result.memory_ids == []
     assert result.receipt.searched["passed_over"].startswith(reason)
 
@@ -102,14 +102,14 @@ async def test_a_context_passes_over_what_needs_no_memory_and_says_so(
 ])
 async def test_a_context_is_searched_for_where_the_gate_lets_it(tenant: Agent, query: str, gate: str) -> None:
     params = {"query": query, "gate": gate, "max_tokens": 100}
-    result = await tenant.memory.get_context(ContextParams.model_validate(params))
+    result = await tenant.memory.get_context(GetContextParams.model_validate(params))
     assert result.memory_ids != []
     assert "passed_over" not in result.receipt.searched
 
 
 async def test_the_working_memory_of_a_task_stays_in_a_context_that_is_not_searched_for(agent: Agent) -> None:
     await agent.stored_id("The draft is at step two.", task_id="draft")
-    result = await agent.memory.get_context(ContextParams(query="thanks!", task_id="draft"))
+    result = await agent.memory.get_context(GetContextParams(query="thanks!", task_id="draft"))
     assert "The draft is at step two." in result.context
 
 
@@ -163,7 +163,7 @@ async def test_a_filter_that_leaves_one_memory_does_not_make_it_unfit(agent: Age
 
 @pytest.mark.parametrize("query", ["and today?", "so then?"])
 async def test_a_follow_up_of_fillers_is_searched(tenant: Agent, query: str) -> None:
-    result = await tenant.memory.get_context(ContextParams(query=query))
+    result = await tenant.memory.get_context(GetContextParams(query=query))
     assert "passed_over" not in result.receipt.searched
 
 

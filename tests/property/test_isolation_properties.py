@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentcore.errors import AgentCoreError, Conflict, InvalidParams, NotFound
-from agentcore.memory.api import Caller, MemoryApi
-from agentcore.memory.methods import METHODS
+from agentcore.memory.api import METHODS, Caller, MemoryApi
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params import aliases as naming
 from agentcore.memory.params import changes as past
@@ -203,7 +202,7 @@ async def retrieve(turn: Turn, text: str, filters: dict[str, Any]) -> None:
 
 
 async def get_context(turn: Turn, text: str, task_id: str | None) -> None:
-    params = ask.ContextParams(query=turn.model.said(text), task_id=task_id, max_tokens=4_000)
+    params = ask.GetContextParams(query=turn.model.said(text), task_id=task_id, max_tokens=4_000)
     result = await turn.ask(turn.memory.get_context, params)
     assert set(result.memory_ids) <= set(turn.model.visible())
 

@@ -13,8 +13,7 @@ from starlette.applications import Starlette
 
 from agentcore.auth import mint_token
 from agentcore.errors import JsonRpcErrorCode
-from agentcore.memory.api import SCOPES
-from agentcore.memory.methods import METHODS
+from agentcore.memory.api import METHODS, SCOPES
 from agentcore.rpc import RpcMethod
 from agentcore.server import ENDPOINT, create_app
 from tests.fixtures.edge import SECRET, edge_runtime

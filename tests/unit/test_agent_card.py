@@ -13,7 +13,7 @@ from a2a.utils.proto_utils import validate_proto_required_fields
 from google.protobuf.json_format import ParseDict
 
 from agentcore.agent_card import A2A_CONTEXT, AGENT_CARD, BINDING, agent_card
-from agentcore.memory.methods import METHODS
+from agentcore.memory.api import METHODS
 
 URL = "https://memory.example/api/v1/jsonrpc"
 CARD = agent_card(URL, "1.2.3")

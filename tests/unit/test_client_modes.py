@@ -24,11 +24,11 @@ from agentcore.errors import (
     NotFound,
     TooLarge,
 )
-from agentcore.memory.methods import METHODS
+from agentcore.memory.api import METHODS
 from agentcore.memory.params.memories import (
-    ContextParams,
     CountParams,
     CountResult,
+    GetContextParams,
     GetParams,
     RetrieveParams,
     StoreParams,
@@ -39,7 +39,7 @@ from tests.fixtures.scripted_transport import Answer, Script, error, result
 TOKEN = "t.o.ken"
 READS: list[Callable[[MemoryClient], Awaitable[Any]]] = [
     lambda memory: memory.retrieve(RetrieveParams(query="sky")),
-    lambda memory: memory.get_context(ContextParams(query="sky")),
+    lambda memory: memory.get_context(GetContextParams(query="sky")),
     lambda memory: memory.summarize(SummarizeParams(session_id="s")),
 ]
 
@@ -362,7 +362,7 @@ async def test_an_application_that_breaks_is_told_as_over_http() -> None:
 
 
 @pytest.mark.parametrize(("attribute", "given", "wanted"), [
-    ("store", {"content": "sky"}, "StoreParams"), ("store", "the sky is blue", "StoreParams"),
+    ("store", {"content": "sky"}, "StoreParams"), ("store", 7, "StoreParams"),
     ("retrieve", {"query": "sky"}, "RetrieveParams"), ("store_batch", {"items": []}, "StoreBatchParams"),
     ("add_session", {}, "AddSessionParams"), ("prune", {}, "PruneParams"), ("restore", {}, "RestoreParams"),
 ])

@@ -27,7 +27,7 @@ from agentcore.errors import (
     RateLimited,
     TooLarge,
 )
-from agentcore.memory.methods import METHODS, Method
+from agentcore.memory.api import METHODS, AnyMethod
 from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.memories import (
     CountParams,
@@ -86,7 +86,7 @@ def test_a_url_with_a_password_is_refused_without_telling_it(url: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-async def test_every_method_of_the_contract_is_called_by_its_wire_name(method: Method[Any, Any]) -> None:
+async def test_every_method_of_the_contract_is_called_by_its_wire_name(method: AnyMethod) -> None:
     params = method.params.model_construct(
         items=[KEYED], messages=[Message(content="a")], idempotency_key="a", dry_run=True)
     script = Script(error(-32001))

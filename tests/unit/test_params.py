@@ -11,8 +11,8 @@ from agentcore.memory.models import Strict
 from agentcore.memory.params.archive import ArchivedParams, RestoreParams
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import (
-    ContextParams,
     DeleteParams,
+    GetContextParams,
     ListParams,
     PruneParams,
     RetrieveParams,
@@ -54,7 +54,7 @@ ID = "0190f7c0-0000-7000-8000-000000000001"
         *((RetrieveParams, {"query": "x", name: []}, name)
           for name in ("memory_types", "entities", "keywords", "tags")),
         (RetrieveParams, {"query": "x", "session_id": "a\nb"}, "session_id"),
-        (ContextParams, {"query": "x", "max_tokens": 0}, "max_tokens"),
+        (GetContextParams, {"query": "x", "max_tokens": 0}, "max_tokens"),
         (RetrieveParams, {"query": 7}, "query"),
         (RetrieveParams, {"query": "x", "k": "5"}, "k"),
         (RetrieveParams, {"query": "x", "k": True}, "k"),

@@ -21,7 +21,7 @@ from agentcore.agents.session_memory.messages import (
 from agentcore.agents.session_memory.vector import NAMESPACE, VectorSessionMemory
 from agentcore.errors import InvalidParams
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.params.memories import ContextParams
+from agentcore.memory.params.memories import GetContextParams
 
 CONTEXT_TOKENS = 2_000
 WHOLE_SESSION = "What was said, decided and left open so far?"
@@ -72,7 +72,7 @@ class MemoryContextProvider:
     async def retrieve_context(self, session_id: str, query: str, limit: int) -> list[SessionMessage]:
         """One message of quoted data, whatever the limit, within the budget; none where nothing is said."""
         within = {} if self._across_sessions else {"session_id": session_key(session_id)}
-        built = await self._memory.get_context(ContextParams(
+        built = await self._memory.get_context(GetContextParams(
             query=query, max_tokens=self._max_tokens, namespace=self._namespace, gate="off", min_fit=0.0,
             **within))
         if not built.context.strip():

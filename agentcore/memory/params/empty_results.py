@@ -12,7 +12,7 @@ from agentcore.errors import (
     RateLimited,
 )
 from agentcore.memory.models import Receipt, Strict
-from agentcore.memory.params.memories import ContextResult, RetrieveResult
+from agentcore.memory.params.memories import GetContextResult, RetrieveResult
 from agentcore.memory.params.sessions import SummarizeResult
 
 # The service's failures. Of the caller's own (params, token, scope) nobody must stay unaware.
@@ -21,7 +21,7 @@ UNAVAILABLE: tuple[type[AgentCoreError], ...] = (DependencyUnavailable, NotReady
 # By the attribute of `MemoryApi`: what finds nothing where nothing can be found.
 EMPTY_RESULTS: Mapping[str, Callable[[Receipt], Strict]] = {
     "retrieve": lambda receipt: RetrieveResult(memories=[], receipt=receipt),
-    "get_context": lambda receipt: ContextResult(
+    "get_context": lambda receipt: GetContextResult(
         context="", token_count=0, memory_ids=[], encoding=None, receipt=receipt),
     "summarize": lambda receipt: SummarizeResult(
         summary="", token_count=0, memory_ids=[], memory_count=0, receipt=receipt),

@@ -212,7 +212,7 @@ EncodingName = Literal["cl100k_base", "o200k_base"]
 MAX_LEFT_OUT = 50
 
 
-class ContextParams(Filters):
+class GetContextParams(Filters):
     """What the prompt is about, and how many tokens the context may take."""
 
     query: Query
@@ -242,7 +242,7 @@ class ContextParams(Filters):
     explain: Flag = Field(False, description="Give back what was found with its score terms, too.")
 
     @model_validator(mode="after")
-    def _counted_one_way(self) -> ContextParams:
+    def _counted_one_way(self) -> GetContextParams:
         if self.model is not None and self.encoding is not None:
             raise ValueError("give either model or encoding, and not both")
         return self
@@ -255,7 +255,7 @@ class LeftOut(Strict):
     reason: Literal["beyond_max_tokens", "same_text", "told_by_parent", "told_by_sources", "told_by_others"]
 
 
-class ContextResult(Strict):
+class GetContextResult(Strict):
     context: str
     token_count: int
     memory_ids: list[UUID] = Field(

@@ -21,7 +21,7 @@ from agentcore.memory.language.gist import gist
 from agentcore.memory.language.text import normal_form
 from agentcore.memory.lexical import terms
 from agentcore.memory.models import FACT_TAG, Dropped, MemorySummary, MemoryType, Receipt, time_held
-from agentcore.memory.params.memories import MAX_LEFT_OUT, ContextParams, ContextResult, LeftOut, Turn
+from agentcore.memory.params.memories import MAX_LEFT_OUT, GetContextParams, GetContextResult, LeftOut, Turn
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.ranking.search_limits import breadth_for
@@ -140,7 +140,7 @@ def _inside_budget(rows: Sequence[Row], budget_tokens: int) -> list[Row]:
     return kept
 
 
-async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> ContextResult:
+async def context(parts: MemoryParts, caller: Caller, params: GetContextParams) -> GetContextResult:
     """A prompt-ready context of at most `max_tokens` tokens: the task first, then what the search found.
 
     Raises InvalidParams for a model whose encoding is not here.
@@ -165,7 +165,7 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
         built = await _built(entries, params.max_tokens, count, manner, summaries)
     used = [line.entry.memory_id for line in built.lines]
     parts.accesses.note(caller.agent_id, used, parts.clock())
-    return ContextResult(
+    return GetContextResult(
         context=built.text,
         token_count=built.token_count,
         memory_ids=used,
@@ -177,7 +177,7 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
     )
 
 
-async def _counter(parts: MemoryParts, params: ContextParams) -> tuple[str, CountTokens]:
+async def _counter(parts: MemoryParts, params: GetContextParams) -> tuple[str, CountTokens]:
     """The encoding that the caller counts in, and its counter; a table not yet read is read in a thread."""
     default = parts.token_counters.default
     encoding = params.encoding or default
@@ -197,7 +197,7 @@ async def _counter(parts: MemoryParts, params: ContextParams) -> tuple[str, Coun
     return encoding, counter.count
 
 
-def _manner(parts: MemoryParts, params: ContextParams, receipt: Receipt) -> Manner:
+def _manner(parts: MemoryParts, params: GetContextParams, receipt: Receipt) -> Manner:
     """How the context is made; where little speaks for an answer, what was found takes less of the room."""
     cut_offs = _cut_offs(parts, params)
     asks_for_all = params.min_fit is not None or receipt.searched.get("vectors") == "words"
@@ -237,7 +237,7 @@ def _receipt(
 async def _search(
     parts: MemoryParts,
     caller: Caller,
-    params: ContextParams,
+    params: GetContextParams,
     conditions: Mapping[str, Any],
     steps: Steps,
     k: int,
@@ -252,20 +252,20 @@ async def _search(
     return await search.run(k, _cut_offs(parts, params), breadth_for(k))
 
 
-def _cut_offs(parts: MemoryParts, params: ContextParams) -> CutOffs:
+def _cut_offs(parts: MemoryParts, params: GetContextParams) -> CutOffs:
     """The service's own; in a task silence alone where the query is unsure: what a step says follows on."""
     own = parts.policy.context_cut_offs
     return own if params.task_id is None else replace(own, full_fit=0.0, from_fit=SURE_FIT)
 
 
-def _holding(params: ContextParams, conditions: Mapping[str, Any]) -> dict[str, Any]:
+def _holding(params: GetContextParams, conditions: Mapping[str, Any]) -> dict[str, Any]:
     """The conditions, and that it holds: now, or at the time asked for."""
     if params.as_of is not None:
         return {**conditions, "as_of": params.as_of.isoformat()}
     return {**conditions, "current": True}
 
 
-def _talk(params: ContextParams, working: Sequence[WorkingEntry]) -> Talk:
+def _talk(params: GetContextParams, working: Sequence[WorkingEntry]) -> Talk:
     """Which of the task's memories say what is asked, and its turns before, with `ASKED_BEFORE` requests."""
     said, meant = normal_form(params.query), gist(params.query)
     own = {
@@ -284,7 +284,7 @@ def _talk(params: ContextParams, working: Sequence[WorkingEntry]) -> Talk:
 
 
 def _entries(
-    params: ContextParams, task: TaskMemory, found: Sequence[MemorySummary]
+    params: GetContextParams, task: TaskMemory, found: Sequence[MemorySummary]
 ) -> list[ContextEntry]:
     """The task's memories, newest first, each with its rank if it was found; then what else was found."""
     held = {entry.memory_id for entry in task.entries}

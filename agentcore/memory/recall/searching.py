@@ -19,7 +19,7 @@ from agentcore.memory.language import moments
 from agentcore.memory.language.moments import Anchor, Window
 from agentcore.memory.language.text import normal_form, words
 from agentcore.memory.models import MemorySummary, Receipt
-from agentcore.memory.params.memories import ContextParams, RetrieveParams, Turn
+from agentcore.memory.params.memories import GetContextParams, RetrieveParams, Turn
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query import QUERY_CHARS, complete, split, wants, weighed
 from agentcore.memory.ranking.candidates import Question, Span
@@ -78,7 +78,7 @@ class Search:
         self,
         parts: MemoryParts,
         caller: Caller,
-        params: RetrieveParams | ContextParams,
+        params: RetrieveParams | GetContextParams,
         conditions: Mapping[str, Any],
         steps: Steps,
         talk: Talk = NO_TALK,

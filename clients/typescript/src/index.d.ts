@@ -205,62 +205,6 @@ export interface ConsolidatedCluster {
   replaces: string | null;
 }
 
-/** What the prompt is about, and how many tokens the context may take. */
-export interface ContextParams {
-  /** Only these layers. */
-  memory_types?: MemoryType[] | null;
-  /** The task whose working memory comes first. */
-  task_id?: string | null;
-  session_id?: string | null;
-  user_id?: string | null;
-  namespace?: string | null;
-  /** Timestamp at or after this time. */
-  after?: string | null;
-  /** Timestamp before this time. */
-  before?: string | null;
-  entities?: string[] | null;
-  keywords?: string[] | null;
-  tags?: string[] | null;
-  min_importance?: number | null;
-  query: string;
-  max_tokens?: number;
-  min_score?: number | null;
-  /** As for memory.retrieve; absent: 0.12 with the local embedding model, else 0. */
-  min_fit?: number | null;
-  /** What is not searched for: nothing (off), greetings and requests that need no memory (cautious), or questions of general knowledge too. The receipt tells. */
-  gate?: "off" | "cautious" | "general_knowledge";
-  asked_at?: string | null;
-  history?: Turn[];
-  as_of?: string | null;
-  query_vector?: number[] | null;
-  /** As for memory.retrieve; working memory stays as it is. */
-  distinct?: boolean;
-  /** How the context is written. */
-  format?: "markdown" | "text" | "json";
-  /** The model whose tokens are counted; one whose encoding is not here is refused. */
-  model?: string | null;
-  /** The tiktoken encoding to count in, instead of `model`; absent: TOKEN_ENCODING. */
-  encoding?: "cl100k_base" | "o200k_base" | null;
-  /** Give back what was found with its score terms, too. */
-  explain?: boolean;
-}
-
-export interface ContextResult {
-  context: string;
-  token_count: number;
-  /** The memories in the context, in its order: the first is the one numbered 1 in it. */
-  memory_ids: string[];
-  /** The encoding that the tokens were counted in; null where memory was not asked. */
-  encoding: string | null;
-  /** Those of them that stand there in some of their sentences alone. */
-  shortened?: string[];
-  /** What was found and left out, the best first; at most 50. */
-  left_out?: LeftOut[];
-  /** With `explain`: those of them that the search found, with their score terms. */
-  memories?: MemorySummary[] | null;
-  receipt: Receipt;
-}
-
 /** Which memories. */
 export interface CountParams {
   /** Only these layers. */
@@ -403,6 +347,62 @@ export interface FeedbackResult {
   version: number;
   /** After the verdict, 0 to 1. */
   relevance_score: number;
+  receipt: Receipt;
+}
+
+/** What the prompt is about, and how many tokens the context may take. */
+export interface GetContextParams {
+  /** Only these layers. */
+  memory_types?: MemoryType[] | null;
+  /** The task whose working memory comes first. */
+  task_id?: string | null;
+  session_id?: string | null;
+  user_id?: string | null;
+  namespace?: string | null;
+  /** Timestamp at or after this time. */
+  after?: string | null;
+  /** Timestamp before this time. */
+  before?: string | null;
+  entities?: string[] | null;
+  keywords?: string[] | null;
+  tags?: string[] | null;
+  min_importance?: number | null;
+  query: string;
+  max_tokens?: number;
+  min_score?: number | null;
+  /** As for memory.retrieve; absent: 0.12 with the local embedding model, else 0. */
+  min_fit?: number | null;
+  /** What is not searched for: nothing (off), greetings and requests that need no memory (cautious), or questions of general knowledge too. The receipt tells. */
+  gate?: "off" | "cautious" | "general_knowledge";
+  asked_at?: string | null;
+  history?: Turn[];
+  as_of?: string | null;
+  query_vector?: number[] | null;
+  /** As for memory.retrieve; working memory stays as it is. */
+  distinct?: boolean;
+  /** How the context is written. */
+  format?: "markdown" | "text" | "json";
+  /** The model whose tokens are counted; one whose encoding is not here is refused. */
+  model?: string | null;
+  /** The tiktoken encoding to count in, instead of `model`; absent: TOKEN_ENCODING. */
+  encoding?: "cl100k_base" | "o200k_base" | null;
+  /** Give back what was found with its score terms, too. */
+  explain?: boolean;
+}
+
+export interface GetContextResult {
+  context: string;
+  token_count: number;
+  /** The memories in the context, in its order: the first is the one numbered 1 in it. */
+  memory_ids: string[];
+  /** The encoding that the tokens were counted in; null where memory was not asked. */
+  encoding: string | null;
+  /** Those of them that stand there in some of their sentences alone. */
+  shortened?: string[];
+  /** What was found and left out, the best first; at most 50. */
+  left_out?: LeftOut[];
+  /** With `explain`: those of them that the search found, with their score terms. */
+  memories?: MemorySummary[] | null;
   receipt: Receipt;
 }
 
@@ -1177,7 +1177,7 @@ export declare class MemoryClient {
   retrieveMemories(query: string, options?: Omit<RetrieveParams, "query">,
     call?: CallOptions): Promise<MemorySummary[]>;
   /** A prompt-ready context; `options` are the other params of getContext. */
-  getRelevantContext(query: string, options?: Omit<ContextParams, "query">,
+  getRelevantContext(query: string, options?: Omit<GetContextParams, "query">,
     call?: CallOptions): Promise<string>;
   /** Store an interaction, or a plain content, as one memory. */
   store(params?: StoreParams, call?: CallOptions): Promise<StoreResult>;
@@ -1186,7 +1186,7 @@ export declare class MemoryClient {
   /** Find the memories that matter for a query, best first. */
   retrieve(params: RetrieveParams, call?: CallOptions): Promise<RetrieveResult>;
   /** Build a prompt-ready context for a query inside a token budget. */
-  getContext(params: ContextParams, call?: CallOptions): Promise<ContextResult>;
+  getContext(params: GetContextParams, call?: CallOptions): Promise<GetContextResult>;
   /** Correct, extend or re-weigh a memory; the change is kept in its history. */
   update(params: UpdateParams, call?: CallOptions): Promise<UpdateResult>;
   /** What was changed in a memory, when and by whom, the latest first. */

@@ -1,0 +1,20 @@
+"""A memory in this process: its own PostgreSQL and Redis, or those of a running service of the same home."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from agentcore.config import Settings
+from agentcore.memory.api import Caller, MemoryApi
+from agentcore.runtime import open_runtime, server_runs
+
+
+@asynccontextmanager
+async def in_process(agent_id: str, settings: Settings) -> AsyncIterator[MemoryApi]:
+    """Opens the agent's memory until the block ends."""
+    attached = server_runs(settings)
+    if attached:  # the background work is that server's
+        settings = settings.model_copy(update={"maintenance_in_server": False})
+    async with open_runtime(settings, attach_only=attached) as runtime:
+        yield runtime.manager_for(Caller(agent_id))
