@@ -14,8 +14,11 @@ from typing import Any, cast
 from uuid import UUID
 
 from redis.asyncio import Redis
+from redis.exceptions import ConnectionError as RedisUnreachable
 from redis.exceptions import RedisError
+from redis.exceptions import TimeoutError as RedisTimeout
 
+from agentcore.circuit_breaker import CircuitBreaker, CircuitOpen
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.keys import encode_segment
 
@@ -54,6 +57,20 @@ class WorkingEntry:
     token_count: int
     version: int
     summary: str = ""
+
+
+class GuardedRedis(Redis):
+    """A client whose commands fail at once while the circuit is open. Pipelines are not guarded."""
+
+    circuit: CircuitBreaker
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        """As of a plain client; raises its ConnectionError where Redis is not asked."""
+        try:
+            with self.circuit.guard(RedisUnreachable, RedisTimeout, OSError):
+                return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+        except CircuitOpen as cause:
+            raise RedisUnreachable(str(cause)) from None
 
 
 class WorkingMemory:
