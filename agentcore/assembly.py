@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import platformdirs
 from redis.asyncio import Redis
@@ -82,15 +82,15 @@ def make_redis(url: str | None, settings: Settings) -> GuardedRedis | None:
     if url is None:
         return None
     # A stale connection is replaced once; after a timeout there is no second attempt.
-    redis: GuardedRedis = GuardedRedis.from_url(
+    redis = GuardedRedis.from_url(
         url,
         retry=Retry(NoBackoff(), 1, (RedisUnreachable,)),
         socket_timeout=settings.redis_timeout_seconds,
         socket_connect_timeout=settings.redis_timeout_seconds,
     )
-    redis.circuit = CircuitBreaker(
-        "redis", "query vectors and working memory are read from PostgreSQL or made again")
-    return redis
+    guarded = cast(GuardedRedis, redis)
+    guarded.circuit = CircuitBreaker("redis", "working memory is read from PostgreSQL, vectors are made anew")
+    return guarded
 
 
 def make_embedder(settings: Settings) -> WatchedEmbedder | None:

@@ -38,13 +38,13 @@ class CircuitBreaker:
         self._next_probe_at = 0.0
 
     @property
-    def opened_at(self) -> float | None:
-        """When it opened, by its clock; None while it is closed."""
-        return self._opened_at
-
-    @property
     def is_open(self) -> bool:
         return self._opened_at is not None
+
+    @property
+    def open_seconds(self) -> float:
+        """For how long it has been open; 0 while it is closed."""
+        return 0.0 if self._opened_at is None else self._clock() - self._opened_at
 
     def admits(self) -> bool:
         """Whether to ask the dependency. True while open makes the caller the probe."""
