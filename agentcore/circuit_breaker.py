@@ -78,9 +78,12 @@ class CircuitBreaker:
             logger.warning("%s: circuit open: %s; meanwhile %s", self.dependency, said, self._meanwhile)
 
     @contextmanager
-    def guard(self, *failures: type[BaseException]) -> Iterator[None]:
-        """A use of the dependency; these exceptions mean that it did not answer. Raises CircuitOpen."""
-        if not self.admits():
+    def guard(self, *failures: type[BaseException], anyway: bool = False) -> Iterator[None]:
+        """A use of the dependency; these exceptions mean that it did not answer. Raises CircuitOpen.
+
+        `anyway`: also while it is open.
+        """
+        if not anyway and not self.admits():
             raise CircuitOpen(f"{self.dependency} does not answer: it is asked again soon.")
         try:
             yield

@@ -59,7 +59,7 @@ _FAILURES: tuple[tuple[tuple[str, ...], type[AgentCoreError], str | None], ...] 
     (("40001", "40P01"), TransactionConflict, None),
     (("23503",), NotFound, "A memory that this call refers to was deleted meanwhile."),
     (("25006",), ReadOnlyDatabase, None),
-    (("53100",), DiskFull, "PostgreSQL has no room on its disk: free some, or make it larger."),
+    (("53100", "53400"), DiskFull, "PostgreSQL has no room on its disk: free some, or make it larger."),
     (("53300",), PoolExhausted, "PostgreSQL accepts no more connections: raise its max_connections."),
     (("08", "53", "57P"), Unreachable, AWAY),
 )
@@ -272,12 +272,19 @@ class Database:
         return self.read is not self.write
 
     async def ping(self, *, read: bool = False) -> dict[str, Any]:
-        """The server's version, pgvector's version and its clock, over the write or the read pool."""
+        """The server's version and pgvector's, over the write or the read pool, after writing some bytes.
+
+        Raises DependencyUnavailable, also where the primary accepts no changes.
+        """
         pool = self.read if read else self.write
         with translated_errors():
-            async with self._connection(pool, PING_TIMEOUT_SECONDS) as connection:
+            async with self._connection(pool, PING_TIMEOUT_SECONDS) as connection, connection.transaction():
+                await connection.execute(query("little_memory"))
                 cursor = await connection.execute(query("server_state"))
-                return dict(await cursor.fetchone() or {})
+                state = dict(await cursor.fetchone() or {})
+        if state["read_only"] and not read:
+            raise ReadOnlyDatabase
+        return state
 
 
 async def _check_if_readable(connection: Connection) -> None:

@@ -125,7 +125,9 @@ class WatchedConnection(AsyncConnection[DictRow]):
             watch.connected()
         return made
 
-    async def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+    async def wait(
+        self, gen: Any, interval: float = 0.1, timeout: float | None = None,  # noqa: ASYNC109 - the driver's
+    ) -> Any:
         """As the driver does, for no longer than `watch` allows; then the connection is closed."""
         limit = timeout if timeout is not None or self.watch is None else self.watch.answer_seconds
         try:
@@ -136,7 +138,7 @@ class WatchedConnection(AsyncConnection[DictRow]):
                 self.watch.circuit.failed(f"no answer within {limit:g} s")
             raise
 
-    async def cancel_safe(self, *, timeout: float = CANCEL_SECONDS) -> None:
+    async def cancel_safe(self, *, timeout: float = CANCEL_SECONDS) -> None:  # noqa: ASYNC109
         """As the driver does, but a server that does not accept the request at once loses the connection."""
         try:
             await super().cancel_safe(timeout=min(timeout, CANCEL_SECONDS))

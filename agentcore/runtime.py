@@ -9,10 +9,12 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from prometheus_client.core import CounterMetricFamily
 from redis.asyncio import Redis
 
 from agentcore import assembly, migration, readiness
 from agentcore.auth import TokenVerifier
+from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.config import Settings, revealed
 from agentcore.database import Database
 from agentcore.embedded import EmbeddedParts, EmbeddedUrls, Home, attach, default_home, runs_on
@@ -63,7 +65,14 @@ class Runtime:
 
     async def readiness(self) -> dict[str, dict[str, Any]]:
         """Each part: whether it answers, what it is, and what is wrong."""
-        return await readiness.states(self.database, self.parts, self.embedder)
+        return await readiness.states(self.database, self.parts, self.embedder, self.circuits)
+
+    @property
+    def circuits(self) -> list[CircuitBreaker]:
+        """Of every dependency that has one."""
+        found = (self.redis, self.embedder, self.parts.archive, self.parts.rewriter, self.parts.fact_judge)
+        circuits = (getattr(each, "circuit", None) for each in found)
+        return [*self.database.circuits, *(each for each in circuits if each is not None)]
 
 
 def home_of(settings: Settings) -> Home:
@@ -295,6 +304,19 @@ def _watch(runtime: Runtime) -> None:
             for pool, counters in runtime.database.statistics().items()
             for name, value in counters.items()
         },
+    )
+    metrics.watch(
+        "circuit_open",
+        "1 while a dependency's circuit is open: it does not answer, and is asked by probes alone.",
+        "dependency",
+        lambda: {each.dependency: float(each.is_open) for each in runtime.circuits},
+    )
+    metrics.watch(
+        "circuit_openings",
+        "How often a dependency's circuit opened since the start.",
+        "dependency",
+        lambda: {each.dependency: float(each.openings) for each in runtime.circuits},
+        CounterMetricFamily,
     )
     metrics.watch(
         "queue_length",

@@ -20,7 +20,8 @@ ERROR_TABLE = """\
 
 Every failure is a JSON-RPC error object with one of these codes. They are never renumbered. The message may
 be more precise than the one printed here; `data` names what is wrong where there is more to say, and holds
-`"retryable": true` where the same request may succeed later. For wrong params `data` is either
+`"retryable": true` where the same request may succeed later. `data.cause` tells errors of one code apart: a
+client raises the class of the cause, or that of the code where it does not know the cause. For wrong params `data` is either
 `{"errors": [{"field", "problem"}, ...]}` or, with the problem in the message, `{"field"}`.
 
 A store that ends with -32005 may still have been stored, as where the connection broke between the commit
@@ -29,8 +30,8 @@ and its acknowledgement: try it again under the same `idempotency_key`.
 The error of one call always travels with HTTP 200. The status below is that of a request whose whole answer
 is one such error: no token, a body that is too large, too many requests.
 
-| Code | Name | Class | Message | HTTP status | Retryable |
-|---|---|---|---|---|---|
+| Code | Name | Class | Cause | Message | HTTP status | Retryable |
+|---|---|---|---|---|---|---|
 """
 
 
@@ -49,7 +50,8 @@ def contract_files() -> dict[str, str]:
 def _error_row(error: type[AgentCoreError]) -> str:
     status = HTTP_STATUS.get(error.code, 200)
     retryable = "yes" if error.retryable else "no"
-    return (f"| {int(error.code)} | {error.code.name} | `{error.__name__}` | {error().message} | {status} "
+    cause = f"`{error.cause}`" if error.cause else ""
+    return (f"| {int(error.code)} | {error.code.name} | `{error.__name__}` | {cause} | {error().message} | {status} "
             f"| {retryable} |\n")
 
 

@@ -10,6 +10,7 @@ from agentcore.errors import (
     AuthenticationFailed,
     Conflict,
     DependencyUnavailable,
+    DiskFull,
     InternalError,
     InvalidParams,
     InvalidRequest,
@@ -18,8 +19,13 @@ from agentcore.errors import (
     NotFound,
     NotReady,
     ParseError,
+    PoolExhausted,
     RateLimited,
+    ReadOnlyDatabase,
+    StatementTimeout,
     TooLarge,
+    TransactionConflict,
+    Unreachable,
 )
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.methods import METHODS
@@ -33,7 +39,8 @@ TITLE = "AgentCore Memory"
 CONTRACT_VERSION = "1.0.0"
 ERRORS = (
     ParseError, InvalidRequest, MethodNotFound, InvalidParams, InternalError, NotFound, Conflict, TooLarge,
-    RateLimited, DependencyUnavailable, NotReady, AuthenticationFailed, NotAuthorised,
+    RateLimited, DependencyUnavailable, Unreachable, PoolExhausted, TransactionConflict, StatementTimeout,
+    DiskFull, ReadOnlyDatabase, NotReady, AuthenticationFailed, NotAuthorised,
 )
 # What an array of params gives, in order, method by method. Everything else goes by name.
 POSITIONAL = {

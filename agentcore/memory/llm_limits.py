@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.errors import AgentCoreError, DependencyUnavailable
 from agentcore.memory.llm import FactJudge, FactVerdict, QueryRewriter, Reranker, Rewriting, relevances_of
 from agentcore.memory.params.memories import Turn
@@ -102,16 +103,15 @@ class Patience:
     for what its requests waited for before they were sent.
     """
 
-    def __init__(self, model: str, timeout_seconds: float, rest_seconds: float) -> None:
+    def __init__(self, use: str, model: str, timeout_seconds: float, rest_seconds: float) -> None:
         self.problem: str | None = None
+        self.circuit = CircuitBreaker(use, "calls go on without it", rest_seconds=rest_seconds)
         self._model = model
         self._timeout_seconds = timeout_seconds
-        self._rest_seconds = rest_seconds
-        self._rests_until = 0.0
 
     async def wait_for(self, asking: Callable[[], Awaitable[Answer]]) -> Answer:
         """Its answer. Raises DependencyUnavailable, at once while it rests."""
-        if time.monotonic() < self._rests_until:
+        if not self.circuit.admits():
             raise DependencyUnavailable(f"{self._model} is left alone for a while: it was too slow.")
         try:
             async with asyncio.timeout(self._timeout_seconds):
@@ -126,10 +126,11 @@ class Patience:
                 self.problem = failure.message
             raise
         self.problem = None
+        self.circuit.succeeded()
         return answer
 
     def _rest(self, problem: str) -> None:
-        self._rests_until = time.monotonic() + self._rest_seconds
+        self.circuit.failed(problem)
         self.problem = problem
 
 
@@ -151,7 +152,8 @@ class LimitedRewriter:
     ) -> None:
         self.model = inner.model
         self._inner = inner
-        self._patience = Patience(inner.model, timeout_seconds, rest_seconds)
+        self._patience = Patience("query_rewriter", inner.model, timeout_seconds, rest_seconds)
+        self.circuit = self._patience.circuit
 
     @property
     def problem(self) -> str | None:
@@ -179,7 +181,8 @@ class LimitedFactJudge:
     ) -> None:
         self.model = inner.model
         self._inner = inner
-        self._patience = Patience(inner.model, timeout_seconds, rest_seconds)
+        self._patience = Patience("fact_judge", inner.model, timeout_seconds, rest_seconds)
+        self.circuit = self._patience.circuit
 
     async def open(self) -> None:
         """As of the one inside."""

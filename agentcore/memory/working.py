@@ -24,6 +24,7 @@ from agentcore.memory.keys import encode_segment
 
 # How many memories a task's working memory holds at most, whatever its token budget.
 MAX_ENTRIES = 200
+READY_KEY = "memory:ready"
 
 # KEYS[1] the task; ARGV: ttl in seconds, token budget, "1" to make the copy or "0" to add to one,
 # most entries, then pairs of token count and entry, newest first. Answers 0 where it had nothing to do.
@@ -123,6 +124,10 @@ class WorkingMemory:
                 await self._redis.delete(*keys)
             except (RedisError, OSError, TimeoutError) as cause:
                 raise DependencyUnavailable("Redis did not answer: working memory may remain.") from cause
+
+    async def check(self) -> bool:
+        """Whether Redis accepts a write now."""
+        return bool(await self._ask("SET", READY_KEY, 1, "EX", 5)) and await self._ask("DEL", READY_KEY) == 1
 
     async def answers(self) -> bool:
         """Whether Redis answers now."""

@@ -150,8 +150,10 @@ def test_the_fixed_defaults_and_results_stand() -> None:
         assert promised <= set(result["required"])
 
 
-def test_each_code_has_one_error() -> None:
-    assert sorted(error.code for error in ERRORS) == sorted(JsonRpcErrorCode)
+def test_each_code_has_one_error_and_its_causes_are_children() -> None:
+    general = {error.code: error for error in ERRORS if error.cause is None}
+    assert sorted(error.code for error in ERRORS if error.cause is None) == sorted(JsonRpcErrorCode)
+    assert all(issubclass(error, general[error.code]) for error in ERRORS)
 
 
 def test_the_schemas_judge_params() -> None:
