@@ -20,9 +20,10 @@ ERROR_TABLE = """\
 
 Every failure is a JSON-RPC error object with one of these codes. They are never renumbered. The message may
 be more precise than the one printed here; `data` names what is wrong where there is more to say, and holds
-`"retryable": true` where the same request may succeed later. `data.cause` tells errors of one code apart: a
-client raises the class of the cause, or that of the code where it does not know the cause. For wrong params `data` is either
+`"retryable": true` where the same request may succeed later. For wrong params `data` is either
 `{"errors": [{"field", "problem"}, ...]}` or, with the problem in the message, `{"field"}`.
+
+`data.cause` distinguishes errors of one code: a client raises the class of the cause, else that of the code.
 
 A store that ends with -32005 may still have been stored, as where the connection broke between the commit
 and its acknowledgement: try it again under the same `idempotency_key`.
@@ -51,8 +52,8 @@ def _error_row(error: type[AgentCoreError]) -> str:
     status = HTTP_STATUS.get(error.code, 200)
     retryable = "yes" if error.retryable else "no"
     cause = f"`{error.cause}`" if error.cause else ""
-    return (f"| {int(error.code)} | {error.code.name} | `{error.__name__}` | {cause} | {error().message} | {status} "
-            f"| {retryable} |\n")
+    return (f"| {int(error.code)} | {error.code.name} | `{error.__name__}` | {cause} | {error().message} "
+            f"| {status} | {retryable} |\n")
 
 
 if __name__ == "__main__":
