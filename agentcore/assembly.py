@@ -194,7 +194,6 @@ def make_summariser(settings: Settings, meter: Meter) -> Summariser | None:
 def _in_background(
     settings: Settings, meter: Meter, table: Mapping[str, str], kind: str, name: str = "openai"
 ) -> Any:
-    """What does a model's work where nobody waits; None of the table without a language model."""
     if name in table and not has_language_model(settings):
         return None
     options = _llm_options(settings, meter, BACKGROUND_SECONDS, attempts=BACKGROUND_ATTEMPTS)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 logger = logging.getLogger(__name__)
-REST_SECONDS = 5.0
 MAX_CAUSE_CHARS = 200
 
 
@@ -19,21 +18,19 @@ class CircuitOpen(Exception):
 class CircuitBreaker:
     """Decides whether a dependency is asked. All users of one dependency share one.
 
-    Opens after `threshold` failures in a row. While open it admits one probe every `rest_seconds`; any
-    success closes it. Each change is one log line, which says what happens `meanwhile`.
+    A failure opens it. While open it admits one probe every `rest_seconds`; any success closes it. Each
+    change is one log line, which says what happens `meanwhile`.
     """
 
     def __init__(
-        self, dependency: str, meanwhile: str, *, rest_seconds: float = REST_SECONDS, threshold: int = 1,
+        self, dependency: str, meanwhile: str, rest_seconds: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.dependency = dependency
         self.openings = 0
         self._meanwhile = meanwhile
         self._rest_seconds = rest_seconds
-        self._threshold = threshold
         self._clock = clock
-        self._failures = 0
         self._opened_at: float | None = None
         self._next_probe_at = 0.0
 
@@ -59,16 +56,12 @@ class CircuitBreaker:
 
     def succeeded(self) -> None:
         """The dependency answered."""
-        self._failures = 0
         if self._opened_at is not None:
             seconds, self._opened_at = self._clock() - self._opened_at, None
             logger.warning("%s: circuit closed: it answers again after %.1f s", self.dependency, seconds)
 
     def failed(self, cause: object) -> None:
         """The dependency did not answer. `cause` is logged: it must not quote a memory."""
-        self._failures += 1
-        if self._opened_at is None and self._failures < self._threshold:
-            return
         now = self._clock()
         self._next_probe_at = now + self._rest_seconds
         if self._opened_at is None:

@@ -43,8 +43,8 @@ Pool = AsyncConnectionPool[WatchedConnection]
 SERVICE_ROLE = "agentcore_service"
 OPEN_TIMEOUT_SECONDS = 15.0
 PING_TIMEOUT_SECONDS = 2.0
-# Until the first probe of a server whose circuit is open; of the replica, whose work the primary does.
-PROBE_AFTER_SECONDS, PROBE_REPLICA_AFTER_SECONDS = 1.0, 5.0
+# Between probes of a server whose circuit is open.
+PROBE_AFTER_SECONDS = 1.0
 # Beyond the limit of a statement, which the server keeps itself.
 ANSWER_GRACE_SECONDS = 1.0
 # The first with halfvec, and the first whose scans read on until enough rows pass the filters.
@@ -112,10 +112,8 @@ class Database:
         self._timeout_seconds = timeout_seconds
         self._away = away
         self._opening = False
-        self._circuit = CircuitBreaker(
-            "postgresql", "every call that needs it fails at once", rest_seconds=PROBE_AFTER_SECONDS)
-        self._read_circuit = self._circuit if read_url is None else CircuitBreaker(
-            "postgresql_read", "reads go to the primary", rest_seconds=PROBE_REPLICA_AFTER_SECONDS)
+        self._circuit = CircuitBreaker("postgresql", "calls that need it fail at once", PROBE_AFTER_SECONDS)
+        self._read_circuit = CircuitBreaker("postgresql_read", "reads go to the primary")
         self._reached: dict[str, Reachability] = {}
         self.write = self._pool(database_url, "write", pool_size)
         self.read = self.write if read_url is None else self._pool(read_url, "read", pool_size)
@@ -188,7 +186,6 @@ class Database:
     def _connection(
         self, pool: Pool, timeout_seconds: float | None = None
     ) -> AbstractAsyncContextManager[Connection]:
-        """One of the pool's; waited for no longer than of use."""
         return self._reached[pool.name].connection(pool, timeout_seconds)
 
     @asynccontextmanager
@@ -281,10 +278,10 @@ class Database:
             async with self._connection(pool, PING_TIMEOUT_SECONDS) as connection, connection.transaction():
                 await connection.execute(query("little_memory"))
                 cursor = await connection.execute(query("server_state"))
-                state = dict(await cursor.fetchone() or {})
+                state = await cursor.fetchone() or {}
         if state["read_only"] and not read:
             raise ReadOnlyDatabase
-        return state
+        return {"version": state["version"], "pgvector": state["pgvector"]}
 
 
 async def _check_if_readable(connection: Connection) -> None:

@@ -218,17 +218,17 @@ def _descendants(root: type[AgentCoreError]) -> list[type[AgentCoreError]]:
     return [found for child in root.__subclasses__() for found in (child, *_descendants(child))]
 
 
-_KNOWN = [
+# Those that travel: one of each code, and one of each cause.
+WIRE_ERRORS = tuple(
     error
     for error in _descendants(AgentCoreError)
     if error not in (ConfigurationError, StartupError, ClientClosed)
-]
-_BY_CODE = {int(error.code): error for error in _KNOWN if error.cause is None}
-_BY_CAUSE = {(int(error.code), error.cause): error for error in _KNOWN if error.cause is not None}
+)
+_KNOWN = {(int(error.code), error.cause): error for error in WIRE_ERRORS}
 
 
 def from_wire(code: int, message: str, data: Mapping[str, Any] | None = None) -> AgentCoreError:
     """The error a client raises for an error object it received; an unknown code becomes `AgentCoreError`."""
-    cause = (data or {}).get("cause")
-    known = _BY_CAUSE.get((code, str(cause))) or _BY_CODE.get(code, AgentCoreError)
+    cause = str((data or {}).get("cause"))
+    known = _KNOWN.get((code, cause)) or _KNOWN.get((code, None), AgentCoreError)
     return known(message, data=data)

@@ -12,7 +12,6 @@ from agentcore.cancellation import within
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.database import Database, pgvector_is_too_old, query
 from agentcore.errors import AgentCoreError, ConfigurationError, StartupError, Unreachable
-from agentcore.memory.archival import Archive
 from agentcore.memory.embeddings import Embedder, EmbedderLayer, EmbeddingKind, Vectors
 from agentcore.memory.llm_limits import LimitedReranker, LimitedRewriter
 from agentcore.memory.parts import MemoryParts
@@ -78,18 +77,13 @@ class WatchedEmbedder(EmbedderLayer):
         super().__init__(inner)
         self.problem: str | None = None
         self.circuit = CircuitBreaker(
-            "embedder", "searches use words alone, memories are embedded later",
-            rest_seconds=MODEL_REST_SECONDS)
+            "embedder", "searches use words alone, memories are embedded later", MODEL_REST_SECONDS)
 
     async def close(self) -> None:
-        """As of the one inside."""
         await self._inner.close()
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
-        """As of the one inside; `problem` is what the last request failed of, None if it did not.
-
-        Raises Unreachable at once while the circuit is open.
-        """
+        """As of the one inside. Raises Unreachable at once while the circuit is open."""
         if not self.circuit.admits():
             raise Unreachable(self.problem)
         try:
@@ -105,23 +99,20 @@ class WatchedEmbedder(EmbedderLayer):
 
 
 class SharedCheck:
-    """One check at a time, shared by whoever asks meanwhile; its answer is reused for `reused_seconds`."""
+    """One check at a time, shared by whoever asks meanwhile; its answer is reused for REUSED_SECONDS."""
 
     def __init__(
-        self, check: Callable[[], Awaitable[dict[str, State]]], *, reused_seconds: float = REUSED_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
+        self, check: Callable[[], Awaitable[dict[str, State]]], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._check = check
-        self._reused_seconds = reused_seconds
         self._clock = clock
         self._running: asyncio.Task[dict[str, State]] | None = None
         self._checked_at = 0.0
 
     async def answer(self) -> dict[str, State]:
         """Each part's state."""
-        if self._running is None or (
-            self._running.done() and self._clock() - self._checked_at >= self._reused_seconds
-        ):
+        stale = self._clock() - self._checked_at >= REUSED_SECONDS
+        if self._running is None or (self._running.done() and stale):
             self._running = asyncio.create_task(self._run())
         # A caller that goes away must not end the others' check.
         return await asyncio.shield(self._running)
@@ -138,13 +129,18 @@ async def states(
     circuits: Sequence[CircuitBreaker],
 ) -> dict[str, State]:
     """Each part: whether it answers, what it is, and what is wrong. Required where no more is said."""
-    checks: dict[str, Awaitable[State]] = {"postgresql": _database_state(database)}
+    archive = parts.archive
+    checks: dict[str, Awaitable[State]] = {
+        "postgresql": _checked(database.ping()),
+        "redis": _checked(parts.working.check(), required=False),
+        "archive": _checked(archive.check(), required=False, kind=archive.name) if archive is not None
+        else _checked(asyncio.sleep(0), kind="none"),
+    }
     if database.reads_elsewhere:
-        checks["postgresql_read"] = _replica_state(database)
-    checks |= {"redis": _redis_state(parts), "archive": _archive_state(parts.archive)}
-    checked = await asyncio.gather(*map(_in_time, checks.values()))
-    found = dict(zip(checks, checked, strict=True))
-    found["embedder"] = _embedder_state(embedder)
+        checks["postgresql_read"] = _checked(database.ping(read=True), required=False)
+    found = dict(zip(checks, await asyncio.gather(*checks.values()), strict=True))
+    # Nothing is embedded just to ask, nor is a model: how its last request ended is reported.
+    found["embedder"] = {"ok": True, "model": "none"} if embedder is None else _model_state(embedder)
     for name, model in (("reranker", parts.reranker), ("query_rewriter", parts.rewriter)):
         if model is not None:
             found[name] = _model_state(model)
@@ -154,50 +150,18 @@ async def states(
     return found
 
 
-async def _in_time(check: Awaitable[State]) -> State:
+async def _checked(check: Awaitable[State | None], **about: Any) -> State:
     try:
-        return await within(CHECK_SECONDS, check)
+        found = await within(CHECK_SECONDS, check)
+        return {"ok": True, **about, **(found or {})}
     except TimeoutError:
-        return {"ok": False, "problem": f"It did not answer within {CHECK_SECONDS:g} s."}
+        problem = f"It did not answer within {CHECK_SECONDS:g} s."
     except AgentCoreError as failure:
-        return {"ok": False, "problem": failure.message}
-
-
-async def _database_state(database: Database, *, read: bool = False) -> State:
-    state = await database.ping(read=read)
-    return {"ok": True, "version": state["postgresql"], "pgvector": state["pgvector"]}
-
-
-async def _replica_state(database: Database) -> State:
-    """Without it reads go to the primary."""
-    return {**await _in_time(_database_state(database, read=True)), "required": False}
-
-
-async def _redis_state(parts: MemoryParts) -> State:
-    return {"required": False, "ok": await parts.working.check()}
-
-
-async def _archive_state(archive: Archive | None) -> State:
-    if archive is None:
-        return {"ok": True, "kind": "none"}
-
-    async def check() -> State:
-        await archive.check()
-        return {"ok": True}
-
-    state = await _in_time(check())
-    return {**state, "kind": archive.name, **({} if state["ok"] else {"required": False})}
-
-
-def _embedder_state(embedder: WatchedEmbedder | None) -> State:
-    """Without it words alone are searched, so it is not required. Nothing is embedded just to ask."""
-    if embedder is None:
-        return {"ok": True, "model": "none"}
-    return _model_state(embedder)
+        problem = failure.message
+    return {"ok": False, **about, "problem": problem}
 
 
 def _model_state(model: WatchedEmbedder | LimitedReranker | LimitedRewriter) -> State:
-    """By how its last request ended."""
     if model.problem is None:
         return {"ok": True, "model": model.model}
     return {"ok": False, "required": False, "model": model.model, "problem": model.problem}

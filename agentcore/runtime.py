@@ -210,7 +210,6 @@ async def _urls(
 
 
 def _ended(home: Home) -> Callable[[], str | None]:
-    """Says that the program whose PostgreSQL this one uses has ended, once it has."""
     def reason() -> str | None:
         with suppress(StartupError):
             if not runs_on(home):
@@ -239,7 +238,6 @@ async def _embedder_at_start(
     found: KnownModel | None,
     opened: Callable[[WatchedEmbedder | None, Settings], Awaitable[Embedder | None]],
 ) -> tuple[WatchedEmbedder | None, Embedder | None]:
-    """The model in force, whatever the settings name. Raises ConfigurationError where it cannot be made."""
     try:
         provider = assembly.make_embedder(embedding)
         embedder = await opened(provider, embedding)
@@ -293,7 +291,6 @@ async def _opened(
 
 
 def _watch(runtime: Runtime) -> None:
-    """Figures that are read when the metrics are."""
     metrics, accesses = runtime.metrics, runtime.parts.accesses
     metrics.watch(
         "pool",
@@ -305,19 +302,11 @@ def _watch(runtime: Runtime) -> None:
             for name, value in counters.items()
         },
     )
-    metrics.watch(
-        "circuit_open",
-        "1 while a dependency's circuit is open: it does not answer, and is asked by probes alone.",
-        "dependency",
-        lambda: {each.dependency: float(each.is_open) for each in runtime.circuits},
-    )
-    metrics.watch(
-        "circuit_openings",
-        "How often a dependency's circuit opened since the start.",
-        "dependency",
-        lambda: {each.dependency: float(each.openings) for each in runtime.circuits},
-        CounterMetricFamily,
-    )
+    metrics.watch("circuit_open", "1 while the circuit of a dependency is open.", "dependency",
+                  lambda: {each.dependency: float(each.is_open) for each in runtime.circuits})
+    metrics.watch("circuit_openings", "How often the circuit of a dependency opened.", "dependency",
+                  lambda: {each.dependency: float(each.openings) for each in runtime.circuits},
+                  CounterMetricFamily)
     metrics.watch(
         "queue_length",
         "Work that waits, by queue: in this process, and in the database where this process leads.",

@@ -237,8 +237,6 @@ class _JsonForm(logging.Formatter):
 
 
 class _TextForm(logging.Formatter):
-    """The same for human eyes: `key=value`, quoted where a value could be mistaken for another field."""
-
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         fields = _fields(record)

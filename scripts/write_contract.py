@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 
 from agentcore.edge import HTTP_STATUS
-from agentcore.errors import AgentCoreError
-from agentcore.memory.jsonrpc import DISCOVER, ERRORS, TITLE, memory_methods, service_document
+from agentcore.errors import WIRE_ERRORS, AgentCoreError
+from agentcore.memory.jsonrpc import DISCOVER, TITLE, memory_methods, service_document
 from agentcore.openrpc import schema_document
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -44,7 +44,7 @@ def contract_files() -> dict[str, str]:
     return {
         "openrpc.json": json.dumps(service_document(methods), indent=2) + "\n",
         "schemas.json": json.dumps(schemas, indent=2) + "\n",
-        "errors.md": ERROR_TABLE + "".join(_error_row(error) for error in ERRORS),
+        "errors.md": ERROR_TABLE + "".join(_error_row(error) for error in WIRE_ERRORS),
     }
 
 

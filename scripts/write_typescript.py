@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agentcore.errors import AgentCoreError
-from agentcore.memory.jsonrpc import ERRORS, memory_methods, service_document
+from agentcore.errors import WIRE_ERRORS, AgentCoreError
+from agentcore.memory.jsonrpc import memory_methods, service_document
 
 SOURCE = Path(__file__).resolve().parents[1] / "clients" / "typescript" / "src"
 HEAD = "// Written by scripts/write_typescript.py from the OpenRPC document.\n\n"
@@ -138,12 +138,13 @@ def _errors() -> str:
     classes = "".join(
         f"export class {error.__name__} extends {_parent(error)} {{\n  static code = {int(error.code)};\n"
         f"{_cause(error)}  static retryable = {json.dumps(error.retryable)};\n"
-        f"  static said = {json.dumps(error().message)};\n}}\n\n" for error in ERRORS)
+        f"  static said = {json.dumps(error().message)};\n}}\n\n" for error in WIRE_ERRORS)
     return ERROR_ROOT + classes + _map("code", has_cause=False) + _map("cause", has_cause=True) + ERROR_FOOT
 
 
 def _map(key: str, *, has_cause: bool) -> str:
-    names = "".join(f"  {error.__name__},\n" for error in ERRORS if (error.cause is not None) is has_cause)
+    listed = [error for error in WIRE_ERRORS if (error.cause is not None) is has_cause]
+    names = "".join(f"  {error.__name__},\n" for error in listed)
     return f"const BY_{key.upper()} = new Map([\n{names}].map((each) => [each.{key}, each]));\n\n"
 
 
@@ -161,7 +162,7 @@ def _types(document: Schema) -> str:
              'export type { CallOptions, ClientOptions, TokenSource } from "./connection.js";\n\n']
     parts += [_declared(name, schema) for name, schema in document["components"]["schemas"].items()]
     parts.append(ERROR_TYPES)
-    for error in ERRORS:
+    for error in WIRE_ERRORS:
         said = error().message.rstrip(".")
         parts.append(f"/** {said}. */\nexport declare class {error.__name__} extends {_parent(error)} {{\n"
                      f"  static readonly code: {int(error.code)};\n"

@@ -114,8 +114,6 @@ class JobWorker:
         await self._worker.run()
 
     def _done(self, function: Job) -> Any:
-        """The function as procrastinate calls it."""
-
         async def do(context: JobContext, agent_id: str, **ids: Any) -> None:
             work = Work(self._parts, self._database, agent_id, context.job.id or 0)
             async with _Told(context, self.queue, self._parts.metrics):

@@ -19,7 +19,7 @@ from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeout
 
 from agentcore.circuit_breaker import CircuitBreaker, CircuitOpen
-from agentcore.errors import DependencyUnavailable
+from agentcore.errors import DependencyUnavailable, Unreachable
 from agentcore.memory.keys import encode_segment
 
 # How many memories a task's working memory holds at most, whatever its token budget.
@@ -125,9 +125,10 @@ class WorkingMemory:
             except (RedisError, OSError, TimeoutError) as cause:
                 raise DependencyUnavailable("Redis did not answer: working memory may remain.") from cause
 
-    async def check(self) -> bool:
-        """Whether Redis accepts a write now."""
-        return bool(await self._ask("SET", READY_KEY, 1, "EX", 5)) and await self._ask("DEL", READY_KEY) == 1
+    async def check(self) -> None:
+        """Raises Unreachable unless Redis accepts a write."""
+        if not await self._ask("SET", READY_KEY, 1, "EX", 5) or await self._ask("DEL", READY_KEY) != 1:
+            raise Unreachable("Redis does not answer, or refuses to write.")
 
     async def answers(self) -> bool:
         """Whether Redis answers now."""

@@ -44,8 +44,7 @@ class S3Archive:
     ) -> None:
         self._bucket = bucket
         self._object_headers = dict(object_headers or {})
-        self.circuit = CircuitBreaker(
-            "archive", "nothing is pruned or restored", rest_seconds=REST_SECONDS)
+        self.circuit = CircuitBreaker("archive", "nothing is pruned or restored", REST_SECONDS)
         self._client = client or _client(endpoint_url, TIMEOUT_SECONDS, MAX_ATTEMPTS)
         self._quick = client or _client(endpoint_url, CHECK_TIMEOUT_SECONDS, 1)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentcore.memory.jsonrpc import ERRORS
+from agentcore.errors import WIRE_ERRORS
 from agentcore.memory.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +44,7 @@ def test_every_type_that_is_used_is_declared() -> None:
 
 
 def test_every_error_is_a_class_with_its_code() -> None:
-    for error in ERRORS:
+    for error in WIRE_ERRORS:
         head = rf"^export class {error.__name__} extends \w+ {{\n  static code = {int(error.code)};"
         assert re.search(head, WRITTEN["errors.js"], re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""PostgreSQL and Redis that hang, refuse or are full: calls end in time, one log line tells, all goes on after."""
+"""PostgreSQL and Redis that hang, refuse or are full: calls end in time, and all goes on after."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agentcore.memory.params.memories import ContextParams, ListParams, Retrieve
 from agentcore.runtime import Runtime, open_runtime
 from agentcore.server import create_app
 from tests.fixtures.databases import OwnDatabase, migrated_database, own_database
-from tests.fixtures.embedded_parts import cache, new_home, processes_of
+from tests.fixtures.embedded_parts import new_home, processes_of
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.services import Services
 
@@ -123,7 +123,7 @@ def figure(runtime: Runtime, name: str) -> float:
     return float(line.rpartition(" ")[2])
 
 
-# --- Redis ----------------------------------------------------------------------------------------------------
+# --- Redis -------------------------------------------------------------------------------------------------
 
 
 async def test_a_hung_redis_delays_one_call_and_is_seen_in_log_metrics_and_readiness(
@@ -165,7 +165,7 @@ async def test_a_redis_that_answers_but_refuses_writes_is_not_ready(runtime: Run
     assert [key async for key in runtime.redis.scan_iter(match="memory:ready*")] == []
 
 
-# --- PostgreSQL that hangs --------------------------------------------------------------------------------------
+# --- PostgreSQL that hangs ---------------------------------------------------------------------------------
 
 
 async def test_every_call_ends_within_its_limit_while_postgresql_hangs_and_all_goes_on_after(
@@ -240,7 +240,7 @@ async def test_a_service_stops_while_postgresql_hangs(home: Home) -> None:
             assert time.monotonic() - begun < PATIENCE_SECONDS / 2
 
 
-# --- PostgreSQL that is busy, refuses or is full ------------------------------------------------------------------
+# --- PostgreSQL that is busy, refuses or is full -----------------------------------------------------------
 
 
 async def test_a_pool_that_is_in_use_is_not_an_unreachable_server(services: Services) -> None:
@@ -305,7 +305,7 @@ def closed_to_all(own: OwnDatabase) -> None:
                          "WHERE datname = current_database() AND pid <> pg_backend_pid()")
 
 
-# --- background work ----------------------------------------------------------------------------------------------
+# --- background work ---------------------------------------------------------------------------------------
 
 
 async def test_background_work_logs_an_outage_once_and_goes_on_after(

@@ -1,4 +1,4 @@
-"""The check behind /readyz: one at a time for all who ask, reused for a while, never on a caller's account."""
+"""The check behind /readyz: one at a time for all who ask, and its answer reused for a while."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ class Counted:
 
     def __init__(self) -> None:
         self.made = 0
-        self.go_on = asyncio.Event()
+        self.begun, self.go_on = asyncio.Event(), asyncio.Event()
         self.now = 100.0
 
     async def __call__(self) -> dict[str, State]:
         self.made += 1
+        self.begun.set()
         await self.go_on.wait()
         return {"postgresql": {"ok": True, "number": self.made}}
 
@@ -49,11 +50,10 @@ class Counted:
 
 async def test_callers_share_one_check_and_its_answer_for_a_second() -> None:
     counted = Counted()
-    check = SharedCheck(counted, reused_seconds=1.0, clock=counted.clock)
+    check = SharedCheck(counted, counted.clock)
     asking = [asyncio.create_task(check.answer()) for _ in range(20)]
     impatient = asyncio.create_task(check.answer())
-    while not counted.made:
-        await asyncio.sleep(0)
+    await counted.begun.wait()
     impatient.cancel()
     counted.go_on.set()
     answers = await asyncio.gather(*asking)
@@ -66,7 +66,7 @@ async def test_callers_share_one_check_and_its_answer_for_a_second() -> None:
 
 async def test_an_archive_directory_is_ready_only_if_it_takes_a_byte(tmp_path: Path) -> None:
     await DirectoryArchive(tmp_path).check()
-    assert list(tmp_path.iterdir()) == []
+    assert await DirectoryArchive(tmp_path).keys("") == []
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 0
     done = await asyncio.to_thread(
         subprocess.run, [sys.executable, "-c", CHECK, tmp_path], cwd=ROOT, capture_output=True, text=True,
@@ -74,10 +74,15 @@ async def test_an_archive_directory_is_ready_only_if_it_takes_a_byte(tmp_path: P
     assert done.stdout == "The archive directory cannot be used: File too large.\n", done.stderr
 
 
-async def test_a_full_disk_of_the_archive_has_its_class(tmp_path: Path) -> None:
-    """/dev/full refuses each byte as a full disk does."""
+@pytest.fixture
+def full(tmp_path: Path) -> Path:
+    """An archive whose next copy goes to /dev/full, which refuses each byte as a full disk does."""
     (tmp_path / "agent").mkdir()
     (tmp_path / "agent" / ".one.json.draft").symlink_to("/dev/full")
+    return tmp_path
+
+
+async def test_a_full_disk_of_the_archive_has_its_class(full: Path) -> None:
     with pytest.raises(DiskFull, match="disk is full") as caught:
-        await DirectoryArchive(tmp_path).write({"agent/one.json": b"x"})
+        await DirectoryArchive(full).write({"agent/one.json": b"x"})
     assert (caught.value.retryable, caught.value.data) == (False, {"cause": "disk_full"})

@@ -203,15 +203,12 @@ def test_a_retry_logs_what_failed_and_when_the_next_attempt_is(
 ) -> None:
     configure_logging("INFO", "text")
     for raised in (NotFound("The provider does not answer."), DriverError(SECRET)):
-        tried = iter((raised, None))
-
-        @stamina.retry(on=type(raised), attempts=2, wait_initial=0.01, wait_jitter=0.0)
-        def ask() -> None:
-            failure = next(tried)
-            if failure is not None:
-                raise failure
-
-        ask()
+        for attempt in stamina.retry_context(
+            on=type(raised), attempts=2, wait_initial=0.01, wait_jitter=0.0
+        ):
+            with attempt:
+                if attempt.num == 1:
+                    raise raised
     first, second = capsys.readouterr().err.splitlines()
     assert first.endswith("attempt 1 failed, the next is in 0.0 s: The provider does not answer.")
     assert second.endswith("attempt 1 failed, the next is in 0.0 s: DriverError")

@@ -1,7 +1,7 @@
 -- name: server_state
 -- What the server is, and whether it accepts changes. Counting 20,000 rows under `little_memory` writes and
 -- removes a temporary file of half a megabyte: it fails on a full disk.
-SELECT current_setting('server_version') AS postgresql,
+SELECT current_setting('server_version') AS version,
        (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector,
        pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS read_only,
        (SELECT count(*) FROM generate_series(1, 20000)) AS written;
