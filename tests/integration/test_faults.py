@@ -17,7 +17,13 @@ from agentcore.client import MemoryClient
 from agentcore.config import Settings
 from agentcore.database import Database
 from agentcore.embedded import Home
-from agentcore.errors import AgentCoreError, DependencyUnavailable, PoolExhausted, Unreachable
+from agentcore.errors import (
+    AgentCoreError,
+    DependencyUnavailable,
+    PoolExhausted,
+    StatementTimeout,
+    Unreachable,
+)
 from agentcore.maintenance import job_worker
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params.memories import ContextParams, ListParams, RetrieveParams, StoreParams
@@ -25,7 +31,9 @@ from agentcore.runtime import Runtime, open_runtime
 from agentcore.server import create_app
 from tests.fixtures.databases import OwnDatabase, migrated_database, own_database
 from tests.fixtures.embedded_parts import new_home, processes_of
+from tests.fixtures.embedding_providers import openai_answer
 from tests.fixtures.memory import Agent, settings_for
+from tests.fixtures.scripted_http import Reply, scripted_http
 from tests.fixtures.services import Services
 
 REQUEST_SECONDS, DATABASE_SECONDS = 3.0, 1.0
@@ -257,6 +265,18 @@ async def test_a_pool_that_is_in_use_is_not_an_unreachable_server(services: Serv
         await database.close()
 
 
+async def test_a_slow_statement_ends_at_its_limit_and_opens_no_circuit(services: Services) -> None:
+    database = Database(services.database_url, pool_size=1, timeout_seconds=0.5)
+    await database.open()
+    try:
+        with pytest.raises(StatementTimeout):
+            await database.fetch("anyone", SLEEP)
+        assert database.circuits[0].openings == 0
+        assert (await database.fetch("anyone", NUMBER))[0][0]["seven"] == 7
+    finally:
+        await database.close()
+
+
 async def test_a_full_disk_of_postgresql_makes_the_service_not_ready(services: Services) -> None:
     """The limit stands for a disk on which nothing more fits: the check writes to a file."""
     with migrated_database(services) as own:
@@ -303,6 +323,29 @@ def closed_to_all(own: OwnDatabase) -> None:
     own.as_administrator(f"ALTER DATABASE {own.name} CONNECTION LIMIT 0")
     own.as_administrator("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                          "WHERE datname = current_database() AND pid <> pg_backend_pid()")
+
+
+# --- the embedding provider ---------------------------------------------------------------------------------
+
+
+async def test_an_embedding_provider_that_cannot_be_reached_is_left_alone(
+    services: Services, caplog: pytest.LogCaptureFixture
+) -> None:
+    with migrated_database(services) as own:
+        async with scripted_http(openai_answer) as api:
+            settings = settings_for(
+                services, database_url=own.url, embedding_model="openai", openai_api_key="sk-test",
+                openai_base_url=api.url, embedding_timeout_seconds=0.1)
+            async with open_runtime(settings) as running:
+                agent = Agent(running)
+                api.otherwise = lambda request: Reply(hangs=True)
+                await agent.stored_id("The kettle is descaled in May.")
+                asked = len(api.received)
+                assert await agent.found("kettle") == ["The kettle is descaled in May."]
+                assert len(api.received) == asked
+                state = (await running.readiness())["embedder"]
+                assert (state["ok"], state["required"], state["circuit"]) == (False, False, "open")
+                assert len(lines(caplog, "embedder: circuit open")) == 1
 
 
 # --- background work ---------------------------------------------------------------------------------------
