@@ -30,7 +30,7 @@ from agentcore.memory.params.memories import ContextParams, ListParams, Retrieve
 from agentcore.runtime import Runtime, open_runtime
 from agentcore.server import create_app
 from tests.fixtures.databases import OwnDatabase, migrated_database, own_database
-from tests.fixtures.embedded_parts import new_home, processes_of
+from tests.fixtures.embedded_parts import PATIENCE_SECONDS, new_home, processes_of, until
 from tests.fixtures.embedding_providers import openai_answer
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.scripted_http import Reply, scripted_http
@@ -41,7 +41,6 @@ REQUEST_SECONDS, DATABASE_SECONDS = 3.0, 1.0
 REDIS_SECONDS = 3.0
 # How much later than its limit a call may end on busy cores.
 SLACK_SECONDS = 3.0
-PATIENCE_SECONDS = 30.0
 CIRCUIT = "agentcore.circuit_breaker"
 SLEEP = [(sql.SQL("SELECT pg_sleep(20) AS slept"), {})]
 NUMBER = [(sql.SQL("SELECT 7 AS seven"), {})]
@@ -112,13 +111,6 @@ async def ended(memory: MemoryApi, call: Call, number: int) -> tuple[float, Agen
     except AgentCoreError as failure:
         return time.monotonic() - begun, failure
     return time.monotonic() - begun, None
-
-
-async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not await holds():
-        assert time.monotonic() < deadline, "did not happen in time"
-        await asyncio.sleep(0.05)
 
 
 def lines(caplog: pytest.LogCaptureFixture, start: str, logger: str = CIRCUIT) -> list[str]:
