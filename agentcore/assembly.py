@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import platformdirs
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisUnreachable
 
 from agentcore.archive_options import read_archive_options
 from agentcore.auth import JwksKeys, KeySource, SharedSecret, TokenRules, TokenVerifier
+from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.config import Settings, revealed
 from agentcore.database import Database
 from agentcore.embedded import Home
@@ -47,7 +49,7 @@ from agentcore.memory.sealing import SealedArchive
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.tokens import TokenCounters
 from agentcore.memory.vector_store import VECTOR_STORES, VectorStore
-from agentcore.memory.working import WorkingMemory
+from agentcore.memory.working import GuardedRedis, WorkingMemory
 from agentcore.readiness import WatchedEmbedder
 from agentcore.registry import resolve
 from agentcore.telemetry import Metrics
@@ -75,17 +77,20 @@ def cache_of(settings: Settings) -> Path:
     return settings.agentcore_cache or platformdirs.user_cache_path("agentcore")
 
 
-def make_redis(url: str | None, settings: Settings) -> Redis | None:
-    """A client that never waits long; it connects when it is first asked."""
+def make_redis(url: str | None, settings: Settings) -> GuardedRedis | None:
+    """Makes a client that never waits long; it connects with its first command."""
     if url is None:
         return None
-    # One quick second try mends a connection that went stale; waiting longer is worse than doing without.
-    return Redis.from_url(
+    # A stale connection is replaced once; after a timeout there is no second attempt.
+    redis = GuardedRedis.from_url(
         url,
-        retry=Retry(NoBackoff(), 1),
+        retry=Retry(NoBackoff(), 1, (RedisUnreachable,)),
         socket_timeout=settings.redis_timeout_seconds,
         socket_connect_timeout=settings.redis_timeout_seconds,
     )
+    guarded = cast(GuardedRedis, redis)
+    guarded.circuit = CircuitBreaker("redis", "working memory is read from PostgreSQL, vectors are made anew")
+    return guarded
 
 
 def make_embedder(settings: Settings) -> WatchedEmbedder | None:
@@ -191,7 +196,6 @@ def make_summariser(settings: Settings, meter: Meter) -> Summariser | None:
 def _in_background(
     settings: Settings, meter: Meter, table: Mapping[str, str], kind: str, name: str = "openai"
 ) -> Any:
-    """What does a model's work where nobody waits; None of the table without a language model."""
     if name in table and not has_language_model(settings):
         return None
     options = _llm_options(settings, meter, BACKGROUND_SECONDS, attempts=BACKGROUND_ATTEMPTS)

@@ -1,9 +1,9 @@
-"""What a cancelled task must still see through."""
+"""Limits on work, and what a cancelled task must still see through."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -17,3 +17,30 @@ async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
     finally:
         if not running.done():
             await asyncio.wait([running])
+
+
+_ending: set[asyncio.Future[Any]] = set()
+
+
+async def within(seconds: float, work: Awaitable[Result]) -> Result:
+    """Returns the work's result. Raises TimeoutError at the limit, while the cancelled work cleans up.
+
+    `asyncio.timeout` would wait for that: a connection whose server hangs may take seconds to give up.
+    """
+    running = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait([running], timeout=seconds)
+        if running.done():
+            return running.result()
+        raise TimeoutError
+    finally:
+        if not running.done():
+            running.cancel()
+            _ending.add(running)
+            running.add_done_callback(_ended)
+
+
+def _ended(task: asyncio.Future[Any]) -> None:
+    _ending.discard(task)
+    if not task.cancelled():
+        task.exception()  # nobody else asks, and asyncio would report it

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import re
 import select
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -21,7 +22,18 @@ from psycopg import AsyncConnection, sql
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from agentcore.errors import AgentCoreError, DependencyUnavailable, NotFound, StartupError
+from agentcore.circuit_breaker import CircuitBreaker
+from agentcore.errors import (
+    AgentCoreError,
+    DiskFull,
+    NotFound,
+    PoolExhausted,
+    ReadOnlyDatabase,
+    StartupError,
+    StatementTimeout,
+    TransactionConflict,
+    Unreachable,
+)
 from agentcore.reachability import ATTEMPTS_SECONDS, AWAY, Reachability, WatchedConnection
 
 Row = Mapping[str, Any]
@@ -31,21 +43,25 @@ Pool = AsyncConnectionPool[WatchedConnection]
 SERVICE_ROLE = "agentcore_service"
 OPEN_TIMEOUT_SECONDS = 15.0
 PING_TIMEOUT_SECONDS = 2.0
+# Between probes of a server whose circuit is open.
+PROBE_AFTER_SECONDS = 1.0
+# Beyond the limit of a statement, which the server keeps itself.
+ANSWER_GRACE_SECONDS = 1.0
 # The first with halfvec, and the first whose scans read on until enough rows pass the filters.
 OLDEST_PGVECTOR, ITERATIVE_PGVECTOR = (0, 7), (0, 8)
 # Over TCP: a connection that something on the way dropped without a word is found out within a minute, and an
 # idle one is kept from being dropped.
-_KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
-              "tcp_user_timeout": 60_000}
+_KEEPALIVE: dict[str, Any] = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
+                              "tcp_user_timeout": 60_000}
 # By SQLSTATE, the whole code or its beginning; the first that fits tells what became of a call.
-_FAILURES: tuple[tuple[tuple[str, ...], type[AgentCoreError], str], ...] = (
-    (("57014",), DependencyUnavailable, "PostgreSQL took too long for this call."),
-    (("40001", "40P01"), DependencyUnavailable, "Another change was in the way of this one."),
+_FAILURES: tuple[tuple[tuple[str, ...], type[AgentCoreError], str | None], ...] = (
+    (("57014",), StatementTimeout, None),
+    (("40001", "40P01"), TransactionConflict, None),
     (("23503",), NotFound, "A memory that this call refers to was deleted meanwhile."),
-    (("25006",), DependencyUnavailable,
-     "PostgreSQL takes no changes now: this server is a standby, or one fails over to another."),
-    (("53100",), DependencyUnavailable, "PostgreSQL has no room on its disk: free some, or make it larger."),
-    (("08", "53", "57P"), DependencyUnavailable, AWAY),
+    (("25006",), ReadOnlyDatabase, None),
+    (("53100", "53400"), DiskFull, "PostgreSQL has no room on its disk: free some, or make it larger."),
+    (("53300",), PoolExhausted, "PostgreSQL accepts no more connections: raise its max_connections."),
+    (("08", "53", "57P"), Unreachable, AWAY),
 )
 # The pool logs each attempt to connect: where nobody has set up logging, Python would print that to stderr.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -96,6 +112,8 @@ class Database:
         self._timeout_seconds = timeout_seconds
         self._away = away
         self._opening = False
+        self._circuit = CircuitBreaker("postgresql", "calls that need it fail at once", PROBE_AFTER_SECONDS)
+        self._read_circuit = CircuitBreaker("postgresql_read", "reads go to the primary")
         self._reached: dict[str, Reachability] = {}
         self.write = self._pool(database_url, "write", pool_size)
         self.read = self.write if read_url is None else self._pool(read_url, "read", pool_size)
@@ -103,12 +121,15 @@ class Database:
 
     def _pool(self, url: str, name: str, size: int) -> Pool:
         configure = self._configure_owner if name == "owner" else self._configure_service
-        watch = self._reached[name] = Reachability(self._away)
+        circuit = self._read_circuit if name == "read" else self._circuit
+        # An owner's statement may take as long as it needs.
+        answer_seconds = None if name == "owner" else self._timeout_seconds + ANSWER_GRACE_SECONDS
+        watch = self._reached[name] = Reachability(circuit, self._away, answer_seconds)
         return AsyncConnectionPool(
             url,
             connection_class=WatchedConnection,
             kwargs={"row_factory": dict_row, "prepare_threshold": 0, "autocommit": True, "watch": watch,
-                    **_KEEPALIVE},
+                    "connect_timeout": math.ceil(self._timeout_seconds), **_KEEPALIVE},
             min_size=min(2, size),
             max_size=size,
             timeout=self._timeout_seconds,
@@ -165,19 +186,19 @@ class Database:
     def _connection(
         self, pool: Pool, timeout_seconds: float | None = None
     ) -> AbstractAsyncContextManager[Connection]:
-        """One of the pool's; waited for no longer than of use."""
         return self._reached[pool.name].connection(pool, timeout_seconds)
 
     @asynccontextmanager
-    async def transaction(self, agent_id: str, *, read: bool = False) -> AsyncIterator[Connection]:
+    async def transaction(self, agent_id: str) -> AsyncIterator[Connection]:
         """One transaction that sees this agent's rows alone, in pipeline mode.
 
         Raises DependencyUnavailable when PostgreSQL does not answer.
         """
-        pool = self.read if read else self.write
         whose = {"role": SERVICE_ROLE, "agent_id": agent_id}
         with translated_errors():
-            async with self._connection(pool) as connection, connection.pipeline(), connection.transaction():
+            async with (
+                self._connection(self.write) as connection, connection.pipeline(), connection.transaction()
+            ):
                 await connection.execute(query("begin_as_agent"), whose)
                 yield connection
 
@@ -191,10 +212,20 @@ class Database:
     ) -> list[list[Row]]:
         """Each statement's rows, in one round trip and one transaction (READ COMMITTED: no common snapshot).
 
-        `primary` where a write is decided on them, or a copy made: a replica may lag behind. `binary` is
-        faster over many rows, but gives a `real` its nearest double: 0.9 comes back as 0.8999999762.
+        `primary` where a write is decided on them, or a copy made: a replica may lag behind. It also serves
+        what the replica cannot. `binary` is faster over many rows, but gives a `real` its nearest double: 0.9
+        comes back as 0.8999999762.
         """
-        pool = self.write if primary else self.read
+        if self.reads_elsewhere and not primary:
+            try:
+                return await self._fetch(self.read, agent_id, statements, binary)
+            except Unreachable:
+                pass
+        return await self._fetch(self.write, agent_id, statements, binary)
+
+    async def _fetch(
+        self, pool: Pool, agent_id: str, statements: Sequence[Statement], binary: bool
+    ) -> list[list[Row]]:
         whose = {"role": SERVICE_ROLE, "agent_id": agent_id}
         with translated_errors():
             # What a pipeline sends before its end is one transaction, without a word about it (PostgreSQL
@@ -219,7 +250,8 @@ class Database:
     async def owner_autocommit(self) -> AsyncIterator[Connection]:
         """A plain owner's connection outside the pool, for statements that refuse a transaction."""
         with translated_errors():
-            connection = await Connection.connect(self.url, autocommit=True, row_factory=dict_row)
+            connection = await WatchedConnection.connect(
+                self.url, autocommit=True, row_factory=dict_row, **_KEEPALIVE)
             try:
                 await connection.execute(query("owner_session"))
                 yield connection
@@ -227,17 +259,29 @@ class Database:
                 await connection.close()
 
     @property
+    def circuits(self) -> list[CircuitBreaker]:
+        """Of the server, and of the replica where there is one."""
+        return [self._circuit, self._read_circuit] if self.reads_elsewhere else [self._circuit]
+
+    @property
     def reads_elsewhere(self) -> bool:
         """Whether reading has a server of its own."""
         return self.read is not self.write
 
     async def ping(self, *, read: bool = False) -> dict[str, Any]:
-        """The server's version, pgvector's version and its clock, over the write or the read pool."""
+        """The server's version and pgvector's, over the write or the read pool, after writing some bytes.
+
+        Raises DependencyUnavailable, also where the primary accepts no changes.
+        """
         pool = self.read if read else self.write
         with translated_errors():
-            async with self._connection(pool, PING_TIMEOUT_SECONDS) as connection:
+            async with self._connection(pool, PING_TIMEOUT_SECONDS) as connection, connection.transaction():
+                await connection.execute(query("little_memory"))
                 cursor = await connection.execute(query("server_state"))
-                return dict(await cursor.fetchone() or {})
+                state = await cursor.fetchone() or {}
+        if state["read_only"] and not read:
+            raise ReadOnlyDatabase
+        return {"version": state["version"], "pgvector": state["pgvector"]}
 
 
 async def _check_if_readable(connection: Connection) -> None:
@@ -267,7 +311,7 @@ def _translated(error: BaseException | None) -> AgentCoreError | None:
     sqlstate = error.sqlstate if isinstance(error, psycopg.Error) else None
     if sqlstate is None:
         away = isinstance(error, PoolTimeout | psycopg.OperationalError | psycopg.InterfaceError)
-        return DependencyUnavailable(AWAY) if away else None
+        return Unreachable(AWAY) if away else None
     fitting = (failure(message) for states, failure, message in _FAILURES if sqlstate.startswith(states))
     return next(fitting, None)
 

@@ -56,10 +56,14 @@ class AgentCoreError(Exception):
 
     code: ClassVar[JsonRpcErrorCode] = JsonRpcErrorCode.INTERNAL_ERROR
     retryable: ClassVar[bool] = False
+    cause: ClassVar[str | None] = None
+    """Which of the failures of one code this is: `data.cause` of the error object."""
 
     def __init__(self, message: str | None = None, *, data: Mapping[str, Any] | None = None) -> None:
         self.message = message or (type(self).__doc__ or "").strip()
         self.data: dict[str, Any] = dict(data or {})
+        if self.cause is not None:
+            self.data["cause"] = self.cause
         super().__init__(self.message)
 
 
@@ -123,6 +127,44 @@ class DependencyUnavailable(AgentCoreError):
 
     code = JsonRpcErrorCode.DEPENDENCY_UNAVAILABLE
     retryable = True
+
+
+class Unreachable(DependencyUnavailable):
+    """A part the service depends on cannot be reached."""
+
+    cause = "unreachable"
+
+
+class PoolExhausted(DependencyUnavailable):
+    """Every database connection is in use; none became free in time."""
+
+    cause = "pool_exhausted"
+
+
+class TransactionConflict(DependencyUnavailable):
+    """A deadlock or a concurrent change ended this transaction; nothing of it was kept."""
+
+    cause = "transaction_conflict"
+
+
+class StatementTimeout(DependencyUnavailable):
+    """PostgreSQL took too long for this call."""
+
+    cause = "statement_timeout"
+
+
+class DiskFull(DependencyUnavailable):
+    """A disk of the service is full: free space, or make it larger."""
+
+    cause = "disk_full"
+    retryable = False
+
+
+class ReadOnlyDatabase(DependencyUnavailable):
+    """PostgreSQL accepts no changes: this server is a standby. Set DATABASE_URL to the primary."""
+
+    cause = "read_only"
+    retryable = False
 
 
 class NotReady(AgentCoreError):
@@ -197,14 +239,17 @@ def _descendants(root: type[AgentCoreError]) -> list[type[AgentCoreError]]:
     return [found for child in root.__subclasses__() for found in (child, *_descendants(child))]
 
 
-_BY_CODE = {
-    error.code: error
+# Those that travel: one of each code, and one of each cause.
+WIRE_ERRORS = tuple(
+    error
     for error in _descendants(AgentCoreError)
     if error not in (ConfigurationError, StartupError, ClientClosed)
-}
+)
+_KNOWN = {(int(error.code), error.cause): error for error in WIRE_ERRORS}
 
 
 def from_wire(code: int, message: str, data: Mapping[str, Any] | None = None) -> AgentCoreError:
     """The error a client raises for an error object it received; an unknown code becomes `AgentCoreError`."""
-    known = {int(each): error for each, error in _BY_CODE.items()}
-    return known.get(code, AgentCoreError)(message, data=data)
+    cause = str((data or {}).get("cause"))
+    known = _KNOWN.get((code, cause)) or _KNOWN.get((code, None), AgentCoreError)
+    return known(message, data=data)

@@ -1,4 +1,4 @@
-"""How long a caller waits for a connection: while the pool is only busy, and briefly where nobody answers."""
+"""PostgreSQL connections that notice a server that does not answer, and the circuit that follows from it."""
 
 from __future__ import annotations
 
@@ -8,46 +8,64 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Self
 
 from psycopg import AsyncConnection, Error
+from psycopg.errors import _WaitTimeout
 from psycopg.rows import DictRow
-from psycopg_pool import AsyncConnectionPool
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from agentcore.errors import DependencyUnavailable
+from agentcore.circuit_breaker import CircuitBreaker
+from agentcore.errors import PoolExhausted, Unreachable
 
-# From the first refusal: a server that is started again is back in less.
+# Calls wait this long from the opening on: a server that is restarted is back in less.
 FIRST_PATIENCE_SECONDS = 1.5
-# With each later call: enough for one attempt to connect.
+# A probe: enough for one attempt to connect.
 LATER_PATIENCE_SECONDS = 0.5
 # The pool's own attempts, begun anew by each call: given up soon, so that none is put off for long.
 ATTEMPTS_SECONDS = 2.0
+# Over statements while the circuit is open, and for the server to accept a cancel request.
+PROBE_SECONDS, CANCEL_SECONDS = 2.0, 0.5
 AWAY = "PostgreSQL does not answer."
 
 
 class Reachability:
-    """Whether the server took the last connection that one pool asked for, and who waits for the next."""
+    """Gives out one pool's connections as far as the server's circuit allows."""
 
-    def __init__(self, reason: Callable[[], str | None]) -> None:
-        """`reason` may know why nobody answers, and that nobody will: then nobody waits."""
+    def __init__(
+        self, circuit: CircuitBreaker, reason: Callable[[], str | None], answer_seconds: float | None
+    ) -> None:
+        """`reason` may say why nobody answers, and that nobody will: then nobody waits.
+
+        `answer_seconds`: the longest wait for the server's answer on one of the connections.
+        """
+        self.circuit = circuit
         self._reason = reason
-        self._refused_since: float | None = None
-        self._held = 0
+        self._answer_seconds = answer_seconds
+        self._in_use = 0
         self._waiting: set[asyncio.Timeout] = set()
 
-    def answered(self) -> None:
-        """A connection was made."""
-        self._refused_since = None
-        self._tell()
+    @property
+    def answer_seconds(self) -> float | None:
+        """The longest wait for an answer now: short while the circuit is open."""
+        longest = self._answer_seconds
+        return min(PROBE_SECONDS, longest or PROBE_SECONDS) if self.circuit.is_open else longest
 
-    def refused(self) -> None:
-        """A connection could not be made."""
-        if self._refused_since is None:
-            self._refused_since = asyncio.get_running_loop().time()
-        self._tell()
+    def connected(self) -> None:
+        """A connection was made."""
+        self.circuit.succeeded()
+        self._reschedule()
+
+    def refused(self, cause: Error | OSError) -> None:
+        """A connection could not be made. Others in use may mean that the server has no place for more."""
+        if not self._in_use:
+            self.circuit.failed(cause)
+        self._reschedule()
 
     @asynccontextmanager
     async def connection(
         self, pool: AsyncConnectionPool[WatchedConnection], timeout_seconds: float | None = None
     ) -> AsyncIterator[WatchedConnection]:
-        """One of the pool's, until the block ends. Raises DependencyUnavailable where nobody answers."""
+        """One of the pool's, until the block ends. Raises Unreachable and PoolExhausted."""
+        if self.circuit.open_seconds >= FIRST_PATIENCE_SECONDS and not self.circuit.admits():
+            raise Unreachable(self._reason() or AWAY)
         async with AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(None) as patience:
@@ -57,38 +75,39 @@ class Reachability:
                         given = await stack.enter_async_context(pool.connection(timeout_seconds))
                     finally:
                         self._waiting.discard(patience)
-            except TimeoutError:
-                # The pool's logger has the driver's words.
-                raise DependencyUnavailable(self._reason() or AWAY) from None
-            self._held += 1
+            except (TimeoutError, PoolTimeout):
+                if self._in_use and not self.circuit.is_open:
+                    raise PoolExhausted from None
+                raise Unreachable(self._reason() or AWAY) from None
+            self._in_use += 1
             stack.callback(self._returned)
             yield given
+            self.circuit.succeeded()
 
     def _returned(self) -> None:
-        self._held -= 1
-        self._tell()
+        self._in_use -= 1
+        self._reschedule()
 
-    def _tell(self) -> None:
+    def _reschedule(self) -> None:
         deadline = self._deadline()
         for patience in self._waiting:
             if not patience.expired():
                 patience.reschedule(deadline)
 
     def _deadline(self) -> float | None:
-        """Until when to wait, by the event loop's clock; None: as long as the pool does.
-
-        A connection in use may come back, whatever became of the last attempt.
-        """
-        if self._refused_since is None or self._held:
+        """Until when to wait, by the event loop's clock; None: as long as the pool does."""
+        if not self.circuit.is_open:
             return None
         now = asyncio.get_running_loop().time()
         if self._reason() is not None:
             return now
-        return max(self._refused_since + FIRST_PATIENCE_SECONDS, now + LATER_PATIENCE_SECONDS)
+        return now + max(FIRST_PATIENCE_SECONDS - self.circuit.open_seconds, LATER_PATIENCE_SECONDS)
 
 
 class WatchedConnection(AsyncConnection[DictRow]):
-    """A connection that says whether the server took it."""
+    """A connection that is closed once the server has not answered in time."""
+
+    watch: Reachability | None = None
 
     @classmethod
     async def connect(  # type: ignore[override]  # the pool gives what it was given, by name
@@ -97,10 +116,32 @@ class WatchedConnection(AsyncConnection[DictRow]):
         """As the driver does. Raises psycopg.Error."""
         try:
             made = await super().connect(conninfo, **named)
-        except (Error, OSError):
+        except (Error, OSError) as cause:
             if watch is not None:
-                watch.refused()
+                watch.refused(cause)
             raise
+        made.watch = watch
         if watch is not None:
-            watch.answered()
+            watch.connected()
         return made
+
+    async def wait(
+        self, gen: Any, interval: float = 0.1, timeout: float | None = None,  # noqa: ASYNC109 - the driver's
+    ) -> Any:
+        """As the driver does, for no longer than `watch` allows; then the connection is closed."""
+        limit = timeout if timeout is not None or self.watch is None else self.watch.answer_seconds
+        try:
+            return await super().wait(gen, interval, limit)
+        except _WaitTimeout:
+            if timeout is None and self.watch is not None:
+                self.pgconn.finish()
+                self.watch.circuit.failed(f"no answer within {limit:g} s")
+            raise
+
+    async def cancel_safe(self, *, timeout: float = CANCEL_SECONDS) -> None:  # noqa: ASYNC109
+        """As the driver does, but a server that does not accept the request at once loses the connection."""
+        try:
+            await super().cancel_safe(timeout=min(timeout, CANCEL_SECONDS))
+        except Error:
+            self.pgconn.finish()
+            raise

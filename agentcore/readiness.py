@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from agentcore.cancellation import within
+from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.database import Database, pgvector_is_too_old, query
-from agentcore.errors import AgentCoreError, ConfigurationError, StartupError
-from agentcore.memory.archival import Archive
+from agentcore.errors import AgentCoreError, ConfigurationError, StartupError, Unreachable
 from agentcore.memory.embeddings import Embedder, EmbedderLayer, EmbeddingKind, Vectors
 from agentcore.memory.llm_limits import LimitedReranker, LimitedRewriter
 from agentcore.memory.parts import MemoryParts
 
 logger = logging.getLogger(__name__)
 State = dict[str, Any]
+# Longer than one request with its attempts takes.
+MODEL_REST_SECONDS = 30.0
+# The longest check of a part, and for how long an answer of /readyz is reused.
+CHECK_SECONDS, REUSED_SECONDS = 3.0, 1.0
 
 
 async def check_server(database: Database) -> None:
@@ -65,82 +71,97 @@ async def check_dimensions(
 
 
 class WatchedEmbedder(EmbedderLayer):
-    """An embedder that remembers how its last request ended."""
+    """An embedder that remembers how its last request ended, and rests once its provider does not answer."""
 
     def __init__(self, inner: Embedder) -> None:
         super().__init__(inner)
         self.problem: str | None = None
+        self.circuit = CircuitBreaker(
+            "embedder", "searches use words alone, memories are embedded later", MODEL_REST_SECONDS)
 
     async def close(self) -> None:
-        """As of the one inside."""
         await self._inner.close()
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
-        """As of the one inside; `problem` is what the last request failed of, None if it did not."""
+        """As of the one inside. Raises Unreachable at once while the circuit is open."""
+        if not self.circuit.admits():
+            raise Unreachable(self.problem)
         try:
             vectors = await self._inner.embed(texts, kind)
         except AgentCoreError as failure:
             self.problem = failure.message
+            if isinstance(failure, Unreachable):
+                self.circuit.failed(failure.message)
             raise
         self.problem = None
+        self.circuit.succeeded()
         return vectors
 
 
+class SharedCheck:
+    """One check at a time, shared by whoever asks meanwhile; its answer is reused for REUSED_SECONDS."""
+
+    def __init__(
+        self, check: Callable[[], Awaitable[dict[str, State]]], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._check = check
+        self._clock = clock
+        self._running: asyncio.Task[dict[str, State]] | None = None
+        self._checked_at = 0.0
+
+    async def answer(self) -> dict[str, State]:
+        """Each part's state."""
+        stale = self._clock() - self._checked_at >= REUSED_SECONDS
+        if self._running is None or (self._running.done() and stale):
+            self._running = asyncio.create_task(self._run())
+        # A caller that goes away must not end the others' check.
+        return await asyncio.shield(self._running)
+
+    async def _run(self) -> dict[str, State]:
+        try:
+            return await self._check()
+        finally:
+            self._checked_at = self._clock()
+
+
 async def states(
-    database: Database, parts: MemoryParts, embedder: WatchedEmbedder | None
+    database: Database, parts: MemoryParts, embedder: WatchedEmbedder | None,
+    circuits: Sequence[CircuitBreaker],
 ) -> dict[str, State]:
     """Each part: whether it answers, what it is, and what is wrong. Required where no more is said."""
-    postgresql, reading, archive, redis = await asyncio.gather(
-        _database_state(database),
-        _database_state(database, read=True) if database.reads_elsewhere else _nothing(),
-        _archive_state(parts.archive),
-        parts.working.answers(),
-    )
-    return {
-        "postgresql": postgresql,
-        **({"postgresql_read": reading} if reading else {}),
-        "redis": {"ok": redis, "required": False},
-        "archive": archive,
-        "embedder": _embedder_state(embedder),
-        **{
-            name: _model_state(model)
-            for name, model in (("reranker", parts.reranker), ("query_rewriter", parts.rewriter))
-            if model is not None
-        },
+    archive = parts.archive
+    checks: dict[str, Awaitable[State]] = {
+        "postgresql": _checked(database.ping()),
+        "redis": _checked(parts.working.check(), required=False),
+        "archive": _checked(archive.check(), required=False, kind=archive.name) if archive is not None
+        else _checked(asyncio.sleep(0), kind="none"),
     }
+    if database.reads_elsewhere:
+        checks["postgresql_read"] = _checked(database.ping(read=True), required=False)
+    found = dict(zip(checks, await asyncio.gather(*checks.values()), strict=True))
+    # Nothing is embedded just to ask, nor is a model: how its last request ended is reported.
+    found["embedder"] = {"ok": True, "model": "none"} if embedder is None else _model_state(embedder)
+    for name, model in (("reranker", parts.reranker), ("query_rewriter", parts.rewriter)):
+        if model is not None:
+            found[name] = _model_state(model)
+    for circuit in circuits:
+        if circuit.is_open and circuit.dependency in found:
+            found[circuit.dependency]["circuit"] = "open"
+    return found
 
 
-async def _nothing() -> State:
-    return {}
-
-
-async def _database_state(database: Database, *, read: bool = False) -> State:
+async def _checked(check: Awaitable[State | None], **about: Any) -> State:
     try:
-        state = await database.ping(read=read)
+        found = await within(CHECK_SECONDS, check)
+        return {"ok": True, **about, **(found or {})}
+    except TimeoutError:
+        problem = f"It did not answer within {CHECK_SECONDS:g} s."
     except AgentCoreError as failure:
-        return {"ok": False, "problem": failure.message}
-    return {"ok": True, "version": state["postgresql"], "pgvector": state["pgvector"]}
-
-
-async def _archive_state(archive: Archive | None) -> State:
-    if archive is None:
-        return {"ok": True, "kind": "none"}
-    try:
-        await archive.check()
-    except AgentCoreError as failure:
-        return {"ok": False, "required": False, "kind": archive.name, "problem": failure.message}
-    return {"ok": True, "kind": archive.name}
-
-
-def _embedder_state(embedder: WatchedEmbedder | None) -> State:
-    """Without it words alone are searched, so it is not required. Nothing is embedded just to ask."""
-    if embedder is None:
-        return {"ok": True, "model": "none"}
-    return _model_state(embedder)
+        problem = failure.message
+    return {"ok": False, **about, "problem": problem}
 
 
 def _model_state(model: WatchedEmbedder | LimitedReranker | LimitedRewriter) -> State:
-    """By how its last request ended."""
     if model.problem is None:
         return {"ok": True, "model": model.model}
     return {"ok": False, "required": False, "model": model.model, "problem": model.problem}

@@ -23,6 +23,7 @@ import numpy as np
 from jsonrpcserver import Error, Result, Success, async_dispatch_to_serializable
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from agentcore.cancellation import within
 from agentcore.errors import (
     AgentCoreError,
     DependencyUnavailable,
@@ -322,8 +323,8 @@ def _bind(method: RpcMethod[ContextT], timeout_seconds: float) -> Callable[..., 
         except ValidationError as cause:
             raise invalid_params(cause) from cause
         try:
-            async with asyncio.timeout(timeout_seconds):
-                return dump(await method.handler(turn.session.open_context(turn.call), params))
+            work = method.handler(turn.session.open_context(turn.call), params)
+            return dump(await within(timeout_seconds, work))
         except TimeoutError as cause:
             message = f"{method.name} did not end in time; it may still have taken effect."
             raise DependencyUnavailable(message) from cause

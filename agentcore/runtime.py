@@ -9,10 +9,12 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from prometheus_client.core import CounterMetricFamily
 from redis.asyncio import Redis
 
 from agentcore import assembly, migration, readiness
 from agentcore.auth import TokenVerifier
+from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.config import Settings, revealed
 from agentcore.database import Database
 from agentcore.embedded import EmbeddedParts, EmbeddedUrls, Home, attach, default_home, runs_on
@@ -63,7 +65,14 @@ class Runtime:
 
     async def readiness(self) -> dict[str, dict[str, Any]]:
         """Each part: whether it answers, what it is, and what is wrong."""
-        return await readiness.states(self.database, self.parts, self.embedder)
+        return await readiness.states(self.database, self.parts, self.embedder, self.circuits)
+
+    @property
+    def circuits(self) -> list[CircuitBreaker]:
+        """Of every dependency that has one."""
+        found = (self.redis, self.embedder, self.parts.archive, self.parts.rewriter, self.parts.fact_judge)
+        circuits = (getattr(each, "circuit", None) for each in found)
+        return [*self.database.circuits, *(each for each in circuits if each is not None)]
 
 
 def home_of(settings: Settings) -> Home:
@@ -201,7 +210,6 @@ async def _urls(
 
 
 def _ended(home: Home) -> Callable[[], str | None]:
-    """Says that the program whose PostgreSQL this one uses has ended, once it has."""
     def reason() -> str | None:
         with suppress(StartupError):
             if not runs_on(home):
@@ -230,7 +238,6 @@ async def _embedder_at_start(
     found: KnownModel | None,
     opened: Callable[[WatchedEmbedder | None, Settings], Awaitable[Embedder | None]],
 ) -> tuple[WatchedEmbedder | None, Embedder | None]:
-    """The model in force, whatever the settings name. Raises ConfigurationError where it cannot be made."""
     try:
         provider = assembly.make_embedder(embedding)
         embedder = await opened(provider, embedding)
@@ -284,7 +291,6 @@ async def _opened(
 
 
 def _watch(runtime: Runtime) -> None:
-    """Figures that are read when the metrics are."""
     metrics, accesses = runtime.metrics, runtime.parts.accesses
     metrics.watch(
         "pool",
@@ -296,6 +302,11 @@ def _watch(runtime: Runtime) -> None:
             for name, value in counters.items()
         },
     )
+    metrics.watch("circuit_open", "1 while the circuit of a dependency is open.", "dependency",
+                  lambda: {each.dependency: float(each.is_open) for each in runtime.circuits})
+    metrics.watch("circuit_openings", "How often the circuit of a dependency opened.", "dependency",
+                  lambda: {each.dependency: float(each.openings) for each in runtime.circuits},
+                  CounterMetricFamily)
     metrics.watch(
         "queue_length",
         "Work that waits, by queue: in this process, and in the database where this process leads.",

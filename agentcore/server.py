@@ -27,6 +27,7 @@ from agentcore.errors import InternalError, StartupError
 from agentcore.mcp_endpoint import McpEndpoint
 from agentcore.memory.jsonrpc import CONTRACT_VERSION, MemoryCall, memory_methods
 from agentcore.ratelimit import RateLimit
+from agentcore.readiness import SharedCheck
 from agentcore.rpc import RpcMethod, error_answer
 from agentcore.telemetry import describe_failure, new_request_id
 
@@ -54,8 +55,10 @@ def _open_routes(runtime: Runtime, stopping: asyncio.Event) -> list[Route]:
     async def healthz(request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
+    readiness = SharedCheck(runtime.readiness)
+
     async def readyz(request: Request) -> Response:
-        parts = await runtime.readiness()
+        parts = await readiness.answer()
         complete = all(part["ok"] or not part.get("required", True) for part in parts.values())
         ready = complete and not stopping.is_set()
         status = "stopping" if stopping.is_set() else "ready" if ready else "not ready"

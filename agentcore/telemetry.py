@@ -16,8 +16,9 @@ from datetime import UTC, datetime
 from typing import Literal, Self
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
+from stamina.instrumentation import RetryDetails, set_on_retry_hooks
 
 from agentcore.errors import AgentCoreError
 
@@ -29,7 +30,9 @@ STEP_BUCKETS = (0.0001, 0.00025, 0.0005, *CALL_BUCKETS)
 
 # One figure for each value of a label, at the moment it is asked for.
 Reading = Callable[[], Mapping[str, float]]
+Family = type[GaugeMetricFamily] | type[CounterMetricFamily]
 
+logger = logging.getLogger(__name__)
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII)
 _PLAIN = re.compile(r"[\w.:/@+-]+", re.ASCII)
 
@@ -38,16 +41,17 @@ _PLAIN = re.compile(r"[\w.:/@+-]+", re.ASCII)
 
 
 class _Watched(Collector):
-    """A gauge that is read when it is asked for; `read` gives one value for each label value."""
+    """A figure that is read when it is asked for; `read` gives one value for each label value."""
 
-    def __init__(self, name: str, description: str, label: str, read: Reading) -> None:
+    def __init__(self, name: str, description: str, label: str, read: Reading, kind: Family) -> None:
         self._name, self._description, self._label, self._read = name, description, label, read
+        self._kind = kind
 
-    def describe(self) -> Iterator[GaugeMetricFamily]:
-        yield GaugeMetricFamily(self._name, self._description, labels=[self._label])
+    def describe(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+        yield self._kind(self._name, self._description, labels=[self._label])
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        family = GaugeMetricFamily(self._name, self._description, labels=[self._label])
+    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+        family = self._kind(self._name, self._description, labels=[self._label])
         for value, figure in self._read().items():
             family.add_metric([value], figure)
         yield family
@@ -113,9 +117,11 @@ class Metrics:
         self._llm_tokens.labels(work, "output").inc(output_tokens)
         self._llm_cost.labels(work).inc(cost)
 
-    def watch(self, name: str, description: str, label: str, read: Reading) -> None:
-        """A gauge `agentcore_<name>`, read whenever the metrics are asked for."""
-        self._registry.register(_Watched(f"agentcore_{name}", description, label, read))
+    def watch(
+        self, name: str, description: str, label: str, read: Reading, kind: Family = GaugeMetricFamily
+    ) -> None:
+        """A figure `agentcore_<name>`, read whenever the metrics are asked for."""
+        self._registry.register(_Watched(f"agentcore_{name}", description, label, read, kind))
 
     def exposition(self) -> bytes:
         """All figures in Prometheus' text form."""
@@ -231,8 +237,6 @@ class _JsonForm(logging.Formatter):
 
 
 class _TextForm(logging.Formatter):
-    """The same for human eyes: `key=value`, quoted where a value could be mistaken for another field."""
-
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         fields = _fields(record)
@@ -247,6 +251,13 @@ def _quoted(value: str | float) -> str:
     return text if _PLAIN.fullmatch(text) else json.dumps(text)
 
 
+def _log_retry(details: RetryDetails) -> None:
+    """Of messages only our own: another's may quote a memory."""
+    cause = getattr(details.caused_by, "message", type(details.caused_by).__name__)
+    logger.warning(
+        "attempt %d failed, the next is in %.1f s: %s", details.retry_num, details.wait_for, cause)
+
+
 def configure_logging(level: str, form: Literal["json", "text"]) -> None:
     """Send the process's log to standard error, in one form for our lines and for the libraries'."""
     handler = logging.StreamHandler(sys.stderr)
@@ -254,4 +265,7 @@ def configure_logging(level: str, form: Literal["json", "text"]) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
+    # An outage of PostgreSQL is one line of its circuit breaker, not one of each attempt to connect.
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
+    set_on_retry_hooks([_log_retry])
     logging.getLogger("agentcore").setLevel(level)

@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 
 from agentcore.edge import HTTP_STATUS
-from agentcore.errors import AgentCoreError
-from agentcore.memory.jsonrpc import DISCOVER, ERRORS, TITLE, memory_methods, service_document
+from agentcore.errors import WIRE_ERRORS, AgentCoreError
+from agentcore.memory.jsonrpc import DISCOVER, TITLE, memory_methods, service_document
 from agentcore.openrpc import schema_document
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -23,14 +23,16 @@ be more precise than the one printed here; `data` names what is wrong where ther
 `"retryable": true` where the same request may succeed later. For wrong params `data` is either
 `{"errors": [{"field", "problem"}, ...]}` or, with the problem in the message, `{"field"}`.
 
+`data.cause` distinguishes errors of one code: a client raises the class of the cause, else that of the code.
+
 A store that ends with -32005 may still have been stored, as where the connection broke between the commit
 and its acknowledgement: try it again under the same `idempotency_key`.
 
 The error of one call always travels with HTTP 200. The status below is that of a request whose whole answer
 is one such error: no token, a body that is too large, too many requests.
 
-| Code | Name | Class | Message | HTTP status | Retryable |
-|---|---|---|---|---|---|
+| Code | Name | Class | Cause | Message | HTTP status | Retryable |
+|---|---|---|---|---|---|---|
 """
 
 
@@ -42,15 +44,16 @@ def contract_files() -> dict[str, str]:
     return {
         "openrpc.json": json.dumps(service_document(methods), indent=2) + "\n",
         "schemas.json": json.dumps(schemas, indent=2) + "\n",
-        "errors.md": ERROR_TABLE + "".join(_error_row(error) for error in ERRORS),
+        "errors.md": ERROR_TABLE + "".join(_error_row(error) for error in WIRE_ERRORS),
     }
 
 
 def _error_row(error: type[AgentCoreError]) -> str:
     status = HTTP_STATUS.get(error.code, 200)
     retryable = "yes" if error.retryable else "no"
-    return (f"| {int(error.code)} | {error.code.name} | `{error.__name__}` | {error().message} | {status} "
-            f"| {retryable} |\n")
+    cause = f"`{error.cause}`" if error.cause else ""
+    return (f"| {int(error.code)} | {error.code.name} | `{error.__name__}` | {cause} | {error().message} "
+            f"| {status} | {retryable} |\n")
 
 
 if __name__ == "__main__":

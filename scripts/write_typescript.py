@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agentcore.memory.jsonrpc import ERRORS, memory_methods, service_document
+from agentcore.errors import WIRE_ERRORS, AgentCoreError
+from agentcore.memory.jsonrpc import memory_methods, service_document
 
 SOURCE = Path(__file__).resolve().parents[1] / "clients" / "typescript" / "src"
 HEAD = "// Written by scripts/write_typescript.py from the OpenRPC document.\n\n"
@@ -87,7 +88,8 @@ export class MemoryClient {
 ERROR_FOOT = """\
 /** The error of an error object that was received; an unknown code becomes MemoryError. */
 export function fromWire(code, message, data) {
-  return new (BY_CODE.get(code) ?? MemoryError)(message, data);
+  const byCause = BY_CAUSE.get(data?.cause);
+  return new ((byCause?.code === code ? byCause : BY_CODE.get(code)) ?? MemoryError)(message, data);
 }
 """
 CLASS_TYPE = """\
@@ -134,12 +136,25 @@ def _methods(document: Schema) -> str:
 
 def _errors() -> str:
     classes = "".join(
-        f"export class {error.__name__} extends MemoryError {{\n  static code = {int(error.code)};\n"
-        f"  static retryable = {json.dumps(error.retryable)};\n"
-        f"  static said = {json.dumps(error().message)};\n}}\n\n" for error in ERRORS)
-    names = "".join(f"  {error.__name__},\n" for error in ERRORS)
-    by_code = f"const BY_CODE = new Map([\n{names}].map((each) => [each.code, each]));\n\n"
-    return ERROR_ROOT + classes + by_code + ERROR_FOOT
+        f"export class {error.__name__} extends {_parent(error)} {{\n  static code = {int(error.code)};\n"
+        f"{_cause(error)}  static retryable = {json.dumps(error.retryable)};\n"
+        f"  static said = {json.dumps(error().message)};\n}}\n\n" for error in WIRE_ERRORS)
+    return ERROR_ROOT + classes + _map("code", has_cause=False) + _map("cause", has_cause=True) + ERROR_FOOT
+
+
+def _map(key: str, *, has_cause: bool) -> str:
+    listed = [error for error in WIRE_ERRORS if (error.cause is not None) is has_cause]
+    names = "".join(f"  {error.__name__},\n" for error in listed)
+    return f"const BY_{key.upper()} = new Map([\n{names}].map((each) => [each.{key}, each]));\n\n"
+
+
+def _cause(error: type[AgentCoreError]) -> str:
+    return "" if error.cause is None else f"  static cause = {json.dumps(error.cause)};\n"
+
+
+def _parent(error: type[AgentCoreError]) -> str:
+    [parent] = error.__bases__
+    return "MemoryError" if parent is AgentCoreError else parent.__name__
 
 
 def _types(document: Schema) -> str:
@@ -147,9 +162,9 @@ def _types(document: Schema) -> str:
              'export type { CallOptions, ClientOptions, TokenSource } from "./connection.js";\n\n']
     parts += [_declared(name, schema) for name, schema in document["components"]["schemas"].items()]
     parts.append(ERROR_TYPES)
-    for error in ERRORS:
+    for error in WIRE_ERRORS:
         said = error().message.rstrip(".")
-        parts.append(f"/** {said}. */\nexport declare class {error.__name__} extends MemoryError {{\n"
+        parts.append(f"/** {said}. */\nexport declare class {error.__name__} extends {_parent(error)} {{\n"
                      f"  static readonly code: {int(error.code)};\n"
                      f"  readonly code: {int(error.code)};\n}}\n\n")
     parts.append(CLASS_TYPE)

@@ -13,6 +13,7 @@ from agentcore.errors import (
     AgentCoreError,
     AuthenticationFailed,
     Conflict,
+    DependencyUnavailable,
     InvalidParams,
     NotAuthorised,
     NotFound,
@@ -82,7 +83,7 @@ def failure_sentence(failure: AgentCoreError | ValidationError) -> str:
             return advice
     if isinstance(failure, _ABOUT_THE_CALL):
         return failure.message
-    if failure.retryable:
+    if failure.retryable or isinstance(failure, DependencyUnavailable):
         return "Memory does not answer at the moment. Go on without it, and say so where it matters."
     return "Memory failed unexpectedly. Go on without it."
 

@@ -196,4 +196,5 @@ def _again(error: Exception, repeatable: bool) -> bool | float:
         return float(wait) if wait <= LONGEST_RETRY_WAIT_SECONDS else False
     if isinstance(error, NotReady):
         return True
-    return isinstance(error, DependencyUnavailable) and (repeatable or isinstance(error.__cause__, NOT_SENT))
+    unsure = isinstance(error, DependencyUnavailable) and error.retryable
+    return unsure and (repeatable or isinstance(error.__cause__, NOT_SENT))

@@ -24,7 +24,6 @@ async def fold_deltas(database: Database) -> int:
 
 
 async def _fold(database: Database, agent_id: str) -> int:
-    """One agent's oldest deltas; rows that count nothing any more go with them."""
     async with database.owner_transaction() as connection:
         cursor = await connection.execute(
             query("fold_lexical_deltas"), {"agent_id": agent_id, "limit": DELTAS_A_FOLD}

@@ -112,7 +112,6 @@ def indexes_of(state: PartitionState, model: str) -> list[VectorIndex]:
 
 
 def _is_due(index: VectorIndex | None, rows: int) -> bool:
-    """Whether an index is to be built where this one is (None: none)."""
     if rows < MIN_ROWS:
         return False
     if index is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import Any
 
 from procrastinate import BaseRetryStrategy, JobContext, RetryDecision
@@ -24,6 +25,8 @@ logger = logging.getLogger(__name__)
 CONCURRENCY = 2
 POLLING_SECONDS, ABORT_POLLING_SECONDS = 1.0, 2.0
 RESTART_SECONDS = 2.0
+# A worker that ran this long was well: its end is another outage.
+WORKED_SECONDS = 60.0
 LONGEST_BACKOFF_SECONDS = 600
 
 
@@ -75,12 +78,16 @@ class JobWorker:
             self._worker.stop()
 
     async def run(self) -> None:
-        """Do jobs until stopped, also when PostgreSQL goes away and comes back."""
+        """Do jobs until stopped, also when PostgreSQL goes away and comes back: one log line an outage."""
+        logged = False
         while not self._stopping.is_set():
+            began = time.monotonic()
             try:
                 await self._work(wait=True)
             except ProcrastinateException as failure:
-                logger.warning("the jobs wait", extra={"failure": describe_failure(failure)})
+                if not logged or time.monotonic() - began > WORKED_SECONDS:
+                    logger.warning("jobs wait for PostgreSQL", extra={"failure": describe_failure(failure)})
+                logged = True
             try:
                 await asyncio.wait_for(self._stopping.wait(), RESTART_SECONDS)
             except TimeoutError:
@@ -107,8 +114,6 @@ class JobWorker:
         await self._worker.run()
 
     def _done(self, function: Job) -> Any:
-        """The function as procrastinate calls it."""
-
         async def do(context: JobContext, agent_id: str, **ids: Any) -> None:
             work = Work(self._parts, self._database, agent_id, context.job.id or 0)
             async with _Told(context, self.queue, self._parts.metrics):

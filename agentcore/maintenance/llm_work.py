@@ -156,7 +156,6 @@ async def enqueue_llm_work(database: Database, parts: MemoryParts) -> int:
 
 
 def _misses_rules(rows: Sequence[Row], parts: MemoryParts) -> bool:
-    """Whether what an agent has waiting for summaries has had no rules for long."""
     times = [row["latest_at"] for row in rows if row["work"] == "summary"]
     if not times or rules_in_force(rows[0]["summaries"], parts.storage.service_rules) is not None:
         return False

@@ -112,7 +112,6 @@ async def choose(
 
 
 async def _ask_exactly(connection: Connection, subject: Subject, told: Told) -> list[_Asked]:
-    """The queries with their exact answers; none where time allows too few."""
     percent = 100 * QUERIES * SAMPLED_ROWS_A_QUERY / max(1, subject.rows)
     cursor = await connection.execute(
         shaped_query("sample_vectors", partition=sql.Identifier(subject.partition)),
@@ -153,7 +152,6 @@ def disturbed(vector: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 async def _share(connection: Connection, subject: Subject, asked: _Asked, reach: int) -> float:
-    """Of the exact nearest, the share that the index gives."""
     if not asked.nearest:
         return 1.0
     index = subject.index
@@ -170,7 +168,6 @@ async def _share(connection: Connection, subject: Subject, asked: _Asked, reach:
 async def _searched(
     connection: Connection, arm: sql.SQL | sql.Composed, agent_id: str, vector: str, subject: Subject
 ) -> frozenset[Any]:
-    """What the service's own statement finds for this agent."""
     values = {
         "agent_id": agent_id,
         "filter": Jsonb({"current": True}),

@@ -140,7 +140,6 @@ class Reembedding:
             yield
 
     async def _begin(self) -> str:
-        """At what stage to go on."""
         known = {each.model: each for each in await known_models(self._database)}
         moving = next((each.model for each in known.values() if each.moving), None)
         if moving not in (None, self._target.model):
@@ -167,7 +166,6 @@ class Reembedding:
                 await self._vacuum(state.partition)
 
     async def _fill_pass(self) -> int:
-        """Make what is missing, partition by partition; how many there were."""
         extent = await self.extent()
         done, total = extent.memories - extent.to_embed, extent.memories
         made = 0
@@ -203,7 +201,6 @@ class Reembedding:
     # --- the switch ----------------------------------------------------------------------------------------
 
     async def _index_beside(self) -> None:
-        """An index over the new vectors, wherever they stand, in each partition that is large enough."""
         if self._target.dimensions > MAX_INDEXED_DIMENSIONS:
             return
         async with self._indexing() as connection:
@@ -231,7 +228,6 @@ class Reembedding:
         return indexes_of(state, MOVING.index_model(self._target.model))
 
     async def _switch(self) -> None:
-        """From here on the new vectors are searched; what was stored during the last pass is made first."""
         await self._fill_pass()
         async with self._database.owner_transaction() as connection:
             model = {"model": self._target.model}
@@ -243,7 +239,6 @@ class Reembedding:
     # --- into place ----------------------------------------------------------------------------------------
 
     async def _move_in(self, stage: str) -> None:
-        """Until every vector is of the model in force and stands in its place."""
         if stage != "settled":
             await self._let_processes_follow()
         total = (await self.extent()).to_move
@@ -284,7 +279,6 @@ class Reembedding:
         return moved
 
     async def _index_in_place(self) -> None:
-        """The index that is kept, measured; those of the old model go."""
         async with self._indexing() as connection:
             for state in await self._keeper.states():
                 kept = {*self._beside(state), *indexes_of(state, self._target.model)}
@@ -295,7 +289,6 @@ class Reembedding:
                     await self._keeper.carry_out(connection, state, rebuild_plan(state, self._target.model))
 
     async def _drop_indexes_beside(self) -> None:
-        """What served during the move, once every process searches the vectors in their place."""
         states = [state for state in await self._keeper.states() if self._beside(state)]
         if not states:
             return
@@ -306,7 +299,6 @@ class Reembedding:
 
     @asynccontextmanager
     async def _indexing(self) -> AsyncIterator[Connection]:
-        """The index keeper's own connection, once no other process works on the indexes."""
         while True:
             async with self._keeper.alone() as connection:
                 if connection is not None:

@@ -42,6 +42,7 @@ class Maintenance:
         self.jobs: dict[str, float] = {}
         """How many jobs were in which state then, all agents together."""
         self._seldom_at = 0.0
+        self._failing: dict[str, str] = {}
 
     def adopt(self, parts: MemoryParts) -> None:
         """Work with these parts from the next duty on."""
@@ -140,12 +141,18 @@ class Maintenance:
 
     async def _attempt(self, name: str, duty: Callable[[], Awaitable[int | None]]) -> int | None:
         try:
-            return await duty()
+            done = await duty()
         except DependencyUnavailable as failure:
-            logger.warning("maintenance: %s waits: %s", name, failure.message)
+            if self._failing.get(name) != failure.message:  # one line for each change
+                logger.warning("maintenance: %s waits: %s", name, failure.message)
+            self._failing[name] = failure.message
+            return None
         except Exception:  # one duty's defect must not end the others; it is logged and tried again
             logger.exception("maintenance: %s failed", name)
-        return None
+            return None
+        if self._failing.pop(name, None) is not None:
+            logger.info("maintenance: %s goes on", name)
+        return done
 
     async def _pause(self, seconds: float) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import errno
 import gzip
 import hashlib
 import json
@@ -20,7 +21,7 @@ from uuid import UUID
 import numpy as np
 from pgvector import HalfVector
 
-from agentcore.errors import Conflict, DependencyUnavailable, NotFound
+from agentcore.errors import Conflict, DependencyUnavailable, DiskFull, NotFound
 from agentcore.failpoints import failpoint
 from agentcore.memory.keys import encode_segment
 
@@ -34,6 +35,7 @@ READS_AT_ONCE = 8
 WRITING_THREADS = 4
 HALF_FLOATS = "<f2"
 _DRAFT = ".draft"
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 @dataclass(frozen=True)
@@ -218,7 +220,7 @@ class DirectoryArchive:
         return [f"{prefix}{name}" for name in await self._in_thread(_names_in, self._root / prefix)]
 
     async def check(self) -> None:
-        """Raise DependencyUnavailable unless the directory can be written."""
+        """Raise DependencyUnavailable unless the directory takes a byte."""
         await self._in_thread(self._check)
 
     async def _in_thread(self, work: Any, *arguments: Any) -> Any:
@@ -227,12 +229,15 @@ class DirectoryArchive:
         except FileNotFoundError as cause:
             raise NotFound("The archive holds no such memory.") from cause
         except OSError as cause:
+            if cause.errno in FULL:
+                raise DiskFull("The archive's disk is full: free space, or make it larger.") from cause
             raise DependencyUnavailable(f"The archive directory cannot be used: {cause.strerror}.") from cause
 
     def _check(self) -> None:
         self._root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=self._root):
-            pass
+        with tempfile.TemporaryFile(dir=self._root, buffering=0) as file:
+            file.write(b"1")
+            os.fsync(file.fileno())
 
 
 def _make_folders(paths: Iterable[Path]) -> None:

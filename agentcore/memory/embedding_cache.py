@@ -21,7 +21,6 @@ __all__ = ["CACHE_KEY_PREFIX", "CacheObserver", "CacheStatistics", "CachingEmbed
 CACHE_KEY_PREFIX = "memory:embedding:"
 MAX_CACHE_BYTES = 64 * 1024 * 1024
 CACHE_ENTRY_OVERHEAD_BYTES = 320
-REDIS_PAUSE_SECONDS = 5.0
 
 
 @dataclass
@@ -46,7 +45,7 @@ class CachingEmbedder(EmbedderLayer):
     """Remembers vectors in this process, and those of queries in Redis, under a digest of the text.
 
     Documents stay out of Redis: each is embedded once, and a million of them would fill it. Redis failing is
-    a miss, and rests it for REDIS_PAUSE_SECONDS. The client must answer bytes and have its own timeouts.
+    a miss. The client must answer bytes and have its own timeouts and circuit breaker.
     """
 
     def __init__(
@@ -66,7 +65,6 @@ class CachingEmbedder(EmbedderLayer):
         self._entries: OrderedDict[bytes, Vectors] = OrderedDict()
         entry_bytes = 4 * self.dimensions + CACHE_ENTRY_OVERHEAD_BYTES
         self._max_entries = min(max_entries, MAX_CACHE_BYTES // entry_bytes)
-        self._redis_rests_until = 0.0
         self._sharing: set[asyncio.Task[None]] = set()
 
     @property
@@ -137,12 +135,12 @@ class CachingEmbedder(EmbedderLayer):
             self._entries.popitem(last=False)
 
     async def _fetch(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
-        if not self._redis_answers():
+        if self._redis is None:
             return {}
         try:
-            values = await cast(Redis, self._redis).mget([_redis_key(key) for key in keys])
+            values = await self._redis.mget([_redis_key(key) for key in keys])
         except (RedisError, OSError):
-            self._rest_redis()
+            self.statistics.redis_failures += 1
             return {}
         found = {key: np.frombuffer(value, "<f4").astype(np.float32)
                  for key, value in zip(keys, values, strict=True)
@@ -156,26 +154,18 @@ class CachingEmbedder(EmbedderLayer):
 
     def _share_soon(self, made: Mapping[bytes, Vectors]) -> None:
         """Nobody waits for Redis to take what its caller already has."""
-        if self._redis_answers():
+        if self._redis is not None:
             task = asyncio.create_task(self._share(made))
             self._sharing.add(task)
             task.add_done_callback(self._sharing.discard)
 
     async def _share(self, made: Mapping[bytes, Vectors]) -> None:
         try:
-            async with cast(Redis, self._redis).pipeline(transaction=False) as pipeline:
-                for key, vector in made.items():
-                    pipeline.set(_redis_key(key), vector.astype("<f4").tobytes(), ex=self._ttl_seconds)
-                await pipeline.execute()
+            for key, vector in made.items():
+                await cast(Redis, self._redis).set(
+                    _redis_key(key), vector.astype("<f4").tobytes(), ex=self._ttl_seconds)
         except (RedisError, OSError):
-            self._rest_redis()
-
-    def _redis_answers(self) -> bool:
-        return self._redis is not None and asyncio.get_running_loop().time() >= self._redis_rests_until
-
-    def _rest_redis(self) -> None:
-        self.statistics.redis_failures += 1
-        self._redis_rests_until = asyncio.get_running_loop().time() + REDIS_PAUSE_SECONDS
+            self.statistics.redis_failures += 1
 
 
 def _redis_key(key: bytes) -> str:

@@ -6,21 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentcore.errors import (
-    AuthenticationFailed,
-    Conflict,
-    DependencyUnavailable,
-    InternalError,
-    InvalidParams,
-    InvalidRequest,
-    MethodNotFound,
-    NotAuthorised,
-    NotFound,
-    NotReady,
-    ParseError,
-    RateLimited,
-    TooLarge,
-)
+from agentcore.errors import WIRE_ERRORS
 from agentcore.memory.api import METHODS, Caller, MemoryApi
 from agentcore.memory.models import Strict
 from agentcore.openrpc import openrpc_document
@@ -30,10 +16,6 @@ DISCOVER = "rpc.discover"
 TITLE = "AgentCore Memory"
 # The version of the contract, not of the package: it grows when params or results do.
 CONTRACT_VERSION = "1.0.0"
-ERRORS = (
-    ParseError, InvalidRequest, MethodNotFound, InvalidParams, InternalError, NotFound, Conflict, TooLarge,
-    RateLimited, DependencyUnavailable, NotReady, AuthenticationFailed, NotAuthorised,
-)
 
 
 @dataclass(frozen=True)
@@ -70,7 +52,7 @@ def memory_methods() -> list[RpcMethod[MemoryCall]]:
 def service_document(methods: Sequence[RpcMethod[MemoryCall]]) -> dict[str, Any]:
     """The OpenRPC document of the memory methods; discovery itself is no part of it."""
     described = [method for method in methods if method.name != DISCOVER]
-    return openrpc_document(described, ERRORS, title=TITLE, version=CONTRACT_VERSION)
+    return openrpc_document(described, WIRE_ERRORS, title=TITLE, version=CONTRACT_VERSION)
 
 
 def _handler(attribute: str) -> Callable[[MemoryCall, Any], Awaitable[Any]]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import ClassVar, Generic, TypeVar
 
+from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.errors import AgentCoreError, DependencyUnavailable
 from agentcore.memory.llm import FactJudge, FactVerdict, QueryRewriter, Reranker, Rewriting, relevances_of
 from agentcore.memory.params.memories import Turn
 from agentcore.memory.statements.statements import Told
 
 Answer = TypeVar("Answer")
+ModelT = TypeVar("ModelT", QueryRewriter, FactJudge)
 
 # Of the time a reranker has, the part that is planned with: no two searches take the same.
 PLANNED_SHARE = 0.9
@@ -65,11 +67,9 @@ class LimitedReranker:
         self._room = Room(candidates, timeout_seconds)
 
     async def open(self) -> None:
-        """As of the one inside."""
         await self._inner.open()
 
     async def close(self) -> None:
-        """As of the one inside."""
         await self._inner.close()
 
     def fitting(self, count: int) -> int:
@@ -95,29 +95,40 @@ class LimitedReranker:
         return relevances
 
 
-class Patience:
-    """How long a model is waited for; one that ran over it is left alone for a while.
+class _Limited(Generic[ModelT]):
+    """A model with a time limit; its circuit opens after it ran over it.
 
-    A model whose requests end by themselves before that says so (`data.late`): it rests for that, and never
-    for what its requests waited for before they were sent.
+    A model whose requests end by themselves before that says so (`data.late`): its circuit opens for that,
+    and never for what its requests waited for before they were sent.
     """
 
-    def __init__(self, model: str, timeout_seconds: float, rest_seconds: float) -> None:
-        self.problem: str | None = None
-        self._model = model
-        self._timeout_seconds = timeout_seconds
-        self._rest_seconds = rest_seconds
-        self._rests_until = 0.0
+    use: ClassVar[str]
 
-    async def wait_for(self, asking: Callable[[], Awaitable[Answer]]) -> Answer:
+    def __init__(
+        self, inner: ModelT, *, timeout_seconds: float, rest_seconds: float = REST_SECONDS
+    ) -> None:
+        self.model = inner.model
+        self.problem: str | None = None
+        """What it last failed of; None since it answered."""
+        self.circuit = CircuitBreaker(self.use, "calls go on without it", rest_seconds)
+        self._inner: ModelT = inner
+        self._timeout_seconds = timeout_seconds
+
+    async def open(self) -> None:
+        await self._inner.open()
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    async def _wait_for(self, asking: Callable[[], Awaitable[Answer]]) -> Answer:
         """Its answer. Raises DependencyUnavailable, at once while it rests."""
-        if time.monotonic() < self._rests_until:
-            raise DependencyUnavailable(f"{self._model} is left alone for a while: it was too slow.")
+        if not self.circuit.admits():
+            raise DependencyUnavailable(f"{self.model} is left alone for a while: it was too slow.")
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 answer = await asking()
         except TimeoutError as cause:
-            self._rest(f"{self._model} did not answer within {self._timeout_seconds:g} seconds.")
+            self._rest(f"{self.model} did not answer within {self._timeout_seconds:g} seconds.")
             raise DependencyUnavailable(self.problem or "") from cause
         except AgentCoreError as failure:
             if failure.data.get("late"):
@@ -126,10 +137,11 @@ class Patience:
                 self.problem = failure.message
             raise
         self.problem = None
+        self.circuit.succeeded()
         return answer
 
     def _rest(self, problem: str) -> None:
-        self._rests_until = time.monotonic() + self._rest_seconds
+        self.circuit.failed(problem)
         self.problem = problem
 
 
@@ -143,51 +155,20 @@ def is_budget_spent(failure: AgentCoreError) -> bool:
     return failure.data.get("budget") is not None
 
 
-class LimitedRewriter:
-    """A rewriter with a time limit, which is left alone for a while after it ran over it."""
+class LimitedRewriter(_Limited[QueryRewriter]):
+    """A rewriter with a time limit."""
 
-    def __init__(
-        self, inner: QueryRewriter, *, timeout_seconds: float, rest_seconds: float = REST_SECONDS
-    ) -> None:
-        self.model = inner.model
-        self._inner = inner
-        self._patience = Patience(inner.model, timeout_seconds, rest_seconds)
-
-    @property
-    def problem(self) -> str | None:
-        """What it last failed of; None since it answered."""
-        return self._patience.problem
-
-    async def open(self) -> None:
-        """As of the one inside."""
-        await self._inner.open()
-
-    async def close(self) -> None:
-        """As of the one inside."""
-        await self._inner.close()
+    use = "query_rewriter"
 
     async def rewrite(self, query: str, history: Sequence[Turn], *, agent_id: str) -> Rewriting:
-        """As of the one inside. Raises DependencyUnavailable, at once while it rests."""
-        return await self._patience.wait_for(lambda: self._inner.rewrite(query, history, agent_id=agent_id))
+        """Raises DependencyUnavailable, at once while the circuit is open."""
+        return await self._wait_for(lambda: self._inner.rewrite(query, history, agent_id=agent_id))
 
 
-class LimitedFactJudge:
-    """A judge of facts with a time limit, which is left alone for a while after it ran over it."""
+class LimitedFactJudge(_Limited[FactJudge]):
+    """A judge of facts with a time limit."""
 
-    def __init__(
-        self, inner: FactJudge, *, timeout_seconds: float, rest_seconds: float = REST_SECONDS
-    ) -> None:
-        self.model = inner.model
-        self._inner = inner
-        self._patience = Patience(inner.model, timeout_seconds, rest_seconds)
-
-    async def open(self) -> None:
-        """As of the one inside."""
-        await self._inner.open()
-
-    async def close(self) -> None:
-        """As of the one inside."""
-        await self._inner.close()
+    use = "fact_judge"
 
     async def judge_all(
         self, pairs: Sequence[tuple[Told, Told]], *, agent_id: str
@@ -199,7 +180,7 @@ class LimitedFactJudge:
 
         async def judged(old: Told, new: Told) -> FactVerdict | DependencyUnavailable:
             try:
-                return await self._patience.wait_for(lambda: self._inner.judge(old, new, agent_id=agent_id))
+                return await self._wait_for(lambda: self._inner.judge(old, new, agent_id=agent_id))
             except DependencyUnavailable as failure:
                 return failure
 

@@ -14,6 +14,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from agentcore.archive_options import Keyring
+from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.errors import Conflict
 from agentcore.memory.archival import Archive
 
@@ -31,6 +32,7 @@ class SealedArchive:
         self._inner = inner
         self._keyring = keyring
         self.name = inner.name
+        self.circuit: CircuitBreaker | None = getattr(inner, "circuit", None)
 
     async def write(self, objects: Mapping[str, bytes]) -> None:
         """Keep the bytes under their keys; they last when this returns."""

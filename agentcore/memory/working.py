@@ -14,13 +14,17 @@ from typing import Any, cast
 from uuid import UUID
 
 from redis.asyncio import Redis
+from redis.exceptions import ConnectionError as RedisUnreachable
 from redis.exceptions import RedisError
+from redis.exceptions import TimeoutError as RedisTimeout
 
-from agentcore.errors import DependencyUnavailable
+from agentcore.circuit_breaker import CircuitBreaker, CircuitOpen
+from agentcore.errors import DependencyUnavailable, Unreachable
 from agentcore.memory.keys import encode_segment
 
 # How many memories a task's working memory holds at most, whatever its token budget.
 MAX_ENTRIES = 200
+READY_KEY = "memory:ready"
 
 # KEYS[1] the task; ARGV: ttl in seconds, token budget, "1" to make the copy or "0" to add to one,
 # most entries, then pairs of token count and entry, newest first. Answers 0 where it had nothing to do.
@@ -54,6 +58,20 @@ class WorkingEntry:
     token_count: int
     version: int
     summary: str = ""
+
+
+class GuardedRedis(Redis):
+    """A client whose commands fail at once while the circuit is open. Pipelines are not guarded."""
+
+    circuit: CircuitBreaker
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        """As of a plain client; raises its ConnectionError where Redis is not asked."""
+        try:
+            with self.circuit.guard(RedisUnreachable, RedisTimeout, OSError):
+                return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+        except CircuitOpen as cause:
+            raise RedisUnreachable(str(cause)) from None
 
 
 class WorkingMemory:
@@ -106,6 +124,11 @@ class WorkingMemory:
                 await self._redis.delete(*keys)
             except (RedisError, OSError, TimeoutError) as cause:
                 raise DependencyUnavailable("Redis did not answer: working memory may remain.") from cause
+
+    async def check(self) -> None:
+        """Raises Unreachable unless Redis accepts a write."""
+        if not await self._ask("SET", READY_KEY, 1, "EX", 5) or await self._ask("DEL", READY_KEY) != 1:
+            raise Unreachable("Redis does not answer, or refuses to write.")
 
     async def answers(self) -> bool:
         """Whether Redis answers now."""

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import stamina
 
-from agentcore.errors import DependencyUnavailable
+from agentcore.errors import DependencyUnavailable, Unreachable
 
 FIRST_WAIT_SECONDS = 0.25
 LONGEST_WAIT_SECONDS = 20.0
@@ -39,7 +39,8 @@ class RequestFailed(Exception):
         """
         told = {"unreadable": self.unreadable, "late": self.late}
         details = {"status": self.status, "refused": self.status in REFUSED}
-        return DependencyUnavailable(
+        answered = self.status is not None or self.unreadable
+        return (DependencyUnavailable if answered else Unreachable)(
             self.message, data={**details, **{name: True for name, holds in told.items() if holds}})
 
 

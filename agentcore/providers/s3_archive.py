@@ -11,11 +11,14 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from agentcore.errors import DependencyUnavailable, NotFound
+from agentcore.circuit_breaker import CircuitBreaker, CircuitOpen
+from agentcore.errors import DependencyUnavailable, NotFound, Unreachable
 from agentcore.failpoints import failpoint
 
 TIMEOUT_SECONDS = 10
 MAX_ATTEMPTS = 3
+REST_SECONDS = 15.0
+CHECK_TIMEOUT_SECONDS = 2
 WRITES_AT_ONCE = 8
 # As many as S3 takes in one request.
 DELETED_AT_ONCE = 1_000
@@ -41,15 +44,9 @@ class S3Archive:
     ) -> None:
         self._bucket = bucket
         self._object_headers = dict(object_headers or {})
-        self._client = client or boto3.client(
-            "s3",
-            endpoint_url=endpoint_url,
-            config=Config(
-                connect_timeout=TIMEOUT_SECONDS,
-                read_timeout=TIMEOUT_SECONDS,
-                retries={"max_attempts": MAX_ATTEMPTS, "mode": "standard"},
-            ),
-        )
+        self.circuit = CircuitBreaker("archive", "nothing is pruned or restored", REST_SECONDS)
+        self._client = client or _client(endpoint_url, TIMEOUT_SECONDS, MAX_ATTEMPTS)
+        self._quick = client or _client(endpoint_url, CHECK_TIMEOUT_SECONDS, 1)
 
     async def write(self, objects: Mapping[str, bytes]) -> None:
         """Keep the bytes under their keys."""
@@ -102,12 +99,13 @@ class S3Archive:
         return sorted(each["Key"] for page in pages for each in page.get("Contents", ()))
 
     async def check(self) -> None:
-        """Raise DependencyUnavailable unless the bucket can be reached."""
-        await self._call(lambda: self._client.head_bucket(Bucket=self._bucket))
+        """Raise DependencyUnavailable unless the bucket can be reached. Asks with an open circuit, too."""
+        await self._call(lambda: self._quick.head_bucket(Bucket=self._bucket), anyway=True)
 
-    async def _call(self, work: Callable[[], Any]) -> Any:
+    async def _call(self, work: Callable[[], Any], *, anyway: bool = False) -> Any:
         try:
-            return await asyncio.to_thread(work)
+            with self.circuit.guard(BotoCoreError, anyway=anyway):
+                return await asyncio.to_thread(work)
         except ClientError as cause:
             code = cause.response.get("Error", {}).get("Code", "unknown")
             if code == "NoSuchKey":
@@ -117,5 +115,14 @@ class S3Archive:
                     "The copy lies in a cold storage class: have S3 restore the object, then call again."
                 ) from cause
             raise DependencyUnavailable(f"The S3 archive refused the call ({code}).") from cause
-        except BotoCoreError as cause:
-            raise DependencyUnavailable("The S3 archive does not answer.") from cause
+        except (BotoCoreError, CircuitOpen) as cause:
+            raise Unreachable("The S3 archive does not answer.") from cause
+
+
+def _client(endpoint_url: str | None, timeout_seconds: int, attempts: int) -> Any:
+    config = Config(
+        connect_timeout=timeout_seconds,
+        read_timeout=timeout_seconds,
+        retries={"max_attempts": attempts, "mode": "standard"},
+    )
+    return boto3.client("s3", endpoint_url=endpoint_url, config=config)

@@ -12,9 +12,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from agentcore import params as all_params
-from agentcore.errors import JsonRpcErrorCode
+from agentcore.errors import WIRE_ERRORS, JsonRpcErrorCode
 from agentcore.memory.api import METHODS
-from agentcore.memory.jsonrpc import ERRORS
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -151,8 +150,10 @@ def test_the_fixed_defaults_and_results_stand() -> None:
         assert promised <= set(result["required"])
 
 
-def test_each_code_has_one_error() -> None:
-    assert sorted(error.code for error in ERRORS) == sorted(JsonRpcErrorCode)
+def test_each_code_has_one_error_and_its_causes_are_children() -> None:
+    general = {error.code: error for error in WIRE_ERRORS if error.cause is None}
+    assert sorted(error.code for error in WIRE_ERRORS if error.cause is None) == sorted(JsonRpcErrorCode)
+    assert all(issubclass(error, general[error.code]) for error in WIRE_ERRORS)
 
 
 def test_the_schemas_judge_params() -> None:

@@ -14,9 +14,8 @@ import pytest
 
 from agentcore.cli import MODULES
 from agentcore.config import Settings
-from agentcore.errors import AgentCoreError, JsonRpcErrorCode
+from agentcore.errors import WIRE_ERRORS, AgentCoreError, JsonRpcErrorCode
 from agentcore.memory.api import METHODS, AnyMethod
-from agentcore.memory.jsonrpc import ERRORS
 from agentcore.memory.models import MemoryType
 from agentcore.memory.pruning import STRATEGIES
 from agentcore.memory.scoring import RetrievalWeights
@@ -73,7 +72,7 @@ def test_every_method_stands_in_the_reference_with_each_param_and_result(method:
     assert f"`{method.scope}`" in section
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.__name__)
+@pytest.mark.parametrize("error", WIRE_ERRORS, ids=lambda error: error.__name__)
 def test_every_error_stands_in_the_reference_with_its_code(error: type[AgentCoreError]) -> None:
     rows = TEXTS["docs/reference/errors.md"].splitlines()
     row = next(each for each in rows if f"`{error.__name__}`" in each)

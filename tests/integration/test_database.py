@@ -12,7 +12,17 @@ import pytest
 from psycopg import sql
 
 from agentcore.database import Connection, Database, Statement, translated_errors
-from agentcore.errors import AgentCoreError, DependencyUnavailable, NotFound
+from agentcore.errors import (
+    AgentCoreError,
+    DependencyUnavailable,
+    DiskFull,
+    NotFound,
+    PoolExhausted,
+    ReadOnlyDatabase,
+    StatementTimeout,
+    TransactionConflict,
+    Unreachable,
+)
 from tests.fixtures.services import Services
 
 
@@ -130,14 +140,16 @@ async def test_a_link_to_what_was_deleted_meanwhile_finds_nothing(services: Serv
 
 
 @pytest.mark.parametrize(("sqlstate", "error", "sentence"), [
-    ("53100", DependencyUnavailable, "no room on its disk"),
-    ("53300", DependencyUnavailable, "does not answer"),
-    ("57P01", DependencyUnavailable, "does not answer"),
-    ("57014", DependencyUnavailable, "took too long"),
-    ("40001", DependencyUnavailable, "in the way"),
-    ("40P01", DependencyUnavailable, "in the way"),
+    ("08006", Unreachable, "does not answer"),
+    ("25006", ReadOnlyDatabase, "standby"),
+    ("40001", TransactionConflict, "nothing of it was kept"),
+    ("40P01", TransactionConflict, "nothing of it was kept"),
+    ("53100", DiskFull, "no room on its disk"),
+    ("53300", PoolExhausted, "no more connections"),
+    ("57014", StatementTimeout, "took too long"),
+    ("57P01", Unreachable, "does not answer"),
 ])
-async def test_a_servers_error_becomes_ours(
+async def test_each_cause_of_a_servers_error_has_its_class(
     services: Services, sqlstate: str, error: type[AgentCoreError], sentence: str
 ) -> None:
     block = sql.SQL("DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = {}; END $$")

@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 import pytest
 from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 
+from agentcore.assembly import make_redis
+from agentcore.config import Settings
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind, Vectors
@@ -122,16 +122,16 @@ async def test_a_forgotten_text_is_gone_from_redis_too(redis: Redis, model: str)
     assert len(await keys(redis) - before) == 1
 
 
-async def test_redis_away_is_a_miss_and_then_left_in_peace(model: str) -> None:
+async def test_an_unreachable_redis_is_a_miss_and_its_circuit_opens(model: str) -> None:
     inner = CountingEmbedder(model)
-    async with dead_address() as url, Redis.from_url(
-        url.replace("http", "redis"), retry=Retry(NoBackoff(), 0)
-    ) as away:
+    async with dead_address() as url:
+        away = make_redis(url.replace("http", "redis"), Settings(_env_file=None))
+        assert away is not None
         cache = CachingEmbedder(inner, away)
         assert (await cache.embed(["one"], "query")).shape == (1, 8)
         assert (await cache.embed(["two"], "query")).shape == (1, 8)
         assert (await cache.embed(["one"], "query")).shape == (1, 8)
-        assert cache.statistics.redis_failures == 1
+        assert (away.circuit.openings, away.circuit.is_open) == (1, True)
         assert inner.asked == 2
         with pytest.raises(DependencyUnavailable, match="may remain"):
             await cache.forget(["one"])

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from agentcore import readiness
 from agentcore.auth import TokenRules, TokenVerifier, mint_token
 from agentcore.edge import LARGE_BODY_BYTES
 from agentcore.errors import DependencyUnavailable
@@ -319,7 +320,14 @@ async def test_the_face_says_where_to_go(edge: Edge) -> None:
     assert (await edge.http.get(face["health"])).json() == {"status": "ok"}
 
 
-async def test_readiness_names_each_part(edge: Edge) -> None:
+async def test_readiness_is_checked_once_a_second_however_often_it_is_asked(edge: Edge) -> None:
+    for _ in range(20):
+        assert (await edge.http.get("/readyz")).status_code == 200
+    assert edge.runtime.checks <= 5  # the twenty may take more than one second on a busy machine
+
+
+async def test_readiness_names_each_part(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "REUSED_SECONDS", 0.0)
     response = await edge.http.get("/readyz")
     assert (response.status_code, response.json()) == (200, {"status": "ready", "parts": READY})
     edge.runtime.parts["redis"] = {"ok": False, "required": False}

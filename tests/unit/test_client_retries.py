@@ -19,13 +19,19 @@ from agentcore.errors import (
     ConfigurationError,
     Conflict,
     DependencyUnavailable,
+    DiskFull,
     InternalError,
     InvalidParams,
     NotAuthorised,
     NotFound,
     NotReady,
+    PoolExhausted,
     RateLimited,
+    ReadOnlyDatabase,
+    StatementTimeout,
     TooLarge,
+    TransactionConflict,
+    Unreachable,
 )
 from agentcore.memory.api import METHODS, AnyMethod
 from agentcore.memory.params.changes import UpdateParams, Updates
@@ -195,6 +201,27 @@ async def test_what_might_happen_twice_is_not_tried_again(
         with pytest.raises(DependencyUnavailable):
             await call(memory)
     assert len(script.requests) == 1
+
+
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.parametrize(("cause", "raised", "tries"), [
+    ("unreachable", Unreachable, 2), ("pool_exhausted", PoolExhausted, 2),
+    ("transaction_conflict", TransactionConflict, 2), ("statement_timeout", StatementTimeout, 2),
+    ("disk_full", DiskFull, 1), ("read_only", ReadOnlyDatabase, 1), ("of a later version", Exception, 2),
+])
+async def test_a_cause_has_its_class_and_is_retried_only_where_that_helps(
+    cause: str, raised: type[AgentCoreError], tries: int
+) -> None:
+    def failed() -> httpx.Response:
+        return error(-32005, data={"cause": cause, "more": 1})
+
+    script = Script(failed(), failed())
+    async with client(script, max_attempts=2) as memory:
+        with stamina.set_testing(True, attempts=2, cap=True), pytest.raises(DependencyUnavailable) as caught:
+            await memory.count(CountParams())
+    assert type(caught.value) is (raised if raised is not Exception else DependencyUnavailable)
+    assert caught.value.data == {"cause": cause, "more": 1}
+    assert len(script.requests) == tries
 
 
 @pytest.mark.parametrize("failure", [

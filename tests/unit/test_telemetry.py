@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import stamina
+import stamina.instrumentation
 from prometheus_client.parser import text_string_to_metric_families
 
 from agentcore.errors import NotFound
@@ -185,12 +187,31 @@ def test_a_suppressed_context_is_left_out() -> None:
 @pytest.fixture
 def own_logging() -> Iterator[None]:
     """Puts the process's logging back as it was."""
-    root, ours = logging.getLogger(), logging.getLogger("agentcore")
-    before = (root.handlers[:], root.level, ours.level)
+    root, ours, drivers = logging.getLogger(), logging.getLogger("agentcore"), logging.getLogger("psycopg")
+    before = (root.handlers[:], root.level, ours.level, drivers.level)
+    hooks = stamina.instrumentation.get_on_retry_hooks()
     yield
-    root.handlers[:], level, our_level = before
+    root.handlers[:], level, our_level, drivers_level = before
     root.setLevel(level)
     ours.setLevel(our_level)
+    drivers.setLevel(drivers_level)
+    stamina.instrumentation.set_on_retry_hooks(hooks)
+
+
+def test_a_retry_logs_what_failed_and_when_the_next_attempt_is(
+    own_logging: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logging("INFO", "text")
+    for raised in (NotFound("The provider does not answer."), DriverError(SECRET)):
+        for attempt in stamina.retry_context(
+            on=type(raised), attempts=2, wait_initial=0.01, wait_jitter=0.0
+        ):
+            with attempt:
+                if attempt.num == 1:
+                    raise raised
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith("attempt 1 failed, the next is in 0.0 s: The provider does not answer.")
+    assert second.endswith("attempt 1 failed, the next is in 0.0 s: DriverError")
 
 
 @pytest.fixture

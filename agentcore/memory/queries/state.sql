@@ -1,8 +1,14 @@
 -- name: server_state
--- What the server is, and what time it thinks it is.
-SELECT current_setting('server_version') AS postgresql,
+-- What the server is, and whether it accepts changes. Counting 20,000 rows under `little_memory` writes and
+-- removes a temporary file of half a megabyte: it fails on a full disk.
+SELECT current_setting('server_version') AS version,
        (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector,
-       clock_timestamp() AS now;
+       pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS read_only,
+       (SELECT count(*) FROM generate_series(1, 20000)) AS written;
+
+-- name: little_memory
+-- For the rest of the transaction: more than this goes to a temporary file.
+SELECT set_config('work_mem', '64kB', true);
 
 -- name: stored_embedding_models
 -- Which models' vectors are stored, and of which length: from the first rows and a sample of the others.

@@ -212,7 +212,7 @@ function waitBeforeRetry(error, repeatable, attempt) {
     if (typeof seconds !== "number") return backoff;
     return seconds * 1000 <= LONGEST_RETRY_WAIT_MS ? seconds * 1000 : undefined;
   }
-  const unsure = error instanceof DependencyUnavailable && (repeatable || error.notSent);
+  const unsure = error instanceof DependencyUnavailable && error.retryable && (repeatable || error.notSent);
   return error instanceof NotReady || unsure ? backoff : undefined;
 }
 

@@ -75,6 +75,48 @@ export class DependencyUnavailable extends MemoryError {
   static said = "A part the service depends on does not answer.";
 }
 
+export class Unreachable extends DependencyUnavailable {
+  static code = -32005;
+  static cause = "unreachable";
+  static retryable = true;
+  static said = "A part the service depends on cannot be reached.";
+}
+
+export class PoolExhausted extends DependencyUnavailable {
+  static code = -32005;
+  static cause = "pool_exhausted";
+  static retryable = true;
+  static said = "Every database connection is in use; none became free in time.";
+}
+
+export class TransactionConflict extends DependencyUnavailable {
+  static code = -32005;
+  static cause = "transaction_conflict";
+  static retryable = true;
+  static said = "A deadlock or a concurrent change ended this transaction; nothing of it was kept.";
+}
+
+export class StatementTimeout extends DependencyUnavailable {
+  static code = -32005;
+  static cause = "statement_timeout";
+  static retryable = true;
+  static said = "PostgreSQL took too long for this call.";
+}
+
+export class DiskFull extends DependencyUnavailable {
+  static code = -32005;
+  static cause = "disk_full";
+  static retryable = false;
+  static said = "A disk of the service is full: free space, or make it larger.";
+}
+
+export class ReadOnlyDatabase extends DependencyUnavailable {
+  static code = -32005;
+  static cause = "read_only";
+  static retryable = false;
+  static said = "PostgreSQL accepts no changes: this server is a standby. Set DATABASE_URL to the primary.";
+}
+
 export class NotReady extends MemoryError {
   static code = -32006;
   static retryable = true;
@@ -109,7 +151,17 @@ const BY_CODE = new Map([
   NotAuthorised,
 ].map((each) => [each.code, each]));
 
+const BY_CAUSE = new Map([
+  Unreachable,
+  PoolExhausted,
+  TransactionConflict,
+  StatementTimeout,
+  DiskFull,
+  ReadOnlyDatabase,
+].map((each) => [each.cause, each]));
+
 /** The error of an error object that was received; an unknown code becomes MemoryError. */
 export function fromWire(code, message, data) {
-  return new (BY_CODE.get(code) ?? MemoryError)(message, data);
+  const byCause = BY_CAUSE.get(data?.cause);
+  return new ((byCause?.code === code ? byCause : BY_CODE.get(code)) ?? MemoryError)(message, data);
 }

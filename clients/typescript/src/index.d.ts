@@ -1148,6 +1148,42 @@ export declare class DependencyUnavailable extends MemoryError {
   readonly code: -32005;
 }
 
+/** A part the service depends on cannot be reached. */
+export declare class Unreachable extends DependencyUnavailable {
+  static readonly code: -32005;
+  readonly code: -32005;
+}
+
+/** Every database connection is in use; none became free in time. */
+export declare class PoolExhausted extends DependencyUnavailable {
+  static readonly code: -32005;
+  readonly code: -32005;
+}
+
+/** A deadlock or a concurrent change ended this transaction; nothing of it was kept. */
+export declare class TransactionConflict extends DependencyUnavailable {
+  static readonly code: -32005;
+  readonly code: -32005;
+}
+
+/** PostgreSQL took too long for this call. */
+export declare class StatementTimeout extends DependencyUnavailable {
+  static readonly code: -32005;
+  readonly code: -32005;
+}
+
+/** A disk of the service is full: free space, or make it larger. */
+export declare class DiskFull extends DependencyUnavailable {
+  static readonly code: -32005;
+  readonly code: -32005;
+}
+
+/** PostgreSQL accepts no changes: this server is a standby. Set DATABASE_URL to the primary. */
+export declare class ReadOnlyDatabase extends DependencyUnavailable {
+  static readonly code: -32005;
+  readonly code: -32005;
+}
+
 /** The service is starting or stopping. */
 export declare class NotReady extends MemoryError {
   static readonly code: -32006;

@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import { test } from "node:test";
 import {
   AuthenticationFailed, Conflict, DependencyUnavailable, InvalidParams, MemoryClient, MemoryError, NotAuthorised,
-  RateLimited,
+  DiskFull, RateLimited, Unreachable,
 } from "../src/index.js";
 
 const COUNTED = { count: 3, receipt: {} };
@@ -45,6 +45,15 @@ test("an error answer becomes the class of its code, with its message and data",
   assert.ok(failure instanceof InvalidParams && failure instanceof MemoryError);
   assert.deepEqual([failure.name, failure.code, failure.message, failure.data, failure.retryable],
     ["InvalidParams", -32602, "no", { field: "k" }, false]);
+});
+
+test("an error answer with a cause becomes its class, and is retried only where that helps", async () => {
+  for (const [cause, Known, sent] of [["unreachable", Unreachable, 2], ["disk_full", DiskFull, 1]]) {
+    const script = scripted(...Array.from({ length: 2 }, () => error(-32005, 200, { cause })));
+    const failure = await client(script, { maxAttempts: 2 }).count().catch((each) => each);
+    assert.ok(failure instanceof Known && failure instanceof DependencyUnavailable);
+    assert.equal(script.requests.length, sent);
+  }
 });
 
 test("what is no JSON-RPC answer is told by its status", async () => {
