@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
 from agentcore.errors import ConfigurationError
 from agentcore.memory.archival import Archive
+from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.embeddings import Embedder
 from agentcore.memory.llm import FactExtractor, Summariser
 from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter
@@ -123,6 +124,12 @@ class MemoryParts:
     summariser: Summariser | None = None
     meter: LlmMeter | None = None
     vectors_moving: bool = False
+
+    def for_agent(self, agent_id: str) -> MemoryParts:
+        """The parts of one agent's manager: the embedder with the agent's own cache entries."""
+        if isinstance(self.embedder, CachingEmbedder):
+            return replace(self, embedder=self.embedder.for_agent(agent_id))
+        return self
 
     @property
     def default_ttls(self) -> dict[str, int]:

@@ -19,7 +19,7 @@ class FoundBy(StrEnum):
     AGENT_COLUMN = "the column agent_id"
     JOB_IDS = "the agent_id among a job's ids"
     AGENT_SEGMENT = "the agent's id, encoded, in the key"
-    TEXT = "a digest of the text itself; equal texts of all agents share an entry"
+    AGENT_KEY = "the agent's id, beside a digest of the text, in the key"
     NOTHING = "nothing: out of the service's reach, or never a text in it"
 
 
@@ -57,10 +57,8 @@ class RedisKeys(Place):
     prefix: str
 
     def pattern(self, agent_id: str) -> str:
-        """What SCAN matches: the agent's keys, or every key where they are not found by agent."""
-        if self.found_by is FoundBy.AGENT_SEGMENT:
-            return f"{self.prefix}{encode_segment(agent_id)}:*"
-        return f"{self.prefix}*"
+        """The agent's keys, as SCAN matches them."""
+        return f"{self.prefix}{encode_segment(agent_id)}:*"
 
 
 @dataclass(frozen=True)
@@ -186,16 +184,16 @@ WORKING_MEMORY = RedisKeys(
 # Of queries alone: but a query may be a memory's text.
 SHARED_EMBEDDINGS = RedisKeys(
     "embedding cache in Redis",
-    FoundBy.TEXT,
+    FoundBy.AGENT_SEGMENT,
     True,
-    "erase, for the memories' texts (CachingEmbedder.forget); or a day",
+    "erase, all of the agent's (AgentEmbedder.forget); or a day",
     prefix=CACHE_KEY_PREFIX,
 )
 PROCESS_EMBEDDINGS = Place(
     "embedding cache in the process",
-    FoundBy.TEXT,
+    FoundBy.AGENT_KEY,
     True,
-    "erase in its own process (CachingEmbedder.forget), newer entries, the end of the process",
+    "erase in its own process (AgentEmbedder.forget), newer entries, the end of the process",
 )
 ARCHIVE = ArchiveObjects(
     "archive",
