@@ -7,11 +7,13 @@ maintenance across agents alone.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
 import select
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +29,12 @@ from agentcore.reachability import ATTEMPTS_SECONDS, AWAY, Reachability, Watched
 Row = Mapping[str, Any]
 Statement = tuple[sql.SQL | sql.Composed, Mapping[str, Any]]
 Connection = AsyncConnection[DictRow]
+# The users that a token is bound to, None for the memories without a user; None instead of any: not bound.
+Users = Collection[str | None] | None
 Pool = AsyncConnectionPool[WatchedConnection]
 SERVICE_ROLE = "agentcore_service"
+# Of callers whose token is bound to users: row security hides the rows of others.
+BOUND_ROLE = "agentcore_bound"
 OPEN_TIMEOUT_SECONDS = 15.0
 PING_TIMEOUT_SECONDS = 2.0
 # The first with halfvec, and the first whose scans read on until enough rows pass the filters.
@@ -93,6 +99,7 @@ class Database:
         away: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.url = database_url
+        self.users: Users = None
         self._timeout_seconds = timeout_seconds
         self._away = away
         self._opening = False
@@ -158,6 +165,17 @@ class Database:
     def _pools(self) -> list[Pool]:
         return list({id(pool): pool for pool in (self.write, self.read, self.owner)}.values())
 
+    def bound_to(self, users: Users) -> Database:
+        """The same pools, whose transactions see the rows of these users alone."""
+        bound = copy(self)
+        bound.users = users
+        return bound
+
+    def _whose(self, agent_id: str) -> dict[str, str]:
+        if self.users is None:
+            return {"role": SERVICE_ROLE, "agent_id": agent_id, "users": ""}
+        return {"role": BOUND_ROLE, "agent_id": agent_id, "users": json.dumps([*self.users])}
+
     def statistics(self) -> dict[str, dict[str, int]]:
         """Each pool's counters as psycopg_pool names them (waits in ms)."""
         return {pool.name: pool.get_stats() for pool in self._pools()}
@@ -175,7 +193,7 @@ class Database:
         Raises DependencyUnavailable when PostgreSQL does not answer.
         """
         pool = self.read if read else self.write
-        whose = {"role": SERVICE_ROLE, "agent_id": agent_id}
+        whose = self._whose(agent_id)
         with translated_errors():
             async with self._connection(pool) as connection, connection.pipeline(), connection.transaction():
                 await connection.execute(query("begin_as_agent"), whose)
@@ -195,7 +213,7 @@ class Database:
         faster over many rows, but gives a `real` its nearest double: 0.9 comes back as 0.8999999762.
         """
         pool = self.write if primary else self.read
-        whose = {"role": SERVICE_ROLE, "agent_id": agent_id}
+        whose = self._whose(agent_id)
         with translated_errors():
             # What a pipeline sends before its end is one transaction, without a word about it (PostgreSQL
             # documentation, 54.2.4): settings that are local to it hold to its end.

@@ -78,12 +78,13 @@ SCOPES: tuple[Scope, ...] = ("memory:read", "memory:write", "memory:admin")
 
 @dataclass(frozen=True)
 class Caller:
-    """On whose behalf a call is made: the token's subject, and where the call came from."""
+    """On whose behalf a call is made: the token's subject, its users, and where the call came from."""
 
     agent_id: str
     token_id: str | None = None
     trace_id: str | None = None
     a2a_context: Mapping[str, Any] | None = None
+    users: frozenset[str | None] | None = None
 
 
 class MemoryApi(ABC):

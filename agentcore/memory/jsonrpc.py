@@ -22,7 +22,7 @@ from agentcore.errors import (
     TooLarge,
 )
 from agentcore.memory.api import Caller, MemoryApi
-from agentcore.memory.methods import METHODS
+from agentcore.memory.methods import METHODS, Method, within_users
 from agentcore.memory.models import Strict
 from agentcore.openrpc import openrpc_document
 from agentcore.rpc import RpcMethod
@@ -71,7 +71,7 @@ def memory_methods() -> list[RpcMethod[MemoryCall]]:
     """Every `memory.*` method, and `rpc.discover`, which needs a token but no scope."""
     methods = [
         RpcMethod(
-            name=method.name, params=method.params, result=method.result, handler=_handler(method.attribute),
+            name=method.name, params=method.params, result=method.result, handler=_handler(method),
             summary=method.summary, scope=method.scope, positional=POSITIONAL.get(method.name, ()),
         )
         for method in METHODS
@@ -92,8 +92,10 @@ def service_document(methods: Sequence[RpcMethod[MemoryCall]]) -> dict[str, Any]
     return openrpc_document(described, ERRORS, title=TITLE, version=CONTRACT_VERSION)
 
 
-def _handler(attribute: str) -> Callable[[MemoryCall, Any], Awaitable[Any]]:
+def _handler(method: Method[Any, Any]) -> Callable[[MemoryCall, Any], Awaitable[Any]]:
     async def call_memory(call: MemoryCall, params: Any) -> Any:
-        return await getattr(call.memory, attribute)(params)
+        if call.caller.users is not None:
+            params = within_users(method, params, call.caller.users)
+        return await getattr(call.memory, method.attribute)(params)
 
     return call_memory

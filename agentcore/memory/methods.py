@@ -5,9 +5,11 @@ The RPC method table, the client, the OpenRPC document and the method reference 
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from agentcore.errors import InvalidParams, NotAuthorised
 from agentcore.memory.api import Scope
 from agentcore.memory.models import Strict
 from agentcore.memory.params.aliases import (
@@ -18,7 +20,13 @@ from agentcore.memory.params.aliases import (
     SetAliasParams,
     SetAliasResult,
 )
-from agentcore.memory.params.archive import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
+from agentcore.memory.params.archive import (
+    ArchivedParams,
+    ArchivedResult,
+    ArchiveFilters,
+    RestoreParams,
+    RestoreResult,
+)
 from agentcore.memory.params.changes import (
     FeedbackParams,
     FeedbackResult,
@@ -46,6 +54,7 @@ from agentcore.memory.params.memories import (
     CountResult,
     DeleteParams,
     DeleteResult,
+    Filters,
     GetParams,
     GetResult,
     ListParams,
@@ -85,6 +94,8 @@ class Method(Generic[ParamsT, ResultT]):
     result: type[ResultT]
     scope: Scope
     summary: str
+    # Whether a token bound to users may call it; the others act on all users of the agent.
+    for_users: bool = False
 
 
 METHODS: tuple[Method[Any, Any], ...] = (
@@ -95,6 +106,7 @@ METHODS: tuple[Method[Any, Any], ...] = (
         StoreResult,
         "memory:write",
         "Store an interaction, or a plain content, as one memory.",
+        for_users=True,
     ),
     Method(
         "memory.store_batch",
@@ -103,6 +115,7 @@ METHODS: tuple[Method[Any, Any], ...] = (
         StoreBatchResult,
         "memory:write",
         "Store up to 1,000 memories in one transaction, with a result for each.",
+        for_users=True,
     ),
     Method(
         "memory.retrieve",
@@ -111,6 +124,7 @@ METHODS: tuple[Method[Any, Any], ...] = (
         RetrieveResult,
         "memory:read",
         "Find the memories that matter for a query, best first.",
+        for_users=True,
     ),
     Method(
         "memory.get_context",
@@ -119,6 +133,7 @@ METHODS: tuple[Method[Any, Any], ...] = (
         ContextResult,
         "memory:read",
         "Build a prompt-ready context for a query inside a token budget.",
+        for_users=True,
     ),
     Method(
         "memory.update",
@@ -127,6 +142,7 @@ METHODS: tuple[Method[Any, Any], ...] = (
         UpdateResult,
         "memory:write",
         "Correct, extend or re-weigh a memory; the change is kept in its history.",
+        for_users=True,
     ),
     Method(
         "memory.history",
@@ -135,6 +151,7 @@ METHODS: tuple[Method[Any, Any], ...] = (
         HistoryResult,
         "memory:read",
         "What was changed in a memory, when and by whom, the latest first.",
+        for_users=True,
     ),
     Method(
         "memory.revert",
@@ -143,6 +160,7 @@ METHODS: tuple[Method[Any, Any], ...] = (
         RevertResult,
         "memory:write",
         "Bring a memory back to how it stood at an earlier version; nothing of its history goes.",
+        for_users=True,
     ),
     Method(
         "memory.feedback",
@@ -151,6 +169,7 @@ METHODS: tuple[Method[Any, Any], ...] = (
         FeedbackResult,
         "memory:write",
         "Say how a memory served: helpful, unhelpful or wrong moves its relevance score.",
+        for_users=True,
     ),
     Method(
         "memory.prune",
@@ -175,8 +194,10 @@ METHODS: tuple[Method[Any, Any], ...] = (
         ArchivedResult,
         "memory:read",
         "Archived memories page by page, those archived last first.",
+        for_users=True,
     ),
-    Method("memory.get", "get", GetParams, GetResult, "memory:read", "One memory, whole, by its id."),
+    Method("memory.get", "get", GetParams, GetResult, "memory:read", "One memory, whole, by its id.",
+           for_users=True),
     Method(
         "memory.list",
         "list",
@@ -184,8 +205,10 @@ METHODS: tuple[Method[Any, Any], ...] = (
         ListResult,
         "memory:read",
         "Memories page by page, by time, importance or access count.",
+        for_users=True,
     ),
-    Method("memory.count", "count", CountParams, CountResult, "memory:read", "How many memories match."),
+    Method("memory.count", "count", CountParams, CountResult, "memory:read", "How many memories match.",
+           for_users=True),
     Method(
         "memory.delete",
         "delete",
@@ -193,6 +216,7 @@ METHODS: tuple[Method[Any, Any], ...] = (
         DeleteResult,
         "memory:write",
         "Delete memories by id, or by a filter with confirm; says how many went.",
+        for_users=True,
     ),
     Method(
         "memory.stats",
@@ -201,6 +225,7 @@ METHODS: tuple[Method[Any, Any], ...] = (
         StatsResult,
         "memory:read",
         "Counts by layer, links, archived memories and accesses.",
+        for_users=True,
     ),
     Method(
         "memory.capabilities",
@@ -209,6 +234,7 @@ METHODS: tuple[Method[Any, Any], ...] = (
         CapabilitiesResult,
         "memory:read",
         "What this service can do, and its limits.",
+        for_users=True,
     ),
     Method(
         "memory.complete_task",
@@ -225,6 +251,7 @@ METHODS: tuple[Method[Any, Any], ...] = (
         AddSessionResult,
         "memory:write",
         "Store a conversation, or more of one: a memory for each message.",
+        for_users=True,
     ),
     Method(
         "memory.end_session",
@@ -241,6 +268,7 @@ METHODS: tuple[Method[Any, Any], ...] = (
         SummarizeResult,
         "memory:read",
         "A summary of the memories that match, in their own sentences: no model is asked. It is not kept.",
+        for_users=True,
     ),
     Method(
         "memory.clear",
@@ -307,3 +335,34 @@ METHODS: tuple[Method[Any, Any], ...] = (
         "The aliases that apply, page by page: those set, and those learnt from memories.",
     ),
 )
+
+
+def within_users(method: Method[Any, Any], params: Any, users: Set[str | None]) -> Any:
+    """Restrict the params of a call to the users of its token: narrow filters, fill in the user of a store.
+
+    Raises NotAuthorised for a method that acts on all users and for a store for another one, InvalidParams
+    where a store must name one of several users. Rows by id are hidden by row security.
+    """
+    if not method.for_users:
+        raise NotAuthorised(f"This token is bound to users, and {method.name} acts on all of them.")
+    if isinstance(params, DeleteParams) and (params.all or params.memory_ids):
+        return params.model_copy(update={"all": False, "user_id": [*users]})
+    if isinstance(params, Filters | ArchiveFilters):
+        asked = params.user_id if isinstance(params.user_id, list) else [params.user_id]
+        narrowed = [*users] if params.user_id is None else [each for each in asked if each in users]
+        return params.model_copy(update={"user_id": narrowed})
+    if isinstance(params, StoreBatchParams):
+        return params.model_copy(update={"items": [_owned(each, users) for each in params.items]})
+    return _owned(params, users) if isinstance(params, StoreParams | AddSessionParams) else params
+
+
+def _owned(params: Any, users: Set[str | None]) -> Any:
+    given = params.user_id or getattr(getattr(params, "interaction", None), "user_id", None)
+    if given in users:
+        return params
+    if given is not None:
+        raise NotAuthorised("This token is not bound to the user that the memory is stored for.")
+    if len(users) > 1:
+        raise InvalidParams("user_id is missing: this token is bound to several users",
+                            data={"field": "user_id"})
+    return params.model_copy(update={"user_id": next(iter(users))})

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from agentcore.errors import ConfigurationError
+from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive
 from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.embeddings import Embedder
@@ -125,11 +126,15 @@ class MemoryParts:
     meter: LlmMeter | None = None
     vectors_moving: bool = False
 
-    def for_agent(self, agent_id: str) -> MemoryParts:
-        """The parts of one agent's manager: the embedder with the agent's own cache entries."""
+    def for_caller(self, caller: Caller) -> MemoryParts:
+        """The parts of one caller's manager: cached vectors of its agent, rows of its token's users alone."""
+        parts = self
         if isinstance(self.embedder, CachingEmbedder):
-            return replace(self, embedder=self.embedder.for_agent(agent_id))
-        return self
+            parts = replace(parts, embedder=self.embedder.for_agent(caller.agent_id))
+        if caller.users is None:
+            return parts
+        return replace(parts, storage=self.storage.bound_to(caller.users),
+                       vectors=self.vectors.bound_to(caller.users), working=self.working.without_copies())
 
     @property
     def default_ttls(self) -> dict[str, int]:

@@ -107,6 +107,10 @@ class WorkingMemory:
             except (RedisError, OSError, TimeoutError) as cause:
                 raise DependencyUnavailable("Redis did not answer: working memory may remain.") from cause
 
+    def without_copies(self) -> WorkingMemory:
+        """The same, which neither reads nor writes copies: they hold the memories of all users of a task."""
+        return _RowsAlone(self._redis, ttl_seconds=self.ttl_seconds, budget_tokens=self.budget_tokens)
+
     async def answers(self) -> bool:
         """Whether Redis answers now."""
         return await self._ask("PING") is not None
@@ -132,6 +136,16 @@ class WorkingMemory:
             )
         )
         return bool(done)
+
+
+class _RowsAlone(WorkingMemory):
+    async def recall(self, agent_id: str, task_id: str) -> list[WorkingEntry] | None:
+        return None
+
+    async def _script(
+        self, agent_id: str, task_id: str, entries: Sequence[WorkingEntry], ttl_seconds: int, *, make: str
+    ) -> bool:
+        return False
 
 
 def _key(agent_id: str, task_id: str) -> str:

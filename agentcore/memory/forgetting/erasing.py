@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from agentcore.cancellation import to_its_end
-from agentcore.errors import AgentCoreError, DependencyUnavailable, NotFound
+from agentcore.errors import DependencyUnavailable, NotFound
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import READS_AT_ONCE, Archive, memory_of, object_key, read_stray
