@@ -1,8 +1,7 @@
-"""Tokens bound to users: of everybody else in the same agent nothing is readable or writable by any method."""
+"""Tokens bound to users: no method reads or writes what belongs to other users of the same agent."""
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -15,7 +14,7 @@ from agentcore.client import MemoryClient
 from agentcore.errors import InvalidParams, NotAuthorised, NotFound
 from agentcore.memory.api import SCOPES
 from agentcore.memory.methods import METHODS, Method
-from agentcore.memory.models import Link
+from agentcore.memory.models import Link, MemorySummary
 from agentcore.memory.params import memories as ask
 from agentcore.memory.params.changes import FeedbackParams, HistoryParams, UpdateParams
 from agentcore.memory.params.memories import RetrieveParams, StoreBatchParams, StoreParams
@@ -74,10 +73,15 @@ async def test_what_is_of_other_users_is_as_if_it_did_not_exist_and_stays_as_it_
     if not method.for_users:
         assert {each["code"] for each in seen} == {-32104}
     if method.name != "memory.stats":  # the agent's own capacities are in it
-        assert seen == _nearly(json.loads(json.dumps(expected).replace("own-", "strange-")))
+        assert seen == _nearly(expected)
     after = await holdings(runtime, owner.agent.agent_id)
     for name, share in before.shares.items():
         assert share.items() <= after.shares[name].items(), f"{name} was touched"
+
+
+def _words_of(memory: MemorySummary) -> float:
+    assert memory.terms is not None
+    return memory.terms["words"].value
 
 
 # --- what is one's own -------------------------------------------------------------------------------------
@@ -132,7 +136,8 @@ async def test_a_memory_of_another_user_is_not_found_by_its_id(agent: Agent, bou
         await anna.store(StoreParams(content="A neighbour.", links=[Link(target_id=theirs)]))
     assert (await anna.delete(ask.DeleteParams(memory_ids=[theirs]))).deleted_count == 0
     assert own.memory_id is not None
-    await anna.update(UpdateParams.model_validate({"memory_id": own.memory_id, "updates": {"importance": 0.9}}))
+    change = {"memory_id": own.memory_id, "updates": {"importance": 0.9}}
+    await anna.update(UpdateParams.model_validate(change))
     assert len((await anna.history(HistoryParams(memory_id=own.memory_id))).changes) == 1
 
 
@@ -169,7 +174,8 @@ async def test_the_words_of_others_neither_correct_nor_weigh_a_query(agent: Agen
     gate = RetrieveParams(query="Which colour has the garden gate?", explain=True, min_fit=0.0)
     alone = (await anna.retrieve(gate)).memories
     await agent.stored_id("The gate of the garden has every colour.", user_id="bob")
-    assert [each.terms for each in (await anna.retrieve(gate)).memories] == [each.terms for each in alone]
+    again = (await anna.retrieve(gate)).memories
+    assert [_words_of(each) for each in again] == [_words_of(each) for each in alone] != [0.0]
 
 
 async def test_a_task_shows_each_user_its_own_part(agent: Agent, bound: Bound) -> None:
