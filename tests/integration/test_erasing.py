@@ -130,6 +130,23 @@ async def test_copies_that_nothing_is_known_of_and_drafts_go_too(runtime: Runtim
     assert [*folder.iterdir()] == []
 
 
+async def test_on_a_file_system_that_ignores_case_an_erasure_leaves_the_other_agents_copies(
+    runtime: Runtime, new_agent: Callable[..., Agent]
+) -> None:
+    name = f"casey-{secrets.token_hex(4)}"
+    agents = [new_agent(name), new_agent(name.upper())]
+    # To such a file system these are two names of one directory.
+    runtime.home.archive.mkdir(parents=True, exist_ok=True)
+    (runtime.home.archive / name.upper()).symlink_to(runtime.home.archive / name)
+    for agent in agents:
+        await agent.stored_id("The canoe is green.", memory_type="semantic")
+        await _prune(agent, MemoryType.SEMANTIC)
+    copies = [{path.name for path in _folder(runtime, agent).iterdir()} for agent in agents]
+    assert [len(each) for each in copies] == [1, 1]
+    assert (await agents[0].memory.erase(EVERYTHING)).erased[ARCHIVE.name] == 1
+    assert {path.name for path in _folder(runtime, agents[1]).iterdir()} == copies[1]
+
+
 class Gated(DirectoryArchive):
     """An archive that writes only once somebody has listed what is in it."""
 

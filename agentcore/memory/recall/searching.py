@@ -146,11 +146,11 @@ class Search:
         return SearchResult(memories, self._receipt(found, ranking, text, wording, back))
 
     def _looking_back(self, named: Sequence[tuple[str, Span]], now: datetime) -> LookingBack | None:
-        """Whether the query is historical, so that superseded memories may answer; `as_of` takes precedence."""
+        """Whether the query is historical: then superseded memories may answer. `as_of` takes precedence."""
         return None if self._params.as_of is not None else looking_back(self._params.query, named, now)
 
     def _conditions(self, back: LookingBack | None) -> Mapping[str, Any]:
-        """Which memories may answer: those of the filters, current ones only unless the query is historical."""
+        """Which memories may answer: current ones that match, or all that match a historical query."""
         if self._params.as_of is not None:
             return {**self._filters, "as_of": self._params.as_of.isoformat()}
         return self._filters if back is not None else {**self._filters, "current": True}
