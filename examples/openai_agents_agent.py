@@ -76,6 +76,6 @@ async def main(queries: list[str], user_id: str) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("query", nargs="*", default=["I love African Grey parrots"])
-    parser.add_argument("--user", default="ada", help="Who asks: from your own sign-in, never from the model.")
+    parser.add_argument("--user", default="ada", help="Who asks: from your sign-in, never from the model.")
     arguments = parser.parse_args()
     asyncio.run(main(arguments.query, arguments.user))

@@ -14,14 +14,16 @@ from agentcore.client import MemoryClient
 from agentcore.errors import InvalidParams, NotAuthorised, NotFound
 from agentcore.memory.api import SCOPES
 from agentcore.memory.methods import METHODS, Method
-from agentcore.memory.models import Link, MemorySummary
+from agentcore.memory.models import Link, MemorySummary, MemoryType
 from agentcore.memory.params import memories as ask
+from agentcore.memory.params.archive import ArchivedParams
 from agentcore.memory.params.changes import FeedbackParams, HistoryParams, UpdateParams
 from agentcore.memory.params.memories import RetrieveParams, StoreBatchParams, StoreParams
 from agentcore.memory.params.overview import StatsParams
-from agentcore.memory.params.sessions import AddSessionParams, EndSessionParams, Message
+from agentcore.memory.params.sessions import AddSessionParams, EndSessionParams, Message, SummarizeParams
 from agentcore.runtime import Runtime
-from agentcore.server import create_app
+from agentcore.server import MCP_ENDPOINT, create_app
+from tests.fixtures.edge import request
 from tests.fixtures.estates import Estate, Strange, clear, settle
 from tests.fixtures.memory import Agent
 from tests.fixtures.places import holdings
@@ -48,6 +50,37 @@ async def bound(runtime: Runtime) -> AsyncIterator[Bound]:
 async def contents(memory: MemoryClient, **filters: Any) -> set[str]:
     found = await memory.list(ask.ListParams.model_validate(filters))
     return {each.content for each in found.memories}
+
+
+# --- filters -----------------------------------------------------------------------------------------------
+
+
+async def test_a_filter_asks_for_a_users_memories_and_the_shared_ones_together(agent: Agent) -> None:
+    hostile = '["anna", null]'
+    for user in ("anna", "bob", None, hostile):
+        await agent.stored_id(f"The kiln of {user or 'all'} is hot.", user_id=user, memory_type="semantic")
+    memory, both = agent.memory, {"The kiln of anna is hot.", "The kiln of all is hot."}
+    wanted: dict[str, Any] = {"user_id": ["anna", None]}
+    listed = await memory.list(ask.ListParams.model_validate(wanted))
+    assert {each.content for each in listed.memories} == both
+    assert (await memory.count(ask.CountParams.model_validate({"user_id": [None]}))).count == 1
+    asked = {"query": "Whose kiln is hot?", "min_fit": 0.0, "distinct": False, **wanted}
+    found = await memory.retrieve(RetrieveParams.model_validate({"k": 9, **asked}))
+    assert {each.content for each in found.memories} == both
+    context = (await memory.get_context(ask.ContextParams.model_validate(asked))).context
+    assert all(each in context for each in both) and "bob" not in context
+    summary = await memory.summarize(SummarizeParams.model_validate(wanted))
+    assert summary.memory_count == 2
+    await memory.prune(ask.PruneParams(memory_layer=MemoryType.SEMANTIC, target=1.0))
+    archived = await memory.archived(ArchivedParams.model_validate(wanted))
+    assert {each.user_id for each in archived.memories} == {"anna", None}
+
+
+async def test_deleting_by_several_users_leaves_the_others(agent: Agent) -> None:
+    for user in ("anna", "bob", None):
+        await agent.stored_id(f"The kiln of {user} is hot.", user_id=user)
+    given = {"user_id": ["anna", None], "confirm": True}
+    assert (await agent.memory.delete(ask.DeleteParams.model_validate(given))).deleted_count == 2
 
 
 # --- the matrix --------------------------------------------------------------------------------------------
@@ -203,3 +236,24 @@ async def test_a_summary_of_several_users_shows_to_none_of_them_alone(agent: Age
             each.memory_id for each in (await bound(agent, *users).list(ask.ListParams())).memories}
     seen = await bound(agent, "anna", "bob", None).get(ask.GetParams(memory_id=summary.summary_id))
     assert seen.memory.user_id is None
+
+
+async def test_an_mcp_client_with_a_bound_token_is_bound_too(runtime: Runtime, agent: Agent) -> None:
+    theirs = await agent.stored_id("The kiln of bob is hot.", user_id="bob")
+    secret = runtime.settings.jwt_secret_key
+    assert secret is not None
+    token = mint_token(secret.get_secret_value(), agent.agent_id, [*SCOPES], 600, users=["anna"])
+    headers = {"authorization": f"Bearer {token}", "accept": "application/json, text/event-stream"}
+    transport = httpx.ASGITransport(create_app(runtime))
+    async with httpx.AsyncClient(transport=transport, base_url="http://edge", headers=headers) as http:
+
+        async def called(name: str, **arguments: Any) -> str:
+            call = request("tools/call", {"name": name, "arguments": arguments})
+            return (await http.post(MCP_ENDPOINT, json=call)).text
+
+        saved = await called("save_memory", content="The kiln of anna is cold.")
+        recalled = await called("recall_memory", query="Whose kiln is hot?")
+        updated = await called("update_memory", memory_id=str(theirs), content="It is cold.")
+    assert "isError\":false" in saved.replace(" ", "") and "isError\":true" in updated.replace(" ", "")
+    assert "anna" in recalled and "bob" not in recalled
+    assert (await agent.get(theirs)).version == 1

@@ -324,5 +324,5 @@ async def test_a_transaction_bound_to_users_cannot_write_for_others(walled: Wall
         async with bound.transaction(walled.own) as connection:
             await connection.execute(
                 "INSERT INTO memories (agent_id, memory_id, memory_type, content, summary, timestamp, "
-                "content_hash, user_id) VALUES (%s, gen_random_uuid(), 'episodic', 'x', 'x', now(), '', 'bob')",
+                "content_hash, user_id) VALUES (%s, gen_random_uuid(), 'episodic', 'x', 'x', now(), '', 'b')",
                 (walled.own,))
