@@ -86,7 +86,22 @@ async def test_deleting_by_several_users_leaves_the_others(agent: Agent) -> None
 # --- the matrix --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: str(method.name))
+FOR_USERS = [method for method in METHODS if method.for_users]
+
+
+async def test_methods_that_act_on_all_users_are_refused_and_change_nothing(
+    runtime: Runtime, new_agent: Callable[..., Agent], bound: Bound
+) -> None:
+    [owner] = await settle(runtime, {new_agent(): "zebra"})
+    before = await holdings(runtime, owner.agent.agent_id)
+    for method in METHODS:
+        if not method.for_users:
+            seen = await _outcomes(bound(owner.agent, "u-1", None), method, Strange.of(owner), owner)
+            assert {each["code"] for each in seen} == {-32104}, method.name
+    before.assert_untouched(await holdings(runtime, owner.agent.agent_id))
+
+
+@pytest.mark.parametrize("method", FOR_USERS, ids=lambda method: str(method.name))
 async def test_what_is_of_other_users_is_as_if_it_did_not_exist_and_stays_as_it_is(
     runtime: Runtime, new_agent: Callable[..., Agent], bound: Bound, method: Method[Any, Any]
 ) -> None:
@@ -103,8 +118,6 @@ async def test_what_is_of_other_users_is_as_if_it_did_not_exist_and_stays_as_it_
     seen = await _outcomes(bound(owner.agent, "anna"), method, Strange.of(owner), owner)
     await runtime.parts.accesses.flush(runtime.parts.storage)
 
-    if not method.for_users:
-        assert {each["code"] for each in seen} == {-32104}
     if method.name != "memory.stats":  # the agent's own capacities are in it
         assert seen == _nearly(expected)
     after = await holdings(runtime, owner.agent.agent_id)
