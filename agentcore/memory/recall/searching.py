@@ -100,15 +100,14 @@ class Search:
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text, named, anchors = await self._understood(now)
         times = _times_in(named)
-        back = self._looking_back(times, now)
-        conditions = self._conditions(back)
+        conditions = self._conditions(back := self._looking_back(times, now))
         (vectors, events), wording = await asyncio.gather(
             self._vectors(text, anchors), self._words(text, anchors, breadth, conditions)
         )
         vectors = await self._with_aliases(vectors, text, wording)
         told = await self._anchored(now, anchors, events, wording, conditions)
         windows = narrowed([time for _, time in times], [each.times for each in told if each.times])
-        if back is None and (back := self._looking_back(_times_of(told), now)) is not None:
+        if back is None and (back := self._looking_back(_times_of(told), now)):
             # The event alone shows that the query is historical: superseded memories count for words, too.
             conditions = self._conditions(back)
             wording = await self._words(text, (), breadth, conditions)
@@ -124,8 +123,7 @@ class Search:
         )
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)
-        of_the_past = back is not None or asks_of_the_past(self._params.query)
-        settles = self._params.distinct and not windows and not of_the_past
+        settles = self._params.distinct and not windows and not (back or asks_of_the_past(self._params.query))
         wanted = k + SPARE if settles else k
         with self._steps("rank"):
             ranking = rank(
