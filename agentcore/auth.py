@@ -8,7 +8,7 @@ import logging
 import time
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import uuid4
@@ -42,12 +42,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Whom a token speaks for. `expires_at` is in seconds since the epoch."""
+    """Whom a token speaks for. `expires_at` is in seconds since the epoch.
+
+    `users`: nothing but their memories is readable or writable, None being memories without a user.
+    """
 
     agent_id: str
     scopes: frozenset[str]
     token_id: str | None
     expires_at: float
+    users: frozenset[str | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -233,21 +237,34 @@ def _principal(claims: Mapping[str, Any]) -> Principal:
     scopes = scope.split() if isinstance(scope, str) else scope
     if not isinstance(scopes, list) or not all(isinstance(each, str) for each in scopes):
         raise AuthenticationFailed("The token's scope is neither a text nor a list of texts.")
+    users = claims.get("users")
+    if "users" in claims and not (isinstance(users, list) and users and all(map(_is_user, users))):
+        raise AuthenticationFailed("The token's users is not a list of user ids and nulls.")
     token_id = claims.get("jti") if _is_plain_id(claims.get("jti")) else None
-    return Principal(claims["sub"], frozenset(scopes), token_id, float(min(int(claims["exp"]), FAR_FUTURE)))
+    expires_at = float(min(int(claims["exp"]), FAR_FUTURE))
+    return Principal(claims["sub"], frozenset(scopes), token_id, expires_at,
+                     None if users is None else frozenset(users))
+
+
+def _is_user(value: Any) -> bool:
+    return value is None or _is_plain_id(value)
 
 
 def mint_token(
     secret: str, agent_id: str, scopes: Iterable[str], ttl_seconds: float, *,
     issuer: str | None = None, audience: str | None = None, now: float | None = None,
+    users: Sequence[str | None] = (),
 ) -> str:
-    """An HS256 token for an agent. Raises InvalidParams for an id no token may carry."""
-    if not _is_plain_id(agent_id):
-        raise InvalidParams("An agent's id is 1 to 255 characters without control characters.")
+    """An HS256 token for an agent, bound to `users` if any.
+
+    Raises InvalidParams for an id that no token may carry.
+    """
+    if not _is_plain_id(agent_id) or not all(map(_is_user, users)):
+        raise InvalidParams("The id of an agent or user is 1 to 255 characters without control characters.")
     issued_at = int(time.time() if now is None else now)
     claims: dict[str, Any] = {
         "sub": agent_id, "scope": " ".join(scopes), "iat": issued_at, "exp": issued_at + int(ttl_seconds),
-        "jti": str(uuid4()), "iss": issuer, "aud": audience,
+        "jti": str(uuid4()), "iss": issuer, "aud": audience, "users": list(users) or None,
     }
     given = {name: value for name, value in claims.items() if value is not None}
     return jwt.encode(given, SharedSecret(secret).key, "HS256")

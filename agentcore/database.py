@@ -7,12 +7,14 @@ maintenance across agents alone.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import math
 import re
 import select
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +41,12 @@ from agentcore.reachability import ATTEMPTS_SECONDS, AWAY, Reachability, Watched
 Row = Mapping[str, Any]
 Statement = tuple[sql.SQL | sql.Composed, Mapping[str, Any]]
 Connection = AsyncConnection[DictRow]
+# The users that a token is bound to, None for the memories without a user; None instead of any: not bound.
+Users = Collection[str | None] | None
 Pool = AsyncConnectionPool[WatchedConnection]
 SERVICE_ROLE = "agentcore_service"
+# Of callers whose token is bound to users: row security hides the rows of others.
+BOUND_ROLE = "agentcore_bound"
 OPEN_TIMEOUT_SECONDS = 15.0
 PING_TIMEOUT_SECONDS = 2.0
 # Between probes of a server whose circuit is open.
@@ -109,6 +115,7 @@ class Database:
         away: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.url = database_url
+        self.users: Users = None
         self._timeout_seconds = timeout_seconds
         self._away = away
         self._opening = False
@@ -179,6 +186,17 @@ class Database:
     def _pools(self) -> list[Pool]:
         return list({id(pool): pool for pool in (self.write, self.read, self.owner)}.values())
 
+    def bound_to(self, users: Users) -> Database:
+        """The same pools, whose transactions see the rows of these users alone."""
+        bound = copy(self)
+        bound.users = users
+        return bound
+
+    def _whose(self, agent_id: str) -> dict[str, str]:
+        if self.users is None:
+            return {"role": SERVICE_ROLE, "agent_id": agent_id, "users": ""}
+        return {"role": BOUND_ROLE, "agent_id": agent_id, "users": json.dumps([*self.users])}
+
     def statistics(self) -> dict[str, dict[str, int]]:
         """Each pool's counters as psycopg_pool names them (waits in ms)."""
         return {pool.name: pool.get_stats() for pool in self._pools()}
@@ -194,7 +212,7 @@ class Database:
 
         Raises DependencyUnavailable when PostgreSQL does not answer.
         """
-        whose = {"role": SERVICE_ROLE, "agent_id": agent_id}
+        whose = self._whose(agent_id)
         with translated_errors():
             async with (
                 self._connection(self.write) as connection, connection.pipeline(), connection.transaction()
@@ -226,7 +244,7 @@ class Database:
     async def _fetch(
         self, pool: Pool, agent_id: str, statements: Sequence[Statement], binary: bool
     ) -> list[list[Row]]:
-        whose = {"role": SERVICE_ROLE, "agent_id": agent_id}
+        whose = self._whose(agent_id)
         with translated_errors():
             # What a pipeline sends before its end is one transaction, without a word about it (PostgreSQL
             # documentation, 54.2.4): settings that are local to it hold to its end.

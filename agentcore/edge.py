@@ -106,6 +106,7 @@ class RpcEndpoint:
             caller = Caller(
                 agent_id=principal.agent_id, token_id=principal.token_id,
                 trace_id=trace_id_of(exchange, call), a2a_context=call.a2a_context,
+                users=principal.users,
             )
             return MemoryCall(self._runtime.manager_for(caller), caller)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
 import secrets
 import sys
@@ -25,6 +26,8 @@ from agentcore.errors import AgentCoreError
 LOG_FIELDS = ("request_id", "trace_id", "agent_id", "method", "outcome", "duration_ms", "source_agent",
               "target_agent", "session_id", "conversation_id", "timestamp", "reference", "failure")
 MAX_FIELD_CHARS = 255
+# The resolution of times in receipts, too coarse to time a single lookup. Metrics get exact times.
+TIMING_STEP_MS = 5.0
 CALL_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.2, 2.5, 5.0, 10.0, 30.0)
 STEP_BUCKETS = (0.0001, 0.00025, 0.0005, *CALL_BUCKETS)
 
@@ -151,8 +154,9 @@ class Steps:
 
     @property
     def timings_ms(self) -> dict[str, float]:
-        """Milliseconds by step, in the order the steps began to end."""
-        return {step: round(seconds * 1_000, 3) for step, seconds in self._seconds.items()}
+        """Milliseconds by step, rounded up to TIMING_STEP_MS, in the order the steps began to end."""
+        return {step: max(1, math.ceil(seconds * 1_000 / TIMING_STEP_MS)) * TIMING_STEP_MS
+                for step, seconds in self._seconds.items()}
 
 
 # --- traces ------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from agentcore import open_memory
+from agentcore.agents.scope import MemoryScope
 from agentcore.integrations.langchain import MemoryRetriever, memory_tools
 from agentcore.memory.contexts.fencing import fenced
 
@@ -38,11 +39,12 @@ def block(documents: list[Any]) -> str:
     return fenced(document.page_content for document in documents)
 
 
-async def main(queries: list[str]) -> None:
+async def main(queries: list[str], user_id: str) -> None:
     agent_id = None if "AGENTCORE_TOKEN" in os.environ else "langchain-example"
     async with open_memory(agent_id=agent_id) as memory:
-        tools = {tool.name: tool for tool in memory_tools(memory)}
-        retriever = MemoryRetriever(memory=memory)
+        scope = MemoryScope(user_id=user_id)
+        tools = {tool.name: tool for tool in memory_tools(memory, scope)}
+        retriever = MemoryRetriever(memory=memory, scope=scope)
         chain = {"known": retriever | block, "said": RunnablePassthrough()} | PROMPT | RunnableLambda(
             scripted_model)
         for query in queries:
@@ -55,4 +57,6 @@ async def main(queries: list[str]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("query", nargs="*", default=["I love African Grey parrots"])
-    asyncio.run(main(parser.parse_args().query))
+    parser.add_argument("--user", default="ada", help="Who asks: from your sign-in, never from the model.")
+    arguments = parser.parse_args()
+    asyncio.run(main(arguments.query, arguments.user))

@@ -20,6 +20,7 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessa
 
 from agentcore import open_memory
 from agentcore.agents.instructions import memory_instructions
+from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import USUAL_TOOLS
 from agentcore.integrations.openai_agents import AgentCoreSession, memory_tools
 
@@ -58,12 +59,13 @@ def reply(text: str) -> ModelResponse:
     return ModelResponse(output=[message], usage=Usage(), response_id=None)
 
 
-async def main(queries: list[str]) -> None:
+async def main(queries: list[str], user_id: str) -> None:
     agent_id = None if "AGENTCORE_TOKEN" in os.environ else "openai-example"
+    scope = MemoryScope(user_id=user_id)
     async with open_memory(agent_id=agent_id) as memory:
-        agent = Agent(name="assistant", model=ScriptedModel(), tools=[*memory_tools(memory)],
+        agent = Agent(name="assistant", model=ScriptedModel(), tools=[*memory_tools(memory, scope)],
                       instructions=memory_instructions(USUAL_TOOLS))
-        session = AgentCoreSession(uuid.uuid4().hex, memory)
+        session = AgentCoreSession(uuid.uuid4().hex, memory, scope)
         for query in queries:
             done = await Runner.run(
                 agent, query, session=session, run_config=RunConfig(tracing_disabled=True))
@@ -74,4 +76,6 @@ async def main(queries: list[str]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("query", nargs="*", default=["I love African Grey parrots"])
-    asyncio.run(main(parser.parse_args().query))
+    parser.add_argument("--user", default="ada", help="Who asks: from your sign-in, never from the model.")
+    arguments = parser.parse_args()
+    asyncio.run(main(arguments.query, arguments.user))

@@ -1,7 +1,7 @@
 """Which of the memories found for "forget that ..." surely are what is meant. Pure.
 
 Recalling may give what is merely near; what is proposed to be deleted may not. Each memory is judged by its
-match: its score without what recency, frequency and importance add, which say nothing of what was asked.
+match: its score without recency, frequency, importance and repetition, which say nothing of what was asked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SURE_MATCH, STANDING_MATCH, TIMES_THE_TYPICAL = 0.37, 0.25, 2.5
 FEWEST_OTHERS = 3
 # So much of the best match belongs to it.
 SHARE_OF_BEST = 0.75
-_NOT_OF_THE_MATCH = ("recency", "frequency", "importance")
+_NOT_OF_THE_MATCH = ("recency", "frequency", "importance", "repetition")
 
 
 def surely_meant(found: Sequence[MemorySummary]) -> list[MemorySummary]:

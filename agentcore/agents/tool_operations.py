@@ -57,7 +57,7 @@ MOST_REPEATED = 5
 # Times are kept in whole microseconds.
 SHORTEST_TIME = timedelta(microseconds=1)
 # Proposed to be forgotten where a query says which.
-MOST_PROPOSED = 10
+MOST_PROPOSED = 25
 
 
 class ToolOperations:

@@ -28,10 +28,10 @@ ResultT = TypeVar("ResultT")
 
 
 def token_for(settings: Settings, agent_id: str, scopes: Sequence[str], ttl_seconds: int, *,
-              make_home: bool = False) -> str:
+              make_home: bool = False, users: Sequence[str | None] = ()) -> str:
     """A fresh token for an agent, noted in the home; raises ConfigurationError where there is no secret."""
     token = mint_token(_secret(settings, make_home=make_home), agent_id, scopes, ttl_seconds,
-                       issuer=settings.jwt_issuer, audience=settings.jwt_audience)
+                       issuer=settings.jwt_issuer, audience=settings.jwt_audience, users=users)
     _note_minting(Home(settings.agentcore_home or default_home()), agent_id, scopes, ttl_seconds)
     return token
 

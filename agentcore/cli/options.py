@@ -68,6 +68,8 @@ def given(context: typer.Context, model: type[ParamsT], **more: Any) -> ParamsT:
     """The model, filled from the options that were given; raises ValidationError by the options' names."""
     filled = {name: value for name, value in context.params.items()
               if name in model.model_fields and value is not None and value != ()}
+    if context.params.get("shared"):
+        filled["user_id"] = [*([filled["user_id"]] if "user_id" in filled else []), None]
     return model.model_validate(filled | more)
 
 
@@ -87,6 +89,8 @@ MemoryTypes = Annotated[list[MemoryType] | None, typer.Option(
 TaskId = Annotated[str | None, typer.Option("--task", metavar="ID", rich_help_panel=_FILTERS)]
 SessionId = Annotated[str | None, typer.Option("--session", metavar="ID", rich_help_panel=_FILTERS)]
 UserId = Annotated[str | None, typer.Option("--user", metavar="ID", rich_help_panel=_FILTERS)]
+Shared = Annotated[bool, typer.Option(
+    "--shared", help="Memories without a user, beside those of --user if given.", rich_help_panel=_FILTERS)]
 Namespace = Annotated[str | None, typer.Option("--namespace", metavar="NAME", rich_help_panel=_FILTERS)]
 After = Annotated[datetime | None, typer.Option(
     "--after", parser=moment, metavar="TIME", help="At or after this time.", rich_help_panel=_FILTERS)]

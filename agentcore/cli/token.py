@@ -24,6 +24,7 @@ def _scope(text: str) -> Scope:
 
 @app.command(rich_help_panel=SERVICE, epilog=examples(
     "agentcore token --agent my-agent",
+    "agentcore token --agent my-agent --user anna --shared",
     "agentcore token --agent reader --scope memory:read --ttl 30d",
     "export AGENTCORE_TOKEN=$(agentcore token --agent my-agent)",
 ))
@@ -32,6 +33,11 @@ def token(
     scopes: Annotated[list[str] | None, typer.Option(
         "--scope", parser=_scope, metavar="SCOPE",
         help="memory:read, memory:write or memory:admin; may be repeated. Absent: read and write.")] = None,
+    users: Annotated[list[str] | None, typer.Option(
+        "--user", metavar="ID",
+        help="Bind the token to this user's memories; may be repeated.")] = None,
+    shared: Annotated[bool, typer.Option(
+        "--shared", help="Bind the token to the memories without a user, or add them to --user.")] = False,
     ttl: Annotated[int | None, typer.Option(
         "--ttl", parser=options.seconds, metavar="TIME",
         help="How long it holds: 3600, 15m, 24h (if absent), 30d.")] = None,
@@ -45,4 +51,5 @@ def token(
     service's home; where none is there yet, only with --new.
     """
     settings = load_settings()
-    typer.echo(token_for(settings, agent, scopes or DEFAULT_SCOPES, ttl or DAY_SECONDS, make_home=new))
+    typer.echo(token_for(settings, agent, scopes or DEFAULT_SCOPES, ttl or DAY_SECONDS, make_home=new,
+                         users=[*(users or ()), *([None] if shared else ())]))

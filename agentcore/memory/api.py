@@ -79,6 +79,10 @@ from agentcore.memory.params.sessions import (
 
 Scope = Literal["memory:read", "memory:write", "memory:admin"]
 SCOPES: tuple[Scope, ...] = ("memory:read", "memory:write", "memory:admin")
+# The methods that a token bound to users may call; the others act on all users of the agent.
+FOR_USERS = frozenset(
+    ("store", "store_batch", "add_session", "retrieve", "get_context", "get", "list", "count", "archived",
+     "stats", "summarize", "update", "history", "revert", "feedback", "delete", "capabilities"))
 # What a call takes without a name.
 Positional = str | UUID | Interaction | Sequence[Any]
 
@@ -90,12 +94,13 @@ ReturnT = TypeVar("ReturnT")
 
 @dataclass(frozen=True)
 class Caller:
-    """On whose behalf a call is made: the token's subject, and where the call came from."""
+    """On whose behalf a call is made: the token's subject, its users, and where the call came from."""
 
     agent_id: str
     token_id: str | None = None
     trace_id: str | None = None
     a2a_context: Mapping[str, Any] | None = None
+    users: frozenset[str | None] | None = None
 
 
 class Method(Generic[P, ParamsT, ResultT]):
@@ -114,6 +119,7 @@ class Method(Generic[P, ParamsT, ResultT]):
     def __set_name__(self, owner: type, name: str) -> None:
         self.attribute = name
         self.name = f"memory.{name}"
+        self.for_users = name in FOR_USERS
 
     @overload
     def __get__(self, memory: None, kind: type) -> Self: ...

@@ -68,7 +68,7 @@ class Archive(Protocol):
 
 def object_key(agent_id: str, memory_id: UUID) -> str:
     """`{agent_id}/{memory_id}.json`, the agent encoded so that it cannot leave its folder."""
-    return f"{encode_segment(agent_id)}/{memory_id}.json"
+    return f"{encode_segment(agent_id, caseless=True)}/{memory_id}.json"
 
 
 async def archive_memories(

@@ -1,4 +1,4 @@
-"""Vectors remembered: in this process, and those of queries in Redis for every process."""
+"""Caches vectors per agent: in this process, and those of queries in Redis for every process."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from redis.exceptions import RedisError
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.embeddings import Embedder, EmbedderLayer, EmbeddingKind, Vectors
+from agentcore.memory.keys import encode_segment
 
-__all__ = ["CACHE_KEY_PREFIX", "CacheObserver", "CacheStatistics", "CachingEmbedder"]
+__all__ = ["CACHE_KEY_PREFIX", "AgentEmbedder", "CacheObserver", "CacheStatistics", "CachingEmbedder"]
 
 CACHE_KEY_PREFIX = "memory:embedding:"
 MAX_CACHE_BYTES = 64 * 1024 * 1024
 CACHE_ENTRY_OVERHEAD_BYTES = 320
+# An agent's id and the digest of a text: no agent's entry ever answers another.
+CacheKey = tuple[str, bytes]
 
 
 @dataclass
@@ -42,10 +45,11 @@ class CacheObserver(Protocol):
 
 
 class CachingEmbedder(EmbedderLayer):
-    """Remembers vectors in this process, and those of queries in Redis, under a digest of the text.
+    """Caches each agent's vectors in this process, and those of queries in Redis, by a digest of the text.
 
-    Documents stay out of Redis: each is embedded once, and a million of them would fill it. Redis failing is
-    a miss. The client must answer bytes and have its own timeouts and circuit breaker.
+    `for_agent` returns the cached view of one agent; `embed` itself bypasses the cache. Documents stay out of
+    Redis: each is embedded once, and a million of them would fill it. A failure of Redis counts as a miss.
+    The client must answer bytes and have its own timeouts and circuit breaker.
     """
 
     def __init__(
@@ -62,7 +66,7 @@ class CachingEmbedder(EmbedderLayer):
         self._redis = redis
         self._ttl_seconds = ttl_seconds
         self._observer = observer
-        self._entries: OrderedDict[bytes, Vectors] = OrderedDict()
+        self._entries: OrderedDict[CacheKey, Vectors] = OrderedDict()
         entry_bytes = 4 * self.dimensions + CACHE_ENTRY_OVERHEAD_BYTES
         self._max_entries = min(max_entries, MAX_CACHE_BYTES // entry_bytes)
         self._sharing: set[asyncio.Task[None]] = set()
@@ -81,10 +85,18 @@ class CachingEmbedder(EmbedderLayer):
         """Wait until Redis has been told of everything."""
         await asyncio.gather(*self._sharing)
 
+    def for_agent(self, agent_id: str) -> AgentEmbedder:
+        """The embedder with this agent's cache entries, and nobody else's."""
+        return AgentEmbedder(self, agent_id)
+
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
+        return await self._inner.embed(texts, kind)
+
+    async def embed_cached(self, agent_id: str, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
+        """A vector for each text, from the agent's cache entries or from the model."""
         if not texts:
             return np.empty((0, self.dimensions), np.float32)
-        keys = [self._key(text, kind) for text in texts]
+        keys = [self._key(agent_id, text, kind) for text in texts]
         found = self._recall(keys)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         if missing and kind == "query":
@@ -98,24 +110,26 @@ class CachingEmbedder(EmbedderLayer):
                 self._share_soon(made)
         return np.stack([found[key] for key in keys])
 
-    async def forget(self, texts: Sequence[str]) -> None:
-        """Drop these texts' vectors, here and in Redis; other processes keep theirs until they end."""
+    async def forget(self, agent_id: str) -> None:
+        """Drop the agent's vectors, here and in Redis; other processes keep theirs until they end."""
         await self.drain()
-        keys = [self._key(text, kind) for text in texts for kind in ("document", "query")]
-        for key in keys:
-            self._entries.pop(key, None)
-        if self._redis is not None and keys:
+        for key in [key for key in self._entries if key[0] == agent_id]:
+            del self._entries[key]
+        if self._redis is not None:
+            pattern = f"{CACHE_KEY_PREFIX}{encode_segment(agent_id)}:*"
             try:
-                await self._redis.delete(*map(_redis_key, keys))
+                found = [key async for key in self._redis.scan_iter(match=pattern, count=1_000)]
+                if found:
+                    await self._redis.delete(*found)
             except (RedisError, OSError) as cause:
                 raise DependencyUnavailable("Redis did not answer: cached embeddings may remain.") from cause
 
-    def _key(self, text: str, kind: str) -> bytes:
+    def _key(self, agent_id: str, text: str, kind: str) -> CacheKey:
         asked_as = kind if self.kind_matters else ""
         head = f"{self.model}\0{self.dimensions}\0{asked_as}\0"
-        return hashlib.sha256((head + text).encode("utf-8", "surrogatepass")).digest()
+        return agent_id, hashlib.sha256((head + text).encode("utf-8", "surrogatepass")).digest()
 
-    def _recall(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+    def _recall(self, keys: Sequence[CacheKey]) -> dict[CacheKey, Vectors]:
         found = {key: self._entries[key] for key in keys if key in self._entries}
         for key in found:
             self._entries.move_to_end(key)
@@ -126,7 +140,7 @@ class CachingEmbedder(EmbedderLayer):
             self._observer.embeddings_cached("process", hits=hits, misses=len(keys) - hits)
         return found
 
-    def _remember(self, made: Mapping[bytes, Vectors]) -> None:
+    def _remember(self, made: Mapping[CacheKey, Vectors]) -> None:
         for key, vector in made.items():
             # A row is a view that would keep its whole batch in memory.
             self._entries[key] = vector.copy()
@@ -134,7 +148,7 @@ class CachingEmbedder(EmbedderLayer):
         while len(self._entries) > self._max_entries:
             self._entries.popitem(last=False)
 
-    async def _fetch(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+    async def _fetch(self, keys: Sequence[CacheKey]) -> dict[CacheKey, Vectors]:
         if self._redis is None:
             return {}
         try:
@@ -152,14 +166,14 @@ class CachingEmbedder(EmbedderLayer):
             self._observer.embeddings_cached("redis", hits=len(found), misses=len(keys) - len(found))
         return found
 
-    def _share_soon(self, made: Mapping[bytes, Vectors]) -> None:
+    def _share_soon(self, made: Mapping[CacheKey, Vectors]) -> None:
         """Nobody waits for Redis to take what its caller already has."""
         if self._redis is not None:
             task = asyncio.create_task(self._share(made))
             self._sharing.add(task)
             task.add_done_callback(self._sharing.discard)
 
-    async def _share(self, made: Mapping[bytes, Vectors]) -> None:
+    async def _share(self, made: Mapping[CacheKey, Vectors]) -> None:
         try:
             for key, vector in made.items():
                 await cast(Redis, self._redis).set(
@@ -168,5 +182,25 @@ class CachingEmbedder(EmbedderLayer):
             self.statistics.redis_failures += 1
 
 
-def _redis_key(key: bytes) -> str:
-    return CACHE_KEY_PREFIX + key.hex()
+class AgentEmbedder(EmbedderLayer):
+    """The cached embedder of one agent."""
+
+    def __init__(self, cache: CachingEmbedder, agent_id: str) -> None:
+        super().__init__(cache)
+        self._cache = cache
+        self._agent_id = agent_id
+
+    async def close(self) -> None:
+        await self._cache.close()
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
+        return await self._cache.embed_cached(self._agent_id, texts, kind)
+
+    async def forget(self) -> None:
+        """Drop the agent's cached vectors. Raises DependencyUnavailable."""
+        await self._cache.forget(self._agent_id)
+
+
+def _redis_key(key: CacheKey) -> str:
+    agent_id, text_digest = key
+    return f"{CACHE_KEY_PREFIX}{encode_segment(agent_id)}:{text_digest.hex()}"

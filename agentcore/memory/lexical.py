@@ -13,6 +13,8 @@ from snowballstemmer.english_stemmer import EnglishStemmer  # type: ignore[impor
 from agentcore.memory.language.text import STOP_WORDS, wholes, words
 
 __all__ = [
+    "K1",
+    "B",
     "Bm25",
     "LexicalStatistics",
     "OtherForm",
@@ -27,6 +29,8 @@ __all__ = [
     "words",
 ]
 
+# Of BM25, here and in lexical_hits: how fast a term saturates, and what a memory's length counts.
+K1, B = 1.2, 0.75
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MIN_MISSPELT_CHARS, _MAX_MISSPELT_CHARS = 5, 24
 _MIN_STEMMED_CHARS = 3
@@ -148,8 +152,8 @@ class Bm25:
         self,
         query_keys: Sequence[int],
         statistics: LexicalStatistics,
-        k1: float = 1.2,
-        b: float = 0.75,
+        k1: float = K1,
+        b: float = B,
         discounts: Mapping[int, float] | None = None,
     ) -> None:
         """`discounts`: what a key counts for, where that is less than in full."""

@@ -104,6 +104,10 @@ FilledText = Annotated[
     AfterValidator(_not_blank),
 ]
 Identifier = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS), AfterValidator(_printable)]
+FilterUsers = Annotated[
+    Identifier | Annotated[list[Identifier | None], Field(min_length=1, max_length=64)],
+    Field(description="A user, or a list; null in the list stands for the memories without a user."),
+]
 Label = Annotated[
     str,
     Field(min_length=1, max_length=MAX_ID_CHARS),

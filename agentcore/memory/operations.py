@@ -52,7 +52,7 @@ class LifecycleOperations:
     """The operations on the life of the caller's agent's memories; `MemoryOperations` adds the others."""
 
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
-        self._parts = parts
+        self._parts = parts.for_caller(caller)
         self._caller = caller
 
     async def update(self, params: UpdateParams) -> UpdateResult:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
 from agentcore.errors import ConfigurationError
+from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive
+from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.embeddings import Embedder
 from agentcore.memory.llm import FactExtractor, Summariser
 from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter
@@ -123,6 +125,16 @@ class MemoryParts:
     summariser: Summariser | None = None
     meter: LlmMeter | None = None
     vectors_moving: bool = False
+
+    def for_caller(self, caller: Caller) -> MemoryParts:
+        """The parts of one caller's manager: cached vectors of its agent, rows of its token's users alone."""
+        parts = self
+        if isinstance(self.embedder, CachingEmbedder):
+            parts = replace(parts, embedder=self.embedder.for_agent(caller.agent_id))
+        if caller.users is None:
+            return parts
+        return replace(parts, storage=self.storage.bound_to(caller.users),
+                       vectors=self.vectors.bound_to(caller.users), working=self.working.without_copies())
 
     @property
     def default_ttls(self) -> dict[str, int]:

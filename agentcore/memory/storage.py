@@ -16,7 +16,7 @@ from pgvector import HalfVector
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from agentcore.database import Connection, Database, query, shaped_query
+from agentcore.database import Connection, Database, Users, query, shaped_query
 from agentcore.memory.jobs import JobRows
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
 from agentcore.memory.params.layers import OwnRules
@@ -227,6 +227,10 @@ class MemoryStorage:
         self._database = database
         self.service_rules = service_rules
         self.indexes = ServingIndexes(database)
+
+    def bound_to(self, users: Users) -> MemoryStorage:
+        """The rows of these users alone."""
+        return MemoryStorage(self._database.bound_to(users), self.service_rules)
 
     @asynccontextmanager
     async def transaction(self, agent_id: str) -> AsyncIterator[MemoryTransaction]:

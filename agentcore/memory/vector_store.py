@@ -6,6 +6,7 @@ Words are looked up while the query is embedded; then one round trip finds and r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
@@ -15,8 +16,8 @@ from pgvector import HalfVector
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from agentcore.database import Database, Row, Statement, query, shaped_query
-from agentcore.memory.lexical import Bm25, LexicalStatistics, OtherForm
+from agentcore.database import Database, Row, Statement, Users, query, shaped_query
+from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics, OtherForm
 from agentcore.memory.ranking.candidates import Candidate, Mention, Span, Tie
 from agentcore.memory.ranking.search_limits import SearchLimits
 from agentcore.memory.rows.serving_indexes import ServingIndexes, index_settings
@@ -117,6 +118,9 @@ class VectorStore(Protocol):
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found: ...
 
+    def bound_to(self, users: Users) -> VectorStore:
+        """The same, with the memories of these users alone."""
+
 
 class PgVectorStore:
     """pgvector beside the rows: exact while an agent is small, through the index keeper's indexes after."""
@@ -132,6 +136,11 @@ class PgVectorStore:
         self._dimensions = sql.Literal(dimensions)
         self._indexes = ServingIndexes(database)
         self._statements: dict[Shape, sql.Composed] = {}
+
+    def bound_to(self, users: Users) -> PgVectorStore:
+        bound = copy(self)
+        bound._database = self._database.bound_to(users)
+        return bound
 
     async def statistics(
         self,
@@ -151,7 +160,10 @@ class PgVectorStore:
             "reach": Jsonb(reach or {}),
             "limit": TELLING_MEMORIES,
         }
-        names = ("lexical_totals", "lexical_frequencies", *(("other_forms",) if form_keys else ()))
+        counts = ("lexical_totals", "lexical_frequencies")
+        if self._database.users is not None:
+            counts = ("bound_totals", "bound_frequencies")
+        names = (*counts, *(("other_forms",) if form_keys else ()))
         [[total], frequencies, *others] = await self._database.fetch(
             agent_id, [(query(name), values) for name in names]
         )
@@ -211,6 +223,8 @@ class PgVectorStore:
             "weights": list(term_weights.values()),
             "limit": self._limits.times(breadth).lexical_candidates,
             "session_limit": SESSIONS,
+            "k1": K1,
+            "b": B,
         }
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found:

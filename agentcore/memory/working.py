@@ -129,6 +129,9 @@ class WorkingMemory:
         """Raises Unreachable unless Redis accepts a write."""
         if not await self._ask("SET", READY_KEY, 1, "EX", 5) or await self._ask("DEL", READY_KEY) != 1:
             raise Unreachable("Redis does not answer, or refuses to write.")
+    def without_copies(self) -> WorkingMemory:
+        """The same, which neither reads nor writes copies: they hold the memories of all users of a task."""
+        return _RowsAlone(self._redis, ttl_seconds=self.ttl_seconds, budget_tokens=self.budget_tokens)
 
     async def answers(self) -> bool:
         """Whether Redis answers now."""
@@ -155,6 +158,16 @@ class WorkingMemory:
             )
         )
         return bool(done)
+
+
+class _RowsAlone(WorkingMemory):
+    async def recall(self, agent_id: str, task_id: str) -> list[WorkingEntry] | None:
+        return None
+
+    async def _script(
+        self, agent_id: str, task_id: str, entries: Sequence[WorkingEntry], ttl_seconds: int, *, make: str
+    ) -> bool:
+        return False
 
 
 def _key(agent_id: str, task_id: str) -> str:

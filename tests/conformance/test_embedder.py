@@ -33,8 +33,8 @@ SETTINGS = {
 LAYERS: dict[str, Callable[[Embedder], Embedder]] = {
     "bare": lambda inner: inner,
     "batching": BatchingEmbedder,
-    "caching": CachingEmbedder,
-    "both": lambda inner: CachingEmbedder(BatchingEmbedder(inner)),
+    "caching": lambda inner: CachingEmbedder(inner).for_agent("ada"),
+    "both": lambda inner: CachingEmbedder(BatchingEmbedder(inner)).for_agent("ada"),
 }
 TEXTS = [
     "first text", "second, longer text about something else", "", "NUL \0 and \u4e2d\u6587 \U0001f600",

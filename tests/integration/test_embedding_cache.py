@@ -16,6 +16,7 @@ from agentcore.config import Settings
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind, Vectors
+from agentcore.memory.keys import encode_segment
 from agentcore.providers.hashing import HashingEmbedder
 from tests.fixtures.scripted_http import dead_address
 from tests.fixtures.services import Services
@@ -58,7 +59,7 @@ def model() -> str:
 
 async def told(cache: CachingEmbedder, texts: Sequence[str], kind: EmbeddingKind = "query") -> Vectors:
     """The vectors, after Redis has them too."""
-    vectors = await cache.embed(texts, kind)
+    vectors = await cache.for_agent("ada").embed(texts, kind)
     await cache.drain()
     return vectors
 
@@ -72,12 +73,12 @@ async def test_another_process_finds_a_querys_vector(redis: Redis, model: str) -
     made = await told(CachingEmbedder(first, redis), ["one", "two"])
     observer = Observer()
     other = CachingEmbedder(second, redis, observer=observer)
-    found = await other.embed(["two", "three", "one"], "query")
+    found = await other.for_agent("ada").embed(["two", "three", "one"], "query")
     np.testing.assert_array_equal(found[[2, 0]], made)
     assert second.asked == 1
     assert (other.statistics.redis_hits, other.statistics.redis_misses) == (2, 1)
     assert observer.lookups == [("process", 0, 3), ("redis", 2, 1)]
-    await other.embed(["two"], "query")
+    await other.for_agent("ada").embed(["two"], "query")
     assert observer.lookups[2:] == [("process", 1, 0)]
 
 
@@ -99,7 +100,7 @@ async def test_a_key_tells_no_text_and_runs_out(redis: Redis, model: str) -> Non
 async def test_another_model_or_length_has_its_own_vectors(redis: Redis, model: str, other: str) -> None:
     await told(CachingEmbedder(CountingEmbedder(model), redis), ["one"])
     changed = CountingEmbedder(f"{model}x") if other == "model" else CountingEmbedder(model, dimensions=9)
-    await CachingEmbedder(changed, redis).embed(["one"], "query")
+    await CachingEmbedder(changed, redis).for_agent("ada").embed(["one"], "query")
     assert changed.asked == 1
 
 
@@ -109,17 +110,29 @@ async def test_a_value_that_is_no_vector_is_a_miss(redis: Redis, model: str) -> 
     (key,) = await keys(redis) - before
     await redis.set(key, b"damaged")
     again = CountingEmbedder(model)
-    np.testing.assert_array_equal(await CachingEmbedder(again, redis).embed(["one"], "query"), expected)
+    embedder = CachingEmbedder(again, redis).for_agent("ada")
+    np.testing.assert_array_equal(await embedder.embed(["one"], "query"), expected)
     assert again.asked == 1
 
 
-async def test_a_forgotten_text_is_gone_from_redis_too(redis: Redis, model: str) -> None:
+async def test_forgetting_an_agent_removes_its_keys_and_no_others(redis: Redis, model: str) -> None:
+    cache, ada, other = CachingEmbedder(CountingEmbedder(model), redis), *(
+        f"{name}:{uuid.uuid4()}" for name in ("ada", "ada*"))
+    for agent_id in (ada, other):
+        await cache.for_agent(agent_id).embed(["one", "two"], "query")
+    await cache.drain()
     before = await keys(redis)
-    cache = CachingEmbedder(CountingEmbedder(model), redis)
-    await cache.embed(["one", "two"], "query")
-    await cache.forget(["one"])
-    await cache.forget([])
-    assert len(await keys(redis) - before) == 1
+    await cache.for_agent(ada).forget()
+    gone = before - await keys(redis)
+    assert len(gone) == 2 and cache.entry_count == 2
+    assert all(key.startswith(f"memory:embedding:{encode_segment(ada)}:".encode()) for key in gone)
+
+
+async def test_another_agent_is_never_answered_from_redis(redis: Redis, model: str) -> None:
+    first, second = CountingEmbedder(model), CountingEmbedder(model)
+    await told(CachingEmbedder(first, redis), ["the PIN is 4711"])
+    await CachingEmbedder(second, redis).for_agent("bob").embed(["the PIN is 4711"], "query")
+    assert second.asked == 1
 
 
 async def test_an_unreachable_redis_is_a_miss_and_its_circuit_opens(model: str) -> None:
@@ -128,14 +141,14 @@ async def test_an_unreachable_redis_is_a_miss_and_its_circuit_opens(model: str) 
         away = make_redis(url.replace("http", "redis"), Settings(_env_file=None))
         assert away is not None
         cache = CachingEmbedder(inner, away)
-        assert (await cache.embed(["one"], "query")).shape == (1, 8)
-        assert (await cache.embed(["two"], "query")).shape == (1, 8)
-        assert (await cache.embed(["one"], "query")).shape == (1, 8)
+        assert (await cache.for_agent("ada").embed(["one"], "query")).shape == (1, 8)
+        assert (await cache.for_agent("ada").embed(["two"], "query")).shape == (1, 8)
+        assert (await cache.for_agent("ada").embed(["one"], "query")).shape == (1, 8)
         assert (away.circuit.openings, away.circuit.is_open) == (1, True)
         assert inner.asked == 2
         with pytest.raises(DependencyUnavailable, match="may remain"):
-            await cache.forget(["one"])
-        assert cache.entry_count == 1
+            await cache.forget("ada")
+        assert cache.entry_count == 0
 
 
 async def test_redis_that_refuses_to_write_is_no_error(redis: Redis, model: str) -> None:

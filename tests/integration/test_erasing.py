@@ -38,12 +38,12 @@ from tests.fixtures.places import holdings
 
 EVERYTHING = EraseParams(all=True, confirm=True)
 OF_ADA = EraseParams(user_id="ada", confirm=True)
-SHARED_BY_ALL = {SHARED_EMBEDDINGS.name, PROCESS_EMBEDDINGS.name}
+CACHES = {SHARED_EMBEDDINGS.name, PROCESS_EMBEDDINGS.name}
 
 
 async def _nothing_of(runtime: Runtime, agent: Agent) -> bool:
     shares = (await holdings(runtime, agent.agent_id)).shares
-    return not any(share for name, share in shares.items() if name not in SHARED_BY_ALL)
+    return not any(shares.values())
 
 
 async def _two(runtime: Runtime, new_agent: Callable[..., Agent]) -> tuple[Estate, Estate]:
@@ -76,11 +76,11 @@ async def test_all_of_an_agent_goes_from_every_place_and_nothing_of_another(
 
     assert (result.verified, result.complete, result.left) == (True, True, {})
     assert await _nothing_of(runtime, owner.agent)
-    told = {name: len(share) for name, share in before.shares.items() if name not in SHARED_BY_ALL}
+    told = {name: len(share) for name, share in before.shares.items() if name not in CACHES}
     # Deletions take back what their words counted, in rows of their own.
     assert {name: count for name, count in result.erased.items() if name != "lexical_deltas"} == {
         name: count for name, count in told.items() if name != "lexical_deltas"}
-    others.assert_untouched(await holdings(runtime, other.agent.agent_id), caches=False)
+    others.assert_untouched(await holdings(runtime, other.agent.agent_id))
 
 
 async def test_the_vectors_of_what_is_erased_leave_the_caches(runtime: Runtime, agent: Agent) -> None:
@@ -128,6 +128,23 @@ async def test_copies_that_nothing_is_known_of_and_drafts_go_too(runtime: Runtim
     result = await agent.memory.erase(EVERYTHING)
     assert (result.verified, result.erased[ARCHIVE.name]) == (True, 3)
     assert [*folder.iterdir()] == []
+
+
+async def test_on_a_file_system_that_ignores_case_an_erasure_leaves_the_other_agents_copies(
+    runtime: Runtime, new_agent: Callable[..., Agent]
+) -> None:
+    name = f"casey-{secrets.token_hex(4)}"
+    agents = [new_agent(name), new_agent(name.upper())]
+    # To such a file system these are two names of one directory.
+    runtime.home.archive.mkdir(parents=True, exist_ok=True)
+    (runtime.home.archive / name.upper()).symlink_to(runtime.home.archive / name)
+    for agent in agents:
+        await agent.stored_id("The canoe is green.", memory_type="semantic")
+        await _prune(agent, MemoryType.SEMANTIC)
+    copies = [{path.name for path in _folder(runtime, agent).iterdir()} for agent in agents]
+    assert [len(each) for each in copies] == [1, 1]
+    assert (await agents[0].memory.erase(EVERYTHING)).erased[ARCHIVE.name] == 1
+    assert {path.name for path in _folder(runtime, agents[1]).iterdir()} == copies[1]
 
 
 class Gated(DirectoryArchive):

@@ -105,3 +105,10 @@ async def test_what_is_gone_when_it_is_proposed_takes_nothing_else_with_it(grace
     before = (await grace.memory.count(CountParams())).count
     tools = MemoryTools(Fleeting(), MemoryScope(user_id="grace"))  # type: ignore[arg-type]
     assert len((await forget(tools, query="Grace"))["would_forget"]) == before - 1 > 0
+
+
+async def test_all_of_many_alike_memories_are_proposed(tools: MemoryTools, grace: Agent) -> None:
+    alike = [f"Grace ordered parcel number {number} from the tea shop in Hamburg." for number in range(12)]
+    for each in alike:
+        await grace.stored_id(each, user_id="grace", force=True)
+    assert sorted(await proposed(tools, "the parcels from the tea shop in Hamburg")) == sorted(alike)

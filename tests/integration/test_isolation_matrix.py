@@ -198,7 +198,7 @@ async def test_another_agents_things_are_as_if_they_did_not_exist_and_stay_as_th
     assert any("error" not in each for each in seen)
     assert theirs not in json.dumps(seen)
     after = await holdings(runtime, owner.agent.agent_id)
-    before.assert_untouched(after, caches=method.name != "memory.erase")
+    before.assert_untouched(after)
     assert theirs not in _logged(services, caplog.text)
 
 

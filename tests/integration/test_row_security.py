@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 
-from agentcore.database import SERVICE_ROLE, Connection
+from agentcore.database import BOUND_ROLE, SERVICE_ROLE, Connection
 from agentcore.memory.forgetting.inventory import TABLES, OwnedTable
 from agentcore.runtime import Runtime
 from tests.fixtures.estates import settle
@@ -249,7 +250,7 @@ async def test_the_planners_statistics_tell_no_foreign_words(walled: Walled) -> 
             connection, "SELECT tablename FROM pg_stats WHERE tablename = ANY (%s)", (list(seen),)) == []
 
 
-LEXICAL = "SELECT * FROM lexical_hits(%s, %s::bigint[], %s::real[], '{}', 100, 100)"
+LEXICAL = "SELECT * FROM lexical_hits(%s, %s::bigint[], %s::real[], '{}', 100, 100, 1.2, 0.75)"
 
 
 async def term_keys_of(walled: Walled, agent_id: str) -> list[int]:
@@ -291,3 +292,42 @@ async def test_the_lexical_function_reads_no_table_that_the_caller_puts_in_front
         await connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(SERVICE_ROLE)))
         await connection.execute("CREATE TEMPORARY TABLE memories (agent_id text)")
         assert await values(connection, LEXICAL, (walled.own, keys, [1.0] * len(keys))) != []
+
+
+async def test_the_constants_of_bm25_are_defined_in_python_alone(walled: Walled) -> None:
+    async with walled.runtime.database.owner_transaction() as connection:
+        [source] = await values(connection, "SELECT prosrc FROM pg_proc WHERE proname = 'lexical_hits'")
+    assert not re.search(r"[0-9]\.[0-9]", source)
+
+
+# --- users -------------------------------------------------------------------------------------------------
+
+
+OF_USERS = {"memories", "memory_usage", "memory_links", "memory_history", "memory_subjects", "memory_aliases",
+            "archived_memories", "lexical_terms", "lexical_totals", "lexical_deltas"}
+
+
+async def _filled(connection: Connection) -> set[str]:
+    """The tables in which the transaction sees a row."""
+    return {table.name for table in TABLES
+            if await values(connection, on("SELECT count(*) FROM {table}", table)) > [0]}
+
+
+async def test_a_transaction_bound_to_users_sees_no_row_of_others(walled: Walled) -> None:
+    async with walled.runtime.database.transaction(walled.own) as connection:
+        everything = await _filled(connection)
+    assert everything == {table.name for table in TABLES}
+    for users in (["somebody else"], []):
+        async with walled.runtime.database.bound_to(users).transaction(walled.own) as connection:
+            assert await values(connection, "SELECT current_user::text") == [BOUND_ROLE]
+            assert everything - await _filled(connection) == OF_USERS
+
+
+async def test_a_transaction_bound_to_users_cannot_write_for_others(walled: Walled) -> None:
+    bound = walled.runtime.database.bound_to(["somebody else"])
+    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+        async with bound.transaction(walled.own) as connection:
+            await connection.execute(
+                "INSERT INTO memories (agent_id, memory_id, memory_type, content, summary, timestamp, "
+                "content_hash, user_id) VALUES (%s, gen_random_uuid(), 'episodic', 'x', 'x', now(), '', 'b')",
+                (walled.own,))

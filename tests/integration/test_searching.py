@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +14,15 @@ from agentcore.errors import DependencyUnavailable, InvalidParams
 from agentcore.maintenance import index_keeper
 from agentcore.maintenance.index_keeper import IndexKeeper
 from agentcore.memory.api import Caller
+from agentcore.memory.embedding_cache import CachingEmbedder
+from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind, Vectors
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link
 from agentcore.memory.params.memories import RetrieveParams, StoreBatchParams, StoreParams, Turn
 from agentcore.memory.ranking.search_limits import SearchLimits
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.vector_store import PgVectorStore
+from agentcore.providers.hashing import HashingEmbedder
 from tests.fixtures.memory import Agent
 
 PLANTS = "The fern in the hallway wants water twice a week."
@@ -282,3 +286,29 @@ async def test_a_very_long_query_is_searched_by_its_rarest_words(agent: Agent) -
     await agent.stored_id(ERROR)
     filler = " ".join(f"word{number}" for number in range(2_500))
     assert await agent.found(f"{filler} ERR_4071", k=1) == [ERROR]
+
+
+class CountingEmbedder(HashingEmbedder):
+    """The hashing embedder, which notes what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__(EmbedderOptions("hashing", 64, Path("unused")))
+        self.asked: list[str] = []
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
+        self.asked += texts
+        return await super().embed(texts, kind)
+
+
+async def test_another_agents_question_is_embedded_again(new_agent: Callable[..., Agent]) -> None:
+    ada, bob = new_agent(), new_agent()
+    counting = CountingEmbedder()
+    parts = replace(ada.runtime.parts, embedder=CachingEmbedder(counting, ada.runtime.redis))
+    memories = [MemoryManager(parts, Caller(each.agent_id)) for each in (ada, ada, bob)]
+    for memory in memories:
+        await memory.retrieve(RetrieveParams(query="The PIN of the safe is 4711."))
+    assert counting.asked == ["The PIN of the safe is 4711."] * 2
+    counting.asked.clear()
+    for memory in memories:
+        await memory.store(StoreParams(content="The PIN of the shed is 1174.", force=True))
+    assert counting.asked == ["The PIN of the shed is 1174."] * 2

@@ -106,6 +106,8 @@ async def test_the_scheme_is_read_in_any_case(scheme: str) -> None:
     ({"nbf": "x"}, "The token is malformed."),
     ({"scope": 7}, "The token's scope is neither a text nor a list of texts."),
     ({"scope": ["memory:read", 7]}, "The token's scope is neither a text nor a list of texts."),
+    *(({"users": users}, "The token's users is not a list of user ids and nulls.")
+      for users in ("anna", [], None, [7], ["anna", ""], {"anna": 1}, ["a\n"])),
 ])
 async def test_a_claim_that_does_not_hold_is_named(claims: dict[str, Any], reason: str) -> None:
     assert await refusal(signed(claims)) == reason
@@ -195,6 +197,14 @@ async def test_scopes_come_as_a_text_or_a_list(scope: object, scopes: set[str]) 
 
 async def test_a_token_without_scope_has_none() -> None:
     assert (await verifier().verify(f"Bearer {signed({})}")).scopes == frozenset()
+
+
+async def test_a_token_is_bound_to_the_users_that_it_names() -> None:
+    token = mint_token(SECRET, "agent", [], 60, users=["anna", None])
+    assert (await verifier().verify(f"Bearer {token}")).users == {"anna", None}
+    assert (await verifier().verify(f"Bearer {mint_token(SECRET, 'agent', [], 60)}")).users is None
+    with pytest.raises(InvalidParams):
+        mint_token(SECRET, "agent", [], 60, users=[""])
 
 
 async def test_a_token_id_that_could_not_be_kept_is_left_out() -> None:

@@ -86,8 +86,8 @@ def test_options_do_not_show_the_key() -> None:
 async def test_a_text_is_embedded_once() -> None:
     inner = GatedEmbedder()
     cache = CachingEmbedder(inner)
-    first = await cache.embed(["one", "two", "one"], "query")
-    second = await cache.embed(["two", "three", "one"], "query")
+    first = await cache.for_agent("ada").embed(["one", "two", "one"], "query")
+    second = await cache.for_agent("ada").embed(["two", "three", "one"], "query")
     assert inner.asked == [["one", "two"], ["three"]]
     np.testing.assert_array_equal(second[[2, 0]], first[:2])
     np.testing.assert_array_equal(second, await inner.embed(["two", "three", "one"], "query"))
@@ -96,23 +96,23 @@ async def test_a_text_is_embedded_once() -> None:
 
 async def test_no_texts_ask_nothing() -> None:
     inner = GatedEmbedder()
-    for layer in (CachingEmbedder(inner), BatchingEmbedder(inner)):
+    for layer in (CachingEmbedder(inner).for_agent("ada"), BatchingEmbedder(inner)):
         assert (await layer.embed([], "query")).shape == (0, DIMENSIONS)
     assert inner.asked == []
 
 
 async def test_changing_an_answer_does_not_change_the_cache() -> None:
     cache = CachingEmbedder(GatedEmbedder())
-    first = await cache.embed(["one"], "query")
+    first = await cache.for_agent("ada").embed(["one"], "query")
     kept = first.copy()
     first[:] = 0
-    np.testing.assert_array_equal(await cache.embed(["one"], "query"), kept)
+    np.testing.assert_array_equal(await cache.for_agent("ada").embed(["one"], "query"), kept)
 
 
 async def test_a_remembered_row_does_not_keep_its_whole_batch() -> None:
     inner = GatedEmbedder()
     cache = CachingEmbedder(inner, max_entries=1)
-    await cache.embed(["one", "two", "three"], "query")
+    await cache.for_agent("ada").embed(["one", "two", "three"], "query")
     gc.collect()
     assert inner.answer is not None
     assert inner.answer() is None
@@ -122,27 +122,27 @@ async def test_a_remembered_row_does_not_keep_its_whole_batch() -> None:
 async def test_kinds_share_a_vector_unless_the_provider_parts_them(kind_matters: bool, times: int) -> None:
     inner = GatedEmbedder(kind_matters=kind_matters)
     cache = CachingEmbedder(inner)
-    await cache.embed(["one"], "document")
-    await cache.embed(["one"], "query")
+    await cache.for_agent("ada").embed(["one"], "document")
+    await cache.for_agent("ada").embed(["one"], "query")
     assert len(inner.asked) == times
 
 
 async def test_what_was_used_longest_ago_goes_first() -> None:
     inner = GatedEmbedder()
     cache = CachingEmbedder(inner, max_entries=2)
-    await cache.embed(["one"], "query")
-    await cache.embed(["two"], "query")
-    await cache.embed(["one"], "query")
-    await cache.embed(["three"], "query")
+    await cache.for_agent("ada").embed(["one"], "query")
+    await cache.for_agent("ada").embed(["two"], "query")
+    await cache.for_agent("ada").embed(["one"], "query")
+    await cache.for_agent("ada").embed(["three"], "query")
     assert cache.entry_count == 2
     inner.asked.clear()
-    await cache.embed(["one", "two", "three"], "query")
+    await cache.for_agent("ada").embed(["one", "two", "three"], "query")
     assert inner.asked == [["two"]]
 
 
 async def test_a_batch_larger_than_the_cache_is_answered_whole() -> None:
     cache = CachingEmbedder(GatedEmbedder(), max_entries=0)
-    vectors = await cache.embed([f"text {number}" for number in range(10)], "document")
+    vectors = await cache.for_agent("ada").embed([f"text {number}" for number in range(10)], "document")
     assert vectors.shape == (10, DIMENSIONS)
     assert cache.entry_count == 0
 
@@ -152,28 +152,47 @@ async def test_a_failure_is_not_remembered() -> None:
     cache = CachingEmbedder(inner)
     inner.failure = DependencyUnavailable("away")
     with pytest.raises(DependencyUnavailable, match="away"):
-        await cache.embed(["one"], "query")
+        await cache.for_agent("ada").embed(["one"], "query")
     inner.failure = None
-    assert (await cache.embed(["one"], "query")).shape == (1, DIMENSIONS)
+    assert (await cache.for_agent("ada").embed(["one"], "query")).shape == (1, DIMENSIONS)
 
 
-async def test_a_forgotten_text_is_embedded_again() -> None:
+async def test_a_forgotten_agents_texts_are_embedded_again_and_no_others() -> None:
     inner = GatedEmbedder(kind_matters=True)
     cache = CachingEmbedder(inner)
-    await cache.embed(["one", "two"], "document")
-    await cache.embed(["one"], "query")
-    await cache.forget(["one"])
+    for agent_id in ("ada", "bob"):
+        await cache.for_agent(agent_id).embed(["one"], "document")
+        await cache.for_agent(agent_id).embed(["one"], "query")
+    await cache.forget("ada")
     inner.asked.clear()
-    await cache.embed(["one", "two"], "document")
-    await cache.embed(["one"], "query")
+    await cache.for_agent("bob").embed(["one"], "query")
+    assert inner.asked == []
+    await cache.for_agent("ada").embed(["one"], "document")
+    await cache.for_agent("ada").embed(["one"], "query")
     assert inner.asked == [["one"], ["one"]]
+
+
+async def test_an_agent_never_gets_the_cached_vector_of_another() -> None:
+    inner = GatedEmbedder()
+    cache = CachingEmbedder(inner)
+    await cache.for_agent("ada").embed(["the PIN is 4711"], "query")
+    await cache.for_agent("bob").embed(["the PIN is 4711"], "query")
+    assert inner.asked == [["the PIN is 4711"]] * 2
+
+
+async def test_without_an_agent_nothing_is_cached() -> None:
+    inner = GatedEmbedder()
+    cache = CachingEmbedder(inner)
+    await cache.embed(["one"], "query")
+    await cache.embed(["one"], "query")
+    assert (inner.asked, cache.entry_count) == ([["one"], ["one"]], 0)
 
 
 async def test_closing_empties_the_cache_and_closes_what_is_inside() -> None:
     inner = GatedEmbedder()
     cache = CachingEmbedder(BatchingEmbedder(inner))
     await cache.open()
-    await cache.embed(["one"], "query")
+    await cache.for_agent("ada").embed(["one"], "query")
     await cache.close()
     assert inner.closed
     assert cache.entry_count == 0

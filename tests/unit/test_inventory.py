@@ -50,17 +50,14 @@ def test_no_redis_prefix_lies_below_another() -> None:
     assert not [(a, b) for a in prefixes for b in prefixes if a is not b and a.startswith(b)]
 
 
-def test_what_is_shared_by_text_is_found_whole_and_never_by_agent() -> None:
-    assert SHARED_EMBEDDINGS.pattern("ada") == SHARED_EMBEDDINGS.pattern("bob") == f"{CACHE_KEY_PREFIX}*"
-
-
+@pytest.mark.parametrize("place", [WORKING_MEMORY, SHARED_EMBEDDINGS], ids=lambda place: str(place.name))
 @pytest.mark.parametrize("agent_id", HOSTILE)
-def test_a_pattern_matches_nothing_but_its_own_agents_keys(agent_id: str) -> None:
-    pattern = WORKING_MEMORY.pattern(agent_id)
+def test_a_pattern_matches_nothing_but_its_own_agents_keys(agent_id: str, place: RedisKeys) -> None:
+    pattern = place.pattern(agent_id)
     # One star, at the end, behind the separator: nothing else in it means anything to SCAN.
     assert pattern.endswith(":*")
     assert not set("*?[]\\") & set(pattern.removesuffix("*"))
-    others = {WORKING_MEMORY.pattern(other) for other in HOSTILE if other != agent_id}
+    others = {place.pattern(other) for other in HOSTILE if other != agent_id}
     assert not [other for other in others if other.startswith(pattern.removesuffix("*"))]
 
 

@@ -6,6 +6,10 @@ import json
 import stat
 from pathlib import Path
 
+import jwt
+import pytest
+
+from agentcore.cli import main
 from agentcore.cli.connection import token_for
 from agentcore.config import Settings
 
@@ -21,3 +25,15 @@ def test_each_minted_token_leaves_a_line_that_says_for_whom_and_how_long(tmp_pat
     ]
     assert not any(token in kept.read_text() for token in tokens)
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def test_the_command_binds_a_token_to_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AGENTCORE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("JWT_SECRET_KEY", "s" * 40)
+    with pytest.raises(SystemExit) as ended:
+        main(["token", "--agent", "ada", "--user", "anna", "--user", "bob", "--shared"])
+    assert not ended.value.code
+    claims = jwt.decode(capsys.readouterr().out.strip(), "s" * 40, ["HS256"])
+    assert claims["users"] == ["anna", "bob", None]

@@ -92,9 +92,18 @@ def test_steps_are_timed_in_milliseconds_and_added_up() -> None:
     for step in ("embed", "search", "embed"):
         with steps(step):
             pass
-    assert steps.timings_ms == {"embed": 501.5, "search": 250.0}
+    assert steps.timings_ms == {"embed": 505.0, "search": 250.0}
     assert Samples(metrics)["agentcore_step_seconds_count", "embed"] == 2
     assert Samples(metrics)["agentcore_step_seconds_sum", "search"] == pytest.approx(0.25)
+
+
+def test_a_callers_timings_are_rounded_up_so_that_a_hit_looks_like_a_miss() -> None:
+    clock = ticking(0.0, 0.00007, 1.0, 1.0049, 2.0, 2.0)
+    steps = Steps(clock=lambda: next(clock))
+    for step in ("hit", "miss", "nothing"):
+        with steps(step):
+            pass
+    assert steps.timings_ms == {"hit": 5.0, "miss": 5.0, "nothing": 5.0}
 
 
 def test_a_step_that_fails_is_timed_too() -> None:

@@ -9,18 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from agentcore.cancellation import to_its_end
-from agentcore.errors import AgentCoreError, DependencyUnavailable, NotFound
+from agentcore.errors import DependencyUnavailable, NotFound
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import READS_AT_ONCE, Archive, memory_of, object_key, read_stray
-from agentcore.memory.embedding_cache import CachingEmbedder
-from agentcore.memory.encoding import embedding_text
+from agentcore.memory.embedding_cache import AgentEmbedder
 from agentcore.memory.forgetting.deadlines import Deadline
 from agentcore.memory.forgetting.erase_receipt import sign_receipt
 from agentcore.memory.forgetting.inventory import ARCHIVE, JOBS, TABLES, WORKING_MEMORY
@@ -209,7 +208,6 @@ class Erasing:
                 return False
             keys |= {each["object_key"] for each in tombstones}
             rows = await erasing.hold(memory_ids)
-            await self._forget_vectors([*rows, *await self._copies(keys & listed)])
             failpoint("erase.held")
             if self._parts.archive is not None:
                 await self._parts.archive.delete(keys)
@@ -231,30 +229,11 @@ class Erasing:
         for table, column in _BY_MEMORY:
             erased[table] += await transaction.erasing.erase(table, column, memory_ids)
 
-    async def _copies(self, keys: Iterable[str]) -> list[Mapping[str, Any]]:
-        """What of the copies can be read, for the vectors of their texts alone."""
-        archive, slots = self._parts.archive, asyncio.Semaphore(READS_AT_ONCE)
-        if archive is None or not isinstance(self._parts.embedder, CachingEmbedder):
-            return []
-
-        async def copy(key: str) -> Mapping[str, Any] | None:
-            async with slots:
-                try:
-                    return await read_stray(archive, key)
-                except AgentCoreError:
-                    return None
-
-        return [each for each in await asyncio.gather(*map(copy, keys)) if each is not None]
-
-    async def _forget_vectors(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        if isinstance(self._parts.embedder, CachingEmbedder):
-            said = {(text, row["speaker"]) for row in rows for text in _texts(row)}
-            texts = {text for text, _ in said} | {embedding_text(*each) for each in said}
-            await self._parts.embedder.forget(sorted(texts))
-
     async def _sweep(self, plan: _Plan) -> None:
-        """What belongs to no memory, and the copies in working memory."""
+        """What belongs to no memory, the cached vectors, and the copies in working memory."""
         erased: Counter[str] = Counter()
+        if isinstance(self._parts.embedder, AgentEmbedder):
+            await self._parts.embedder.forget()
         if self._user_id is None:
             self._parts.accesses.forget(self._agent_id)
             if self._parts.archive is not None and plan.loose:
@@ -326,11 +305,3 @@ def _is_made_of(copy: Mapping[str, Any], sources: set[UUID], user_id: str | None
     ]
     parents = [copy["parent_memory_id"]] if copy["parent_memory_id"] is not None else []
     return any(UUID(each) in sources for each in (*ends, *parents, *provenance.get("sources", ())))
-
-
-def _texts(row: Mapping[str, Any]) -> list[str]:
-    """All that a row, or a copy of one, says or once said."""
-    if "texts" in row:
-        return list(row["texts"])
-    sides = [change[side] or {} for change in row.get("history", ()) for side in ("before", "after")]
-    return [row["content"], *(side["content"] for side in sides if side.get("content") is not None)]

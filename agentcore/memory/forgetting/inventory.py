@@ -6,6 +6,7 @@ Erase, expiry and the isolation tests go by this list; it reads and removes noth
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -19,7 +20,7 @@ class FoundBy(StrEnum):
     AGENT_COLUMN = "the column agent_id"
     JOB_IDS = "the agent_id among a job's ids"
     AGENT_SEGMENT = "the agent's id, encoded, in the key"
-    TEXT = "a digest of the text itself; equal texts of all agents share an entry"
+    AGENT_KEY = "the agent's id, beside a digest of the text, in the key"
     NOTHING = "nothing: out of the service's reach, or never a text in it"
 
 
@@ -57,10 +58,8 @@ class RedisKeys(Place):
     prefix: str
 
     def pattern(self, agent_id: str) -> str:
-        """What SCAN matches: the agent's keys, or every key where they are not found by agent."""
-        if self.found_by is FoundBy.AGENT_SEGMENT:
-            return f"{self.prefix}{encode_segment(agent_id)}:*"
-        return f"{self.prefix}*"
+        """The agent's keys, as SCAN matches them."""
+        return f"{self.prefix}{encode_segment(agent_id)}:*"
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class ArchiveObjects(Place):
 
     def folder(self, agent_id: str) -> str:
         """The beginning of all the agent's object keys, and of nobody else's."""
-        return f"{encode_segment(agent_id)}/"
+        return f"{encode_segment(agent_id, caseless=True)}/"
 
 
 def _table(name: str, cleared_by: str, *, derived: bool = False, **columns: tuple[str, ...]) -> OwnedTable:
@@ -186,16 +185,16 @@ WORKING_MEMORY = RedisKeys(
 # Of queries alone: but a query may be a memory's text.
 SHARED_EMBEDDINGS = RedisKeys(
     "embedding cache in Redis",
-    FoundBy.TEXT,
+    FoundBy.AGENT_SEGMENT,
     True,
-    "erase, for the memories' texts (CachingEmbedder.forget); or a day",
+    "erase, all of the agent's (AgentEmbedder.forget); or a day",
     prefix=CACHE_KEY_PREFIX,
 )
 PROCESS_EMBEDDINGS = Place(
     "embedding cache in the process",
-    FoundBy.TEXT,
+    FoundBy.AGENT_KEY,
     True,
-    "erase in its own process (CachingEmbedder.forget), newer entries, the end of the process",
+    "erase in its own process (AgentEmbedder.forget), newer entries, the end of the process",
 )
 ARCHIVE = ArchiveObjects(
     "archive",
@@ -245,3 +244,40 @@ INVENTORY: tuple[Place, ...] = (
     LOGS,
     REMAINS,
 )
+
+
+class KeyedBy(StrEnum):
+    """What an entry of a cache belongs to."""
+
+    AGENT = "the agent"
+    CALLER = "a digest of the token"
+    NO_DATA = "names of code, settings or models: no agent's data"
+    WORD = "a single word, of any agent: no sentence can be confirmed by it"
+    # Pure readings of one short text. A hit saves under a millisecond of a call that takes tens.
+    TEXT = "a short text, of any agent"
+
+
+# Every cache in the process that outlives a call, as `module:place`. A test fails for one that is missing.
+CACHES: Mapping[str, KeyedBy] = {
+    "agentcore.auth:JwksKeys._keys": KeyedBy.NO_DATA,
+    "agentcore.auth:TokenVerifier._seen": KeyedBy.CALLER,
+    "agentcore.memory.embedding_cache:CachingEmbedder._entries": KeyedBy.AGENT,
+    "agentcore.memory.everyday:_shares()": KeyedBy.NO_DATA,
+    "agentcore.memory.language.text:_forms()": KeyedBy.WORD,
+    "agentcore.memory.lexical:_agent_key()": KeyedBy.AGENT,
+    "agentcore.memory.lexical:_term()": KeyedBy.WORD,
+    "agentcore.memory.lexical:_term_key()": KeyedBy.AGENT,
+    "agentcore.memory.parts:AccessQueue._counts": KeyedBy.AGENT,
+    "agentcore.memory.parts:AccessQueue._moments": KeyedBy.AGENT,
+    "agentcore.memory.rows.serving_indexes:ServingIndexes._known": KeyedBy.AGENT,
+    "agentcore.memory.scoring:is_assistant()": KeyedBy.WORD,
+    "agentcore.memory.scoring:is_person()": KeyedBy.WORD,
+    "agentcore.memory.statements.facts:fact()": KeyedBy.TEXT,
+    "agentcore.memory.statements.statements:read()": KeyedBy.TEXT,
+    "agentcore.memory.tokens:TokenCounters._made": KeyedBy.NO_DATA,
+    "agentcore.memory.vector_store:PgVectorStore._statements": KeyedBy.NO_DATA,
+    "agentcore.providers.hashing:_features()": KeyedBy.WORD,
+    "agentcore.providers.prompts:load_prompt()": KeyedBy.NO_DATA,
+    "agentcore.ratelimit:RateLimit._older": KeyedBy.AGENT,
+    "agentcore.ratelimit:RateLimit._recent": KeyedBy.AGENT,
+}

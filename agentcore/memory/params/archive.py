@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from agentcore.memory.models import Flag, Identifier, Labels, MemoryType, Moment, Receipt, Strict
+from agentcore.memory.models import FilterUsers, Flag, Identifier, Labels, MemoryType, Moment, Receipt, Strict
 
 MAX_ARCHIVED_PAGE = 1_000
 MAX_RESTORED = 1_000
@@ -22,7 +22,7 @@ class ArchiveFilters(Strict):
     )
     task_id: Identifier | None = None
     session_id: Identifier | None = None
-    user_id: Identifier | None = None
+    user_id: FilterUsers | None = None
     namespace: Identifier | None = None
     tags: Labels | None = None
     after: Moment | None = Field(None, description="Timestamp at or after this time.")

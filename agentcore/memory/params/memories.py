@@ -10,6 +10,7 @@ from pydantic import Field, SerializeAsAny, WrapValidator, field_validator, mode
 from agentcore.memory.models import (
     Amount,
     FilledText,
+    FilterUsers,
     Flag,
     Identifier,
     Interaction,
@@ -52,7 +53,7 @@ class Filters(Strict):
     memory_types: MemoryTypes | None = Field(None, description="Only these layers.")
     task_id: Identifier | None = None
     session_id: Identifier | None = None
-    user_id: Identifier | None = None
+    user_id: FilterUsers | None = None
     namespace: Identifier | None = None
     after: Moment | None = Field(None, description="Timestamp at or after this time.")
     before: Moment | None = Field(None, description="Timestamp before this time.")

@@ -52,11 +52,8 @@ UPDATE archived_memories a SET user_id = %(user_id)s
   FROM held WHERE a.agent_id = %(agent_id)s AND a.memory_id = held.memory_id;
 
 -- name: hold_erasable
--- These memories, held in id order, with what other places keep of them: every text that they ever had, and tasks.
-SELECT m.memory_id, m.task_id, m.speaker, m.term_keys,
-       ARRAY[m.content] || ARRAY(
-           SELECT text FROM memory_history h, unnest(ARRAY[h.before ->> 'content', h.after ->> 'content']) AS text
-            WHERE h.agent_id = %(agent_id)s AND h.memory_id = m.memory_id AND text IS NOT NULL) AS texts
+-- These memories, locked in id order, with their tasks and term keys.
+SELECT m.memory_id, m.task_id, m.term_keys
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
  ORDER BY m.memory_id

@@ -16,6 +16,15 @@ SELECT term_key, sum(memory_count)::bigint AS memory_count
          WHERE d.agent_id = %(agent_id)s AND delta.term_key = ANY (%(term_keys)s::bigint[])) AS parts
  GROUP BY term_key;
 
+-- name: bound_totals
+-- lexical_totals of a token's users alone.
+SELECT count(*) AS memory_count, coalesce(sum(cardinality(m.term_keys)), 0)::bigint AS term_count
+  FROM memories m WHERE m.agent_id = %(agent_id)s;
+
+-- name: bound_frequencies
+-- lexical_frequencies of a token's users alone.
+SELECT term_key, memory_count FROM bound_frequencies(%(agent_id)s, %(term_keys)s::bigint[]);
+
 -- name: indexes_of_agent
 -- The vector indexes of the partition an agent's memories are in, with what the index keeper left in their comments.
 SELECT i.relname AS name, obj_description(i.oid, 'pg_class') AS comment,
@@ -64,7 +73,8 @@ SELECT near.memory_id
 -- Memories that hold the query's rarest terms, the best by BM25 over those terms, and sessions, by the weight of the
 -- different terms they hold.
 SELECT memory_id, session_id, weight
-  FROM lexical_hits(%(agent_id)s, %(term_keys)s::bigint[], %(weights)s::real[], %(filter)s, %(limit)s, %(session_limit)s);
+  FROM lexical_hits(%(agent_id)s, %(term_keys)s::bigint[], %(weights)s::real[], %(filter)s, %(limit)s, %(session_limit)s,
+                    %(k1)s, %(b)s);
 
 -- name: mentions
 -- Of memories that hold an event's words what says whether they tell when it was.

@@ -32,7 +32,7 @@ SELECT set_config('TimeZone', 'UTC', false);
 -- The first statement of an agent's transaction. A pooler between us and the server may have handed this
 -- transaction a connection whose session was never set: so it relies on nothing but itself.
 SELECT set_config('role', %(role)s, true), set_config('agentcore.agent_id', %(agent_id)s, true),
-       set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true),
+       set_config('agentcore.users', %(users)s, true), set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true),
        set_config('TimeZone', 'UTC', true);
 
 -- name: waiting_work

@@ -90,12 +90,7 @@ class Search:
         self._history = params.history or talk.turns
         self._steps = steps
         self._notes = Notes(steps)
-        self._conditions = dict(conditions)
-        self._back: LookingBack | None = None
-        if params.as_of is None:
-            self._conditions["current"] = True
-        else:
-            self._conditions["as_of"] = params.as_of.isoformat()
+        self._filters = conditions
 
     async def run(self, k: int, cut_offs: CutOffs, breadth: int = 1) -> SearchResult:
         """The `k` best memories, of so many times as many candidates as usual.
@@ -105,27 +100,30 @@ class Search:
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text, named, anchors = await self._understood(now)
         times = _times_in(named)
-        self._look_back(times, now)
+        conditions = self._conditions(back := self._looking_back(times, now))
         (vectors, events), wording = await asyncio.gather(
-            self._vectors(text, anchors), self._words(text, anchors, breadth)
+            self._vectors(text, anchors), self._words(text, anchors, breadth, conditions)
         )
         vectors = await self._with_aliases(vectors, text, wording)
-        told = await self._anchored(now, anchors, events, wording)
+        told = await self._anchored(now, anchors, events, wording, conditions)
         windows = narrowed([time for _, time in times], [each.times for each in told if each.times])
-        self._look_back(_times_of(told), now)
+        if back is None and (back := self._looking_back(_times_of(told), now)):
+            # The event alone shows that the query is historical: superseded memories count for words, too.
+            conditions = self._conditions(back)
+            wording = await self._words(text, (), breadth, conditions)
         request = SearchRequest(
-            self._conditions,
+            conditions,
             vectors,
             self._parts.vector_model,
             wording.bm25,
             wording.hits,
             windows,
             breadth,
-            self._held_in(),
+            None if back is None else back.spans,
         )
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)
-        settles = self._params.distinct and not windows and not self._asks_of_the_past()
+        settles = self._params.distinct and not windows and not (back or asks_of_the_past(self._params.query))
         wanted = k + SPARE if settles else k
         with self._steps("rank"):
             ranking = rank(
@@ -143,21 +141,17 @@ class Search:
                 memories, ranking = await settled(self._parts, self._agent_id, ranking, k, self._read)
             else:
                 memories = await self._read(ranking.ranked)
-        return SearchResult(memories, self._receipt(found, ranking, text, wording))
+        return SearchResult(memories, self._receipt(found, ranking, text, wording, back))
 
-    def _look_back(self, named: Sequence[tuple[str, Span]], now: datetime) -> None:
-        """Let what is superseded answer, too, where the query surely asks of the past; `as_of` goes first."""
-        if self._params.as_of is not None or self._back is not None:
-            return
-        self._back = looking_back(self._params.query, named, now)
-        if self._back is not None:
-            del self._conditions["current"]
+    def _looking_back(self, named: Sequence[tuple[str, Span]], now: datetime) -> LookingBack | None:
+        """Whether the query is historical: then superseded memories may answer. `as_of` takes precedence."""
+        return None if self._params.as_of is not None else looking_back(self._params.query, named, now)
 
-    def _held_in(self) -> Sequence[Span] | None:
-        return None if self._back is None else self._back.spans
-
-    def _asks_of_the_past(self) -> bool:
-        return self._back is not None or asks_of_the_past(self._params.query)
+    def _conditions(self, back: LookingBack | None) -> Mapping[str, Any]:
+        """Which memories may answer: current ones that match, or all that match a historical query."""
+        if self._params.as_of is not None:
+            return {**self._filters, "as_of": self._params.as_of.isoformat()}
+        return self._filters if back is not None else {**self._filters, "current": True}
 
     def _wanted(self, cut_offs: CutOffs, found: Found) -> CutOffs:
         """The caller's own bound, where one is given; without vectors the service has none of its own."""
@@ -250,7 +244,12 @@ class Search:
         return np.asarray([given], dtype=np.float32)
 
     async def _anchored(
-        self, now: datetime, anchors: Sequence[Anchor], events: Vectors, wording: Wording
+        self,
+        now: datetime,
+        anchors: Sequence[Anchor],
+        events: Vectors,
+        wording: Wording,
+        conditions: Mapping[str, Any],
     ) -> list[Anchored]:
         """The times that the query's events tell."""
         sought = [
@@ -261,18 +260,20 @@ class Search:
             self._parts,
             self._agent_id,
             sought,
-            self._conditions,
+            conditions,
             words(self._params.query),
             now,
             self._notes,
         )
 
-    async def _words(self, text: str, anchors: Sequence[Anchor], breadth: int) -> Wording:
+    async def _words(
+        self, text: str, anchors: Sequence[Anchor], breadth: int, conditions: Mapping[str, Any]
+    ) -> Wording:
         return await search_words(
             self._parts.vectors,
             self._agent_id,
             text,
-            self._conditions,
+            conditions,
             self._steps,
             with_vectors=self._parts.embedder is not None or self._params.query_vector is not None,
             parts=[each.event for each in anchors],
@@ -299,15 +300,17 @@ class Search:
             if each.memory_id in summaries
         ]
 
-    def _receipt(self, found: Found, ranking: Ranking, text: str, wording: Wording) -> Receipt:
+    def _receipt(
+        self, found: Found, ranking: Ranking, text: str, wording: Wording, back: LookingBack | None
+    ) -> Receipt:
         searched: dict[str, Any] = {
             **self._notes.searched,
             "arms": sorted(found.counts),
             "vectors": found.mode,
-            "filters": sorted(set(self._conditions) - {"current"}),
+            "filters": sorted(set(self._conditions(back)) - {"current"}),
         }
-        if self._back is not None:
-            searched["history"] = self._back.told()
+        if back is not None:
+            searched["history"] = back.told()
         if text != self._params.query:
             searched["completed_from_history"] = True
         if self._params.explain:

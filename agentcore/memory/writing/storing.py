@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 from uuid import UUID
 
@@ -47,7 +49,7 @@ class Storing:
     ) -> None:
         self._parts = parts
         self._caller = caller
-        self._items = items
+        self._items = items if caller.users is None else [_with_own_key(each, caller.users) for each in items]
         self._provenance = provenance or {}
         self._results: list[StoreResult | None] = [None] * len(items)
         self._stored: list[NewMemory] = []
@@ -269,6 +271,15 @@ class Storing:
             await self._parts.working.add(
                 self._caller.agent_id, task_id, [_entry(each) for each in newest_first]
             )
+
+
+def _with_own_key(item: StoreParams, users: Set[str | None]) -> StoreParams:
+    """An idempotency key of a bound caller never meets a key of other users."""
+    if item.idempotency_key is None:
+        return item
+    whose = json.dumps([sorted(users, key=str), item.idempotency_key])
+    own = f"users:{hashlib.sha256(whose.encode()).hexdigest()}"
+    return item.model_copy(update={"idempotency_key": own})
 
 
 def _twin(each: Draft, same: Sequence[Mapping[str, Any]]) -> UUID | None:

@@ -61,7 +61,7 @@ export interface ArchivedParams {
   memory_types?: MemoryType[] | null;
   task_id?: string | null;
   session_id?: string | null;
-  user_id?: string | null;
+  user_id?: string | (string | null)[] | null;
   namespace?: string | null;
   tags?: string[] | null;
   /** Timestamp at or after this time. */
@@ -211,7 +211,7 @@ export interface CountParams {
   memory_types?: MemoryType[] | null;
   task_id?: string | null;
   session_id?: string | null;
-  user_id?: string | null;
+  user_id?: string | (string | null)[] | null;
   namespace?: string | null;
   /** Timestamp at or after this time. */
   after?: string | null;
@@ -249,7 +249,7 @@ export interface DeleteParams {
   memory_types?: MemoryType[] | null;
   task_id?: string | null;
   session_id?: string | null;
-  user_id?: string | null;
+  user_id?: string | (string | null)[] | null;
   namespace?: string | null;
   /** Timestamp at or after this time. */
   after?: string | null;
@@ -357,7 +357,7 @@ export interface GetContextParams {
   /** The task whose working memory comes first. */
   task_id?: string | null;
   session_id?: string | null;
-  user_id?: string | null;
+  user_id?: string | (string | null)[] | null;
   namespace?: string | null;
   /** Timestamp at or after this time. */
   after?: string | null;
@@ -537,7 +537,7 @@ export interface ListParams {
   memory_types?: MemoryType[] | null;
   task_id?: string | null;
   session_id?: string | null;
-  user_id?: string | null;
+  user_id?: string | (string | null)[] | null;
   namespace?: string | null;
   /** Timestamp at or after this time. */
   after?: string | null;
@@ -751,7 +751,7 @@ export interface RestoreParams {
   memory_types?: MemoryType[] | null;
   task_id?: string | null;
   session_id?: string | null;
-  user_id?: string | null;
+  user_id?: string | (string | null)[] | null;
   namespace?: string | null;
   tags?: string[] | null;
   /** Timestamp at or after this time. */
@@ -802,7 +802,7 @@ export interface RetrieveParams {
   memory_types?: MemoryType[] | null;
   task_id?: string | null;
   session_id?: string | null;
-  user_id?: string | null;
+  user_id?: string | (string | null)[] | null;
   namespace?: string | null;
   /** Timestamp at or after this time. */
   after?: string | null;
@@ -989,7 +989,7 @@ export interface SummarizeParams {
   memory_types?: MemoryType[] | null;
   task_id?: string | null;
   session_id?: string | null;
-  user_id?: string | null;
+  user_id?: string | (string | null)[] | null;
   namespace?: string | null;
   /** Timestamp at or after this time. */
   after?: string | null;
