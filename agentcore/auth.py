@@ -17,9 +17,9 @@ import httpx
 import jwt
 
 from agentcore.errors import AuthenticationFailed, ConfigurationError, DependencyUnavailable, InvalidParams
+from agentcore.limits import MAX_ID_CHARS
 
 MIN_SECRET_BYTES = 32
-MAX_ID_CHARS = 255
 FAR_FUTURE = 2**53
 # How far our clock and the issuer's may lie apart before exp, nbf and iat are taken at their word.
 LEEWAY_SECONDS = 5

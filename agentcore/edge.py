@@ -17,6 +17,7 @@ from agentcore.errors import AgentCoreError, JsonRpcErrorCode, RateLimited
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.jsonrpc import MemoryCall
 from agentcore.rpc import (
+    LARGE_BODY_BYTES,
     Call,
     Frame,
     Limits,
@@ -29,8 +30,6 @@ from agentcore.rpc import (
 from agentcore.telemetry import Metrics
 
 MAX_A2A_TEXT_CHARS = 255
-# A larger body is read in a thread: the others' calls go on meanwhile.
-LARGE_BODY_BYTES = 262_144
 # The fields of the A2A context that a call's log line repeats; its trace id is there as the call's own.
 A2A_LOG_FIELDS = ("source_agent", "target_agent", "session_id", "conversation_id", "timestamp")
 

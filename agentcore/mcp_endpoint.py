@@ -20,6 +20,7 @@ from agentcore.auth import Principal
 from agentcore.client import MemoryClient
 from agentcore.edge import RpcEndpoint, Runtime
 from agentcore.errors import AgentCoreError, ConfigurationError, InvalidRequest, JsonRpcErrorCode
+from agentcore.limits import MAX_MESSAGE_BYTES
 from agentcore.memory.jsonrpc import MemoryCall
 from agentcore.ratelimit import RateLimit
 from agentcore.registry import resolve
@@ -27,7 +28,6 @@ from agentcore.rpc import Frame, Limits, RpcMethod, error_answer, read_frame
 
 SERVERS = {"mcp": "agentcore.integrations.mcp:answer"}
 # Longer than any tool's arguments may be, and short enough to be read at once.
-MAX_MESSAGE_BYTES = 262_144
 # A page in a browser names its origin; those of this machine may call, as inspectors do.
 LOCAL_ORIGINS = ("localhost", "127.0.0.1", "::1")
 MCP_STATUS: Mapping[JsonRpcErrorCode, int] = {

@@ -73,6 +73,7 @@ def memory_methods() -> list[RpcMethod[MemoryCall]]:
         RpcMethod(
             name=method.name, params=method.params, result=method.result, handler=_handler(method.attribute),
             summary=method.summary, scope=method.scope, positional=POSITIONAL.get(method.name, ()),
+            reads=method.scope == "memory:read",
         )
         for method in METHODS
     ]
@@ -83,7 +84,7 @@ def memory_methods() -> list[RpcMethod[MemoryCall]]:
 
     return [*methods, RpcMethod(
         name=DISCOVER, params=DiscoverParams, result=dict[str, Any], handler=discover,
-        summary="The OpenRPC document of this service.")]
+        summary="The OpenRPC document of this service.", reads=True)]
 
 
 def service_document(methods: Sequence[RpcMethod[MemoryCall]]) -> dict[str, Any]:

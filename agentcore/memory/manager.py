@@ -12,6 +12,7 @@ from uuid import UUID
 
 from agentcore import __version__
 from agentcore.errors import InvalidParams, NotFound
+from agentcore.limits import MAX_BATCH_ITEMS, MAX_CONTEXT_TOKENS, MAX_IDS, MAX_K, MAX_PAGE
 from agentcore.memory.cursors import read_cursor, write_cursor
 from agentcore.memory.forgetting import removing, restoring
 from agentcore.memory.models import MemoryType, Receipt
@@ -29,11 +30,6 @@ from agentcore.memory.params.layers import (
     rules_of,
 )
 from agentcore.memory.params.memories import (
-    MAX_BATCH_ITEMS,
-    MAX_CONTEXT_TOKENS,
-    MAX_IDS,
-    MAX_K,
-    MAX_PAGE,
     ContextParams,
     ContextResult,
     CountParams,

@@ -12,7 +12,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from agentcore.errors import AgentCoreError, ConfigurationError, Conflict, DependencyUnavailable, NotFound
-from agentcore.rpc import MAX_A2A_BYTES, MAX_DEPTH, MAX_PROBLEMS, Call, Limits, RpcMethod, error_answer
+from agentcore.limits import MAX_A2A_BYTES, MAX_DEPTH
+from agentcore.rpc import MAX_PROBLEMS, Call, Limits, RpcMethod, error_answer
 from tests.fixtures.rpc_methods import Gate, Nothing, Service, get_data, specification_methods
 
 SECRET = "the memory's own words"

@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from agentcore.rpc import MAX_DEPTH, MAX_VALUES
+from agentcore.limits import MAX_DEPTH, MAX_VALUES
 from tests.fixtures.rpc_methods import Service
 
 
