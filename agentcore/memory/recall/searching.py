@@ -18,7 +18,7 @@ from agentcore.memory.encoding import digest
 from agentcore.memory.language import moments
 from agentcore.memory.language.moments import Anchor, Window
 from agentcore.memory.language.text import normal_form, words
-from agentcore.memory.models import MemorySummary, Receipt
+from agentcore.memory.models import Dropped, MemorySummary, Receipt
 from agentcore.memory.params.memories import ContextParams, RetrieveParams, Turn
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query import QUERY_CHARS, complete, split, wants, weighed
@@ -42,6 +42,7 @@ RESTART = "embedding: this process must start again with the model in force; sea
 ALIASES_BY_WORDS = "aliases: the embedder does not answer; looked up by their words alone"
 # What says that a memory is superseded.
 PAST_FIELDS = ("superseded_by", "valid_from", "valid_to")
+BEYOND_PAGE = "page_bytes"
 NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
 
 Vectors = NDArray[np.float32] | None
@@ -92,6 +93,7 @@ class Search:
         self._notes = Notes(steps)
         self._conditions = dict(conditions)
         self._back: LookingBack | None = None
+        self._left_out = 0
         if params.as_of is None:
             self._conditions["current"] = True
         else:
@@ -281,7 +283,9 @@ class Search:
 
     async def _read(self, ranked: Sequence[Ranked]) -> list[MemorySummary]:
         """What is given back, with its score and, if asked for, the terms of it."""
-        summaries = await self._parts.storage.summaries(self._agent_id, [each.memory_id for each in ranked])
+        wanted = [each.memory_id for each in ranked]
+        summaries, left_out = await self._parts.storage.summaries(self._agent_id, wanted)
+        self._left_out += left_out
         explain = self._params.explain
         # When it came to an end, nobody knew then.
         unseen = {} if self._params.as_of is None else dict.fromkeys(PAST_FIELDS)
@@ -316,10 +320,11 @@ class Search:
             searched["corrected"] = dict(wording.corrected)
         if wording.aliases:
             searched["aliases"] = dict(wording.aliases)
+        beyond = [Dropped(reason=BEYOND_PAGE, count=self._left_out)] if self._left_out else []
         return Receipt(
             searched=searched,
             candidates=dict(found.counts),
-            dropped=list(ranking.dropped),
+            dropped=[*ranking.dropped, *beyond],
             fit=round(ranking.fit, 3),
             degraded=self._notes.degraded,
             timings_ms=self._steps.timings_ms,
