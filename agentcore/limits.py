@@ -114,6 +114,8 @@ LIMITS: tuple[Limit, ...] = (
     Limit("summary_tokens", MAX_SUMMARY_TOKENS, "tokens", "A summary.", _PARAMS),
 )
 
+LIMIT_SETTINGS = frozenset(each.setting for each in LIMITS if each.setting)
+
 
 def limits_in_force(settings: Mapping[str, int]) -> dict[str, int]:
     """Returns each limit by its name; `settings` are the values of settings, by their names."""

@@ -81,7 +81,8 @@ UNITS = {
     "_seconds": "seconds", "_ttl": "seconds", "_bytes": "bytes", "_tokens": "tokens", "_threads": "threads",
     "_dimensions": "numbers", "_attempts": "tries", "_batch_size": "texts", "_pool_size": "connections",
     "_entries": "vectors", "_capacity": "memories", "_search_limit": "memories", "_calls": "calls",
-    "_per_minute": "calls a minute", "_concurrency": "calls", "_timeout_ms": "milliseconds",
+    "_per_minute": "units a minute", "_connections": "connections",
+    "_concurrency": "calls", "_timeout_ms": "milliseconds",
     "_recall": "share",
 }
 _SECTION = re.compile(r"^    # (?P<title>.+)$|^    (?P<field>[a-z_0-9]+): ", re.MULTILINE)

@@ -342,8 +342,9 @@ class MemoryStorage:
         limit: int | None = None,
         budget_tokens: int | None = None,
     ) -> list[Row]:
-        """A task's working memory, newest first, and which of it matches; contents inside the budget alone."""
-        statement = shaped_query("working_rows", columns=_WORKING if budget_tokens is None else _WHOLE_WORKING)
+        """A task's working memory, newest first, and which of it matches; its contents inside the budget."""
+        columns = _WORKING if budget_tokens is None else _WHOLE_WORKING
+        statement = shaped_query("working_rows", columns=columns)
         values = {"task_id": task_id, "ttl_seconds": ttl_seconds, "limit": limit}
         values |= {"filter": Jsonb(conditions or {}), "budget_tokens": budget_tokens}
         return await self._fetch(agent_id, statement, values, primary=True)

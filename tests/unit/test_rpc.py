@@ -50,7 +50,7 @@ def echoing() -> RpcMethod[Any]:
 
 @pytest.mark.parametrize("body", [
     b"", b" ", b"{", b"nope", b"[1,]", b"\xff\xfe", b'"\xed\xa0\x80"', b"\xef\xbb\xbf{}", b'{"a": "\x00"}',
-    b"1" * 5_000, b'{"a": 01}', b"{'a': 1}",
+    b'{"a": 01}', b"{'a': 1}",
 ], ids=repr)
 async def test_what_is_not_json_is_a_parse_error_and_nothing_more(body: bytes) -> None:
     answer = await Service().ask(body)
@@ -60,7 +60,7 @@ async def test_what_is_not_json_is_a_parse_error_and_nothing_more(body: bytes) -
 
 
 @pytest.mark.parametrize(("number", "problem"), [
-    ("NaN", "NaN is not JSON"), ("Infinity", "Infinity is not JSON"), ("-Infinity", "-Infinity is not JSON"),
+    ("1" * 5_000, "a number is out of range"), ("NaN", "NaN is not JSON"), ("Infinity", "Infinity is not JSON"), ("-Infinity", "-Infinity is not JSON"),
     ("1e400", "a number is out of range"), ("-1e400", "a number is out of range"),
 ])
 @pytest.mark.parametrize(
