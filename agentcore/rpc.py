@@ -453,7 +453,7 @@ class MethodTable(Generic[ContextT]):
         if space.left > 0:
             result, error = await self._dispatched(member, _Turn(member, session, is_large))
         if result is not None and len(result) > space.left and method is not None and method.reads:
-            result, error = None, error_member(space.error())
+            result, error, space.left = None, error_member(space.error()), 0
         outcome = "ok" if result is not None else _outcome(error["code"])
         seconds = time.perf_counter() - started
         session.report(Report("unknown" if method is None else method.name, outcome, seconds, member))

@@ -60,7 +60,8 @@ async def test_what_is_not_json_is_a_parse_error_and_nothing_more(body: bytes) -
 
 
 @pytest.mark.parametrize(("number", "problem"), [
-    ("1" * 5_000, "a number is out of range"), ("NaN", "NaN is not JSON"), ("Infinity", "Infinity is not JSON"), ("-Infinity", "-Infinity is not JSON"),
+    ("1" * 5_000, "a number is out of range"),
+    ("NaN", "NaN is not JSON"), ("Infinity", "Infinity is not JSON"), ("-Infinity", "-Infinity is not JSON"),
     ("1e400", "a number is out of range"), ("-1e400", "a number is out of range"),
 ])
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from agentcore.memory.recall.rewriting import rewritten
 from agentcore.memory.recall.settling import SPARE, settled
 from agentcore.memory.recall.wording import READ_CHARS, Wording, read_text, search_words
 from agentcore.memory.retrieval import Ranked, Ranking, rank
-from agentcore.memory.vector_store import Found, SearchRequest
+from agentcore.memory.vector_store import MOST_TERMS_AT_ONCE, Found, SearchRequest
 from agentcore.telemetry import Steps
 
 WORDS_ONLY = "embedding: the embedder does not answer; searched by words alone"
@@ -129,16 +129,22 @@ class Search:
             found = await self._parts.vectors.search(self._agent_id, request)
         settles = self._params.distinct and not windows and not self._asks_of_the_past()
         wanted = k + SPARE if settles else k
-        with self._steps("rank"):
-            ranking = rank(
+        question = self._question(now, windows, told, found, wording)
+
+        def ranked() -> Ranking:
+            return rank(
                 found.candidates,
                 found.ties,
                 found.neighbours,
                 weighed(self._params.query, self._parts.policy.weights),
-                self._question(now, windows, told, found, wording),
+                question,
                 depth(self._parts, wanted),
                 self._wanted(cut_offs, found),
             )
+
+        with self._steps("rank"):
+            is_much = sum(len(each.term_keys) for each in found.candidates) > MOST_TERMS_AT_ONCE
+            ranking = await asyncio.to_thread(ranked) if is_much else ranked()
         ranking = await reranked(self._parts, self._agent_id, text, ranking, wanted, self._notes)
         with self._steps("fetch"):
             if settles:
