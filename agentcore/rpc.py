@@ -260,6 +260,8 @@ def _has_more_values(value: Any, limit: int) -> bool:
 def _member(value: Any) -> Call | NoCall:
     if not isinstance(value, dict):
         return NoCall(InvalidRequest(data={"problem": "a request is an object"}))
+    if isinstance(value.get("params"), list) and len(value["params"]) > MAX_MEMBERS:
+        raise _too_many("params by position", "object_members", MAX_MEMBERS)
     identity = json.dumps(value["id"]) if "id" in value and _is_id(value["id"]) else None
     problem = _problem(value)
     if problem is not None:

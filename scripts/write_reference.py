@@ -70,9 +70,9 @@ SETTINGS_TABLE = "| Setting | Default | Unit | Meaning |\n| --- | --- | --- | --
 LIMITS_HEAD = """\
 # Limits
 
-What one request, response or connection may take. `memory.capabilities` reports the values in force as `limits`,
-by the names below. Beyond a limit a request is refused with a clear error, and nothing of it is done. Error codes
-are those of [errors.md](errors.md).
+What one request, response or connection may take. `memory.capabilities` reports the values in force as
+`limits`, by the names below. Beyond a limit a request is refused with a clear error, and nothing is done.
+Error codes are those of [errors.md](errors.md).
 
 This page is written by `scripts/write_reference.py`.
 

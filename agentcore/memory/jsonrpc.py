@@ -21,6 +21,7 @@ from agentcore.errors import (
     RateLimited,
     TooLarge,
 )
+from agentcore.limits import MAX_IDS, MAX_PAGE
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.methods import METHODS
 from agentcore.memory.models import Strict
@@ -54,6 +55,14 @@ POSITIONAL = {
     "memory.delete_alias": ("alias",),
 }
 
+# What a call costs beside its 1 unit, for the rate limit: docs/operations.md explains it.
+ROWS_A_UNIT = 50
+EMBEDS_ONE = frozenset({"memory.store", "memory.retrieve", "memory.get_context", "memory.update"})
+READS_MANY = frozenset({
+    "memory.prune", "memory.clear", "memory.restore", "memory.consolidate", "memory.summarize",
+    "memory.erase", "memory.end_session"})
+UNITS_OF_MANY = 20
+
 
 @dataclass(frozen=True)
 class MemoryCall:
@@ -65,6 +74,18 @@ class MemoryCall:
 
 class DiscoverParams(Strict):
     """Nothing to say."""
+
+
+def cost_of(method: str, params: dict[str, Any] | list[Any]) -> int:
+    """Returns the units that a call costs: 1, and 1 for each text to embed and for every 50 rows to read."""
+    names = POSITIONAL.get(method, ())
+    given = params if isinstance(params, dict) else dict(zip(names, params, strict=False))
+    lists = {name: len(each) for name, each in given.items() if isinstance(each, list)}
+    numbers = {name: max(0, each) for name, each in given.items() if isinstance(each, int)}
+    texts = lists.get("items", 0) + lists.get("messages", 0) + (method in EMBEDS_ONE)
+    asked = numbers.get("k", 0) + numbers.get("limit", 0) + numbers.get("max_tokens", 0) // 20
+    rows = min(asked, MAX_PAGE) + min(lists.get("memory_ids", 0), MAX_IDS)
+    return 1 + texts + rows // ROWS_A_UNIT + (UNITS_OF_MANY if method in READS_MANY else 0)
 
 
 def memory_methods() -> list[RpcMethod[MemoryCall]]:

@@ -24,6 +24,8 @@ FINDINGS_EDGE: tuple[Requirement, ...] = (
            "integration/test_connections.py::test_a_connection_beyond_the_limit_is_answered_with_503",
            "integration/test_connections.py::test_files_are_left_for_the_pools",
            "acceptance/test_limits.py::test_no_request_beyond_a_limit_delays_or_enlarges_the_service"),
+    _found("A14 rate limit", "The rate limit counts what a call embeds and reads, not calls.",
+           "unit/test_ratelimit.py::test_a_call_costs_what_it_embeds_and_reads"),
     _asked("limits table",
            "One table of every limit in the code, reported by memory.capabilities and documented.",
            "acceptance/test_limits.py::test_each_limit_of_the_table_is_exceeded",
