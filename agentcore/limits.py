@@ -86,7 +86,7 @@ LIMITS: tuple[Limit, ...] = (
     Limit("json_values", MAX_VALUES, "values", "JSON values of a body.", _413),
     Limit("object_members", MAX_MEMBERS, "members", "Members of a JSON object, or params by position.",
           _413),
-    Limit("all_members", MAX_MEMBERS_IN_ALL, "members", "Members of all objects of a body.", _413),
+    Limit("all_members", MAX_MEMBERS_IN_ALL, "members", "Members of all objects; arrays and objects.", _413),
     Limit("number_chars", MAX_NUMBER_CHARS, "characters", "Digits of a whole number.", "-32700"),
     Limit("a2a_bytes", MAX_A2A_BYTES, "bytes", "An `a2a_context`.", "-32600"),
     Limit("page_bytes", MAX_PAGE_BYTES, "bytes",

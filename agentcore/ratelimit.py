@@ -39,8 +39,8 @@ class RateLimit:
         if units > self._capacity:
             limit = int(self._capacity)
             raise TooLarge(
-                f"This request costs {units} units, and an agent may spend {limit} a minute: split it, or let "
-                "the operator raise RATE_LIMIT_PER_MINUTE.", data={"units": units, "rate_units": limit})
+                f"This request costs {units} units, and an agent may spend {limit} a minute: split it, or "
+                "let the operator raise RATE_LIMIT_PER_MINUTE.", data={"units": units, "rate_units": limit})
         now = self._clock()
         self._turn(now)
         left, seen_at = self._recent.get(agent_id) or self._older.get(agent_id) or (self._capacity, now)

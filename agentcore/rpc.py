@@ -183,10 +183,11 @@ def _outline(body: bytes) -> bytes:
     if marks.count(b'"') > 2 * (MAX_VALUES + MAX_MEMBERS_IN_ALL):
         raise _too_many("JSON values", "values", MAX_VALUES)
     outline = b"".join(marks.split(b'"')[::2])
-    if outline.count(b":") > MAX_MEMBERS_IN_ALL:
-        raise _too_many("members in its objects", "all_members", MAX_MEMBERS_IN_ALL)
     if outline.count(b",") + outline.count(b"[") > MAX_VALUES:
         raise _too_many("JSON values", "values", MAX_VALUES)
+    # Arrays and objects too: each is tracked by the garbage collector, which stops every thread.
+    if max(outline.count(b":"), outline.count(b"[")) > MAX_MEMBERS_IN_ALL:
+        raise _too_many("members, arrays or objects", "all_members", MAX_MEMBERS_IN_ALL)
     return outline
 
 

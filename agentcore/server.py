@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import math
 import signal
@@ -153,6 +154,7 @@ async def serve(
 
     with address:
         _listen(address)
+        gc.freeze()  # what was made at the start is not looked at by each collection
         # A connection made before uvicorn accepts waits in the backlog: the URL is good from here on.
         on_listening(_url(address))
         async with asyncio.TaskGroup() as tasks:

@@ -176,7 +176,7 @@ BODIES: Mapping[str, tuple[Callable[[], bytes], str]] = {
                         "200 -32602"),
     "metadata_nesting": (lambda: _with("memory.store", content="a", metadata={"a": _nested(50)}),
                          "200 -32602"),
-    "batch_items": (lambda: _with("memory.store_batch", items=[{"content": "a"}] * 90_000), "200 -32602"),
+    "batch_items": (lambda: _with("memory.store_batch", items=[{"content": "a"}] * 50_000), "200 -32602"),
     "links": (lambda: _with("memory.store", content="a", links=[{"target_id": ID}] * 90_000), "200 -32602"),
     "k": (lambda: _with("memory.retrieve", query="a", k=201), "200 -32602"),
     "page": (lambda: _with("memory.list", limit=1_001), "200 -32602"),
@@ -197,8 +197,8 @@ WITHIN: Mapping[str, Callable[[], bytes]] = {
         [b'{"content": "", "metadata": ' + _members(95) + b"}"] * 990) + b"]}"),
     "within: strings with escapes": lambda: call(
         "memory.list", b'{"tags": [' + rb'"\n\u00e9",' * 490_000 + b"0]}"),
-    "within: empty arrays": lambda: call("memory.list", b'{"tags": [' + b"[]," * 245_000 + b"0]}"),
-    "params by position": lambda: call("memory.list", b"[" + b"[]," * 245_000 + b"0]"),
+    "within: empty arrays": lambda: call("memory.list", b'{"tags": [' + b"[]," * 99_000 + b"0]}"),
+    "params by position": lambda: call("memory.list", b"[" + b"0," * 490_000 + b"0]"),
 }
 
 

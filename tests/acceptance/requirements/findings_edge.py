@@ -26,6 +26,8 @@ FINDINGS_EDGE: tuple[Requirement, ...] = (
            "acceptance/test_limits.py::test_no_request_beyond_a_limit_delays_or_enlarges_the_service"),
     _found("A14 rate limit", "The rate limit counts what a call embeds and reads, not calls.",
            "unit/test_ratelimit.py::test_a_call_costs_what_it_embeds_and_reads"),
+    _found("A14 JWKS", "A key set that is too deep or too large is one that does not answer.",
+           "integration/test_auth_jwks.py::test_the_last_keys_serve_while_the_endpoint_fails"),
     _asked("limits table",
            "One table of every limit in the code, reported by memory.capabilities and documented.",
            "acceptance/test_limits.py::test_each_limit_of_the_table_is_exceeded",
