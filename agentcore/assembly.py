@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from agentcore.config import Settings, revealed
 from agentcore.database import Database
 from agentcore.embedded import Home
 from agentcore.errors import ConfigurationError
+from agentcore.limits import LIMIT_SETTINGS
 from agentcore.llm_endpoint import llm_endpoint_of, llm_options_of
 from agentcore.memory.archival import ARCHIVES, Archive
 from agentcore.memory.embeddings import DEFAULT_MODEL_NAMES, EMBEDDERS, Embedder, EmbedderOptions
@@ -299,6 +301,7 @@ def make_policy(settings: Settings) -> MemoryPolicy:
         retrieve_cut_offs=LOCAL_RETRIEVE_CUT_OFFS if is_local else CutOffs(),
         context_cut_offs=LOCAL_CONTEXT_CUT_OFFS if is_local else CutOffs(),
         indexes=make_index_policy(settings),
+        limits_set={name: math.ceil(getattr(settings, name.lower())) for name in LIMIT_SETTINGS},
     )
 
 

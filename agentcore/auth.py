@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import logging
 import time
 import unicodedata
@@ -17,12 +18,13 @@ import httpx
 import jwt
 
 from agentcore.errors import AuthenticationFailed, ConfigurationError, DependencyUnavailable, InvalidParams
+from agentcore.limits import MAX_ID_CHARS
 
 MIN_SECRET_BYTES = 32
-MAX_ID_CHARS = 255
 FAR_FUTURE = 2**53
 # How far our clock and the issuer's may lie apart before exp, nbf and iat are taken at their word.
 LEEWAY_SECONDS = 5
+MAX_KEY_SET_BYTES = 262_144
 CACHED_TOKENS = 10_000
 # A key taken out of the key set ends a token that is already cached within this time.
 CACHED_SECONDS = 60.0
@@ -139,13 +141,25 @@ class JwksKeys:
     async def _fetch(self) -> None:
         try:
             async with asyncio.timeout(self._timeout_seconds), httpx.AsyncClient() as client:
-                response = await client.get(self._url)
-            self._keys = _usable_keys(response.raise_for_status().json(), self._algorithm)
+                document = await _read_document(client, self._url)
+            self._keys = _usable_keys(document, self._algorithm)
             self._fetched_at = self._clock()
-        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as cause:
+        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError, RecursionError) as cause:
             logger.warning("the token keys could not be fetched", extra={"failure": type(cause).__name__})
         finally:
             self._tried_at = self._clock()
+
+
+async def _read_document(client: httpx.AsyncClient, url: str) -> Any:
+    """Reads JSON of at most MAX_KEY_SET_BYTES, never decompressed. Raises ValueError, RecursionError."""
+    body = bytearray()
+    async with client.stream("GET", url, headers={"accept-encoding": "identity"}) as response:
+        response.raise_for_status()
+        async for chunk in response.aiter_raw():
+            body += chunk
+            if len(body) > MAX_KEY_SET_BYTES:
+                raise ValueError("the key set is too large")
+    return json.loads(body)
 
 
 def _usable_keys(document: Any, algorithm: str) -> dict[str, jwt.PyJWK]:

@@ -21,6 +21,13 @@ from pydantic_settings import BaseSettings, DotEnvSettingsSource, NoDecode, Sett
 
 from agentcore.archive_options import read_archive_options
 from agentcore.errors import ConfigurationError
+from agentcore.limits import (
+    MAX_BATCH_CALLS,
+    MAX_BODY_BYTES,
+    MAX_CONNECTIONS,
+    RATE_UNITS_PER_MINUTE,
+    REQUEST_SECONDS,
+)
 from agentcore.llm_options import read_llm_options
 
 __all__ = ["Settings", "load_settings", "misspelt_variables", "revealed"]
@@ -196,11 +203,18 @@ class Settings(BaseSettings):
     token_encoding: str = Field("o200k_base", description="tiktoken encoding that counts context tokens.")
 
     # Limits at the edge
-    rate_limit_per_minute: int = Field(60_000, ge=0, description="Calls of one agent a minute; 0: unlimited.")
-    max_body_bytes: int = Field(8_388_608, ge=1_024, description="Largest request body, in bytes.")
-    max_batch_calls: int = Field(100, ge=1, description="Calls in one JSON-RPC batch at most.")
+    rate_limit_per_minute: int = Field(
+        RATE_UNITS_PER_MINUTE, ge=0, description="Units an agent's calls may cost a minute; 0: unlimited."
+    )
+    max_body_bytes: int = Field(MAX_BODY_BYTES, ge=1_024, description="Largest request body, in bytes.")
+    max_batch_calls: int = Field(MAX_BATCH_CALLS, ge=1, description="Calls in one JSON-RPC batch at most.")
+    max_connections: int = Field(
+        MAX_CONNECTIONS, ge=1, description="Open connections at most; fewer where ulimit -n is low."
+    )
     request_timeout_seconds: float = Field(
-        30.0, gt=0, description="Longest time one call may take; a prune or delete ends by itself after 25."
+        float(REQUEST_SECONDS),
+        gt=0,
+        description="Longest time one call may take; a prune or delete ends by itself after 25.",
     )
     shutdown_grace_seconds: float = Field(
         10.0, ge=0, description="Time for running calls to end at shutdown."

@@ -15,8 +15,9 @@ from agentcore.auth import Principal, TokenVerifier
 from agentcore.config import Settings
 from agentcore.errors import AgentCoreError, JsonRpcErrorCode, RateLimited
 from agentcore.memory.api import Caller, MemoryApi
-from agentcore.memory.jsonrpc import MemoryCall
+from agentcore.memory.jsonrpc import MemoryCall, cost_of
 from agentcore.rpc import (
+    LARGE_BODY_BYTES,
     Call,
     Frame,
     Limits,
@@ -29,8 +30,6 @@ from agentcore.rpc import (
 from agentcore.telemetry import Metrics
 
 MAX_A2A_TEXT_CHARS = 255
-# A larger body is read in a thread: the others' calls go on meanwhile.
-LARGE_BODY_BYTES = 262_144
 # The fields of the A2A context that a call's log line repeats; its trace id is there as the call's own.
 A2A_LOG_FIELDS = ("source_agent", "target_agent", "session_id", "conversation_id", "timestamp")
 
@@ -66,6 +65,11 @@ def _a2a_text(call: Call | None, field: str) -> str | None:
     return str(text) if usable else None
 
 
+def cost_of_frame(frame: Frame) -> int:
+    """Returns the units that a body's calls cost; one that is no valid request costs 1."""
+    return sum(cost_of(each.method, each.params) if isinstance(each, Call) else 1 for each in frame.members)
+
+
 class RpcEndpoint:
     """POST /api/v1/jsonrpc as a bare ASGI application."""
 
@@ -89,7 +93,7 @@ class RpcEndpoint:
             if body is None:
                 return
             frame = await self._frame(body)
-            self._admission.rate_limit.admit(principal.agent_id, len(frame.members))
+            self._admission.rate_limit.admit(principal.agent_id, cost_of_frame(frame))
             answer = await self._table.answer(frame, self._session(exchange, principal))
         except AgentCoreError as error:
             await self.refuse(exchange, principal, frame, error, started, send)

@@ -20,14 +20,13 @@ from agentcore.auth import Principal
 from agentcore.client import MemoryClient
 from agentcore.edge import RpcEndpoint, Runtime
 from agentcore.errors import AgentCoreError, ConfigurationError, InvalidRequest, JsonRpcErrorCode
+from agentcore.limits import MAX_MESSAGE_BYTES
 from agentcore.memory.jsonrpc import MemoryCall
-from agentcore.ratelimit import RateLimit
 from agentcore.registry import resolve
 from agentcore.rpc import Frame, Limits, RpcMethod, error_answer, read_frame
 
 SERVERS = {"mcp": "agentcore.integrations.mcp:answer"}
 # Longer than any tool's arguments may be, and short enough to be read at once.
-MAX_MESSAGE_BYTES = 262_144
 # A page in a browser names its origin; those of this machine may call, as inspectors do.
 LOCAL_ORIGINS = ("localhost", "127.0.0.1", "::1")
 MCP_STATUS: Mapping[JsonRpcErrorCode, int] = {
@@ -42,7 +41,7 @@ MCP_STATUS: Mapping[JsonRpcErrorCode, int] = {
 class McpEndpoint:
     """POST /mcp as a bare ASGI application: no session, so any process answers any message.
 
-    A message counts as one call of its agent, whatever the tool in it asks of the memory.
+    A message costs its agent 1 unit, and the calls of its tool what they cost elsewhere.
     """
 
     def __init__(
@@ -52,7 +51,7 @@ class McpEndpoint:
             admission, max_body_bytes=min(admission.max_body_bytes, MAX_MESSAGE_BYTES))
         # What was admitted as a message is carried through, also while the service stops.
         self._methods = RpcEndpoint(
-            runtime, methods, replace(admission, rate_limit=RateLimit(0), stopping=asyncio.Event()))
+            runtime, methods, replace(admission, stopping=asyncio.Event()))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange.begin(scope)

@@ -1,4 +1,4 @@
-"""How many calls one agent may make: a token bucket for each agent, in this process.
+"""What the calls of one agent may cost: a token bucket for each agent, in this process.
 
 Not the `limits` library: its memory storage sweeps every key on every hit, 2 ms at 10,000 agents.
 """
@@ -14,12 +14,12 @@ _PERIOD_SECONDS = 60.0
 
 
 class RateLimit:
-    """`calls_per_minute` of each agent, refilled evenly; 0 means unlimited."""
+    """`units_per_minute` of each agent, refilled evenly; 0 means unlimited."""
 
-    def __init__(self, calls_per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._capacity = float(calls_per_minute)
+    def __init__(self, units_per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._capacity = float(units_per_minute)
         self._clock = clock
-        # agent -> (calls left, when). Who was not seen for a whole period has a full bucket again, so a
+        # agent -> (units left, when). Who was not seen for a whole period has a full bucket again, so a
         # generation of buckets is simply dropped once it is that old: memory follows the active agents.
         self._recent: dict[str, tuple[float, float]] = {}
         self._older: dict[str, tuple[float, float]] = {}
@@ -29,23 +29,26 @@ class RateLimit:
         """Agents that are remembered."""
         return len(self._recent.keys() | self._older.keys())
 
-    def admit(self, agent_id: str, calls: int) -> None:
-        """Takes `calls` from the agent's bucket, all or none.
+    def admit(self, agent_id: str, units: int) -> None:
+        """Takes `units` from the agent's bucket, all or none.
 
         Raises RateLimited, which says when they would be admitted; TooLarge if that is never.
         """
         if not self._capacity:
             return
-        if calls > self._capacity:
-            raise TooLarge(f"A batch of {calls} calls is more than an agent may make in a minute.")
+        if units > self._capacity:
+            limit = int(self._capacity)
+            raise TooLarge(
+                f"This request costs {units} units, and an agent may spend {limit} a minute: split it, or "
+                "let the operator raise RATE_LIMIT_PER_MINUTE.", data={"units": units, "rate_units": limit})
         now = self._clock()
         self._turn(now)
         left, seen_at = self._recent.get(agent_id) or self._older.get(agent_id) or (self._capacity, now)
         left = min(self._capacity, left + (now - seen_at) * self._capacity / _PERIOD_SECONDS)
-        if left < calls:
-            wait = (calls - left) * _PERIOD_SECONDS / self._capacity
+        if left < units:
+            wait = (units - left) * _PERIOD_SECONDS / self._capacity
             raise RateLimited("Too many requests.", data={"retry_after_seconds": round(wait, 3)})
-        self._recent[agent_id] = (left - calls, now)
+        self._recent[agent_id] = (left - units, now)
 
     def _turn(self, now: float) -> None:
         if now - self._turned_at >= _PERIOD_SECONDS:

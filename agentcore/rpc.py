@@ -37,18 +37,27 @@ from agentcore.errors import (
     field_path,
     problem_sentence,
 )
+from agentcore.limits import (
+    MAX_A2A_BYTES,
+    MAX_BATCH_CALLS,
+    MAX_DEPTH,
+    MAX_MEMBERS,
+    MAX_MEMBERS_IN_ALL,
+    MAX_NUMBER_CHARS,
+    MAX_RESPONSE_BYTES,
+    MAX_VALUES,
+    REQUEST_SECONDS,
+)
 from agentcore.telemetry import describe_failure
 
-MAX_DEPTH = 64
-# JSON values of one body: 8 MB of `[]` would take seconds and a gigabyte to read.
-MAX_VALUES = 1_000_000
-MAX_A2A_BYTES = 16_384
 MAX_PROBLEMS = 20
 MAX_FIELD_CHARS = 200
 
-_NOT_OUTLINE = bytes(set(range(256)) - set(b'"[]{},'))
+# A larger body is read and validated in a thread, so that other calls continue.
+LARGE_BODY_BYTES = 65_536
+_NOT_OUTLINE = bytes(set(range(256)) - set(b'"[]{},:'))
 _ONE_BRACKET = bytes.maketrans(b"{}", b"[]")
-_STEPS = bytes.maketrans(b"[],", np.array([1, -1, 0], np.int8).tobytes())
+_STEPS = bytes.maketrans(b"[],:", np.array([1, -1, 0, 0], np.int8).tobytes())
 
 _NUL = re.compile(r"(?<!\\)(\\\\)*\\u0000")
 
@@ -59,7 +68,10 @@ ContextT = TypeVar("ContextT")
 
 @dataclass(frozen=True)
 class RpcMethod(Generic[ContextT]):
-    """One method: its models, what runs it, the scope it needs, and which params an array gives, in order."""
+    """One method: its models, what runs it, the scope it needs, and which params an array gives, in order.
+
+    `reads`: nothing is lost if its result is not sent.
+    """
 
     name: str
     params: type[BaseModel]
@@ -68,15 +80,17 @@ class RpcMethod(Generic[ContextT]):
     summary: str
     scope: str | None = None
     positional: tuple[str, ...] = ()
+    reads: bool = False
 
 
 @dataclass(frozen=True)
 class Limits:
     """What one body may ask for, and how long one call may take."""
 
-    max_batch_calls: int = 100
+    max_batch_calls: int = MAX_BATCH_CALLS
     batch_concurrency: int = 8
-    timeout_seconds: float = 30.0
+    timeout_seconds: float = REQUEST_SECONDS
+    max_response_bytes: int = MAX_RESPONSE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +118,7 @@ class Frame:
 
     members: tuple[Call | NoCall, ...]
     is_batch: bool
+    is_large: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,20 +154,42 @@ def _finite(digits: str) -> float:
     return number
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+def _whole(digits: str) -> int:
+    if len(digits) > MAX_NUMBER_CHARS:
+        raise ParseError(data={"problem": "a number is out of range"})
+    return int(digits)
+
+
+def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(members) > MAX_MEMBERS:
+        raise _too_many("members in one object", "object_members", MAX_MEMBERS)
+    return dict(members)
+
+
+def _too_many(what: str, name: str, limit: int) -> TooLarge:
+    return TooLarge(f"The request has more than {limit} {what}.", data={f"max_{name}": limit})
+
+
+# Each hook is a point at which another thread may run; the C scanner alone keeps the GIL to its end.
+_DECODER = json.JSONDecoder(
+    parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole, object_pairs_hook=_object)
 
 
 def _outline(body: bytes) -> bytes:
-    """The brackets and commas outside of strings; TooLarge where it has more values than MAX_VALUES.
+    """Returns the brackets, commas and colons outside of strings, without a loop in Python.
 
-    No step of it is a loop in Python: a body is looked over before it may cost anything.
+    Raises TooLarge for more than MAX_VALUES values or MAX_MEMBERS_IN_ALL members.
     """
     marks = body.replace(rb"\\", b"").replace(rb"\"", b"").translate(_ONE_BRACKET, _NOT_OUTLINE)
-    if marks.count(b'"') <= 2 * MAX_VALUES:
-        outline = b"".join(marks.split(b'"')[::2])
-        if outline.count(b",") + outline.count(b"[") <= MAX_VALUES:
-            return outline
-    raise TooLarge(f"The request holds more than {MAX_VALUES} JSON values.", data={"max_values": MAX_VALUES})
+    if marks.count(b'"') > 2 * (MAX_VALUES + MAX_MEMBERS_IN_ALL):
+        raise _too_many("JSON values", "values", MAX_VALUES)
+    outline = b"".join(marks.split(b'"')[::2])
+    if outline.count(b",") + outline.count(b"[") > MAX_VALUES:
+        raise _too_many("JSON values", "values", MAX_VALUES)
+    # Arrays and objects too: each is tracked by the garbage collector, which stops every thread.
+    if max(outline.count(b":"), outline.count(b"[")) > MAX_MEMBERS_IN_ALL:
+        raise _too_many("members, arrays or objects", "all_members", MAX_MEMBERS_IN_ALL)
+    return outline
 
 
 def _too_deep(outline: bytes) -> bool:
@@ -162,8 +199,10 @@ def _too_deep(outline: bytes) -> bool:
 
 
 def _parse(body: bytes) -> Any:
-    openings = body.count(b"[") + body.count(b"{")
-    suspicious = openings > MAX_DEPTH or openings + body.count(b",") > MAX_VALUES
+    openings, members = body.count(b"[") + body.count(b"{"), body.count(b":")
+    suspicious = (
+        openings > MAX_DEPTH or openings + body.count(b",") > MAX_VALUES or members > MAX_MEMBERS_IN_ALL
+    )
     if suspicious and _too_deep(_outline(body)):
         raise ParseError(data={"problem": f"nested deeper than {MAX_DEPTH} levels"})
     try:
@@ -196,6 +235,8 @@ def _problem(member: dict[str, Any]) -> str | None:
 
 def _carried(a2a_context: dict[str, Any] | None) -> str:
     """As JSON text. Raises ValueError for what could not be kept in a memory's provenance."""
+    if _has_more_values(a2a_context, MAX_A2A_BYTES // 2):
+        raise ValueError(f"is larger than {MAX_A2A_BYTES} bytes")
     text = json.dumps(a2a_context, ensure_ascii=False)
     try:
         size = len(text.encode())
@@ -208,9 +249,21 @@ def _carried(a2a_context: dict[str, Any] | None) -> str:
     return text
 
 
+def _has_more_values(value: Any, limit: int) -> bool:
+    pending, count = [value], 0
+    while pending and count <= limit:
+        current = pending.pop()
+        if isinstance(current, dict | list):
+            pending.extend(current.values() if isinstance(current, dict) else current)
+        count += 1
+    return count > limit
+
+
 def _member(value: Any) -> Call | NoCall:
     if not isinstance(value, dict):
         return NoCall(InvalidRequest(data={"problem": "a request is an object"}))
+    if isinstance(value.get("params"), list) and len(value["params"]) > MAX_MEMBERS:
+        raise _too_many("params by position", "object_members", MAX_MEMBERS)
     identity = json.dumps(value["id"]) if "id" in value and _is_id(value["id"]) else None
     problem = _problem(value)
     if problem is not None:
@@ -233,15 +286,15 @@ def read_frame(body: bytes, limits: Limits) -> Frame:
 
     Raises ParseError, InvalidRequest (an empty batch) or TooLarge (a long one): one error answers the whole.
     """
-    parsed = _parse(body)
+    parsed, is_large = _parse(body), len(body) > LARGE_BODY_BYTES
     if not isinstance(parsed, list):
-        return Frame((_member(parsed),), is_batch=False)
+        return Frame((_member(parsed),), is_batch=False, is_large=is_large)
     if not parsed:
         raise InvalidRequest
     if len(parsed) > limits.max_batch_calls:
         message = f"A batch holds at most {limits.max_batch_calls} calls; this one holds {len(parsed)}."
         raise TooLarge(message, data={"max_batch_calls": limits.max_batch_calls})
-    return Frame(tuple(_member(value) for value in parsed), is_batch=True)
+    return Frame(tuple(_member(value) for value in parsed), is_batch=True, is_large=is_large)
 
 
 # --- errors ------------------------------------------------------------------------------------------------
@@ -296,6 +349,19 @@ class _Turn:
 
     call: Call
     session: Session[Any]
+    is_large: bool
+
+
+@dataclass(slots=True)
+class _Space:
+    """How many bytes of the response are left."""
+
+    limit: int
+    left: int
+
+    def error(self) -> TooLarge:
+        message = f"The response is larger than {self.limit} bytes: ask for less, or in a request of its own."
+        return TooLarge(message, data={"max_response_bytes": self.limit})
 
 
 def _as_is(value: Any) -> Any:
@@ -310,18 +376,32 @@ def _by_name(method: RpcMethod[Any], values: tuple[Any, ...]) -> dict[str, Any]:
     return dict(zip(method.positional, values, strict=False))
 
 
+def _refuse_unknown(method: RpcMethod[Any], given: dict[str, Any]) -> None:
+    """Raises InvalidParams before thousands of unknown names are validated one by one."""
+    unknown = [name for name in given if name not in method.params.model_fields]
+    if len(unknown) > MAX_PROBLEMS:
+        problem = problem_sentence({"type": "extra_forbidden"})
+        named = [{"field": _field([name]), "problem": problem} for name in unknown[:MAX_PROBLEMS]]
+        raise InvalidParams(data={"errors": named})
+
+
 def _bind(method: RpcMethod[ContextT], timeout_seconds: float) -> Callable[..., Awaitable[Result]]:
     """The method as jsonrpcserver calls it: every exception ends here, as an error object or a reference."""
     validate = TypeAdapter(method.params).validate_python
     dump = TypeAdapter(method.result).dump_json
 
+    def validated(given: dict[str, Any]) -> Any:
+        _refuse_unknown(method, given)
+        try:
+            return validate(given)
+        except ValidationError as cause:
+            raise invalid_params(cause) from cause
+
     async def run(turn: _Turn, values: tuple[Any, ...], names: dict[str, Any]) -> bytes:
         if method.scope is not None and method.scope not in turn.session.scopes:
             raise NotAuthorised(data={"needs": method.scope})
-        try:
-            params = validate(_by_name(method, values) if values else names)
-        except ValidationError as cause:
-            raise invalid_params(cause) from cause
+        given = _by_name(method, values) if values else names
+        params = await asyncio.to_thread(validated, given) if turn.is_large else validated(given)
         try:
             work = method.handler(turn.session.open_context(turn.call), params)
             return dump(await within(timeout_seconds, work))
@@ -352,39 +432,52 @@ class MethodTable(Generic[ContextT]):
 
     async def answer(self, frame: Frame, session: Session[ContextT]) -> bytes | None:
         """The response to a body; None where nothing is to be said. A batch's answers keep its order."""
+        space = _Space(self.limits.max_response_bytes, self.limits.max_response_bytes)
         if not frame.is_batch:
-            return await self._answer_member(frame.members[0], session)
+            return await self._answer_member(frame.members[0], session, frame.is_large, space)
         places = asyncio.Semaphore(self.limits.batch_concurrency)
 
         async def in_turn(member: Call | NoCall) -> bytes | None:
             async with places:
-                return await self._answer_member(member, session)
+                return await self._answer_member(member, session, frame.is_large, space)
 
         answers = await asyncio.gather(*(in_turn(member) for member in frame.members))
-        said = [answer for answer in answers if answer is not None]
-        return b"[" + b", ".join(said) + b"]" if said else None
+        said = b", ".join(answer for answer in answers if answer is not None)
+        return b"".join((b"[", said, b"]")) if said else None
 
-    async def _answer_member(self, member: Call | NoCall, session: Session[ContextT]) -> bytes | None:
+    async def _answer_member(
+        self, member: Call | NoCall, session: Session[ContextT], is_large: bool, space: _Space
+    ) -> bytes | None:
         if isinstance(member, NoCall):
             session.report(Report("invalid", _outcome(member.error.code), 0.0))
             return error_answer(member.error, member.id)
         started = time.perf_counter()
-        # A notification is dispatched with an id too: how it ended is heard by the report alone.
-        request = {"method": member.method, "params": member.params, "id": None}
-        response = cast(dict[str, Any], await async_dispatch_to_serializable(
-            request, self._bound, context=_Turn(member, session), deserializer=_as_is, validator=_as_is))
-        error = response.get("error")
-        known = member.method in self._methods
-        if error is not None and not known:
-            error["data"] = {"problem": self._unknown(member.method)}
-        outcome = "ok" if error is None else _outcome(error["code"])
+        method = self._methods.get(member.method)
+        result, error = None, error_member(space.error())
+        if space.left > 0:
+            result, error = await self._dispatched(member, _Turn(member, session, is_large))
+        if result is not None and len(result) > space.left and method is not None and method.reads:
+            result, error, space.left = None, error_member(space.error()), 0
+        outcome = "ok" if result is not None else _outcome(error["code"])
         seconds = time.perf_counter() - started
-        session.report(Report(member.method if known else "unknown", outcome, seconds, member))
+        session.report(Report("unknown" if method is None else method.name, outcome, seconds, member))
         if member.id is None:
             return None
-        said = b'"result": ' + response["result"] if error is None else _error_text(error)
-        return _response(said, member.id, member.a2a)
+        said = b'"result": ' + result if result is not None else _error_text(error)
+        answer = _response(said, member.id, member.a2a)
+        space.left -= len(answer)
+        return answer
 
+    async def _dispatched(self, call: Call, turn: _Turn) -> tuple[bytes | None, dict[str, Any]]:
+        """The result as JSON text, else None and the error object."""
+        # A notification is dispatched with an id too: how it ended is heard by the report alone.
+        request = {"method": call.method, "params": call.params, "id": None}
+        response = cast(dict[str, Any], await async_dispatch_to_serializable(
+            request, self._bound, context=turn, deserializer=_as_is, validator=_as_is))
+        error: dict[str, Any] = response.get("error", {})
+        if error and call.method not in self._methods:
+            error["data"] = {"problem": self._unknown(call.method)}
+        return response.get("result"), error
 
     def _unknown(self, name: str) -> str:
         """Which method there is not, and the known one that is spelt most like it."""

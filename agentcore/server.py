@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import math
 import signal
@@ -22,8 +23,10 @@ from starlette.types import ASGIApp
 from agentcore import __version__
 from agentcore.admission import Admission
 from agentcore.agent_card import AGENT_CARD, agent_card
+from agentcore.connections import LimitedProtocol
 from agentcore.edge import RpcEndpoint, Runtime
 from agentcore.errors import InternalError, StartupError
+from agentcore.limits import MAX_CONNECTIONS
 from agentcore.mcp_endpoint import McpEndpoint
 from agentcore.memory.jsonrpc import CONTRACT_VERSION, MemoryCall, memory_methods
 from agentcore.ratelimit import RateLimit
@@ -134,15 +137,16 @@ def stop_on_signals(stopping: asyncio.Event) -> Iterator[None]:
 
 async def serve(
     app: ASGIApp, *, address: socket.socket, stopping: asyncio.Event, grace_seconds: float,
-    on_listening: Callable[[str], None],
+    on_listening: Callable[[str], None], connections: int = MAX_CONNECTIONS,
 ) -> None:
     """Answer until `stopping` is set, then let running calls end, for `grace_seconds` at most.
 
     Listens on an address that `bound` gave, and closes it. `on_listening` is told the URL once calls are
-    taken. Raises StartupError where it cannot listen.
+    taken. More than `connections` are answered with 503. Raises StartupError where it cannot listen.
     """
     server = _Server(uvicorn.Config(
-        app, http="httptools", ws="none", lifespan="off", access_log=False, log_config=None,
+        app, http=LimitedProtocol, limit_concurrency=connections + 1, ws="none", lifespan="off",
+        access_log=False, log_config=None,
         server_header=False, backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=math.ceil(grace_seconds),
     ))
@@ -153,6 +157,7 @@ async def serve(
 
     with address:
         _listen(address)
+        gc.freeze()  # what was made at the start is not looked at by each collection
         # A connection made before uvicorn accepts waits in the backlog: the URL is good from here on.
         on_listening(_url(address))
         async with asyncio.TaskGroup() as tasks:

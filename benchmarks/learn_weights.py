@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.progress import Progress
 
-from agentcore.memory.params.memories import MAX_K
+from agentcore.limits import MAX_K
 from agentcore.memory.ranking.fitness import FitModel, Signals
 from agentcore.memory.retrieval import TERMS
 from agentcore.memory.scoring import RetrievalWeights

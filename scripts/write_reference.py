@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from agentcore.config import Settings
+from agentcore.limits import LIMITS
 from agentcore.memory.jsonrpc import DISCOVER, memory_methods
 from agentcore.memory.params.memories import Filters
 from agentcore.openrpc import json_schemas
@@ -66,6 +67,18 @@ stops the start, with every problem and its mend.
 This page, and the file `.env.example` with the same to copy, are written by `scripts/write_reference.py`.
 """
 SETTINGS_TABLE = "| Setting | Default | Unit | Meaning |\n| --- | --- | --- | --- |\n"
+LIMITS_HEAD = """\
+# Limits
+
+What one request, response or connection may take. `memory.capabilities` reports the values in force as
+`limits`, by the names below. Beyond a limit a request is refused with a clear error, and nothing is done.
+Error codes are those of [errors.md](errors.md).
+
+This page is written by `scripts/write_reference.py`.
+
+| What | Limit | Name | Setting | Beyond it |
+| --- | --- | --- | --- | --- |
+"""
 DECISIONS_HEAD = """\
 # Decisions
 
@@ -81,7 +94,8 @@ UNITS = {
     "_seconds": "seconds", "_ttl": "seconds", "_bytes": "bytes", "_tokens": "tokens", "_threads": "threads",
     "_dimensions": "numbers", "_attempts": "tries", "_batch_size": "texts", "_pool_size": "connections",
     "_entries": "vectors", "_capacity": "memories", "_search_limit": "memories", "_calls": "calls",
-    "_per_minute": "calls a minute", "_concurrency": "calls", "_timeout_ms": "milliseconds",
+    "_per_minute": "units a minute", "_connections": "connections",
+    "_concurrency": "calls", "_timeout_ms": "milliseconds",
     "_recall": "share",
 }
 _SECTION = re.compile(r"^    # (?P<title>.+)$|^    (?P<field>[a-z_0-9]+): ", re.MULTILINE)
@@ -91,9 +105,18 @@ def reference_files() -> dict[str, str]:
     """The text of each file by its path below the checkout."""
     return {
         "docs/reference/methods.md": methods_page(), "docs/reference/settings.md": settings_page(),
+        "docs/reference/limits.md": limits_page(),
         "docs/reference/cli.md": runpy.run_path(str(COMMANDS))["commands_page"](),
         "docs/decisions/index.md": decisions_page(), ".env.example": env_example(),
     }
+
+
+def limits_page() -> str:
+    """Every limit of a request, a response and a connection."""
+    rows = (
+        f"| {limit.what} | {limit.value:,} {limit.unit} | `{limit.name}` | "
+        f"{f'`{limit.setting}`' if limit.setting else ''} | {limit.beyond} |\n" for limit in LIMITS)
+    return LIMITS_HEAD + "".join(rows)
 
 
 # --- methods -----------------------------------------------------------------------------------------------

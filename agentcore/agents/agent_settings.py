@@ -7,8 +7,9 @@ from typing import Annotated
 from pydantic import Field
 
 from agentcore.agents.scope import MemoryScope
+from agentcore.limits import MAX_CONTEXT_TOKENS
 from agentcore.memory.models import Flag, Labels, Share, Strict
-from agentcore.memory.params.memories import MAX_CONTEXT_TOKENS, GateMode
+from agentcore.memory.params.memories import GateMode
 
 
 class AgentSettings(Strict):

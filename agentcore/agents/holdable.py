@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from agentcore.memory.models import MAX_TEXT_CHARS
-from agentcore.memory.params.memories import MAX_QUERY_CHARS
+from agentcore.limits import MAX_QUERY_CHARS, MAX_TEXT_CHARS
 
 
 def holdable(text: str, most_chars: int = MAX_TEXT_CHARS) -> str:

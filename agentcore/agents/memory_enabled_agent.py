@@ -30,8 +30,9 @@ from agentcore.agents.recordable import recordable, said
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import AgentCoreError
+from agentcore.limits import MAX_QUERY_CHARS
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.params.memories import MAX_QUERY_CHARS, StoreResult, Turn
+from agentcore.memory.params.memories import StoreResult, Turn
 from agentcore.memory.params.sessions import EndSessionResult
 
 # So many of the last things said complete a vague query.

@@ -12,8 +12,9 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from agentcore.agents.holdable import holdable
+from agentcore.limits import MAX_TEXT_CHARS
 from agentcore.memory.encoding import interaction_text
-from agentcore.memory.models import MAX_TEXT_CHARS, Interaction, JsonValue
+from agentcore.memory.models import Interaction, JsonValue
 
 MOST_RECORDED_CHARS = 16_384
 MOST_ACTIONS = 256

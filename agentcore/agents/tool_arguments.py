@@ -10,8 +10,8 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
+from agentcore.limits import MAX_QUERY_CHARS
 from agentcore.memory.models import FilledText, Identifier, Label, Moment, Strict
-from agentcore.memory.params.memories import MAX_QUERY_CHARS
 
 MOST_RECALLED = 20
 MOST_FORGOTTEN = 20

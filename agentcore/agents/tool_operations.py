@@ -26,11 +26,11 @@ from agentcore.agents.tool_arguments import (
 )
 from agentcore.agents.working_template import is_template
 from agentcore.errors import Conflict, NotFound
+from agentcore.limits import MAX_PAGE
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.memories import (
-    MAX_PAGE,
     DeleteParams,
     GetParams,
     ListParams,

@@ -14,11 +14,11 @@ from agentcore.cli.lines import BadLine, Line, NumberedLine, store_params
 from agentcore.cli.tally import Tally
 from agentcore.client import MemoryClient
 from agentcore.errors import InvalidParams, JsonRpcErrorCode, NotFound, TooLarge
+from agentcore.limits import MAX_LINKS_A_CALL
 from agentcore.memory.models import Link
 from agentcore.memory.params.aliases import SetAliasParams
 from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.memories import (
-    MAX_LINKS_A_CALL,
     GetParams,
     StoreBatchParams,
     StoreParams,

@@ -18,6 +18,7 @@ import uvloop
 from agentcore.cli import INTERRUPTED
 from agentcore.cli.app import SERVICE, app, examples, say
 from agentcore.config import Settings, load_settings, misspelt_variables
+from agentcore.connections import connection_limit
 from agentcore.embedded import default_home
 from agentcore.runtime import home_of, open_runtime
 from agentcore.server import ENDPOINT, bound, create_app, stop_on_signals
@@ -60,6 +61,7 @@ def serve(
             await stop.unless_forced(answer(
                 create_app(runtime, stopping=stop.asked), address=address,
                 stopping=stop.asked, grace_seconds=settings.shutdown_grace_seconds,
+                connections=connection_limit(settings.max_connections, settings.database_pool_size),
                 on_listening=lambda url: typer.echo(_welcome(settings, url))))
 
     # A port in use is told before a database is made for nothing.

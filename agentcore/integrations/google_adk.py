@@ -22,10 +22,10 @@ from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import JsonRpcErrorCode, NotFound
 from agentcore.integrations.extras import not_installed
 from agentcore.integrations.store_all import store_all
+from agentcore.limits import MAX_PAGE, MAX_TEXT_CHARS
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.models import MAX_TEXT_CHARS, MemorySummary, MemoryType
+from agentcore.memory.models import MemorySummary, MemoryType
 from agentcore.memory.params.memories import (
-    MAX_PAGE,
     DeleteParams,
     GetParams,
     ListParams,

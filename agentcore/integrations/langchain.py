@@ -14,9 +14,10 @@ from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.integrations.extras import not_installed
 from agentcore.integrations.own_loop import OwnLoop
+from agentcore.limits import MAX_K
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemorySummary
-from agentcore.memory.params.memories import MAX_K, RetrieveParams
+from agentcore.memory.params.memories import RetrieveParams
 
 try:
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun

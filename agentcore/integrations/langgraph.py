@@ -33,11 +33,11 @@ from agentcore.integrations.langgraph_items import (
 from agentcore.integrations.langgraph_matching import Namespace, passes, under
 from agentcore.integrations.own_loop import OwnLoop
 from agentcore.integrations.store_all import store_all
+from agentcore.limits import MAX_K
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryRecord, MemorySummary, MemoryType
 from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.memories import (
-    MAX_K,
     DeleteParams,
     ListParams,
     RetrieveParams,

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from agentcore.integrations.langgraph_matching import Namespace
-from agentcore.memory.models import MAX_ID_CHARS, MAX_TEXT_CHARS
+from agentcore.limits import MAX_ID_CHARS, MAX_TEXT_CHARS
 
 KEPT = "langgraph"
 NOT_SEARCHED = "(not searched)"

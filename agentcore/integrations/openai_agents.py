@@ -22,10 +22,11 @@ from agentcore.agents.working_template import UNSEARCHED, WorkingTemplate
 from agentcore.errors import AgentCoreError, AuthenticationFailed, NotAuthorised
 from agentcore.integrations.extras import not_installed
 from agentcore.integrations.store_all import store_all
+from agentcore.limits import MAX_BATCH_ITEMS, MAX_PAGE, MAX_TEXT_CHARS
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.models import MAX_TEXT_CHARS, MemoryRecord
+from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params.empty_results import UNAVAILABLE
-from agentcore.memory.params.memories import MAX_BATCH_ITEMS, MAX_PAGE, DeleteParams, ListParams, StoreParams
+from agentcore.memory.params.memories import DeleteParams, ListParams, StoreParams
 from agentcore.memory.params.sessions import EndSessionResult
 
 try:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentcore.errors import JsonRpcErrorCode, from_wire
+from agentcore.limits import MAX_BATCH_ITEMS
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.params.memories import MAX_BATCH_ITEMS, StoreBatchParams, StoreParams
+from agentcore.memory.params.memories import StoreBatchParams, StoreParams
 
 
 async def store_all(

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentcore.errors import InvalidParams
+from agentcore.limits import MAX_TEXT_CHARS
 from agentcore.memory.aliases import keyed, learn
 from agentcore.memory.api import Caller
 from agentcore.memory.consolidation import subject_keys, told
@@ -17,7 +18,7 @@ from agentcore.memory.language.gist import gist, gist_hash, without_stamp
 from agentcore.memory.language.moments import mentioned
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.lexical import term_key, term_keys
-from agentcore.memory.models import MAX_TEXT_CHARS, Interaction, Link, MemoryType
+from agentcore.memory.models import Interaction, Link, MemoryType
 from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.statements.facts import fact, fact_keys
 from agentcore.memory.statements.statements import read

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-MAX_METADATA_NODES = 2_048
+from agentcore.limits import MAX_METADATA_DEPTH, MAX_METADATA_NODES
+
 # What is around a value in a request nests too, and a request may nest 64 levels.
-MAX_METADATA_DEPTH = 48
 # A longer whole number has no decimal form in Python, and none of use in JSON.
 MAX_NUMBER_BITS = 1_024
 SHOWN_PATH_CHARS = 80

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentcore.errors import WIRE_ERRORS, InvalidParams, NotAuthorised
+from agentcore.limits import MAX_IDS, MAX_PAGE
 from agentcore.memory.api import METHODS, AnyMethod, Caller, MemoryApi
 from agentcore.memory.models import Strict
 from agentcore.memory.params.archive import ArchiveFilters
@@ -19,6 +20,14 @@ DISCOVER = "rpc.discover"
 TITLE = "AgentCore Memory"
 # The version of the contract, not of the package: it grows when params or results do.
 CONTRACT_VERSION = "1.0.0"
+
+# What a call costs beside its 1 unit, for the rate limit: docs/operations.md explains it.
+ROWS_A_UNIT = 50
+EMBEDS_ONE = frozenset({"memory.store", "memory.retrieve", "memory.get_context", "memory.update"})
+READS_MANY = frozenset({
+    "memory.prune", "memory.clear", "memory.restore", "memory.consolidate", "memory.summarize",
+    "memory.erase", "memory.end_session"})
+UNITS_OF_MANY = 20
 
 
 @dataclass(frozen=True)
@@ -33,12 +42,25 @@ class DiscoverParams(Strict):
     """Nothing to say."""
 
 
+def cost_of(method: str, params: dict[str, Any] | list[Any]) -> int:
+    """Returns the units that a call costs: 1, and 1 for each text to embed and for every 50 rows to read."""
+    names = next((each.positional for each in METHODS if each.name == method), ())
+    given = params if isinstance(params, dict) else dict(zip(names, params, strict=False))
+    lists = {name: len(each) for name, each in given.items() if isinstance(each, list)}
+    numbers = {name: max(0, each) for name, each in given.items() if isinstance(each, int)}
+    texts = lists.get("items", 0) + lists.get("messages", 0) + (method in EMBEDS_ONE)
+    asked = numbers.get("k", 0) + numbers.get("limit", 0) + numbers.get("max_tokens", 0) // 20
+    rows = min(asked, MAX_PAGE) + min(lists.get("memory_ids", 0), MAX_IDS)
+    return 1 + texts + rows // ROWS_A_UNIT + (UNITS_OF_MANY if method in READS_MANY else 0)
+
+
 def memory_methods() -> list[RpcMethod[MemoryCall]]:
     """Every `memory.*` method, and `rpc.discover`, which needs a token but no scope."""
     methods = [
         RpcMethod(
             name=method.name, params=method.params, result=method.result, handler=_handler(method),
             summary=method.summary, scope=method.scope, positional=method.positional,
+            reads=method.scope == "memory:read",
         )
         for method in METHODS
     ]
@@ -49,7 +71,7 @@ def memory_methods() -> list[RpcMethod[MemoryCall]]:
 
     return [*methods, RpcMethod(
         name=DISCOVER, params=DiscoverParams, result=dict[str, Any], handler=discover,
-        summary="The OpenRPC document of this service.")]
+        summary="The OpenRPC document of this service.", reads=True)]
 
 
 def service_document(methods: Sequence[RpcMethod[MemoryCall]]) -> dict[str, Any]:

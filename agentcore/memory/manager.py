@@ -12,6 +12,7 @@ from uuid import UUID
 
 from agentcore import __version__
 from agentcore.errors import InvalidParams, NotFound
+from agentcore.limits import limits_in_force
 from agentcore.memory.api import Caller, MemoryApi, Method, P, ParamsT, ResultT
 from agentcore.memory.cursors import read_cursor, write_cursor
 from agentcore.memory.forgetting import removing, restoring
@@ -30,11 +31,6 @@ from agentcore.memory.params.layers import (
     rules_of,
 )
 from agentcore.memory.params.memories import (
-    MAX_BATCH_ITEMS,
-    MAX_CONTEXT_TOKENS,
-    MAX_IDS,
-    MAX_K,
-    MAX_PAGE,
     CountParams,
     CountResult,
     DeleteParams,
@@ -208,7 +204,10 @@ class MemoryOperations(LifecycleOperations):
         page = rows[: params.limit]
         with steps("fetch"):
             records = await self._parts.storage.get(
-                self._caller.agent_id, [row["memory_id"] for row in page], primary=params.consistent
+                self._caller.agent_id,
+                [row["memory_id"] for row in page],
+                primary=params.consistent,
+                vectors=params.vectors,
             )
             if params.vectors:
                 vectors = await self._parts.storage.own_vectors(
@@ -216,9 +215,12 @@ class MemoryOperations(LifecycleOperations):
                 )
                 own = ((each, {"embedding": vector}) for each, vector in vectors.items())
                 records |= {each: records[each].model_copy(update=update) for each, update in own}
+        # The page ends with the last record that fits.
+        fitting = [place for place, row in enumerate(page) if row["memory_id"] in records]
+        last = fitting[-1] if fitting else len(page) - 1
         return ListResult(
-            memories=[records[row["memory_id"]] for row in page if row["memory_id"] in records],
-            next_cursor=write_cursor(_place_of(params, page[-1])) if len(rows) > params.limit else None,
+            memories=[records[page[place]["memory_id"]] for place in fitting],
+            next_cursor=write_cursor(_place_of(params, page[last])) if len(rows) > last + 1 else None,
             receipt=filter_receipt(params.conditions(), steps),
         )
 
@@ -272,13 +274,7 @@ class MemoryOperations(LifecycleOperations):
             memory_types=list(MemoryType),
             pruning_strategies=sorted(STRATEGIES),
             features=_features(self._parts),
-            limits={
-                "batch_items": MAX_BATCH_ITEMS,
-                "k": MAX_K,
-                "page": MAX_PAGE,
-                "delete_ids": MAX_IDS,
-                "context_tokens": MAX_CONTEXT_TOKENS,
-            },
+            limits=limits_in_force(self._parts.policy.limits_set),
             receipt=Receipt(),
         )
 

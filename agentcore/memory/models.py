@@ -19,12 +19,9 @@ from pydantic import (
     model_validator,
 )
 
+from agentcore.limits import MAX_EMBEDDING_DIMENSIONS, MAX_ID_CHARS, MAX_LABELS, MAX_TEXT_CHARS
 from agentcore.memory.json_values import storable_json, without_nul
 
-MAX_TEXT_CHARS = 262_144
-MAX_ID_CHARS = 255
-MAX_LABELS = 64
-MAX_EMBEDDING_DIMENSIONS = 16_000
 # One year inside what datetime holds: no time zone's offset can push a moment out of it.
 FIRST_YEAR, LAST_YEAR = 2, 9998
 # IEEE 754 half precision, in which vectors are stored: the smallest normal and the largest number.
@@ -124,7 +121,7 @@ JsonValue = Annotated[Any, AfterValidator(storable_json)]
 Metadata = Annotated[dict[str, Any], AfterValidator(storable_json)]
 Vector = Annotated[
     list[Annotated[float, Field(strict=True, allow_inf_nan=False)]],
-    Field(min_length=1, max_length=MAX_EMBEDDING_DIMENSIONS),
+    Field(min_length=1, max_length=MAX_EMBEDDING_DIMENSIONS, fail_fast=True),
     AfterValidator(_fits_half_precision),
 ]
 Amount = Annotated[

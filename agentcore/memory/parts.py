@@ -46,6 +46,8 @@ class MemoryPolicy:
     indexes: IndexPolicy = field(default_factory=IndexPolicy)
     # Of a context's room, what is kept for summaries of what has none; None: they are not looked up.
     summaries_share: float | None = 0.0
+    # Limits that settings decide, by the setting.
+    limits_set: Mapping[str, int] = field(default_factory=dict)
 
 
 class AccessQueue:

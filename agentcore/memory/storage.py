@@ -17,6 +17,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from agentcore.database import Connection, Database, Users, query, shaped_query
+from agentcore.limits import MAX_PAGE_BYTES
 from agentcore.memory.jobs import JobRows
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
 from agentcore.memory.params.layers import OwnRules
@@ -46,8 +47,15 @@ _LISTS = {
 DELETE_CHUNK = 5_000
 _WORKING = sql.SQL("m.memory_id, m.version, m.token_count, m.relevance_score, m.pinned")
 _WHOLE_WORKING = sql.SQL(
-    "m.memory_id, m.version, m.token_count, m.relevance_score, m.pinned, m.memory_type, m.content, "
-    "m.summary, m.timestamp, m.speaker, m.created_at"
+    "m.memory_id, m.version, m.token_count, m.relevance_score, m.pinned, m.memory_type, m.timestamp, "
+    "m.speaker, m.created_at, CASE WHEN {fits} THEN m.content END AS content, "
+    "CASE WHEN {fits} THEN m.summary END AS summary"
+).format(
+    # What `_inside_budget` keeps: the rest would be read for nothing.
+    fits=sql.SQL(
+        "sum(m.token_count) OVER (ORDER BY m.timestamp DESC, m.memory_id DESC ROWS UNBOUNDED PRECEDING) "
+        "- m.token_count <= %(budget_tokens)s"
+    )
 )
 
 
@@ -249,21 +257,29 @@ class MemoryStorage:
         return rows
 
     async def get(
-        self, agent_id: str, memory_ids: Sequence[UUID], *, primary: bool = False
+        self, agent_id: str, memory_ids: Sequence[UUID], *, primary: bool = False, vectors: bool = False
     ) -> dict[UUID, MemoryRecord]:
-        """Whole records of the ids that exist."""
-        rows = await self._read(agent_id, "get_memories", primary=primary, memory_ids=list(memory_ids))
+        """Whole records of the first ids that exist, MAX_PAGE_BYTES of them; `vectors`: those count too."""
+        values: Row = {"memory_ids": list(memory_ids), "vectors": vectors, "max_bytes": MAX_PAGE_BYTES}
+        rows = await self._read(agent_id, "get_memories", primary=primary, **values)
         return {row["memory_id"]: as_record(row) for row in rows}
 
-    async def summaries(self, agent_id: str, memory_ids: Sequence[UUID]) -> dict[UUID, MemorySummary]:
-        """The ids that exist as a search gives them back, not yet scored."""
-        rows = await self._read(agent_id, "get_summaries", memory_ids=list(memory_ids))
-        return {
+    async def summaries(
+        self, agent_id: str, memory_ids: Sequence[UUID]
+    ) -> tuple[dict[UUID, MemorySummary], int]:
+        """The first ids that exist as a search returns them, not yet scored, MAX_PAGE_BYTES of them; and how
+        many were left out."""
+        rows = await self._read(
+            agent_id, "get_summaries", memory_ids=list(memory_ids), max_bytes=MAX_PAGE_BYTES
+        )
+        read = {
             row["memory_id"]: MemorySummary.model_construct(
                 **{**row, "memory_type": MemoryType(row["memory_type"])}
             ).summing_up(row["sources"] or ())
             for row in rows
+            if row["content"] is not None
         }
+        return read, len(rows) - len(read)
 
     async def contents(self, agent_id: str, memory_ids: Sequence[UUID], max_chars: int) -> list[Row]:
         """The first characters of what each memory says, and its speaker."""
@@ -303,10 +319,9 @@ class MemoryStorage:
     async def history(
         self, agent_id: str, memory_id: UUID, before_number: int | None, limit: int
     ) -> list[Row]:
-        """The changes of a memory, the latest first, before the one of this number."""
-        return await self._read(
-            agent_id, "list_history", memory_id=memory_id, before_number=before_number, limit=limit
-        )
+        """The changes of a memory before this number, the latest first; `found` counts them all."""
+        values: Row = {"before_number": before_number, "limit": limit, "max_bytes": MAX_PAGE_BYTES}
+        return await self._read(agent_id, "list_history", memory_id=memory_id, **values)
 
     async def own_rules(self, agent_id: str) -> OwnRules:
         """How the agent's layers forget, where it has rules of its own."""
@@ -329,12 +344,13 @@ class MemoryStorage:
         conditions: Mapping[str, Any] | None = None,
         *,
         limit: int | None = None,
-        whole: bool = False,
+        budget_tokens: int | None = None,
     ) -> list[Row]:
-        """A task's working memory, newest first, and which of it matches; with `whole`, its contents too."""
-        statement = shaped_query("working_rows", columns=_WHOLE_WORKING if whole else _WORKING)
+        """A task's working memory, newest first, and which of it matches; its contents inside the budget."""
+        columns = _WORKING if budget_tokens is None else _WHOLE_WORKING
+        statement = shaped_query("working_rows", columns=columns)
         values = {"task_id": task_id, "ttl_seconds": ttl_seconds, "limit": limit}
-        values["filter"] = Jsonb(conditions or {})
+        values |= {"filter": Jsonb(conditions or {}), "budget_tokens": budget_tokens}
         return await self._fetch(agent_id, statement, values, primary=True)
 
     async def summaries_of(
@@ -355,9 +371,9 @@ class MemoryStorage:
     async def archived(
         self, agent_id: str, conditions: Mapping[str, Any], *, place: Any, after_id: UUID | None, limit: int
     ) -> list[Row]:
-        """Tombstones that match, those archived last first."""
+        """Tombstones that match, those archived last first; `found` counts them all."""
         where = {"filter": Jsonb(conditions), "place": place, "after_id": after_id, "limit": limit}
-        return await self._read(agent_id, "list_tombstones", **where)
+        return await self._read(agent_id, "list_tombstones", **where, max_bytes=MAX_PAGE_BYTES)
 
     async def own_vectors(
         self, agent_id: str, memory_ids: Sequence[UUID], *, primary: bool = False

@@ -5,6 +5,7 @@ Words are looked up while the query is embedded; then one round trip finds and r
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -36,6 +37,10 @@ ASKED, ONE_OF_SEVERAL = sql.SQL("%(vector)s::halfvec"), sql.SQL("asked.vector")
 SESSIONS = 200
 # How many of the newest memories that tell another form of one are asked.
 TELLING_MEMORIES = 16
+# Of a longer memory only these terms are ranked, and a quarter as many of the query's behind them.
+MOST_TERMS = 1_024
+# Above it candidates are scored in a thread.
+MOST_TERMS_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True)
@@ -205,6 +210,7 @@ class PgVectorStore:
                 "model": model,
                 "memory_ids": list(each.memory_ids),
                 "vector": None if each.vector is None else HalfVector(each.vector),
+                "most_terms": MOST_TERMS,
             }
             for each in events
         ]
@@ -236,8 +242,13 @@ class PgVectorStore:
         if index is not None and index.may_come_short and _near(rows) < values["limit"]:
             mode = "exact"
             rows = await self._candidate_rows(agent_id, mode, request, values, None)
+
+        def read() -> list[Candidate]:
+            return [_candidate(row, request) for row in rows]
+
+        is_much = sum(len(row["term_keys"]) for row in rows) > MOST_TERMS_AT_ONCE
         return Found(
-            [_candidate(row, request) for row in rows],
+            await asyncio.to_thread(read) if is_much else read(),
             list(_ties(rows)),
             [Tie(row["memory_id"], each, 1.0) for row in rows for each in row["beside_ids"]],
             _counts(rows, request),
@@ -252,6 +263,8 @@ class PgVectorStore:
             "agent_id": agent_id,
             "filter": Jsonb(request.conditions),
             "model": request.model,
+            "query_keys": request.bm25.keys,
+            "most_terms": MOST_TERMS,
             "limit": limits.vector_candidates,
             "foremost": limits.leading_candidates,
             "link_limit": limits.link_candidates,

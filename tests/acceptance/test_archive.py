@@ -9,8 +9,9 @@ from uuid import UUID
 import pytest
 
 from agentcore.client import MemoryClient
+from agentcore.limits import MAX_RESTORED
 from agentcore.memory.archival import object_key
-from agentcore.memory.params.archive import MAX_RESTORED, ArchivedParams, RestoreParams
+from agentcore.memory.params.archive import ArchivedParams, RestoreParams
 from agentcore.memory.params.memories import ListParams, StoreBatchParams, StoreParams
 from tests.fixtures.serving import Done, Serving
 

@@ -15,8 +15,8 @@ import pytest
 from pydantic import ValidationError
 
 from agentcore.errors import Conflict, InvalidParams, NotFound
+from agentcore.limits import MAX_METADATA_DEPTH
 from agentcore.memory.api import METHODS, MemoryApi
-from agentcore.memory.json_values import MAX_METADATA_DEPTH
 from agentcore.memory.models import Interaction, MemoryType
 from agentcore.memory.params import aliases as naming
 from agentcore.memory.params import memories as ask

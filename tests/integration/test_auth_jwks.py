@@ -13,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from agentcore.auth import JwksKeys, TokenRules, TokenVerifier
+from agentcore.auth import MAX_KEY_SET_BYTES, JwksKeys, TokenRules, TokenVerifier
 from agentcore.errors import AuthenticationFailed, DependencyUnavailable
 from tests.fixtures.key_server import KeyServer, jwk, key_server, new_key
 
@@ -143,7 +143,8 @@ async def test_a_new_key_is_found_but_unknown_ids_do_not_hammer_the_server(serve
 
 @pytest.mark.parametrize("fault", [
     {"status": 500}, {"status": 302}, {"document": b"<html>"}, {"document": []}, {"document": {"keys": {}}},
-    {"document": {"keys": []}}, {"document": {}},
+    {"document": {"keys": []}}, {"document": {}}, {"document": b'{"keys":' + b"[" * 100_000},
+    {"document": b" " * (MAX_KEY_SET_BYTES + 1) + b"{}"},
 ])
 async def test_the_last_keys_serve_while_the_endpoint_fails(server: KeyServer, fault: dict[str, Any]) -> None:
     clock = Clock()

@@ -31,8 +31,8 @@ from agentcore.integrations.google_adk import AgentCoreMemoryService
 from agentcore.integrations.langchain import MemoryRetriever, memory_tools
 from agentcore.integrations.langgraph import AgentCoreStore
 from agentcore.integrations.openai_agents import AgentCoreSession
+from agentcore.limits import MAX_BATCH_ITEMS
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.params.memories import MAX_BATCH_ITEMS
 from agentcore.runtime import Runtime
 from agentcore.server import create_app
 from tests.fixtures.memory import Agent

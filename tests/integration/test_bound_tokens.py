@@ -66,7 +66,7 @@ async def test_a_filter_asks_for_a_users_memories_and_the_shared_ones_together(a
     asked = {"query": "Whose kiln is hot?", "min_fit": 0.0, "distinct": False, **wanted}
     found = await memory.retrieve(RetrieveParams.model_validate({"k": 9, **asked}))
     assert {each.content for each in found.memories} == both
-    context = (await memory.get_context(ask.ContextParams.model_validate(asked))).context
+    context = (await memory.get_context(ask.GetContextParams.model_validate(asked))).context
     assert all(each in context for each in both) and "bob" not in context
     summary = await memory.summarize(SummarizeParams.model_validate(wanted))
     assert summary.memory_count == 2
@@ -145,7 +145,7 @@ async def test_reading_is_restricted_to_the_tokens_users(agent: Agent, bound: Bo
     assert (await anna.stats(StatsParams())).total == 1
     found = await both.retrieve(RetrieveParams(query="Whose kiln is hot?", distinct=False, min_fit=0.0))
     assert {each.content for each in found.memories} == await contents(both)
-    context = await anna.get_context(ask.ContextParams(query="Whose kiln is hot?", min_fit=0.0))
+    context = await anna.get_context(ask.GetContextParams(query="Whose kiln is hot?", min_fit=0.0))
     assert "anna" in context.context and "bob" not in context.context
 
 
@@ -227,7 +227,7 @@ async def test_a_task_shows_each_user_its_own_part(agent: Agent, bound: Bound) -
     for user in ("anna", "bob"):
         await agent.stored_id(f"The parcel of {user} has arrived.", user_id=user, task_id="post",
                               memory_type="working")
-    asked = ask.ContextParams(query="Which parcel has arrived?", task_id="post")
+    asked = ask.GetContextParams(query="Which parcel has arrived?", task_id="post")
     everybody = (await agent.memory.get_context(asked)).context
     assert "anna" in everybody and "bob" in everybody
     anna = await bound(agent, "anna").get_context(asked)

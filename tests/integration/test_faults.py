@@ -26,7 +26,7 @@ from agentcore.errors import (
 )
 from agentcore.maintenance import job_worker
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.params.memories import ContextParams, ListParams, RetrieveParams, StoreParams
+from agentcore.memory.params.memories import GetContextParams, ListParams, RetrieveParams, StoreParams
 from agentcore.runtime import Runtime, open_runtime
 from agentcore.server import create_app
 from tests.fixtures.databases import OwnDatabase, migrated_database, own_database
@@ -98,7 +98,7 @@ Call = Callable[[MemoryApi, int], Awaitable[object]]
 CALLS: dict[str, Call] = {
     "store": lambda memory, n: memory.store(StoreParams(content=f"Pot {n} is red.", task_id="t")),
     "retrieve": lambda memory, n: memory.retrieve(RetrieveParams(query=f"Which pot is number {n}?")),
-    "get_context": lambda memory, n: memory.get_context(ContextParams(query=f"Pot {n}?", task_id="t")),
+    "get_context": lambda memory, n: memory.get_context(GetContextParams(query=f"Pot {n}?", task_id="t")),
     "list": lambda memory, n: memory.list(ListParams(limit=n + 1)),
 }
 

@@ -15,7 +15,7 @@ import pytest
 
 from agentcore.auth import mint_token
 from agentcore.client import MemoryClient
-from agentcore.mcp_endpoint import MAX_MESSAGE_BYTES
+from agentcore.limits import MAX_MESSAGE_BYTES
 from agentcore.memory.jsonrpc import MemoryCall, memory_methods
 from agentcore.memory.params.memories import GetParams, StoreParams
 from agentcore.rpc import RpcMethod

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from agentcore.limits import MAX_TEXT_CHARS
 from agentcore.memory.deriving import session_summaries
-from agentcore.memory.models import MAX_TEXT_CHARS
 from agentcore.memory.params.llm import NOT_RECOMMENDED
 from agentcore.memory.params.memories import RetrieveParams
 from agentcore.runtime import open_runtime

@@ -6,8 +6,7 @@ import pytest
 
 from agentcore.agents.error_words import HIDDEN, MOST_ERROR_CHARS, discreet, error_words
 from agentcore.agents.holdable import holdable, searchable
-from agentcore.memory.models import MAX_TEXT_CHARS
-from agentcore.memory.params.memories import MAX_QUERY_CHARS
+from agentcore.limits import MAX_QUERY_CHARS, MAX_TEXT_CHARS
 
 SECRET = "sk4fTz81LmQ2bW7xVnR5"
 SECRETS = (

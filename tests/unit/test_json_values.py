@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 from pydantic import ValidationError
 
-from agentcore.memory.json_values import MAX_METADATA_DEPTH, MAX_METADATA_NODES, storable_json
+from agentcore.limits import MAX_METADATA_DEPTH, MAX_METADATA_NODES
+from agentcore.memory.json_values import storable_json
 from agentcore.memory.params.memories import StoreParams
 
 TEXTS = some.text(some.characters(exclude_categories=["Cs"], exclude_characters="\x00"))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from agentcore.errors import RateLimited, TooLarge
+from agentcore.memory.jsonrpc import cost_of
 from agentcore.ratelimit import RateLimit
 
 
@@ -80,9 +83,23 @@ def test_agents_that_left_take_no_memory() -> None:
     assert len(limit) == 1
 
 
-def test_more_calls_than_a_minute_allows_are_never_admitted() -> None:
-    with pytest.raises(TooLarge, match="A batch of 11 calls is more than an agent may make in a minute"):
+def test_what_costs_more_than_a_minute_allows_is_never_admitted_and_told_what_to_do() -> None:
+    with pytest.raises(TooLarge, match="costs 11 units, and an agent may spend 10 a minute") as caught:
         RateLimit(10).admit("ada", 11)
+    assert caught.value.data == {"units": 11, "rate_units": 10}
+
+
+@pytest.mark.parametrize(("method", "params", "units"), [
+    ("memory.count", {}, 1), ("unknown", {}, 1), ("memory.store", {"content": "a"}, 2),
+    ("memory.store_batch", {"items": [{}] * 1_000}, 1_001), ("memory.store_batch", [[{}] * 9], 10),
+    ("memory.retrieve", {"query": "a"}, 2), ("memory.retrieve", ["a", 200], 6),
+    ("memory.list", {"limit": 1_000}, 21), ("memory.list", {"limit": 10**9}, 21),
+    ("memory.delete", {"memory_ids": ["a"] * 100}, 3), ("memory.get_context", {"query": "a"}, 2),
+    ("memory.prune", {}, 21), ("memory.list", {"limit": "many", "k": None, "items": "abc"}, 1),
+    ("memory.list", {"limit": -5}, 1),
+])
+def test_a_call_costs_what_it_embeds_and_reads(method: str, params: Any, units: int) -> None:
+    assert cost_of(method, params) == units
 
 
 def test_zero_means_unlimited() -> None:

@@ -21,8 +21,9 @@ from agentcore.agents.recordable import (
     recordable,
     recordable_actions,
 )
+from agentcore.limits import MAX_TEXT_CHARS
 from agentcore.memory.encoding import interaction_text
-from agentcore.memory.models import MAX_TEXT_CHARS, Interaction
+from agentcore.memory.models import Interaction
 
 
 class Seat(str, Enum):  # noqa: UP042 - one that is a str and prints as something else

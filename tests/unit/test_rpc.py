@@ -12,7 +12,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from agentcore.errors import AgentCoreError, ConfigurationError, Conflict, DependencyUnavailable, NotFound
-from agentcore.rpc import MAX_A2A_BYTES, MAX_DEPTH, MAX_PROBLEMS, Call, Limits, RpcMethod, error_answer
+from agentcore.limits import MAX_A2A_BYTES, MAX_DEPTH
+from agentcore.rpc import MAX_PROBLEMS, Call, Limits, RpcMethod, error_answer
 from tests.fixtures.rpc_methods import Gate, Nothing, Service, get_data, specification_methods
 
 SECRET = "the memory's own words"
@@ -49,7 +50,7 @@ def echoing() -> RpcMethod[Any]:
 
 @pytest.mark.parametrize("body", [
     b"", b" ", b"{", b"nope", b"[1,]", b"\xff\xfe", b'"\xed\xa0\x80"', b"\xef\xbb\xbf{}", b'{"a": "\x00"}',
-    b"1" * 5_000, b'{"a": 01}', b"{'a': 1}",
+    b'{"a": 01}', b"{'a': 1}",
 ], ids=repr)
 async def test_what_is_not_json_is_a_parse_error_and_nothing_more(body: bytes) -> None:
     answer = await Service().ask(body)
@@ -59,6 +60,7 @@ async def test_what_is_not_json_is_a_parse_error_and_nothing_more(body: bytes) -
 
 
 @pytest.mark.parametrize(("number", "problem"), [
+    ("1" * 5_000, "a number is out of range"),
     ("NaN", "NaN is not JSON"), ("Infinity", "Infinity is not JSON"), ("-Infinity", "-Infinity is not JSON"),
     ("1e400", "a number is out of range"), ("-1e400", "a number is out of range"),
 ])

@@ -22,7 +22,7 @@ from agentcore.cli.imports.pieces import (
     text_of,
     time_of,
 )
-from agentcore.memory.models import MAX_LABELS
+from agentcore.limits import MAX_LABELS
 
 _TEXTS = ("memory", "text", "data", "content")
 

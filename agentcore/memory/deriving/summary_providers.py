@@ -14,10 +14,10 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from agentcore.errors import AgentCoreError, DependencyUnavailable
+from agentcore.limits import MAX_TEXT_CHARS
 from agentcore.memory.language.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes
 from agentcore.memory.language.text import collapse
 from agentcore.memory.llm import Said, Summariser, SummaryWish, WrittenSummary
-from agentcore.memory.models import MAX_TEXT_CHARS
 from agentcore.memory.summaries.grounding import Heard
 from agentcore.memory.summaries.segments import pieces, segments
 from agentcore.memory.summaries.summarizing import Source, summarize

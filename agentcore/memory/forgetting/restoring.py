@@ -273,8 +273,9 @@ async def archived(
         caller.agent_id, params.conditions(), place=place, after_id=after_id, limit=params.limit + 1
     )
     page = rows[: params.limit]
-    cursor = _cursor(_where(page[-1])) if len(rows) > params.limit else None
-    return [ArchivedMemory(**{**row, "sha256": bytes(row["sha256"]).hex()}) for row in page], cursor
+    cursor = _cursor(_where(page[-1])) if page and page[-1]["found"] > len(page) else None
+    shown = [{name: row[name] for name in ArchivedMemory.model_fields if name in row} for row in page]
+    return [ArchivedMemory(**{**row, "sha256": bytes(row["sha256"]).hex()}) for row in shown], cursor
 
 
 def _cursor(place: Place) -> str:

@@ -8,10 +8,8 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
+from agentcore.limits import MAX_ARCHIVED_PAGE, MAX_RESTORED
 from agentcore.memory.models import FilterUsers, Flag, Identifier, Labels, MemoryType, Moment, Receipt, Strict
-
-MAX_ARCHIVED_PAGE = 1_000
-MAX_RESTORED = 1_000
 
 
 class ArchiveFilters(Strict):

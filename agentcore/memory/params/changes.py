@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
+from agentcore.limits import MAX_CHANGES, MAX_LINKS_A_CALL
 from agentcore.memory.models import (
     FilledText,
     Flag,
@@ -20,9 +21,7 @@ from agentcore.memory.models import (
     Strict,
     TtlSeconds,
 )
-from agentcore.memory.params.memories import MAX_LINKS_A_CALL
 
-MAX_CHANGES = 1_000
 MAX_NOTE_CHARS = 2_000
 
 Verdict = Literal["helpful", "unhelpful", "wrong"]

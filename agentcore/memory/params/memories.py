@@ -7,6 +7,15 @@ from uuid import UUID
 
 from pydantic import Field, SerializeAsAny, WrapValidator, field_validator, model_validator
 
+from agentcore.limits import (
+    MAX_BATCH_ITEMS,
+    MAX_CONTEXT_TOKENS,
+    MAX_IDS,
+    MAX_K,
+    MAX_LINKS_A_CALL,
+    MAX_PAGE,
+    MAX_QUERY_CHARS,
+)
 from agentcore.memory.models import (
     Amount,
     FilledText,
@@ -30,14 +39,6 @@ from agentcore.memory.models import (
     Vector,
 )
 from agentcore.memory.params.refused_items import RefusedItem, each_alone
-
-MAX_BATCH_ITEMS = 1_000
-MAX_K = 200
-MAX_PAGE = 1_000
-MAX_IDS = 10_000
-MAX_CONTEXT_TOKENS = 1_000_000
-MAX_QUERY_CHARS = 32_768
-MAX_LINKS_A_CALL = 64
 
 # A list matches any of its values, so an empty one could only mean nothing, or be meant to say anything.
 FilterLabels = Annotated[Labels, Field(min_length=1)]
@@ -157,7 +158,7 @@ class StoreBatchParams(Strict):
 
     items: Annotated[
         list[Annotated[SerializeAsAny[StoreParams], WrapValidator(each_alone(RefusedStore))]],
-        Field(min_length=1, max_length=MAX_BATCH_ITEMS),
+        Field(min_length=1, max_length=MAX_BATCH_ITEMS, fail_fast=True),
     ]
 
 

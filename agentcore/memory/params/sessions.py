@@ -6,10 +6,17 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, WithJsonSchema, WrapValidator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializeAsAny,
+    WithJsonSchema,
+    WrapValidator,
+    model_validator,
+)
 
+from agentcore.limits import MAX_BATCH_ITEMS, MAX_SUMMARY_TOKENS, MAX_TEXT_CHARS
 from agentcore.memory.models import (
-    MAX_TEXT_CHARS,
     FilledText,
     Flag,
     Identifier,
@@ -21,10 +28,9 @@ from agentcore.memory.models import (
     Strict,
     TtlSeconds,
 )
-from agentcore.memory.params.memories import MAX_BATCH_ITEMS, Filters, StoreResult
+from agentcore.memory.params.memories import Filters, StoreResult
 from agentcore.memory.params.refused_items import RefusedItem, each_alone
 
-MAX_SUMMARY_TOKENS = 4_000
 # What a message is worth by its role where nobody says; of other roles as any memory.
 ROLE_IMPORTANCE: Mapping[str, float] = {"assistant": 0.4, "agent": 0.4, "system": 0.3, "tool": 0.3}
 
@@ -109,7 +115,7 @@ class AddSessionParams(Strict):
     session_id: Identifier
     messages: Annotated[
         list[Annotated[SerializeAsAny[Message], WrapValidator(each_alone(_refused))]],
-        Field(min_length=1, max_length=MAX_BATCH_ITEMS),
+        Field(min_length=1, max_length=MAX_BATCH_ITEMS, fail_fast=True),
     ]
     user_id: Identifier | None = None
     namespace: Identifier | None = None

@@ -13,15 +13,22 @@ SELECT %(agent_id)s, t.memory_id, t.version, t.memory_type, t.object_key, t.sha2
            user_id = EXCLUDED.user_id, namespace = EXCLUDED.namespace, tags = EXCLUDED.tags, archived_at = now();
 
 -- name: list_tombstones
--- Archived memories that match, those archived last first, from a place on.
-SELECT a.memory_id, a.version, a.memory_type, a.timestamp, a.task_id, a.session_id, a.user_id, a.namespace, a.tags,
-       a.object_key, a.sha256, a.size_bytes, a.reason, a.archived_at
-  FROM archived_memories a
- WHERE a.agent_id = %(agent_id)s AND archived_matches(a, %(filter)s)
-   AND (%(place)s::timestamptz IS NULL
-        OR (a.archived_at, a.memory_id) < (%(place)s::timestamptz, %(after_id)s::uuid))
- ORDER BY a.archived_at DESC, a.memory_id DESC
- LIMIT %(limit)s;
+-- Archived memories that match, those archived last first, from a place on: as many as fit into max_bytes, one at least,
+-- and how many were found.
+SELECT sized.* FROM (
+       SELECT page.*, count(*) OVER () AS found, row_number() OVER latest AS row_place,
+              sum(octet_length(page.tags::text) + 1000) OVER (latest ROWS UNBOUNDED PRECEDING) AS running
+         FROM (SELECT a.memory_id, a.version, a.memory_type, a.timestamp, a.task_id, a.session_id, a.user_id,
+                      a.namespace, a.tags, a.object_key, a.sha256, a.size_bytes, a.reason, a.archived_at
+                 FROM archived_memories a
+                WHERE a.agent_id = %(agent_id)s AND archived_matches(a, %(filter)s)
+                  AND (%(place)s::timestamptz IS NULL
+                       OR (a.archived_at, a.memory_id) < (%(place)s::timestamptz, %(after_id)s::uuid))
+                ORDER BY a.archived_at DESC, a.memory_id DESC
+                LIMIT %(limit)s) AS page
+       WINDOW latest AS (ORDER BY page.archived_at DESC, page.memory_id DESC)) AS sized
+ WHERE sized.running <= %(max_bytes)s OR sized.row_place = 1
+ ORDER BY sized.archived_at DESC, sized.memory_id DESC;
 
 -- name: claim_tombstones
 -- Archived memories that are named or match, those archived last first, from a place on; held until the transaction

@@ -10,15 +10,22 @@ SELECT %(agent_id)s, change.memory_id, change.operation, change.version, change.
  ORDER BY change.place;
 
 -- name: list_history
--- The changes of one memory, numbered from the first, the latest first. The row's own id stays here: it counts the
--- changes of all agents.
-SELECT numbered.* FROM (
-       SELECT row_number() OVER (ORDER BY h.change_id) AS number, h.operation, h.version, h.changed_at, h.token_id,
-              h.trace_id, h.before, h.after
-         FROM memory_history h
-        WHERE h.agent_id = %(agent_id)s AND h.memory_id = %(memory_id)s) AS numbered
- WHERE %(before_number)s::bigint IS NULL OR numbered.number < %(before_number)s::bigint
- ORDER BY numbered.number DESC LIMIT %(limit)s;
+-- The changes of one memory, numbered from the first, the latest first: as many as fit into max_bytes, one at least, and
+-- whether there are more. The row's own id stays here: it counts the changes of all agents.
+SELECT sized.* FROM (
+       SELECT page.*, count(*) OVER () AS found, row_number() OVER newest AS place,
+              sum(coalesce(octet_length(page.before::text), 0) + coalesce(octet_length(page.after::text), 0) + 1000)
+                  OVER (newest ROWS UNBOUNDED PRECEDING) AS running
+         FROM (SELECT numbered.* FROM (
+                      SELECT row_number() OVER (ORDER BY h.change_id) AS number, h.operation, h.version, h.changed_at,
+                             h.token_id, h.trace_id, h.before, h.after
+                        FROM memory_history h
+                       WHERE h.agent_id = %(agent_id)s AND h.memory_id = %(memory_id)s) AS numbered
+                WHERE %(before_number)s::bigint IS NULL OR numbered.number < %(before_number)s::bigint
+                ORDER BY numbered.number DESC LIMIT %(limit)s) AS page
+       WINDOW newest AS (ORDER BY page.number DESC)) AS sized
+ WHERE sized.running <= %(max_bytes)s OR sized.place = 1
+ ORDER BY sized.number DESC;
 
 -- name: changes_since
 -- What was changed after a version, the latest first.

@@ -1,6 +1,27 @@
 -- name: get_memories
--- Whole records by id, with their usage and links.
-SELECT m.*, coalesce(u.access_count, 0) AS access_count, u.last_accessed,
+-- Whole records by id, with their usage and links: in the order of the ids, as many as fit into max_bytes, one at least.
+WITH sized AS (
+    SELECT each.*, sum(each.bytes) OVER (ORDER BY each.place ROWS UNBOUNDED PRECEDING) AS running
+      FROM (SELECT m.memory_id, wanted.place,
+                   2000 + octet_length(m.content) + octet_length(m.summary) + octet_length(m.metadata::text)
+                   + octet_length(m.provenance::text) + coalesce(octet_length(m.actions::text), 0)
+                   + coalesce(octet_length(m.outcome::text), 0) + coalesce(octet_length(m.action_outcomes::text), 0)
+                   + octet_length(m.facts::text) + octet_length(m.entities::text) + octet_length(m.keywords::text)
+                   + octet_length(m.tags::text)
+                   + CASE WHEN %(vectors)s AND m.provenance ? 'own_vector_of'
+                          THEN 24 * coalesce(vector_dims(m.embedding), 0) ELSE 0 END
+                   + 150 * (SELECT count(*) FROM memory_links l
+                             WHERE l.agent_id = %(agent_id)s AND l.source_id = m.memory_id)
+                   + 50 * (SELECT count(*) FROM memory_links l
+                            WHERE l.agent_id = %(agent_id)s AND l.target_id = m.memory_id) AS bytes
+              FROM unnest(%(memory_ids)s::uuid[]) WITH ORDINALITY AS wanted (memory_id, place)
+              JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = wanted.memory_id
+             WHERE m.expires_at IS NULL OR m.pinned OR m.expires_at > now()) AS each)
+SELECT m.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.interaction_id, m.task_id, m.session_id,
+       m.user_id, m.namespace, m.speaker, m.external_id, m.actions, m.outcome, m.action_outcomes, m.entities, m.facts,
+       m.keywords, m.tags, m.metadata, m.relevance_score, m.pinned, m.expires_at, m.event_from, m.event_to,
+       m.valid_from, m.valid_to, m.superseded_by, m.parent_memory_id, m.provenance, m.embedding_model, m.content_hash,
+       m.version, m.created_at, m.updated_at, coalesce(u.access_count, 0) AS access_count, u.last_accessed,
        ARRAY(SELECT l.target_id FROM memory_links l
               WHERE l.agent_id = %(agent_id)s AND l.source_id = m.memory_id
               UNION SELECT l.source_id FROM memory_links l
@@ -8,21 +29,31 @@ SELECT m.*, coalesce(u.access_count, 0) AS access_count, u.last_accessed,
        (SELECT jsonb_agg(jsonb_build_object('target_id', l.target_id, 'relation', l.relation, 'weight', l.weight)
                          ORDER BY l.target_id, l.relation)
           FROM memory_links l WHERE l.agent_id = %(agent_id)s AND l.source_id = m.memory_id) AS links
-  FROM memories m
+  FROM sized
+  JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = sized.memory_id
   LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id
- WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
-   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());
+ WHERE sized.running <= %(max_bytes)s OR sized.running = sized.bytes
+ ORDER BY sized.place;
 
 -- name: get_summaries
--- What a search gives back of each memory.
-SELECT m.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.relevance_score, m.speaker, m.task_id,
+-- What a search gives back of each memory. Those that do not fit into max_bytes come without content, the first fits always.
+WITH sized AS (
+    SELECT each.*, sum(each.bytes) OVER (ORDER BY each.place ROWS UNBOUNDED PRECEDING) AS running
+      FROM (SELECT m.memory_id, wanted.place,
+                   1000 + octet_length(m.content) + octet_length(m.summary) + octet_length(m.metadata::text)
+                   + octet_length(m.entities::text) + octet_length(m.keywords::text) + octet_length(m.tags::text)
+                   + coalesce(octet_length((m.provenance -> 'sources')::text), 0) AS bytes
+              FROM unnest(%(memory_ids)s::uuid[]) WITH ORDINALITY AS wanted (memory_id, place)
+              JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = wanted.memory_id
+             WHERE m.expires_at IS NULL OR m.pinned OR m.expires_at > now()) AS each)
+SELECT sized.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.relevance_score, m.speaker, m.task_id,
        m.session_id, m.user_id, m.namespace, m.external_id, m.parent_memory_id, m.entities, m.keywords, m.tags, m.metadata,
        CASE WHEN m.provenance ->> 'form' IN ('consolidation', 'session', 'period') THEN m.provenance -> 'sources' END AS sources,
        m.superseded_by, CASE WHEN m.superseded_by IS NOT NULL THEN coalesce(m.valid_from, m.timestamp) END AS valid_from,
        CASE WHEN m.superseded_by IS NOT NULL THEN m.valid_to END AS valid_to
-  FROM memories m
- WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
-   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());
+  FROM sized
+  LEFT JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = sized.memory_id
+                      AND (sized.running <= %(max_bytes)s OR sized.running = sized.bytes);
 
 -- name: get_contents
 -- The beginning of what each memory says, and who says it, for a reranker.

@@ -78,7 +78,7 @@ SELECT memory_id, session_id, weight
 
 -- name: mentions
 -- Of memories that hold an event's words what says whether they tell when it was.
-SELECT m.memory_id, m.timestamp, m.speaker, m.term_keys, m.event_from, m.event_to,
+SELECT m.memory_id, m.timestamp, m.speaker, m.term_keys[:%(most_terms)s] AS term_keys, m.event_from, m.event_to,
        CASE WHEN {held} THEN 1 - ({stored} <=> %(vector)s::halfvec) END AS similarity
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND memory_matches(m, %(filter)s);
@@ -199,7 +199,11 @@ WITH nearest AS MATERIALIZED ({nearest}),
           GROUP BY l.source_id
      )
 SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevance_score,
-       m.term_keys, m.content_hash, m.gist_hash, m.speaker, m.user_id, m.namespace, m.session_id,
+       CASE WHEN cardinality(m.term_keys) <= %(most_terms)s THEN m.term_keys -- a long memory has tens of thousands
+            ELSE m.term_keys[:%(most_terms)s] || ARRAY(
+                 SELECT beyond.term_key FROM unnest(m.term_keys[%(most_terms)s + 1:]) AS beyond (term_key)
+                  WHERE beyond.term_key = ANY (%(query_keys)s::bigint[]) LIMIT %(most_terms)s / 4) END AS term_keys,
+       m.content_hash, m.gist_hash, m.speaker, m.user_id, m.namespace, m.session_id,
        CASE WHEN {held} THEN 1 - {distance} END AS similarity,
        m.token_count < 400 AND position('?' IN right(m.content, 80)) > 0 AS asks,
        left(m.content, 6) = 'User: ' AS is_exchange, coalesce(m.provenance ->> 'form' = 'consolidation', false) AS is_summary,

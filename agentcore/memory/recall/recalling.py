@@ -106,7 +106,12 @@ async def _rows(
     parts: MemoryParts, caller: Caller, task_id: str, conditions: Mapping[str, Any], *, whole: bool
 ) -> list[Row]:
     return await parts.storage.working_rows(
-        caller.agent_id, task_id, parts.working.ttl_seconds, conditions, limit=MAX_ENTRIES, whole=whole
+        caller.agent_id,
+        task_id,
+        parts.working.ttl_seconds,
+        conditions,
+        limit=MAX_ENTRIES,
+        budget_tokens=parts.working.budget_tokens if whole else None,
     )
 
 

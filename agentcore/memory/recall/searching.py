@@ -18,7 +18,7 @@ from agentcore.memory.encoding import digest
 from agentcore.memory.language import moments
 from agentcore.memory.language.moments import Anchor, Window
 from agentcore.memory.language.text import normal_form, words
-from agentcore.memory.models import MemorySummary, Receipt
+from agentcore.memory.models import Dropped, MemorySummary, Receipt
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams, Turn
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query import QUERY_CHARS, complete, split, wants, weighed
@@ -34,7 +34,7 @@ from agentcore.memory.recall.rewriting import rewritten
 from agentcore.memory.recall.settling import SPARE, settled
 from agentcore.memory.recall.wording import READ_CHARS, Wording, read_text, search_words
 from agentcore.memory.retrieval import Ranked, Ranking, rank
-from agentcore.memory.vector_store import Found, SearchRequest
+from agentcore.memory.vector_store import MOST_TERMS_AT_ONCE, Found, SearchRequest
 from agentcore.telemetry import Steps
 
 WORDS_ONLY = "embedding: the embedder does not answer; searched by words alone"
@@ -42,6 +42,7 @@ RESTART = "embedding: this process must start again with the model in force; sea
 ALIASES_BY_WORDS = "aliases: the embedder does not answer; looked up by their words alone"
 # What says that a memory is superseded.
 PAST_FIELDS = ("superseded_by", "valid_from", "valid_to")
+BEYOND_PAGE = "page_bytes"
 NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
 
 Vectors = NDArray[np.float32] | None
@@ -91,6 +92,7 @@ class Search:
         self._steps = steps
         self._notes = Notes(steps)
         self._filters = conditions
+        self._left_out = 0
 
     async def run(self, k: int, cut_offs: CutOffs, breadth: int = 1) -> SearchResult:
         """The `k` best memories, of so many times as many candidates as usual.
@@ -125,16 +127,22 @@ class Search:
             found = await self._parts.vectors.search(self._agent_id, request)
         settles = self._params.distinct and not windows and not (back or asks_of_the_past(self._params.query))
         wanted = k + SPARE if settles else k
-        with self._steps("rank"):
-            ranking = rank(
+        question = self._question(now, windows, told, found, wording)
+
+        def ranked() -> Ranking:
+            return rank(
                 found.candidates,
                 found.ties,
                 found.neighbours,
                 weighed(self._params.query, self._parts.policy.weights),
-                self._question(now, windows, told, found, wording),
+                question,
                 depth(self._parts, wanted),
                 self._wanted(cut_offs, found),
             )
+
+        with self._steps("rank"):
+            is_much = sum(len(each.term_keys) for each in found.candidates) > MOST_TERMS_AT_ONCE
+            ranking = await asyncio.to_thread(ranked) if is_much else ranked()
         ranking = await reranked(self._parts, self._agent_id, text, ranking, wanted, self._notes)
         with self._steps("fetch"):
             if settles:
@@ -282,7 +290,9 @@ class Search:
 
     async def _read(self, ranked: Sequence[Ranked]) -> list[MemorySummary]:
         """What is given back, with its score and, if asked for, the terms of it."""
-        summaries = await self._parts.storage.summaries(self._agent_id, [each.memory_id for each in ranked])
+        wanted = [each.memory_id for each in ranked]
+        summaries, left_out = await self._parts.storage.summaries(self._agent_id, wanted)
+        self._left_out += left_out
         explain = self._params.explain
         # When it came to an end, nobody knew then.
         unseen = {} if self._params.as_of is None else dict.fromkeys(PAST_FIELDS)
@@ -319,10 +329,11 @@ class Search:
             searched["corrected"] = dict(wording.corrected)
         if wording.aliases:
             searched["aliases"] = dict(wording.aliases)
+        beyond = [Dropped(reason=BEYOND_PAGE, count=self._left_out)] if self._left_out else []
         return Receipt(
             searched=searched,
             candidates=dict(found.counts),
-            dropped=list(ranking.dropped),
+            dropped=[*ranking.dropped, *beyond],
             fit=round(ranking.fit, 3),
             degraded=self._notes.degraded,
             timings_ms=self._steps.timings_ms,

@@ -127,6 +127,6 @@ async def changes(
         caller.agent_id, params.memory_id, params.cursor, params.limit + 1
     )
     page = rows[: params.limit]
-    cursor = page[-1]["number"] if len(rows) > params.limit else None
+    cursor = page[-1]["number"] if page and page[-1]["found"] > len(page) else None
     standing = {name: getattr(record, name) for name in ("version", "created_at", "provenance")}
     return standing, [HistoryEntry.model_construct(**row) for row in page], cursor

@@ -1,0 +1,116 @@
+"""What a connection may do: bytes of its headers, and how many connections there may be."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from agentcore.connections import LEAST_CONNECTIONS, connection_limit
+from agentcore.limits import MAX_HEADER_BYTES
+from agentcore.server import bound, create_app, serve
+from tests.fixtures.edge import METHODS, edge_runtime
+
+Opened = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+HEALTH = b"GET /healthz HTTP/1.1\r\nhost: a\r\n"
+
+
+@asynccontextmanager
+async def listening(connections: int = 100) -> AsyncIterator[int]:
+    """The port of a service over a small method table."""
+    stopping, listens = asyncio.Event(), asyncio.Event()
+    address = bound("127.0.0.1", 0)
+    port = address.getsockname()[1]
+    app = create_app(edge_runtime(), stopping=stopping, methods=METHODS)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(serve(
+            app, address=address, stopping=stopping, grace_seconds=1, connections=connections,
+            on_listening=lambda url: listens.set()))
+        await listens.wait()
+        yield port
+        stopping.set()
+
+
+async def opened(port: int) -> Opened:
+    return await asyncio.open_connection("127.0.0.1", port)
+
+
+async def answered(connection: Opened, sent: bytes) -> bytes:
+    """The status line that answers."""
+    reader, writer = connection
+    writer.write(sent)
+    return await reader.readline()
+
+
+@pytest.mark.parametrize("sent", [
+    HEALTH + b"x: " + b"a" * MAX_HEADER_BYTES, b"GET /" + b"a" * MAX_HEADER_BYTES,
+    HEALTH + b"x: a\r\n" * (MAX_HEADER_BYTES // 6), b"\r\n" * MAX_HEADER_BYTES,
+], ids=["one", "path", "many", "empty lines"])
+async def test_headers_beyond_64_kib_are_answered_with_431_while_they_arrive(sent: bytes) -> None:
+    async with listening() as port:
+        reader, writer = connection = await opened(port)
+        assert await answered(connection, sent) == b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+        assert b"connection: close" in await reader.read()
+        writer.close()
+
+
+async def test_headers_of_nearly_64_kib_are_read_on_one_connection_again_and_again() -> None:
+    async with listening() as port:
+        reader, writer = connection = await opened(port)
+        for _ in range(3):
+            sent = HEALTH + b"x: " + b"a" * (MAX_HEADER_BYTES - 100) + b"\r\n\r\n"
+            assert await answered(connection, sent) == b"HTTP/1.1 200 OK\r\n"
+            await reader.readuntil(b'{"status":"ok"}')
+        writer.close()
+
+
+async def test_trailers_behind_a_body_are_headers_too() -> None:
+    async with listening() as port:
+        reader, writer = await opened(port)
+        writer.write(b"POST /healthz HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n")
+        writer.write(b"1\r\na\r\n0\r\n")
+        writer.write(b"x: " + b"a" * 4 * MAX_HEADER_BYTES)
+        told = await reader.read()
+        assert b" 431 " in told or told.endswith(b"Method Not Allowed\"}")
+        writer.close()
+
+
+async def test_a_connection_beyond_the_limit_is_answered_with_503() -> None:
+    async with listening(connections=3) as port:
+        others = [await opened(port) for _ in range(3)]
+        for each in others:
+            assert await answered(each, HEALTH + b"\r\n") == b"HTTP/1.1 200 OK\r\n"
+        reader, writer = await opened(port)
+        told = await reader.read()
+        assert told.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+        assert b"\r\nretry-after: 1\r\n" in told
+        await others[0][0].readuntil(b'{"status":"ok"}')
+        assert await answered(others[0], HEALTH + b"\r\n") == b"HTTP/1.1 200 OK\r\n"
+        for _, each in [*others, (reader, writer)]:
+            each.close()
+
+
+def test_files_are_left_for_the_pools() -> None:
+    """In a process of its own: the limit of files cannot be raised again."""
+    script = (
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (32, 200))\n"
+        "from agentcore.connections import connection_limit\n"
+        "print(connection_limit(1_000, 10), connection_limit(20, 10), connection_limit(1_000, 90),\n"
+        "      resource.getrlimit(resource.RLIMIT_NOFILE)[0])")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    many, few, least, soft = map(int, done.stdout.split())
+    assert 80 < many < 132
+    assert (few, least, soft) == (20, LEAST_CONNECTIONS, 200)
+
+
+def test_a_process_that_may_open_many_files_has_the_connections_it_wants() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        assert connection_limit(10, 1) == 10
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
