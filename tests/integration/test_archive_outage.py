@@ -94,6 +94,7 @@ async def test_while_s3_is_away_nothing_goes_and_nothing_comes_back_and_then_all
     store.start()
     for key, data in objects.items():
         store.client().put_object(Bucket=BUCKET, Key=key, Body=data)
+    assert (await archive_state(in_s3.runtime))["ok"] is True  # asking closes the circuit
     assert (await in_s3.memory.restore(RestoreParams(all=True))).restored_count == 20
     assert await records(in_s3.runtime.database.url, in_s3.agent_id) == before
 

@@ -113,7 +113,8 @@ async def test_a_read_replica_that_is_gone_is_told(services: Services) -> None:
             close_to_all(services, own)
             parts = await running.readiness()
             assert parts["postgresql"]["ok"]
-            assert parts["postgresql_read"] == {"ok": False, "problem": "PostgreSQL does not answer."}
+            assert parts["postgresql_read"] == {
+                "ok": False, "required": False, "problem": "PostgreSQL does not answer.", "circuit": "open"}
 
 
 def close_to_all(services: Services, own: OwnDatabase) -> None:
