@@ -22,13 +22,13 @@ from pydantic_settings import BaseSettings, DotEnvSettingsSource, NoDecode, Sett
 from agentcore.archive_options import read_archive_options
 from agentcore.errors import ConfigurationError
 from agentcore.llm_options import read_llm_options
+from agentcore.token_secrets import read_secrets
 
 __all__ = ["Settings", "load_settings", "misspelt_variables", "revealed"]
 
 LayerName = Literal["working", "episodic", "semantic", "procedural"]
 LayerRule = Literal["ttl_seconds", "extend_after_uses", "capacity"]
 JwtAlgorithm = Literal["HS256", "RS256", "ES256", "EdDSA"]
-MIN_SECRET_BYTES = 32
 # Above this share of letters in common a name is taken for a slip, not for another program's.
 NEARLY_THE_SAME = 0.9
 # What stands in our own `.env` is more likely meant for us.
@@ -91,7 +91,8 @@ class Settings(BaseSettings):
     # Tokens
     jwt_algorithm: JwtAlgorithm = Field("HS256", description="The one algorithm accepted in tokens.")
     jwt_secret_key: SecretStr | None = Field(
-        None, description="HS256 secret, at least 32 bytes. Unset and embedded: made once, kept in the home."
+        None, description="HS256 secret, at least 32 bytes; or a JSON list: the first signs, all verify. "
+        "Unset and embedded: made once, kept in the home.",
     )
     jwt_jwks_url: str | None = Field(None, description="Where the public keys are (RS256, ES256, EdDSA).")
     jwt_issuer: str | None = Field(None, description="Required `iss` of a token. Unset: not checked.")
@@ -247,10 +248,11 @@ Problems = Iterator[tuple[set[str], str]]
 
 def _token_problems(settings: Settings) -> Problems:
     secret, shared = settings.jwt_secret_key, settings.jwt_algorithm == "HS256"
-    if secret is not None and len(secret.get_secret_value().encode()) < MIN_SECRET_BYTES:
-        yield {"jwt_secret_key"}, (
-            "JWT_SECRET_KEY is shorter than 32 bytes: make one with `openssl rand -hex 32`."
-        )
+    if secret is not None:
+        try:
+            read_secrets(secret.get_secret_value())
+        except ValueError as problem:
+            yield {"jwt_secret_key"}, str(problem)
     if shared and settings.jwt_jwks_url is not None:
         yield {"jwt_algorithm", "jwt_jwks_url"}, (
             "JWT_JWKS_URL holds public keys, JWT_ALGORITHM=HS256 needs a secret: "

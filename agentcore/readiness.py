@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
+from uuid import UUID
 
-from agentcore.database import Database, pgvector_is_too_old, query
-from agentcore.errors import AgentCoreError, ConfigurationError, StartupError
-from agentcore.memory.archival import Archive
+from agentcore.database import PING_TIMEOUT_SECONDS, Database, pgvector_is_too_old, query
+from agentcore.errors import AgentCoreError, ConfigurationError, DependencyUnavailable, StartupError
+from agentcore.memory.archival import ONE_ARCHIVE, Archive, stored_id
 from agentcore.memory.embeddings import Embedder, EmbedderLayer, EmbeddingKind, Vectors
 from agentcore.memory.llm_limits import LimitedReranker, LimitedRewriter
 from agentcore.memory.parts import MemoryParts
@@ -64,6 +66,34 @@ async def check_dimensions(
             )
 
 
+async def other_archives(
+    database: Database, archive: Archive, most: int | None = None
+) -> dict[UUID, int]:
+    """Returns the other archives that contain copies, with the number of copies up to `most`."""
+    values = {"archive_id": await stored_id(archive), "most": most}
+    async with database.owner_transaction() as connection:
+        rows = await (await connection.execute(query("other_archives"), values)).fetchall()
+    return {row["archive_id"]: row["copies"] for row in rows}
+
+
+async def warn_of_other_archives(database: Database, archive: Archive | None) -> None:
+    """Logs one line if tombstones refer to archives that this server does not use."""
+    if archive is None:
+        return
+    try:
+        others = await other_archives(database, archive)
+    except DependencyUnavailable as failure:
+        logger.warning("it is not known whether copies are in other archives: %s", failure.message)
+        return
+    if others:
+        logger.warning(
+            "copies of archived memories are in archives that this server does not use (%s): restore and "
+            "erase cannot reach them. fix: %s",
+            ", ".join(f"{count} in {each}" for each, count in others.items()),
+            ONE_ARCHIVE,
+        )
+
+
 class WatchedEmbedder(EmbedderLayer):
     """An embedder that remembers how its last request ended."""
 
@@ -93,7 +123,7 @@ async def states(
     postgresql, reading, archive, redis = await asyncio.gather(
         _database_state(database),
         _database_state(database, read=True) if database.reads_elsewhere else _nothing(),
-        _archive_state(parts.archive),
+        _archive_state(database, parts.archive),
         parts.working.answers(),
     )
     return {
@@ -122,13 +152,22 @@ async def _database_state(database: Database, *, read: bool = False) -> State:
     return {"ok": True, "version": state["postgresql"], "pgvector": state["pgvector"]}
 
 
-async def _archive_state(archive: Archive | None) -> State:
+async def _archive_state(database: Database, archive: Archive | None) -> State:
     if archive is None:
         return {"ok": True, "kind": "none"}
     try:
         await archive.check()
     except AgentCoreError as failure:
         return {"ok": False, "required": False, "kind": archive.name, "problem": failure.message}
+    others: dict[UUID, int] = {}
+    with suppress(AgentCoreError, TimeoutError):
+        async with asyncio.timeout(PING_TIMEOUT_SECONDS):
+            others = await other_archives(database, archive, most=1)
+    if others:
+        ids = [str(each) for each in others]
+        problem = f"Copies are in archives that this server does not use. {ONE_ARCHIVE}"
+        state = {"ok": False, "required": False, "kind": archive.name}
+        return {**state, "problem": problem, "other_archives": ids}
     return {"ok": True, "kind": archive.name}
 
 

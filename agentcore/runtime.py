@@ -162,6 +162,7 @@ async def open_runtime(
             reranker=reranker, rewriter=rewriter, fact_judge=fact_judge, extractor=extractor,
             summariser=summariser, meter=meter, in_force=found,
         )
+        await readiness.warn_of_other_archives(database, parts.archive)
         await asyncio.to_thread(parts.count_tokens, "the first count loads the tables")
         jobs = JobWorker(database, parts, grace_seconds=settings.shutdown_grace_seconds * JOBS_GRACE_SHARE)
         await jobs.queue.open()

@@ -20,14 +20,16 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from agentcore import migration
+from agentcore.assembly import make_archive
 from agentcore.config import Settings, misspelt_variables
+from agentcore.database import query
 from agentcore.doctor import verdicts
 from agentcore.doctor.own_token import own_token
 from agentcore.doctor.verdicts import Check
 from agentcore.embedded import EmbeddedUrls, Home, attach
 from agentcore.errors import AgentCoreError, StartupError
 from agentcore.llm_endpoint import llm_endpoint_of
-from agentcore.memory.archival import ARCHIVES
+from agentcore.memory.archival import ARCHIVES, stored_id
 from agentcore.providers.cross_encoder_files import missing_in
 from agentcore.registry import resolve
 from agentcore.runtime import home_of
@@ -71,7 +73,7 @@ async def examine(settings: Settings) -> list[Check]:
         *verdicts.misspelt(misspelt_variables()),
         *_home_checks(home, settings),
         embedded,
-        *await _guarded("PostgreSQL", lambda: _database(settings, urls.database_url)),
+        *await _guarded("PostgreSQL", lambda: _database(settings, home, urls.database_url)),
         *await _guarded("Redis", lambda: _redis(urls.redis_url)),
         _embedder(settings),
         *_models_beside(settings),
@@ -138,7 +140,7 @@ async def _guarded(name: str, look: Callable[[], Awaitable[list[Check]]]) -> lis
                                             "user and password of its URL are right.")]
 
 
-async def _database(settings: Settings, url: str | None) -> list[Check]:
+async def _database(settings: Settings, home: Home, url: str | None) -> list[Check]:
     if url is None:
         return [Check("PostgreSQL", None, NOT_RUNNING)]
     connection = await psycopg.AsyncConnection.connect(
@@ -155,7 +157,8 @@ async def _database(settings: Settings, url: str | None) -> list[Check]:
         if revision.ok and server["pgvector"] is not None:
             [jobs] = await _rows(connection, JOBS)
             checks += [await _row_security(connection), await _vectors(connection, settings),
-                       verdicts.jobs(jobs["failed"], jobs["overdue_seconds"])]
+                       verdicts.jobs(jobs["failed"], jobs["overdue_seconds"]),
+                       *await _other_archives(connection, settings, home)]
         return checks
 
 
@@ -178,6 +181,21 @@ async def _row_security(connection: psycopg.AsyncConnection[dict[str, Any]]) -> 
     return verdicts.row_security(
         roles[0] if roles else None, [row["name"] for row in tables if row["owned"]],
         [row["name"] for row in tables if not row["guarded"]])
+
+
+async def _other_archives(
+    connection: psycopg.AsyncConnection[dict[str, Any]], settings: Settings, home: Home
+) -> list[Check]:
+    archive = make_archive(settings, home)
+    if archive is None:
+        return []
+    try:
+        own_id = await stored_id(archive)
+    except AgentCoreError as failure:
+        return [Check("copies", None, failure.message)]
+    values = {"archive_id": own_id, "most": None}
+    rows = await (await connection.execute(query("other_archives"), values)).fetchall()
+    return [verdicts.copies({str(row["archive_id"]): row["copies"] for row in rows})]
 
 
 async def _vectors(connection: psycopg.AsyncConnection[dict[str, Any]], settings: Settings) -> Check:
@@ -256,7 +274,8 @@ async def _archive(settings: Settings, home: Home) -> list[Check]:
     if not place.exists():
         return [Check("archive", None, f"{home.archive} is not there yet; the first pruning makes it")]
     if os.access(place, os.W_OK | os.X_OK):
-        return [Check("archive", True, f"directory {home.archive}")]
+        more = "" if settings.database_url is None else "; for one server, or mounted on each"
+        return [Check("archive", True, f"directory {home.archive}{more}")]
     return [Check("archive", False, f"{place} is not writable",
                   f"Give it to the user who runs the service: chown -R <user> {place}")]
 

@@ -36,6 +36,10 @@ class SealedArchive:
         """Keep the bytes under their keys; they last when this returns."""
         await self._inner.write(await asyncio.to_thread(self._sealed, objects))
 
+    async def write_once(self, key: str, data: bytes) -> None:
+        """Writes the object unless it exists, unsealed: it identifies the archive whatever the keys are."""
+        await self._inner.write_once(key, data)
+
     async def read(self, key: str) -> bytes:
         """The bytes under the key. Raises NotFound; Conflict where they cannot be opened."""
         return self._opened(key, await self._inner.read(key))

@@ -13,12 +13,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from agentcore.errors import DependencyUnavailable, NotFound
 from agentcore.failpoints import failpoint
+from agentcore.memory.archival import all_ended
 
 TIMEOUT_SECONDS = 10
 MAX_ATTEMPTS = 3
 WRITES_AT_ONCE = 8
 # As many as S3 takes in one request.
 DELETED_AT_ONCE = 1_000
+_WRITTEN_BY_ANOTHER = {"PreconditionFailed", "ConditionalRequestConflict"}
 GZIP_MARK = b"\x1f\x8b"
 
 
@@ -53,13 +55,19 @@ class S3Archive:
 
     async def write(self, objects: Mapping[str, bytes]) -> None:
         """Keep the bytes under their keys."""
-        slots = asyncio.Semaphore(WRITES_AT_ONCE)
+        slots, failed = asyncio.Semaphore(WRITES_AT_ONCE), asyncio.Event()
 
         async def put(key: str, data: bytes) -> None:
             async with slots:
-                await self._put(key, data)
+                if failed.is_set():
+                    return
+                try:
+                    await self._put(key, data)
+                except DependencyUnavailable:
+                    failed.set()
+                    raise
 
-        await asyncio.gather(*(put(key, data) for key, data in objects.items()))
+        await all_ended(put(key, data) for key, data in objects.items())
 
     async def _put(self, key: str, data: bytes) -> None:
         kind = (
@@ -73,6 +81,24 @@ class S3Archive:
             )
         )
         failpoint("archive.put")
+
+    async def write_once(self, key: str, data: bytes) -> None:
+        """Writes the object unless it exists. A store without conditional writes keeps the last one."""
+        # Not in the storage class of the copies: it is read often.
+        headers = {name: value for name, value in self._object_headers.items() if name != "StorageClass"}
+        put = partial(self._client.put_object, Bucket=self._bucket, Key=key, Body=data, **headers)
+
+        def put_once() -> None:
+            try:
+                put(IfNoneMatch="*")
+            except ClientError as refused:
+                code = refused.response.get("Error", {}).get("Code")
+                if code == "NotImplemented":
+                    put()
+                elif code not in _WRITTEN_BY_ANOTHER:
+                    raise
+
+        await self._call(put_once)
 
     async def read(self, key: str) -> bytes:
         """The bytes under the key."""

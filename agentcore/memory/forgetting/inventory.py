@@ -144,6 +144,7 @@ TABLES: tuple[OwnedTable, ...] = (
             "memory_id",
             "memory_type",
             "object_key",
+            "archive_id",
             "reason",
             "task_id",
             "session_id",
