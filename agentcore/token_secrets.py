@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 
 MIN_SECRET_BYTES = 32
 # 32 random hexadecimal digits have fewer less than once in ten million.
@@ -10,30 +11,35 @@ MIN_DISTINCT_BYTES = 8
 _FIX = "make one with `openssl rand -hex 32`."
 
 
+def new_secret() -> str:
+    """Returns a secret of 256 random bits."""
+    return secrets.token_hex(32)
+
+
 def read_secrets(text: str) -> list[str]:
     """Returns the secrets of a JSON list of texts, else the whole text as the only one.
 
     The first signs, all verify. Raises ValueError with a fix, which quotes no secret.
     """
-    secrets = _listed(text) if text.lstrip().startswith("[") else [text]
-    for number, secret in enumerate(secrets, 1):
+    found = _listed(text) if text.lstrip().startswith("[") else [text]
+    for number, secret in enumerate(found, 1):
         problem = _problem(secret.encode())
         if problem is not None:
-            which = f" ({number} of {len(secrets)})" if len(secrets) > 1 else ""
+            which = f" ({number} of {len(found)})" if len(found) > 1 else ""
             raise ValueError(f"JWT_SECRET_KEY{which} {problem}: {_FIX}")
-    return secrets
+    return found
 
 
 def _listed(text: str) -> list[str]:
     try:
-        secrets = json.loads(text)
+        found = json.loads(text)
     except ValueError:
-        secrets = None
-    if not isinstance(secrets, list) or not secrets or not all(isinstance(each, str) for each in secrets):
+        found = None
+    if not isinstance(found, list) or not found or not all(isinstance(each, str) for each in found):
         raise ValueError(
             'JWT_SECRET_KEY begins with [ and is no JSON list of secrets: write ["new secret", "old secret"].'
         )
-    return secrets
+    return found
 
 
 def _problem(secret: bytes) -> str | None:

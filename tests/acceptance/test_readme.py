@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from secrets import token_hex
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
@@ -182,7 +183,7 @@ def test_a_database_set_up_as_the_guide_says_is_migrated_and_served(
                     assert statement.startswith("CREATE ROLE agentcore_service")
     query = urlsplit(services.database_url).query
     external = {"DATABASE_URL": f"postgresql://{owner}:{quote(password)}@/{name}?{query}",
-                "REDIS_URL": services.redis_url, "JWT_SECRET_KEY": "0" * 64,
+                "REDIS_URL": services.redis_url, "JWT_SECRET_KEY": token_hex(32),
                 "AGENTCORE_HOME": os.devnull, "MEMORY_ARCHIVAL_ENABLED": "false"}
     migrated = serving.cli("migrate", **external)
     assert migrated.returncode == 0, migrated.stderr
