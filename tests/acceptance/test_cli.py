@@ -126,7 +126,9 @@ def test_the_secret_of_the_settings_makes_the_token(stopped: Serving) -> None:
     assert not stopped.home.exists()
 
 
-async def test_a_rotated_secret_of_a_home_ends_no_token_until_the_old_one_is_dropped(stopped: Serving) -> None:
+async def test_a_rotated_secret_of_a_home_ends_no_token_until_the_old_one_is_dropped(
+    stopped: Serving,
+) -> None:
     async def accepted(token: str) -> bool:
         home = Home(stopped.home)
         verifier = make_verifier(Settings(_env_file=None, agentcore_home=home.path), home)
