@@ -39,7 +39,6 @@ REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
 def _from_json(given: Any) -> Any:
-    """What the text says, for a setting with parts."""
     try:
         return json.loads(given) if isinstance(given, str) else given
     except ValueError as cause:

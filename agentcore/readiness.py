@@ -7,10 +7,9 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
-from uuid import UUID
 
-from agentcore.database import PING_TIMEOUT_SECONDS, Database, pgvector_is_too_old, query
-from agentcore.errors import AgentCoreError, ConfigurationError, DependencyUnavailable, StartupError
+from agentcore.database import PING_TIMEOUT_SECONDS, Connection, Database, pgvector_is_too_old, query
+from agentcore.errors import AgentCoreError, ConfigurationError, StartupError
 from agentcore.memory.archival import ONE_ARCHIVE, Archive, stored_id
 from agentcore.memory.embeddings import Embedder, EmbedderLayer, EmbeddingKind, Vectors
 from agentcore.memory.llm_limits import LimitedReranker, LimitedRewriter
@@ -18,6 +17,7 @@ from agentcore.memory.parts import MemoryParts
 
 logger = logging.getLogger(__name__)
 State = dict[str, Any]
+MOST_COUNTED = 10_000
 
 
 async def check_server(database: Database) -> None:
@@ -66,32 +66,11 @@ async def check_dimensions(
             )
 
 
-async def other_archives(
-    database: Database, archive: Archive, most: int | None = None
-) -> dict[UUID, int]:
-    """Returns the other archives that contain copies, with the number of copies up to `most`."""
-    values = {"archive_id": await stored_id(archive), "most": most}
-    async with database.owner_transaction() as connection:
-        rows = await (await connection.execute(query("other_archives"), values)).fetchall()
-    return {row["archive_id"]: row["copies"] for row in rows}
-
-
-async def warn_of_other_archives(database: Database, archive: Archive | None) -> None:
-    """Logs one line if tombstones refer to archives that this server does not use."""
-    if archive is None:
-        return
-    try:
-        others = await other_archives(database, archive)
-    except DependencyUnavailable as failure:
-        logger.warning("it is not known whether copies are in other archives: %s", failure.message)
-        return
-    if others:
-        logger.warning(
-            "copies of archived memories are in archives that this server does not use (%s): restore and "
-            "erase cannot reach them. fix: %s",
-            ", ".join(f"{count} in {each}" for each, count in others.items()),
-            ONE_ARCHIVE,
-        )
+async def other_archives(connection: Connection, archive: Archive) -> dict[str, int]:
+    """Returns the other archives that contain copies, with their number, counted up to 10,000."""
+    values = {"archive_id": await stored_id(archive), "most": MOST_COUNTED}
+    rows = await (await connection.execute(query("other_archives"), values)).fetchall()
+    return {str(row["archive_id"]): row["copies"] for row in rows}
 
 
 class WatchedEmbedder(EmbedderLayer):
@@ -123,7 +102,7 @@ async def states(
     postgresql, reading, archive, redis = await asyncio.gather(
         _database_state(database),
         _database_state(database, read=True) if database.reads_elsewhere else _nothing(),
-        _archive_state(database, parts.archive),
+        archive_state(database, parts.archive),
         parts.working.answers(),
     )
     return {
@@ -152,23 +131,24 @@ async def _database_state(database: Database, *, read: bool = False) -> State:
     return {"ok": True, "version": state["postgresql"], "pgvector": state["pgvector"]}
 
 
-async def _archive_state(database: Database, archive: Archive | None) -> State:
+async def archive_state(database: Database, archive: Archive | None) -> State:
+    """Whether the archive answers and contains all copies that the tombstones refer to."""
     if archive is None:
         return {"ok": True, "kind": "none"}
+    others: dict[str, int] = {}
     try:
         await archive.check()
     except AgentCoreError as failure:
         return {"ok": False, "required": False, "kind": archive.name, "problem": failure.message}
-    others: dict[UUID, int] = {}
     with suppress(AgentCoreError, TimeoutError):
-        async with asyncio.timeout(PING_TIMEOUT_SECONDS):
-            others = await other_archives(database, archive, most=1)
-    if others:
-        ids = [str(each) for each in others]
-        problem = f"Copies are in archives that this server does not use. {ONE_ARCHIVE}"
-        state = {"ok": False, "required": False, "kind": archive.name}
-        return {**state, "problem": problem, "other_archives": ids}
-    return {"ok": True, "kind": archive.name}
+        async with asyncio.timeout(PING_TIMEOUT_SECONDS), database.owner_transaction() as connection:
+            others = await other_archives(connection, archive)
+    if not others:
+        return {"ok": True, "kind": archive.name}
+    told = ", ".join(f"{count} in {each}" for each, count in others.items())
+    problem = f"Copies are in archives that this server does not use ({told}). {ONE_ARCHIVE}"
+    state = {"ok": False, "required": False, "kind": archive.name}
+    return {**state, "problem": problem, "other_archives": others}
 
 
 def _embedder_state(embedder: WatchedEmbedder | None) -> State:
@@ -179,7 +159,6 @@ def _embedder_state(embedder: WatchedEmbedder | None) -> State:
 
 
 def _model_state(model: WatchedEmbedder | LimitedReranker | LimitedRewriter) -> State:
-    """By how its last request ended."""
     if model.problem is None:
         return {"ok": True, "model": model.model}
     return {"ok": False, "required": False, "model": model.model, "problem": model.problem}

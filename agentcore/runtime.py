@@ -162,7 +162,9 @@ async def open_runtime(
             reranker=reranker, rewriter=rewriter, fact_judge=fact_judge, extractor=extractor,
             summariser=summariser, meter=meter, in_force=found,
         )
-        await readiness.warn_of_other_archives(database, parts.archive)
+        kept = await readiness.archive_state(database, parts.archive)
+        if not kept["ok"]:
+            logger.warning("archive: %s", kept["problem"])
         await asyncio.to_thread(parts.count_tokens, "the first count loads the tables")
         jobs = JobWorker(database, parts, grace_seconds=settings.shutdown_grace_seconds * JOBS_GRACE_SHARE)
         await jobs.queue.open()
@@ -202,7 +204,6 @@ async def _urls(
 
 
 def _ended(home: Home) -> Callable[[], str | None]:
-    """Says that the program whose PostgreSQL this one uses has ended, once it has."""
     def reason() -> str | None:
         with suppress(StartupError):
             if not runs_on(home):
@@ -285,7 +286,6 @@ async def _opened(
 
 
 def _watch(runtime: Runtime) -> None:
-    """Figures that are read when the metrics are."""
     metrics, accesses = runtime.metrics, runtime.parts.accesses
     metrics.watch(
         "pool",

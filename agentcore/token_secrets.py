@@ -43,7 +43,6 @@ def _listed(text: str) -> list[str]:
 
 
 def _problem(secret: bytes) -> str | None:
-    """What makes a secret easy to guess."""
     if len(secret) < MIN_SECRET_BYTES:
         return f"is shorter than {MIN_SECRET_BYTES} bytes"
     if len(set(secret)) < MIN_DISTINCT_BYTES:

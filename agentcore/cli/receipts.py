@@ -51,7 +51,6 @@ def _keys_of_secrets(settings: Settings) -> list[bytes]:
 
 
 def _receipt(given: str) -> str:
-    """The receipt of what was typed; ends the command where there is none."""
     text = _text(given).strip()
     if text.startswith("{"):
         try:
@@ -64,7 +63,6 @@ def _receipt(given: str) -> str:
 
 
 def _text(given: str) -> str:
-    """What stands in the file that is named, where it is one."""
     try:
         if given == "-":
             return sys.stdin.read()

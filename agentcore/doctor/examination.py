@@ -22,15 +22,15 @@ from redis.exceptions import RedisError
 from agentcore import migration
 from agentcore.assembly import make_archive
 from agentcore.config import Settings, misspelt_variables
-from agentcore.database import query
 from agentcore.doctor import verdicts
 from agentcore.doctor.own_token import own_token
 from agentcore.doctor.verdicts import Check
 from agentcore.embedded import EmbeddedUrls, Home, attach
 from agentcore.errors import AgentCoreError, StartupError
 from agentcore.llm_endpoint import llm_endpoint_of
-from agentcore.memory.archival import ARCHIVES, stored_id
+from agentcore.memory.archival import ARCHIVES, Archive
 from agentcore.providers.cross_encoder_files import missing_in
+from agentcore.readiness import other_archives
 from agentcore.registry import resolve
 from agentcore.runtime import home_of
 
@@ -125,7 +125,6 @@ def _secret_modes(home: Home) -> dict[str, int]:
 
 
 async def _guarded(name: str, look: Callable[[], Awaitable[list[Check]]]) -> list[Check]:
-    """The checks, or the one that says why they could not be made."""
     try:
         return await look()
     except AgentCoreError as error:
@@ -157,8 +156,9 @@ async def _database(settings: Settings, home: Home, url: str | None) -> list[Che
         if revision.ok and server["pgvector"] is not None:
             [jobs] = await _rows(connection, JOBS)
             checks += [await _row_security(connection), await _vectors(connection, settings),
-                       verdicts.jobs(jobs["failed"], jobs["overdue_seconds"]),
-                       *await _other_archives(connection, settings, home)]
+                       verdicts.jobs(jobs["failed"], jobs["overdue_seconds"])]
+            archive = make_archive(settings, home)
+            checks += [] if archive is None else [await _other_archives(connection, archive)]
         return checks
 
 
@@ -183,19 +183,11 @@ async def _row_security(connection: psycopg.AsyncConnection[dict[str, Any]]) -> 
         [row["name"] for row in tables if not row["guarded"]])
 
 
-async def _other_archives(
-    connection: psycopg.AsyncConnection[dict[str, Any]], settings: Settings, home: Home
-) -> list[Check]:
-    archive = make_archive(settings, home)
-    if archive is None:
-        return []
+async def _other_archives(connection: psycopg.AsyncConnection[dict[str, Any]], archive: Archive) -> Check:
     try:
-        own_id = await stored_id(archive)
+        return verdicts.copies(await other_archives(connection, archive))
     except AgentCoreError as failure:
-        return [Check("copies", None, failure.message)]
-    values = {"archive_id": own_id, "most": None}
-    rows = await (await connection.execute(query("other_archives"), values)).fetchall()
-    return [verdicts.copies({str(row["archive_id"]): row["copies"] for row in rows})]
+        return Check("copies", None, failure.message)
 
 
 async def _vectors(connection: psycopg.AsyncConnection[dict[str, Any]], settings: Settings) -> Check:
@@ -231,7 +223,6 @@ def _embedder(settings: Settings) -> Check:
 
 
 def _missing(part: str, name: str) -> Check | None:
-    """What the choice of that name needs and is not installed."""
     missing = [package for package in _NEEDED.get(name, ()) if find_spec(package) is None]
     if not missing:
         return None
@@ -240,7 +231,6 @@ def _missing(part: str, name: str) -> Check | None:
 
 
 def _models_beside(settings: Settings) -> list[Check]:
-    """The reranker, the query rewriter and the language model, where they are chosen."""
     checks = []
     if settings.reranker != "none":
         checks.append(_missing("reranker", settings.reranker) or _reranker(settings))

@@ -251,7 +251,6 @@ class DirectoryArchive:
         self._root = root
 
     async def write(self, objects: Mapping[str, bytes]) -> None:
-        """Keep the bytes under their keys; they are on disk when this returns."""
         pairs = [(self._root / key, data) for key, data in objects.items()]
         folders = sorted({path.parent for path, _ in pairs})
         await self._in_thread(_make_folders, folders)
@@ -262,15 +261,12 @@ class DirectoryArchive:
         await self._in_thread(_sync_folders, [*folders, self._root])
 
     async def write_once(self, key: str, data: bytes) -> None:
-        """Writes the object unless it exists; it is on disk when this returns."""
         await self._in_thread(_write_once, self._root / key, data)
 
     async def read(self, key: str) -> bytes:
-        """The bytes under the key."""
         return bytes(await self._in_thread((self._root / key).read_bytes))
 
     async def delete(self, keys: Collection[str]) -> None:
-        """Remove the objects and their drafts; they are gone from the disk when this returns."""
         await self._in_thread(_delete_files, [self._root / key for key in keys])
 
     async def keys(self, prefix: str) -> list[str]:
@@ -278,7 +274,6 @@ class DirectoryArchive:
         return [f"{prefix}{name}" for name in await self._in_thread(_names_in, self._root / prefix)]
 
     async def check(self) -> None:
-        """Raise DependencyUnavailable unless the directory can be written."""
         await self._in_thread(self._check)
 
     async def _in_thread(self, work: Any, *arguments: Any) -> Any:

@@ -87,7 +87,6 @@ def draft(
 
 
 def _is_over(params: StoreParams) -> bool:
-    """History is nothing whose place another could take."""
     return params.superseded_by is not None or params.valid_to is not None
 
 
@@ -170,7 +169,6 @@ def _has_links(held: Sequence[Mapping[str, Any]], wanted: Sequence[Link]) -> boo
 
 
 def _near(stored: float, given: float) -> bool:
-    """Equal in single precision, which the database keeps."""
     return abs(stored - given) < 1e-6
 
 

@@ -33,7 +33,6 @@ class SealedArchive:
         self.name = inner.name
 
     async def write(self, objects: Mapping[str, bytes]) -> None:
-        """Keep the bytes under their keys; they last when this returns."""
         await self._inner.write(await asyncio.to_thread(self._sealed, objects))
 
     async def write_once(self, key: str, data: bytes) -> None:
@@ -45,15 +44,12 @@ class SealedArchive:
         return self._opened(key, await self._inner.read(key))
 
     async def delete(self, keys: Collection[str]) -> None:
-        """Remove the objects, sealed or not."""
         await self._inner.delete(keys)
 
     async def keys(self, prefix: str) -> list[str]:
-        """The keys that begin so, in order."""
         return await self._inner.keys(prefix)
 
     async def check(self) -> None:
-        """Raise DependencyUnavailable unless the archive can be used."""
         await self._inner.check()
 
     def _sealed(self, objects: Mapping[str, bytes]) -> Mapping[str, bytes]:

@@ -54,7 +54,6 @@ class S3Archive:
         )
 
     async def write(self, objects: Mapping[str, bytes]) -> None:
-        """Keep the bytes under their keys."""
         slots, failed = asyncio.Semaphore(WRITES_AT_ONCE), asyncio.Event()
 
         async def put(key: str, data: bytes) -> None:
@@ -101,7 +100,6 @@ class S3Archive:
         await self._call(put_once)
 
     async def read(self, key: str) -> bytes:
-        """The bytes under the key."""
         return bytes(
             await self._call(lambda: self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read())
         )
@@ -120,7 +118,6 @@ class S3Archive:
         return [error.get("Code", "unknown") for error in answer.get("Errors", ())]
 
     async def keys(self, prefix: str) -> list[str]:
-        """The keys that begin so, in order."""
         return list(await self._call(lambda: self._keys(prefix)))
 
     def _keys(self, prefix: str) -> list[str]:
@@ -128,7 +125,6 @@ class S3Archive:
         return sorted(each["Key"] for page in pages for each in page.get("Contents", ()))
 
     async def check(self) -> None:
-        """Raise DependencyUnavailable unless the bucket can be reached."""
         await self._call(lambda: self._client.head_bucket(Bucket=self._bucket))
 
     async def _call(self, work: Callable[[], Any]) -> Any:

@@ -223,7 +223,7 @@ async def test_start_doctor_and_readyz_name_the_other_archive(
     assert pair.other_id in state["other_archives"]
     async with open_runtime(settings_for(services)):
         pass
-    [line] = [each for each in caplog.messages if "archives that this server does not use" in each]
+    [line] = [each for each in caplog.messages if each.startswith("archive: Copies are in archives")]
     assert f"1 in {pair.other_id}" in line
     assert "archive verify --adopt" in line
     [check] = [each for each in await examine(settings_for(services)) if each.name == "copies"]

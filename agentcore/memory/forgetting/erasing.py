@@ -250,7 +250,6 @@ class Erasing:
     # --- how it goes ---------------------------------------------------------------------------------------
 
     async def _chunks(self, plan: _Plan, deadline: Deadline) -> bool:
-        """Whether there was time for all of them."""
         for start in range(0, len(plan.memory_ids), ERASE_CHUNK):
             if not deadline.leaves_time():
                 return False
@@ -304,14 +303,12 @@ class Erasing:
         kept: set[UUID],
         erased: Counter[str],
     ) -> None:
-        """Erases the rows; the tombstones in `kept` stay, since their copies do."""
         reached = [each for each in memory_ids if each not in kept]
         for table, column in _BY_MEMORY:
             ids = reached if table == "archived_memories" else memory_ids
             erased[table] += await transaction.erasing.erase(table, column, ids)
 
     async def _copies(self, keys: Iterable[str]) -> list[Mapping[str, Any]]:
-        """What of the copies can be read, for the vectors of their texts alone."""
         archive, slots = self._parts.archive, asyncio.Semaphore(READS_AT_ONCE)
         if archive is None or not isinstance(self._parts.embedder, CachingEmbedder):
             return []
@@ -332,7 +329,6 @@ class Erasing:
             await self._parts.embedder.forget(sorted(texts))
 
     async def _sweep(self, plan: _Plan) -> None:
-        """What belongs to no memory, and the copies in working memory."""
         erased: Counter[str] = Counter()
         if self._user_id is None:
             self._parts.accesses.forget(self._agent_id)
@@ -362,7 +358,6 @@ class Erasing:
         return [key for key, memory_ids in held.items() if memory_ids - there]
 
     async def _left(self, plan: _Plan) -> dict[str, int]:
-        """What every place still holds."""
         left = Counter({**plan.found, WORKING_MEMORY.name: len(await self._stale_copies())})
         left[ARCHIVE.name] += plan.unreadable
         if self._user_id is None:
@@ -375,7 +370,6 @@ class Erasing:
 
 
 def _elsewhere(tombstones: Mapping[UUID, Row], place: UUID | None) -> Counter[str]:
-    """The number of copies that are not in this archive, by the archive they are in."""
     archives = (row["archive_id"] for row in tombstones.values() if row["archive_id"] != place)
     return Counter(UNKNOWN_ARCHIVE if each is None else str(each) for each in archives)
 
@@ -415,7 +409,6 @@ def _is_made_of(copy: Mapping[str, Any], sources: set[UUID], user_id: str | None
 
 
 def _texts(row: Mapping[str, Any]) -> list[str]:
-    """All that a row, or a copy of one, says or once said."""
     if "texts" in row:
         return list(row["texts"])
     sides = [change[side] or {} for change in row.get("history", ()) for side in ("before", "after")]

@@ -143,7 +143,6 @@ class Restoring:
         return _Page(tombstones, copies, [*orphaned], [*failures], ends)
 
     def _refuse_orphans(self, orphaned: Mapping[UUID, UUID]) -> None:
-        """Raise Conflict where what was named cannot come back."""
         if self._params.memory_ids is not None and orphaned:
             memory_id, source = min(orphaned.items())
             raise Conflict(
@@ -211,7 +210,6 @@ class Restoring:
         copies: Mapping[UUID, Mapping[str, Any]],
         renewed: set[UUID],
     ) -> None:
-        """Who brought them back, after what was archived of their histories."""
         for memory_id, row in tombstones.items():
             before = {"archived_at": row["archived_at"].isoformat(), "reason": row["reason"]}
             after = {"expires_at": copies[memory_id]["expires_at"]} if memory_id in renewed else {}
@@ -230,7 +228,6 @@ def _kept(row: Row) -> ArchivedObject:
 async def _located(
     archive: Archive, memory_id: UUID, failure: NotFound | Conflict, tombstones: Mapping[UUID, Row]
 ) -> NotFound | Conflict:
-    """The error of a copy; one that is in another archive names it."""
     place = tombstones[memory_id]["archive_id"]
     if place is None or place == await archive_id(archive):
         return failure
