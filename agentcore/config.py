@@ -80,6 +80,11 @@ class Settings(BaseSettings):
     database_read_url: SecretStr | None = Field(
         None, description="A read replica for retrieval. Unset: reads go to DATABASE_URL."
     )
+    database_service_url: SecretStr | None = Field(
+        None,
+        description="Login that may act as agentcore_service and as nobody else, for agents' calls. "
+        "Unset: DATABASE_URL's, which switches to that role.",
+    )
     database_pool_size: int = Field(10, ge=1, le=200, description="Connections a pool holds at most.")
     database_timeout_seconds: float = Field(
         10.0, gt=0, description="Longest wait for a connection or statement."
@@ -323,7 +328,9 @@ def _archive_problems(settings: Settings) -> Problems:
 def _url_problems(settings: Settings) -> Problems:
     """Never quotes the URL: it may hold a password."""
     for field, url in {
-        "database_url": settings.database_url, "database_read_url": settings.database_read_url
+        "database_url": settings.database_url,
+        "database_read_url": settings.database_read_url,
+        "database_service_url": settings.database_service_url,
     }.items():
         if url is not None and not url.get_secret_value().startswith(POSTGRESQL_SCHEMES):
             yield {field}, f"{field.upper()} is not a PostgreSQL URL (postgresql://user:password@host/database)."

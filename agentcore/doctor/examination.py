@@ -155,7 +155,9 @@ async def _database(settings: Settings, home: Home, url: str | None) -> list[Che
         checks.append(revision)
         if revision.ok and server["pgvector"] is not None:
             [jobs] = await _rows(connection, JOBS)
-            checks += [await _row_security(connection), await _vectors(connection, settings),
+            own_login = settings.database_url is None or settings.database_service_url is not None
+            checks += [await _row_security(connection, own_login=own_login),
+                       await _vectors(connection, settings),
                        verdicts.jobs(jobs["failed"], jobs["overdue_seconds"])]
             archive = make_archive(settings, home)
             checks += [] if archive is None else [await _other_archives(connection, archive)]
@@ -175,12 +177,14 @@ def _schema(url: str) -> Check:
     return Check("schema", True, f"revision {migration.head_revision()}")
 
 
-async def _row_security(connection: psycopg.AsyncConnection[dict[str, Any]]) -> Check:
+async def _row_security(
+    connection: psycopg.AsyncConnection[dict[str, Any]], *, own_login: bool
+) -> Check:
     roles = await _rows(connection, ROLE, SERVICE_ROLE)
     tables = await _rows(connection, TABLES, SERVICE_ROLE)
     return verdicts.row_security(
         roles[0] if roles else None, [row["name"] for row in tables if row["owned"]],
-        [row["name"] for row in tables if not row["guarded"]])
+        [row["name"] for row in tables if not row["guarded"]], own_login=own_login)
 
 
 async def _other_archives(connection: psycopg.AsyncConnection[dict[str, Any]], archive: Archive) -> Check:

@@ -62,7 +62,8 @@ def pgvector(installed: str | None, available: str | None) -> Check:
     return Check("pgvector", True, installed)
 
 
-def row_security(role: Mapping[str, Any] | None, owned: Sequence[str], unguarded: Sequence[str]) -> Check:
+def row_security(role: Mapping[str, Any] | None, owned: Sequence[str], unguarded: Sequence[str],
+                 *, own_login: bool = True) -> Check:
     """`role` is the service's role (None: missing); `owned` and `unguarded` are names of tables."""
     name = "row security"
     if role is None:
@@ -79,6 +80,9 @@ def row_security(role: Mapping[str, Any] | None, owned: Sequence[str], unguarded
     if unguarded:
         return Check(name, False, f"switched off for {', '.join(unguarded)}",
                      "Run for each: ALTER TABLE ... ENABLE ROW LEVEL SECURITY;")
+    if not own_login:
+        return Check(name, True, "on; the service logs in as the owner and switches to its role",
+                     "Set DATABASE_SERVICE_URL to a login that is a member of agentcore_service alone.")
     return Check(name, True, "on; the service's role is bound by it")
 
 

@@ -30,6 +30,10 @@ FINDINGS_ATTESTATION: tuple[Requirement, ...] = (
            "integration/test_other_archives.py::test_a_prune_that_fails_midway_leaves_no_copy_behind"),
     _found("A14 modes", "Directories and files of the archive are closed to other users.",
            "conformance/test_archive.py::test_directories_and_files_of_the_archive_are_closed_to_others"),
+    _found("A14 role", "The login of agents' calls cannot reset its role to the owner's.",
+           "integration/test_embedded.py::test_the_login_of_the_services_role_can_act_as_nobody_else",
+           "integration/test_row_security.py::"
+           "test_a_login_of_its_own_serves_agents_and_cannot_become_the_owner"),
     _found("A14 secret", "A token secret that is easy to guess is refused with a fix.",
            "unit/test_auth.py::test_a_secret_that_is_easy_to_guess_is_refused_with_a_fix",
            "unit/test_auth.py::test_random_secrets_are_accepted"),
