@@ -175,9 +175,9 @@ def test_a_database_set_up_as_the_guide_says_is_migrated_and_served(
     owner, name, password = database["agentcore_owner"], database["memory"], "a-password"
     login = database["agentcore_login"]
     before = before.replace("agentcore_owner", owner).replace("agentcore_login", login)
-    statements = [before.replace("DATABASE memory", f"DATABASE {name}").replace("'...'", f"'{password}'"), after]
+    before = before.replace("DATABASE memory", f"DATABASE {name}").replace("'...'", f"'{password}'")
     urls = [services.superuser_url(), services.superuser_url().replace("/postgres?", f"/{name}?")]
-    for text, url in zip(statements, urls, strict=True):
+    for text, url in zip([before, after], urls, strict=True):
         with psycopg.connect(url, autocommit=True) as connection:
             for statement in filter(None, (piece.strip() for piece in text.split(";"))):
                 try:
