@@ -191,10 +191,10 @@ class Erasing:
         copies = {memory_id: key for key in listed if (memory_id := memory_of(key)) is not None}
         if self._user_id is not None:
             return await self._of_the_user(archive, place, rows, tombstones, copies)
-        if archive is not None:
-            strays = {each: key for each, key in copies.items() if each not in {*rows, *tombstones}}
-            for each in await self._of_others(archive, strays):
-                listed.remove(copies.pop(each))
+        known = {*rows, *tombstones}
+        strays = [(each, key) for each, key in copies.items() if each not in known]
+        others = {copies.pop(each) for each in await self._of_others(archive, strays)}
+        listed = [key for key in listed if key not in others]
         elsewhere = _elsewhere(tombstones, place)
         found = {
             "memories": len(rows),
@@ -205,10 +205,14 @@ class Erasing:
         ids = sorted({*rows, *tombstones, *copies})
         return _Plan(ids, set(listed), found, place, elsewhere, loose)
 
-    async def _of_others(self, archive: Archive, strays: Mapping[UUID, str]) -> list[UUID]:
+    async def _of_others(self, archive: Archive | None, strays: Sequence[tuple[UUID, str]]) -> list[UUID]:
         """Copies that state another agent: on a case-insensitive file system folders may have been shared."""
-        told, _ = await _read(archive, strays)
-        return [each for each, copy in told.items() if not self._is_own(copy)]
+        others: list[UUID] = []
+        if archive is not None and archive.name == "directory":
+            for start in range(0, len(strays), ERASE_CHUNK):
+                told, _ = await _read(archive, dict(strays[start : start + ERASE_CHUNK]))
+                others += [each for each, copy in told.items() if not self._is_own(copy)]
+        return others
 
     def _is_own(self, copy: Mapping[str, Any]) -> bool:
         return bool(copy.get("agent_id", self._agent_id) == self._agent_id)
@@ -297,15 +301,10 @@ class Erasing:
         return True
 
     async def _erase_rows(
-        self,
-        transaction: MemoryTransaction,
-        memory_ids: Sequence[UUID],
-        kept: set[UUID],
-        erased: Counter[str],
+        self, transaction: MemoryTransaction, plan_ids: Sequence[UUID], kept: set[UUID], erased: Counter[str]
     ) -> None:
-        reached = [each for each in memory_ids if each not in kept]
         for table, column in _BY_MEMORY:
-            ids = reached if table == "archived_memories" else memory_ids
+            ids = [each for each in plan_ids if table != "archived_memories" or each not in kept]
             erased[table] += await transaction.erasing.erase(table, column, ids)
 
     async def _copies(self, keys: Iterable[str]) -> list[Mapping[str, Any]]:
