@@ -217,7 +217,7 @@ async def test_the_service_may_neither_empty_nor_change_a_table(walled: Walled, 
 async def test_the_services_role_is_bound_and_owns_nothing(walled: Walled) -> None:
     async with walled.session(walled.own) as connection:
         assert await values(
-            connection, "SELECT rolsuper OR rolbypassrls OR rolcanlogin OR rolcreaterole FROM pg_roles "
+            connection, "SELECT rolsuper OR rolbypassrls OR rolcreaterole FROM pg_roles "
             "WHERE rolname = %s", (SERVICE_ROLE,)) == [False]
         assert await values(
             connection, "SELECT relname FROM pg_class WHERE relowner = %s::regrole", (SERVICE_ROLE,)) == []
