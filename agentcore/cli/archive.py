@@ -106,12 +106,21 @@ def restore(
     token: options.Token = None,
     agent: options.Agent = None,
 ) -> None:
-    """Bring archived memories back as they were: all that are named or match, a thousand at a time."""
+    """Bring archived memories back as they were: all that are named or match, a thousand at a time.
+
+    Ends with 1 if the copy of one could not be read; the others are back.
+    """
     params = options.given(context, RestoreParams, **({"all": True} if everything else {}))
     restored = ask(context, lambda memory: _restored(memory, params))
     if as_json:
         typer.echo(restored.model_dump_json(indent=2))
-        return
+    else:
+        _tell(restored)
+    if restored.unreadable_ids:
+        raise typer.Exit(FAILED)
+
+
+def _tell(restored: RestoreResult) -> None:
     word = "would come back" if restored.dry_run else "restored"
     typer.echo(f"{word}: {len(restored.memory_ids)}")
     for memory_id in restored.memory_ids if restored.dry_run else ():
@@ -152,8 +161,8 @@ def verify(
         typer.echo(json.dumps({"whole": whole, "findings": told}, indent=2))
     else:
         kinds = Counter(each.kind for each in findings)
-        typer.echo(f"whole {whole}, missing {kinds['missing']}, damaged {kinds['damaged']}, "
-                   f"in other archives {kinds['unreachable']}")
+        typer.echo(f"whole {whole}, missing {kinds['missing']}, damaged {kinds['damaged']}"
+                   + (f", in other archives {kinds['unreachable']}" if kinds["unreachable"] else ""))
         for each in findings[:REPORTED]:
             say(f"{each.agent_id}: {each.problem}")
         if len(findings) > REPORTED:
