@@ -25,7 +25,6 @@ from agentcore.limits import LIMIT_SETTINGS
 from agentcore.llm_endpoint import llm_endpoint_of, llm_options_of
 from agentcore.memory.archival import ARCHIVES, Archive
 from agentcore.memory.embeddings import DEFAULT_MODEL_NAMES, EMBEDDERS, Embedder, EmbedderOptions
-from agentcore.memory.forgetting.erase_receipt import receipt_key
 from agentcore.memory.llm import (
     FACT_EXTRACTORS,
     FACT_JUDGES,
@@ -69,8 +68,6 @@ JUDGING_SECONDS = 5.0
 REQUEST_SECONDS = 5.0 - 2 * LONGEST_WAIT_SECONDS
 # Of one request that nobody waits for; its job comes again when these attempts failed.
 BACKGROUND_SECONDS, BACKGROUND_ATTEMPTS = 30.0, 2
-# The name of the home's secret that signs receipts where tokens come from elsewhere.
-RECEIPTS = "receipts"
 SUMMARISER = "summariser of LLM_OPTIONS"
 
 
@@ -252,7 +249,6 @@ def make_parts(
         accesses=AccessQueue(),
         policy=make_policy(settings),
         metrics=metrics,
-        receipt_key=lambda: receipt_key(receipt_secret(settings, home)),
         reranker=reranker,
         rewriter=rewriter,
         fact_judge=fact_judge,
@@ -345,7 +341,10 @@ def make_verifier(settings: Settings, home: Home) -> TokenVerifier:
 
 
 def signing_secret(settings: Settings, home: Home) -> str:
-    """The HS256 secret: the setting, else the home's own, made once. Raises ConfigurationError."""
+    """The HS256 secret, or a JSON list: the setting, else the home's own, made once.
+
+    Raises ConfigurationError.
+    """
     if settings.jwt_secret_key is not None:
         return settings.jwt_secret_key.get_secret_value()
     if settings.database_url is not None:
@@ -357,7 +356,3 @@ def signing_secret(settings: Settings, home: Home) -> str:
         )
     return home.secret("jwt")
 
-
-def receipt_secret(settings: Settings, home: Home) -> str:
-    """What the key of receipts is made of: the tokens' secret, where there is none the home's own for it."""
-    return home.secret(RECEIPTS) if settings.jwt_jwks_url is not None else signing_secret(settings, home)

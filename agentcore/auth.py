@@ -10,6 +10,7 @@ import time
 import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import uuid4
@@ -19,8 +20,8 @@ import jwt
 
 from agentcore.errors import AuthenticationFailed, ConfigurationError, DependencyUnavailable, InvalidParams
 from agentcore.limits import MAX_ID_CHARS
+from agentcore.token_secrets import read_secrets
 
-MIN_SECRET_BYTES = 32
 FAR_FUTURE = 2**53
 # How far our clock and the issuer's may lie apart before exp, nbf and iat are taken at their word.
 LEEWAY_SECONDS = 5
@@ -66,28 +67,29 @@ class TokenRules:
 
 
 class KeySource(Protocol):
-    """Where the key that verifies a token comes from."""
+    """Where the keys that verify a token come from."""
 
-    async def key_for(self, key_id: str | None) -> bytes | jwt.PyJWK:
-        """Raises AuthenticationFailed where there is no such key."""
+    async def keys_for(self, key_id: str | None) -> Sequence[bytes | jwt.PyJWK]:
+        """Returns the keys to try, at least one. Raises AuthenticationFailed where there is none."""
 
 
 class SharedSecret:
-    """The one HS256 secret. Raises ConfigurationError for one that is too short, or no secret at all."""
+    """One HS256 secret, or a JSON list of them: the first signs, all verify. Raises ConfigurationError."""
 
     def __init__(self, secret: str) -> None:
-        self.key = secret.encode()
-        if len(self.key) < MIN_SECRET_BYTES:
-            raise ConfigurationError(["JWT_SECRET_KEY is shorter than 32 bytes: "
-                                      "make one with `openssl rand -hex 32`."])
         try:
-            jwt.encode({}, self.key, "HS256")
+            self.keys = [each.encode() for each in read_secrets(secret)]
+            for key in self.keys:
+                jwt.encode({}, key, "HS256")
         except jwt.InvalidKeyError as cause:
             raise ConfigurationError(["JWT_SECRET_KEY is a public key or certificate, not a secret: "
                                       "set JWT_JWKS_URL and JWT_ALGORITHM for public keys."]) from cause
+        except ValueError as problem:
+            raise ConfigurationError([str(problem)]) from problem
+        self.key = self.keys[0]
 
-    async def key_for(self, key_id: str | None) -> bytes:
-        return self.key
+    async def keys_for(self, key_id: str | None) -> Sequence[bytes]:
+        return self.keys
 
 
 class JwksKeys:
@@ -112,7 +114,7 @@ class JwksKeys:
         self._tried_at: float | None = None
         self._fetching = asyncio.Lock()
 
-    async def key_for(self, key_id: str | None) -> jwt.PyJWK:
+    async def keys_for(self, key_id: str | None) -> Sequence[jwt.PyJWK]:
         """Raises AuthenticationFailed for an unknown key, DependencyUnavailable while there is no key."""
         if self._is_due(key_id):
             async with self._fetching:
@@ -123,7 +125,7 @@ class JwksKeys:
         key = self._find(key_id)
         if key is None:
             raise AuthenticationFailed("The token's key is unknown.")
-        return key
+        return [key]
 
     def _find(self, key_id: str | None) -> jwt.PyJWK | None:
         if key_id is None and len(self._keys) == 1:
@@ -210,22 +212,29 @@ class TokenVerifier:
         return principal
 
     async def _claims(self, token: str) -> dict[str, Any]:
-        rules = self._rules
         try:
             header = jwt.get_unverified_header(token)
-            if header.get("alg") != rules.algorithm:
+            if header.get("alg") != self._rules.algorithm:
                 raise jwt.InvalidAlgorithmError
-            return jwt.decode(
-                token, await self._keys.key_for(header.get("kid")), [rules.algorithm],
-                {"require": ["exp", "sub"], "verify_aud": rules.audience is not None,
-                 "enforce_minimum_key_length": True},
-                issuer=rules.issuer, audience=rules.audience, leeway=LEEWAY_SECONDS,
-            )
+            *others, last = await self._keys.keys_for(header.get("kid"))
+            for key in others:
+                with suppress(jwt.InvalidSignatureError):
+                    return self._decoded(token, key)
+            return self._decoded(token, last)
         except jwt.MissingRequiredClaimError as cause:
             raise AuthenticationFailed(f"The token lacks {cause.claim}.") from cause
         except jwt.PyJWTError as cause:
             known = (reason for kind, reason in _REASONS if isinstance(cause, kind))
             raise AuthenticationFailed(next(known, "The token is malformed.")) from cause
+
+    def _decoded(self, token: str, key: bytes | jwt.PyJWK) -> dict[str, Any]:
+        rules = self._rules
+        return jwt.decode(
+            token, key, [rules.algorithm],
+            {"require": ["exp", "sub"], "verify_aud": rules.audience is not None,
+             "enforce_minimum_key_length": True},
+            issuer=rules.issuer, audience=rules.audience, leeway=LEEWAY_SECONDS,
+        )
 
 
 def _bearer(authorization: str | None) -> str:

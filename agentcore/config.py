@@ -29,13 +29,13 @@ from agentcore.limits import (
     REQUEST_SECONDS,
 )
 from agentcore.llm_options import read_llm_options
+from agentcore.token_secrets import read_secrets
 
 __all__ = ["Settings", "load_settings", "misspelt_variables", "revealed"]
 
 LayerName = Literal["working", "episodic", "semantic", "procedural"]
 LayerRule = Literal["ttl_seconds", "extend_after_uses", "capacity"]
 JwtAlgorithm = Literal["HS256", "RS256", "ES256", "EdDSA"]
-MIN_SECRET_BYTES = 32
 # Above this share of letters in common a name is taken for a slip, not for another program's.
 NEARLY_THE_SAME = 0.9
 # What stands in our own `.env` is more likely meant for us.
@@ -46,7 +46,6 @@ REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
 def _from_json(given: Any) -> Any:
-    """What the text says, for a setting with parts."""
     try:
         return json.loads(given) if isinstance(given, str) else given
     except ValueError as cause:
@@ -88,6 +87,11 @@ class Settings(BaseSettings):
     database_read_url: SecretStr | None = Field(
         None, description="A read replica for retrieval. Unset: reads go to DATABASE_URL."
     )
+    database_service_url: SecretStr | None = Field(
+        None,
+        description="Login that may act as agentcore_service and as nobody else, for agents' calls. "
+        "Unset: DATABASE_URL's, which switches to that role.",
+    )
     database_pool_size: int = Field(10, ge=1, le=200, description="Connections a pool holds at most.")
     database_timeout_seconds: float = Field(
         10.0, gt=0, description="Longest wait for a connection or statement."
@@ -98,7 +102,8 @@ class Settings(BaseSettings):
     # Tokens
     jwt_algorithm: JwtAlgorithm = Field("HS256", description="The one algorithm accepted in tokens.")
     jwt_secret_key: SecretStr | None = Field(
-        None, description="HS256 secret, at least 32 bytes. Unset and embedded: made once, kept in the home."
+        None, description="HS256 secret, at least 32 bytes; or a JSON list: the first signs, all verify. "
+        "Unset and embedded: made once, kept in the home.",
     )
     jwt_jwks_url: str | None = Field(None, description="Where the public keys are (RS256, ES256, EdDSA).")
     jwt_issuer: str | None = Field(None, description="Required `iss` of a token. Unset: not checked.")
@@ -261,10 +266,11 @@ Problems = Iterator[tuple[set[str], str]]
 
 def _token_problems(settings: Settings) -> Problems:
     secret, shared = settings.jwt_secret_key, settings.jwt_algorithm == "HS256"
-    if secret is not None and len(secret.get_secret_value().encode()) < MIN_SECRET_BYTES:
-        yield {"jwt_secret_key"}, (
-            "JWT_SECRET_KEY is shorter than 32 bytes: make one with `openssl rand -hex 32`."
-        )
+    if secret is not None:
+        try:
+            read_secrets(secret.get_secret_value())
+        except ValueError as problem:
+            yield {"jwt_secret_key"}, str(problem)
     if shared and settings.jwt_jwks_url is not None:
         yield {"jwt_algorithm", "jwt_jwks_url"}, (
             "JWT_JWKS_URL holds public keys, JWT_ALGORITHM=HS256 needs a secret: "
@@ -336,7 +342,9 @@ def _archive_problems(settings: Settings) -> Problems:
 def _url_problems(settings: Settings) -> Problems:
     """Never quotes the URL: it may hold a password."""
     for field, url in {
-        "database_url": settings.database_url, "database_read_url": settings.database_read_url
+        "database_url": settings.database_url,
+        "database_read_url": settings.database_read_url,
+        "database_service_url": settings.database_service_url,
     }.items():
         if url is not None and not url.get_secret_value().startswith(POSTGRESQL_SCHEMES):
             yield {field}, f"{field.upper()} is not a PostgreSQL URL (postgresql://user:password@host/database)."

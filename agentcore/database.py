@@ -110,6 +110,7 @@ class Database:
         database_url: str,
         *,
         read_url: str | None = None,
+        service_url: str | None = None,
         pool_size: int = 10,
         timeout_seconds: float = 10.0,
         away: Callable[[], str | None] = lambda: None,
@@ -122,7 +123,7 @@ class Database:
         self._circuit = CircuitBreaker("postgresql", "calls that need it fail at once", PROBE_AFTER_SECONDS)
         self._read_circuit = CircuitBreaker("postgresql_read", "reads go to the primary")
         self._reached: dict[str, Reachability] = {}
-        self.write = self._pool(database_url, "write", pool_size)
+        self.write = self._pool(service_url or database_url, "write", pool_size)
         self.read = self.write if read_url is None else self._pool(read_url, "read", pool_size)
         self.owner = self._pool(database_url, "owner", 2)
 

@@ -6,12 +6,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from agentcore.cancellation import within
 from agentcore.circuit_breaker import CircuitBreaker
-from agentcore.database import Database, pgvector_is_too_old, query
+from agentcore.database import Connection, Database, pgvector_is_too_old, query
 from agentcore.errors import AgentCoreError, ConfigurationError, StartupError, Unreachable
+from agentcore.memory.archival import ONE_ARCHIVE, Archive, stored_id
 from agentcore.memory.embeddings import Embedder, EmbedderLayer, EmbeddingKind, Vectors
 from agentcore.memory.llm_limits import LimitedReranker, LimitedRewriter
 from agentcore.memory.parts import MemoryParts
@@ -22,6 +24,7 @@ State = dict[str, Any]
 MODEL_REST_SECONDS = 30.0
 # The longest check of a part, and for how long an answer of /readyz is reused.
 CHECK_SECONDS, REUSED_SECONDS = 3.0, 1.0
+MOST_COUNTED = 10_000
 
 
 async def check_server(database: Database) -> None:
@@ -68,6 +71,13 @@ async def check_dimensions(
                 row["embedding_model"],
                 embedder.model,
             )
+
+
+async def other_archives(connection: Connection, archive: Archive) -> dict[str, int]:
+    """Returns the other archives that contain copies, with their number, counted up to 10,000."""
+    values = {"archive_id": await stored_id(archive), "most": MOST_COUNTED}
+    rows = await (await connection.execute(query("other_archives"), values)).fetchall()
+    return {str(row["archive_id"]): row["copies"] for row in rows}
 
 
 class WatchedEmbedder(EmbedderLayer):
@@ -133,8 +143,7 @@ async def states(
     checks: dict[str, Awaitable[State]] = {
         "postgresql": _checked(database.ping()),
         "redis": _checked(parts.working.check(), required=False),
-        "archive": _checked(archive.check(), required=False, kind=archive.name) if archive is not None
-        else _checked(asyncio.sleep(0), kind="none"),
+        "archive": archive_state(database, archive),
     }
     if database.reads_elsewhere:
         checks["postgresql_read"] = _checked(database.ping(read=True), required=False)
@@ -159,6 +168,27 @@ async def _checked(check: Awaitable[State | None], **about: Any) -> State:
     except AgentCoreError as failure:
         problem = failure.message
     return {"ok": False, **about, "problem": problem}
+
+
+async def archive_state(database: Database, archive: Archive | None) -> State:
+    """Whether the archive answers and contains all copies that the tombstones refer to."""
+    if archive is None:
+        return {"ok": True, "kind": "none"}
+    state = await _checked(archive.check(), required=False, kind=archive.name)
+    others: dict[str, int] = {}
+    if state["ok"]:
+        with suppress(AgentCoreError, TimeoutError):
+            others = await within(CHECK_SECONDS, _other_archives(database, archive))
+    if not others:
+        return state
+    told = ", ".join(f"{count} in {each}" for each, count in others.items())
+    problem = f"Copies are in archives that this server does not use ({told}). {ONE_ARCHIVE}"
+    return {**state, "ok": False, "problem": problem, "other_archives": others}
+
+
+async def _other_archives(database: Database, archive: Archive) -> dict[str, int]:
+    async with database.owner_transaction() as connection:
+        return await other_archives(connection, archive)
 
 
 def _model_state(model: WatchedEmbedder | LimitedReranker | LimitedRewriter) -> State:

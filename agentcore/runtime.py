@@ -17,7 +17,15 @@ from agentcore.auth import TokenVerifier
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.config import Settings, revealed
 from agentcore.database import Database
-from agentcore.embedded import EmbeddedParts, EmbeddedUrls, Home, attach, default_home, runs_on
+from agentcore.embedded import (
+    EmbeddedParts,
+    EmbeddedUrls,
+    Home,
+    attach,
+    default_home,
+    runs_on,
+    service_url_of,
+)
 from agentcore.errors import ConfigurationError, DependencyUnavailable, StartupError
 from agentcore.maintenance.job_worker import JobWorker
 from agentcore.maintenance.rounds import Maintenance
@@ -137,6 +145,7 @@ async def open_runtime(
         database = Database(
             database_url,
             read_url=revealed(settings.database_read_url),
+            service_url=_service_url(settings, home, database_url),
             pool_size=settings.database_pool_size,
             timeout_seconds=settings.database_timeout_seconds,
             away=_ended(home) if attach_only and settings.database_url is None else lambda: None,
@@ -171,6 +180,9 @@ async def open_runtime(
             reranker=reranker, rewriter=rewriter, fact_judge=fact_judge, extractor=extractor,
             summariser=summariser, meter=meter, in_force=found,
         )
+        kept = await readiness.archive_state(database, parts.archive)
+        if not kept["ok"]:
+            logger.warning("archive: %s", kept["problem"])
         await asyncio.to_thread(parts.count_tokens, "the first count loads the tables")
         jobs = JobWorker(database, parts, grace_seconds=settings.shutdown_grace_seconds * JOBS_GRACE_SHARE)
         await jobs.queue.open()
@@ -207,6 +219,13 @@ async def _urls(
     stack.push_async_callback(_cancelled, supervision)
     database_url = revealed(settings.database_url) or parts.urls.database_url or ""
     return database_url, revealed(settings.redis_url) or parts.urls.redis_url
+
+
+def _service_url(settings: Settings, home: Home, database_url: str) -> str | None:
+    """The login of agents' calls; in the embedded PostgreSQL the service's role has one of its own."""
+    if settings.database_url is None:
+        return service_url_of(home, database_url)
+    return revealed(settings.database_service_url)
 
 
 def _ended(home: Home) -> Callable[[], str | None]:

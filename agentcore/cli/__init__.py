@@ -12,7 +12,7 @@ __all__ = ["INTERRUPTED", "main"]
 INTERRUPTED = 130
 MODULES = {
     "agentcore.cli.serve": ("serve", "worker"),
-    "agentcore.cli.token": ("token",),
+    "agentcore.cli.token": ("token", "rotate-secret"),
     "agentcore.cli.mcp": ("mcp",),
     "agentcore.cli.operate": ("migrate", "doctor"),
     "agentcore.cli.index": ("index",),

@@ -26,7 +26,8 @@ REPORTED = 20
 READERS = {"verify": "agentcore.cli.archive_verification:verified"}
 _FILTERS = "Which memories"
 _LISTS = (
-    "memory_ids", "lost_links", "renewed_ids", "superseded_ids", "refused_ids", "waiting_for_embedding_ids")
+    "memory_ids", "lost_links", "renewed_ids", "superseded_ids", "refused_ids", "unreadable_ids",
+    "waiting_for_embedding_ids")
 
 archives = typer.Typer(no_args_is_help=True, help="What pruning put away: listed, brought back, checked.")
 app.add_typer(archives, name="archive", rich_help_panel=MEMORIES)
@@ -105,12 +106,21 @@ def restore(
     token: options.Token = None,
     agent: options.Agent = None,
 ) -> None:
-    """Bring archived memories back as they were: all that are named or match, a thousand at a time."""
+    """Bring archived memories back as they were: all that are named or match, a thousand at a time.
+
+    Ends with 1 if the copy of one could not be read; the others are back.
+    """
     params = options.given(context, RestoreParams, **({"all": True} if everything else {}))
     restored = ask(context, lambda memory: _restored(memory, params))
     if as_json:
         typer.echo(restored.model_dump_json(indent=2))
-        return
+    else:
+        _tell(restored)
+    if restored.unreadable_ids:
+        raise typer.Exit(FAILED)
+
+
+def _tell(restored: RestoreResult) -> None:
     word = "would come back" if restored.dry_run else "restored"
     typer.echo(f"{word}: {len(restored.memory_ids)}")
     for memory_id in restored.memory_ids if restored.dry_run else ():
@@ -119,6 +129,7 @@ def restore(
         (restored.renewed_ids, "ran out of time in the archive and got some more"),
         (restored.superseded_ids, "came back superseded: a newer fact has their place"),
         (restored.refused_ids, "stay archived: what they were made of was deleted, or has other words"),
+        (restored.unreadable_ids, "stay archived: the copy is missing, damaged or in another archive"),
         (restored.waiting_for_embedding_ids, "are found by their words until they are embedded again"),
         (restored.lost_links, "links left out, since the other memory is not there"),
     )
@@ -132,22 +143,26 @@ def restore(
 def verify(
     agent_id: Annotated[str | None, typer.Option(
         "--of", metavar="AGENT", help="The copies of this agent alone.")] = None,
+    adopt: Annotated[bool, typer.Option(
+        "--adopt", help="After archives were merged: record this one as the place of its copies.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Read every copy again, and compare it with the digest noted when it was archived.
 
-    It attaches to the service's database and archive. Ends with 1 if a memory
-    would not come back.
+    It attaches to the service's database and archive. A copy in an archive of
+    another server is reported as such. Ends with 1 if a memory would not come
+    back.
     """
     verified = resolve("verify", READERS, kind="command")
-    whole, findings = asyncio.run(verified(agent_id))
+    whole, findings = asyncio.run(verified(agent_id, adopt=adopt))
     if as_json:
         told = [{"agent_id": each.agent_id, "memory_id": str(each.memory_id), "kind": each.kind,
                  "problem": each.problem} for each in findings]
         typer.echo(json.dumps({"whole": whole, "findings": told}, indent=2))
     else:
         kinds = Counter(each.kind for each in findings)
-        typer.echo(f"whole {whole}, missing {kinds['missing']}, damaged {kinds['damaged']}")
+        typer.echo(f"whole {whole}, missing {kinds['missing']}, damaged {kinds['damaged']}"
+                   + (f", in other archives {kinds['unreachable']}" if kinds["unreachable"] else ""))
         for each in findings[:REPORTED]:
             say(f"{each.agent_id}: {each.problem}")
         if len(findings) > REPORTED:

@@ -9,7 +9,7 @@ from agentcore.maintenance.verification import Finding, verify
 from agentcore.runtime import home_of, running_database
 
 
-async def verified(agent_id: str | None) -> tuple[int, list[Finding]]:
+async def verified(agent_id: str | None, *, adopt: bool) -> tuple[int, list[Finding]]:
     """How many copies are whole, and what is wrong with the others."""
     settings = load_settings()
     kept = make_archive(settings, home_of(settings))
@@ -17,7 +17,7 @@ async def verified(agent_id: str | None) -> tuple[int, list[Finding]]:
         fail("MEMORY_ARCHIVAL_ENABLED=false: there is no archive to read")
     read, findings = 0, []
     async with running_database(settings) as database:
-        async for page in verify(database, kept, agent_id):
+        async for page in verify(database, kept, agent_id, adopt=adopt):
             read += len(page)
             findings += [each for each in page if each is not None]
     return read - len(findings), findings

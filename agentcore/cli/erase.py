@@ -59,9 +59,12 @@ def erase(
     typer.echo(result.model_dump_json(indent=2) if as_json else result.signed_receipt)
     for place, count in sorted(erased.items()):
         say(f"{place}: {count}")
+    if result.unreachable:
+        elsewhere = ", ".join(f"{count} in {place}" for place, count in result.unreachable.items())
+        say(f"in archives that this server does not use: {elsewhere}; erase there, too")
     if not result.verified:
         left = ", ".join(f"{place} {count}" for place, count in result.left.items())
-        fail(f"not all of it is gone: {left}")
+        fail(f"not all of it is gone: {left or 'copies in other archives'}")
     say("nothing is left")
 
 

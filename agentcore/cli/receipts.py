@@ -2,38 +2,55 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
-from agentcore.assembly import RECEIPTS, receipt_secret
 from agentcore.cli.app import FAILED, MISUSED, fail
 from agentcore.cli.connection import signing_secret_at_hand
-from agentcore.config import load_settings
-from agentcore.memory.forgetting.erase_receipt import read_receipt, receipt_key
-from agentcore.runtime import home_of
+from agentcore.config import Settings, load_settings
+from agentcore.database import query
+from agentcore.memory.forgetting.erase_receipt import key_id_of, key_of_secret, read_receipt
+from agentcore.runtime import home_of, running_database
+from agentcore.token_secrets import read_secrets
 
+# The secret of the home that signed receipts in older versions where tokens came from elsewhere.
+RECEIPTS = "receipts"
 NO_RECEIPT = ("--check takes a receipt: the text that erase printed, the JSON of erase --json, "
               "the path of a file with either, or - for standard input.")
 
 
 def checked(given: str) -> dict[str, Any]:
-    """What the receipt tells; ends the command where no secret is at hand that could have signed it."""
+    """Returns what the receipt states; ends the command where no key is at hand that could have signed it."""
     receipt = _receipt(given)
     settings = load_settings()
-    home = home_of(settings)
+    key_id = key_id_of(receipt)
+    if key_id is None:
+        return read_receipt(_keys_of_secrets(settings), receipt)
+    return read_receipt(asyncio.run(_stored_keys(settings, key_id)), receipt)
+
+
+async def _stored_keys(settings: Settings, key_id: str) -> list[bytes]:
+    async with running_database(settings) as database, database.owner_transaction() as connection:
+        cursor = await connection.execute(query("receipt_keys"), {"key_id": key_id})
+        return [bytes(row["key"]) for row in await cursor.fetchall()]
+
+
+def _keys_of_secrets(settings: Settings) -> list[bytes]:
+    """The keys of older versions: of the token secrets, or with a JWKS of the home's own for receipts."""
     if settings.jwt_jwks_url is None:
-        return read_receipt(receipt_key(signing_secret_at_hand(settings)), receipt)
+        return [key_of_secret(each) for each in read_secrets(signing_secret_at_hand(settings))]
+    home = home_of(settings)
     with home.explained():
         kept = (home.secrets / RECEIPTS).exists()
     if not kept:
-        fail(f"{home.path} holds no secret of receipts: check where the service runs", FAILED)
-    return read_receipt(receipt_key(receipt_secret(settings, home)), receipt)
+        fail(f"{home.path} contains no secret of receipts: check where the service runs", FAILED)
+    return [key_of_secret(home.secret(RECEIPTS))]
 
 
 def _receipt(given: str) -> str:
-    """The receipt of what was typed; ends the command where there is none."""
     text = _text(given).strip()
     if text.startswith("{"):
         try:
@@ -46,7 +63,6 @@ def _receipt(given: str) -> str:
 
 
 def _text(given: str) -> str:
-    """What stands in the file that is named, where it is one."""
     try:
         if given == "-":
             return sys.stdin.read()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import typer
 
 from agentcore.cli import options
-from agentcore.cli.app import SERVICE, app, examples
-from agentcore.cli.connection import DEFAULT_SCOPES, token_for
+from agentcore.cli.app import SERVICE, app, examples, fail, say
+from agentcore.cli.connection import DEFAULT_SCOPES, signing_secret_at_hand, token_for
 from agentcore.config import load_settings
+from agentcore.embedded import Home, default_home
 from agentcore.memory.api import SCOPES, Scope
+from agentcore.token_secrets import new_secret, read_secrets
 
 DAY_SECONDS = 86_400
 
@@ -53,3 +56,25 @@ def token(
     settings = load_settings()
     typer.echo(token_for(settings, agent, scopes or DEFAULT_SCOPES, ttl or DAY_SECONDS, make_home=new,
                          users=[*(users or ()), *([None] if shared else ())]))
+
+
+@app.command("rotate-secret", rich_help_panel=SERVICE, epilog=examples(
+    "agentcore rotate-secret", "agentcore rotate-secret --drop-old"))
+def rotate_secret(
+    drop_old: Annotated[bool, typer.Option(
+        "--drop-old", help="Make none: remove all but the newest secret; their tokens end.")] = False,
+) -> None:
+    """Make a new secret for tokens in the home; tokens of the old ones stay valid.
+
+    Restart the service afterwards. Once the old tokens have expired or were
+    replaced, run it with --drop-old and restart again. Receipts of erasures
+    are not affected.
+    """
+    settings = load_settings()
+    if settings.jwt_secret_key is not None:
+        fail('JWT_SECRET_KEY is set: change it to ["new secret", "old secret"], later to the new one')
+    kept = read_secrets(signing_secret_at_hand(settings))
+    secrets = kept[:1] if drop_old else [new_secret(), *kept]
+    home = Home(settings.agentcore_home or default_home())
+    home.write(home.secrets / "jwt", json.dumps(secrets))
+    say(f"{home.path} has {len(secrets)} token secrets, the first signs: restart the service")

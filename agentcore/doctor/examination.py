@@ -20,6 +20,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from agentcore import migration
+from agentcore.assembly import make_archive
 from agentcore.config import Settings, misspelt_variables
 from agentcore.doctor import verdicts
 from agentcore.doctor.own_token import own_token
@@ -27,8 +28,9 @@ from agentcore.doctor.verdicts import Check
 from agentcore.embedded import EmbeddedUrls, Home, attach
 from agentcore.errors import AgentCoreError, StartupError
 from agentcore.llm_endpoint import llm_endpoint_of
-from agentcore.memory.archival import ARCHIVES
+from agentcore.memory.archival import ARCHIVES, Archive
 from agentcore.providers.cross_encoder_files import missing_in
+from agentcore.readiness import other_archives
 from agentcore.registry import resolve
 from agentcore.runtime import home_of
 
@@ -71,7 +73,7 @@ async def examine(settings: Settings) -> list[Check]:
         *verdicts.misspelt(misspelt_variables()),
         *_home_checks(home, settings),
         embedded,
-        *await _guarded("PostgreSQL", lambda: _database(settings, urls.database_url)),
+        *await _guarded("PostgreSQL", lambda: _database(settings, home, urls.database_url)),
         *await _guarded("Redis", lambda: _redis(urls.redis_url)),
         _embedder(settings),
         *_models_beside(settings),
@@ -123,7 +125,6 @@ def _secret_modes(home: Home) -> dict[str, int]:
 
 
 async def _guarded(name: str, look: Callable[[], Awaitable[list[Check]]]) -> list[Check]:
-    """The checks, or the one that says why they could not be made."""
     try:
         return await look()
     except AgentCoreError as error:
@@ -138,7 +139,7 @@ async def _guarded(name: str, look: Callable[[], Awaitable[list[Check]]]) -> lis
                                             "user and password of its URL are right.")]
 
 
-async def _database(settings: Settings, url: str | None) -> list[Check]:
+async def _database(settings: Settings, home: Home, url: str | None) -> list[Check]:
     if url is None:
         return [Check("PostgreSQL", None, NOT_RUNNING)]
     connection = await psycopg.AsyncConnection.connect(
@@ -154,8 +155,12 @@ async def _database(settings: Settings, url: str | None) -> list[Check]:
         checks.append(revision)
         if revision.ok and server["pgvector"] is not None:
             [jobs] = await _rows(connection, JOBS)
-            checks += [await _row_security(connection), await _vectors(connection, settings),
+            own_login = settings.database_url is None or settings.database_service_url is not None
+            checks += [await _row_security(connection, own_login=own_login),
+                       await _vectors(connection, settings),
                        verdicts.jobs(jobs["failed"], jobs["overdue_seconds"])]
+            archive = make_archive(settings, home)
+            checks += [] if archive is None else [await _other_archives(connection, archive)]
         return checks
 
 
@@ -172,12 +177,21 @@ def _schema(url: str) -> Check:
     return Check("schema", True, f"revision {migration.head_revision()}")
 
 
-async def _row_security(connection: psycopg.AsyncConnection[dict[str, Any]]) -> Check:
+async def _row_security(
+    connection: psycopg.AsyncConnection[dict[str, Any]], *, own_login: bool
+) -> Check:
     roles = await _rows(connection, ROLE, SERVICE_ROLE)
     tables = await _rows(connection, TABLES, SERVICE_ROLE)
     return verdicts.row_security(
         roles[0] if roles else None, [row["name"] for row in tables if row["owned"]],
-        [row["name"] for row in tables if not row["guarded"]])
+        [row["name"] for row in tables if not row["guarded"]], own_login=own_login)
+
+
+async def _other_archives(connection: psycopg.AsyncConnection[dict[str, Any]], archive: Archive) -> Check:
+    try:
+        return verdicts.copies(await other_archives(connection, archive))
+    except AgentCoreError as failure:
+        return Check("copies", None, failure.message)
 
 
 async def _vectors(connection: psycopg.AsyncConnection[dict[str, Any]], settings: Settings) -> Check:
@@ -213,7 +227,6 @@ def _embedder(settings: Settings) -> Check:
 
 
 def _missing(part: str, name: str) -> Check | None:
-    """What the choice of that name needs and is not installed."""
     missing = [package for package in _NEEDED.get(name, ()) if find_spec(package) is None]
     if not missing:
         return None
@@ -223,7 +236,6 @@ def _missing(part: str, name: str) -> Check | None:
 
 
 def _models_beside(settings: Settings) -> list[Check]:
-    """The reranker, the query rewriter and the language model, where they are chosen."""
     checks = []
     if settings.reranker != "none":
         checks.append(_missing("reranker", settings.reranker) or _reranker(settings))
@@ -257,7 +269,8 @@ async def _archive(settings: Settings, home: Home) -> list[Check]:
     if not place.exists():
         return [Check("archive", None, f"{home.archive} is not there yet; the first pruning makes it")]
     if os.access(place, os.W_OK | os.X_OK):
-        return [Check("archive", True, f"directory {home.archive}")]
+        more = "" if settings.database_url is None else "; for one server, or mounted on each"
+        return [Check("archive", True, f"directory {home.archive}{more}")]
     return [Check("archive", False, f"{place} is not writable",
                   f"Give it to the user who runs the service: chown -R <user> {place}")]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from agentcore.database import has_iterative_scans, pgvector_is_too_old
 from agentcore.llm_endpoint import LlmEndpoint
+from agentcore.memory.archival import ONE_ARCHIVE
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 OLDEST_POSTGRESQL = 14
@@ -61,7 +62,8 @@ def pgvector(installed: str | None, available: str | None) -> Check:
     return Check("pgvector", True, installed)
 
 
-def row_security(role: Mapping[str, Any] | None, owned: Sequence[str], unguarded: Sequence[str]) -> Check:
+def row_security(role: Mapping[str, Any] | None, owned: Sequence[str], unguarded: Sequence[str],
+                 *, own_login: bool = True) -> Check:
     """`role` is the service's role (None: missing); `owned` and `unguarded` are names of tables."""
     name = "row security"
     if role is None:
@@ -78,6 +80,9 @@ def row_security(role: Mapping[str, Any] | None, owned: Sequence[str], unguarded
     if unguarded:
         return Check(name, False, f"switched off for {', '.join(unguarded)}",
                      "Run for each: ALTER TABLE ... ENABLE ROW LEVEL SECURITY;")
+    if not own_login:
+        return Check(name, True, "on; the service logs in as the owner and switches to its role",
+                     "Set DATABASE_SERVICE_URL to a login that is a member of agentcore_service alone.")
     return Check(name, True, "on; the service's role is bound by it")
 
 
@@ -104,6 +109,14 @@ def jobs(failed: int, overdue_seconds: float) -> Check:
         return Check(name, False, f"nobody has taken the first one for {overdue_seconds / 60:.0f} min",
                      "Run `agentcore worker`, or serve with MAINTENANCE_IN_SERVER=true.")
     return Check(name, True, "none failed, none waits too long")
+
+
+def copies(others: Mapping[str, int]) -> Check:
+    """`others` are the copies in archives that this server does not use, by the archive's id."""
+    if not others:
+        return Check("copies", True, "all in this server's archive")
+    told = ", ".join(f"{count} in {archive}" for archive, count in others.items())
+    return Check("copies", False, f"in archives that this server does not use: {told}", ONE_ARCHIVE)
 
 
 def clock(skew_seconds: float) -> Check:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from subprocess import CompletedProcess
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit, urlunsplit
 
 import psutil
 
@@ -23,10 +23,11 @@ from agentcore.embedded.home import Home
 from agentcore.embedded.logfile import LogFile, with_mend
 from agentcore.embedded.process import Child, end_processes, processes_in, run_once
 from agentcore.embedded.programs import POSTGRES_MAJOR, PostgresPrograms, find_postgres
-from agentcore.embedded.provision import DATABASE, OWNER, SUPERUSER, provision
+from agentcore.embedded.provision import DATABASE, OWNER, SERVICE_ROLE, SUPERUSER, provision
 from agentcore.errors import StartupError
 
 PORT = 5432
+SERVICE_SECRET = "service"  # noqa: S105 - its name
 NOBODY = -1
 PROGRAMS = ("postgres", "initdb")
 FIRST_START_BYTES = 256 * 2**20
@@ -70,6 +71,12 @@ log_checkpoints = off
 """
 
 
+def service_url_of(home: Home, database_url: str) -> str:
+    """Returns the URL of the same database for the service's own role, which cannot act as another."""
+    password = home.secret(SERVICE_SECRET)
+    return urlunsplit(urlsplit(database_url)._replace(netloc=f"{SERVICE_ROLE}:{password}@"))
+
+
 class PostgresPart:
     """PostgreSQL with pgvector on a socket of one home."""
 
@@ -91,7 +98,9 @@ class PostgresPart:
         password = self._home.secret("database")
         url = self._url(OWNER, password, DATABASE)
         superuser_password = self._home.secret("postgres")
-        await provision(url, password, lambda name: self._url(SUPERUSER, superuser_password, name))
+        await provision(
+            url, password, service_url_of(self._home, url), self._home.secret(SERVICE_SECRET),
+            lambda name: self._url(SUPERUSER, superuser_password, name))
         return url
 
     async def launch(self) -> None:

@@ -1,23 +1,23 @@
-"""The archive checked: every copy read again and compared with what its tombstone says. Changes nothing."""
+"""The check of the archive: every copy is read again and compared with its tombstone."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from agentcore.database import Database, query
 from agentcore.errors import Conflict, NotFound
-from agentcore.memory.archival import READS_AT_ONCE, Archive, ArchivedObject, read_copy
+from agentcore.memory.archival import READS_AT_ONCE, Archive, ArchivedObject, archive_id, read_copy
 
 PAGE = 500
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One archived memory whose copy would not come back: `missing` or `damaged`, and why."""
+    """One archived memory whose copy would not come back: `missing`, `damaged` or `unreachable`, and why."""
 
     agent_id: str
     memory_id: UUID
@@ -26,17 +26,19 @@ class Finding:
 
 
 async def verify(
-    database: Database, archive: Archive, agent_id: str | None = None
+    database: Database, archive: Archive, agent_id: str | None = None, *, adopt: bool = False
 ) -> AsyncIterator[list[Finding | None]]:
-    """A result for each archived memory of all agents, or of one: None where its copy is whole.
+    """Yields a result for each archived memory of all agents, or of one: None where its copy is whole.
 
-    They come in pages, in the order of agents and ids. Raises DependencyUnavailable.
+    They come in pages, in the order of agents and ids. `adopt`: records this archive as the place of whole
+    copies that another one was recorded for, after archives were merged. Raises DependencyUnavailable.
     """
     slots = asyncio.Semaphore(READS_AT_ONCE)
+    own_id = await archive_id(archive)
 
     async def checked(row: Mapping[str, Any]) -> Finding | None:
         async with slots:
-            return await _finding(archive, row)
+            return await _finding(archive, row, own_id, adopt=adopt)
 
     place: Mapping[str, Any] = {"agent_id": "", "memory_id": UUID(int=0)}
     while True:
@@ -46,15 +48,36 @@ async def verify(
             rows = await cursor.fetchall()
         if not rows:
             return
-        yield list(await asyncio.gather(*map(checked, rows)))
+        results = list(await asyncio.gather(*map(checked, rows)))
+        if adopt:
+            whole = [row for row, finding in zip(rows, results, strict=True) if finding is None]
+            await _adopt(database, [row for row in whole if row["archive_id"] != own_id], own_id)
+        yield results
         place = rows[-1]
 
 
-async def _finding(archive: Archive, row: Mapping[str, Any]) -> Finding | None:
+async def _adopt(database: Database, rows: Sequence[Mapping[str, Any]], own_id: UUID) -> None:
+    values = {
+        "agent_ids": [row["agent_id"] for row in rows],
+        "memory_ids": [row["memory_id"] for row in rows],
+        "digests": [row["sha256"] for row in rows],
+    }
+    async with database.owner_transaction() as connection:
+        await connection.execute(query("note_archive"), {**values, "archive_id": own_id})
+
+
+async def _finding(archive: Archive, row: Mapping[str, Any], own_id: UUID, *, adopt: bool) -> Finding | None:
+    recorded = row["archive_id"]
+    elsewhere = f"The copy of memory {row['memory_id']} is in another archive ({recorded or 'unknown'})."
+    unreachable = Finding(row["agent_id"], row["memory_id"], "unreachable", elsewhere)
+    if recorded not in (None, own_id) and not adopt:
+        return unreachable
     kept = ArchivedObject(row["object_key"], bytes(row["sha256"]), row["size_bytes"])
     try:
         await read_copy(archive, row["memory_id"], kept)
     except NotFound as missing:
+        if recorded != own_id:
+            return unreachable
         return Finding(row["agent_id"], row["memory_id"], "missing", missing.message)
     except Conflict as damaged:
         return Finding(row["agent_id"], row["memory_id"], "damaged", damaged.message)

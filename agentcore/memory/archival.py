@@ -11,12 +11,13 @@ import json
 import os
 import tempfile
 import zlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import numpy as np
 from pgvector import HalfVector
@@ -34,6 +35,13 @@ ARCHIVES: Mapping[str, str] = {
 READS_AT_ONCE = 8
 WRITING_THREADS = 4
 HALF_FLOATS = "<f2"
+# The object that identifies the archive. No agent's folder can have this name: encoded ids contain no dot.
+ID_KEY = "archive.id"
+ONE_ARCHIVE = (
+    "Servers of one database need one archive: set MEMORY_ARCHIVAL_S3_BUCKET on each, or mount one directory "
+    "at <home>/archive of each. Copy the other archives' objects into it, without archive.id, then run "
+    "`agentcore archive verify --adopt`."
+)
 _DRAFT = ".draft"
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -55,6 +63,9 @@ class Archive(Protocol):
     async def write(self, objects: Mapping[str, bytes]) -> None:
         """Keep the bytes under their keys; they last when this returns."""
 
+    async def write_once(self, key: str, data: bytes) -> None:
+        """Writes the object unless it exists; of several writers exactly one succeeds."""
+
     async def read(self, key: str) -> bytes: ...
 
     async def delete(self, keys: Collection[str]) -> None:
@@ -66,9 +77,46 @@ class Archive(Protocol):
     async def check(self) -> None: ...
 
 
+async def all_ended(calls: Iterable[Awaitable[None]]) -> None:
+    """Waits for all the calls, then raises the first error: no write goes on while the caller cleans up."""
+    for outcome in await asyncio.gather(*calls, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
+
+
 def object_key(agent_id: str, memory_id: UUID) -> str:
     """`{agent_id}/{memory_id}.json`, the agent encoded so that it cannot leave its folder."""
     return f"{encode_segment(agent_id, caseless=True)}/{memory_id}.json"
+
+
+async def archive_id(archive: Archive) -> UUID:
+    """Returns the id stored in the archive, and creates it on first use.
+
+    It is read on every call: a directory whose volume is no longer mounted is another archive.
+    Raises DependencyUnavailable.
+    """
+    stored = await stored_id(archive)
+    if stored is not None:
+        return stored
+    await archive.write_once(ID_KEY, str(uuid4()).encode())
+    stored = await stored_id(archive)
+    if stored is None:
+        raise DependencyUnavailable("The archive does not return the object that was written to it.")
+    return stored
+
+
+async def stored_id(archive: Archive) -> UUID | None:
+    """Returns the id stored in the archive; None in one that was never used. Raises DependencyUnavailable."""
+    try:
+        data = await archive.read(ID_KEY)
+    except NotFound:
+        return None
+    try:
+        return UUID(data.decode())
+    except ValueError as cause:
+        raise DependencyUnavailable(
+            f"The archive's object {ID_KEY} contains no UUID: restore it from a backup of the archive."
+        ) from cause
 
 
 async def archive_memories(
@@ -94,24 +142,34 @@ async def archive_memories(
     return kept
 
 
-async def read_copies(archive: Archive, kept: Mapping[UUID, ArchivedObject]) -> dict[UUID, dict[str, Any]]:
-    """Archived memories as `archive_memories` was given them, as plain JSON values.
+async def read_copies(
+    archive: Archive, kept: Mapping[UUID, ArchivedObject]
+) -> tuple[dict[UUID, dict[str, Any]], dict[UUID, NotFound | Conflict]]:
+    """Returns the copies that can be read, as plain JSON values, and the error of each other one.
 
-    Raises NotFound where a copy is gone, Conflict where it is not the one that was archived, each with its
-    `memory_id`; DependencyUnavailable.
+    Raises DependencyUnavailable.
     """
     slots = asyncio.Semaphore(READS_AT_ONCE)
 
-    async def copy(memory_id: UUID, each: ArchivedObject) -> dict[str, Any]:
+    async def copy(memory_id: UUID, each: ArchivedObject) -> dict[str, Any] | NotFound | Conflict:
         async with slots:
-            return await read_copy(archive, memory_id, each)
+            try:
+                return await read_copy(archive, memory_id, each)
+            except (NotFound, Conflict) as failure:
+                return failure
 
-    copies = await asyncio.gather(*(copy(memory_id, each) for memory_id, each in kept.items()))
-    return dict(zip(kept, copies, strict=True))
+    read = await asyncio.gather(*(copy(memory_id, each) for memory_id, each in kept.items()))
+    results = dict(zip(kept, read, strict=True))
+    copies = {each: copy for each, copy in results.items() if isinstance(copy, dict)}
+    return copies, {each: error for each, error in results.items() if not isinstance(error, dict)}
 
 
 async def read_copy(archive: Archive, memory_id: UUID, kept: ArchivedObject) -> dict[str, Any]:
-    """One archived memory. Raises as `read_copies`."""
+    """Returns one archived memory as plain JSON values.
+
+    Raises NotFound for a missing copy, Conflict for a damaged one, each with its `memory_id`;
+    DependencyUnavailable.
+    """
     where = {"memory_id": str(memory_id)}
     try:
         data = await archive.read(kept.object_key)
@@ -195,24 +253,22 @@ class DirectoryArchive:
         self._root = root
 
     async def write(self, objects: Mapping[str, bytes]) -> None:
-        """Keep the bytes under their keys; they are on disk when this returns."""
         pairs = [(self._root / key, data) for key, data in objects.items()]
         folders = sorted({path.parent for path, _ in pairs})
         await self._in_thread(_make_folders, folders)
-        await asyncio.gather(
-            *(
-                self._in_thread(_write_files, pairs[start::WRITING_THREADS])
-                for start in range(min(WRITING_THREADS, len(pairs)))
-            )
+        await all_ended(
+            self._in_thread(_write_files, pairs[start::WRITING_THREADS])
+            for start in range(min(WRITING_THREADS, len(pairs)))
         )
         await self._in_thread(_sync_folders, [*folders, self._root])
 
+    async def write_once(self, key: str, data: bytes) -> None:
+        await self._in_thread(_write_once, self._root / key, data)
+
     async def read(self, key: str) -> bytes:
-        """The bytes under the key."""
         return bytes(await self._in_thread((self._root / key).read_bytes))
 
     async def delete(self, keys: Collection[str]) -> None:
-        """Remove the objects and their drafts; they are gone from the disk when this returns."""
         await self._in_thread(_delete_files, [self._root / key for key in keys])
 
     async def keys(self, prefix: str) -> list[str]:
@@ -220,7 +276,6 @@ class DirectoryArchive:
         return [f"{prefix}{name}" for name in await self._in_thread(_names_in, self._root / prefix)]
 
     async def check(self) -> None:
-        """Raise DependencyUnavailable unless the directory takes a byte."""
         await self._in_thread(self._check)
 
     async def _in_thread(self, work: Any, *arguments: Any) -> Any:
@@ -234,7 +289,7 @@ class DirectoryArchive:
             raise DependencyUnavailable(f"The archive directory cannot be used: {cause.strerror}.") from cause
 
     def _check(self) -> None:
-        self._root.mkdir(parents=True, exist_ok=True)
+        _make_folders([self._root])
         with tempfile.TemporaryFile(dir=self._root, buffering=0) as file:
             file.write(b"1")
             os.fsync(file.fileno())
@@ -242,7 +297,29 @@ class DirectoryArchive:
 
 def _make_folders(paths: Iterable[Path]) -> None:
     for path in paths:
-        path.mkdir(parents=True, exist_ok=True)
+        # `parents=True` alone would create the root with the mode of the umask.
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+
+
+def _write_file(path: Path, data: bytes) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _write_once(path: Path, data: bytes) -> None:
+    _make_folders([path.parent])
+    draft = path.with_name(f".{path.name}.{uuid4()}")
+    try:
+        _write_file(draft, data)
+        # Unlike a rename, a link never replaces the object of another writer.
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+    _sync_folders([path.parent])
 
 
 def _write_files(pairs: Iterable[tuple[Path, bytes]]) -> None:
@@ -250,10 +327,7 @@ def _write_files(pairs: Iterable[tuple[Path, bytes]]) -> None:
         # Always the same draft of a copy: what a crash leaves of it the next try writes over.
         draft = _draft_of(path)
         try:
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            _write_file(draft, data)
             failpoint("archive.drafted")
             draft.replace(path)
             failpoint("archive.placed")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from agentcore.errors import InvalidParams
@@ -24,6 +24,8 @@ from agentcore.memory.statements.facts import fact, fact_keys
 from agentcore.memory.statements.statements import read
 
 DEFAULT_IMPORTANCE = 0.5
+# A memory from the future would supersede and outrank all that is stored until then.
+LARGEST_CLOCK_SKEW = timedelta(hours=24)
 THREAD_ABOVE_ITEMS, THREAD_ABOVE_CHARS = 4, 20_000
 _SCOPE = ("task_id", "session_id", "user_id", "namespace", "speaker", "memory_type")
 _CARRIED = ("tags", "metadata", "pinned", "external_id", "interaction_id", "parent_memory_id")
@@ -58,6 +60,11 @@ def draft(
     scope = _scope(params, interaction)
     layer = (params.memory_type or MemoryType.EPISODIC).value
     timestamp = scope["timestamp"] or now
+    if timestamp > now + LARGEST_CLOCK_SKEW:
+        raise InvalidParams(
+            f"timestamp {timestamp.isoformat()} is more than 24 hours in the future. It is when the memory "
+            "was said or happened; write the time of a future event in the text."
+        )
     derived, embedding_text = text_columns(
         caller.agent_id, content, scope["speaker"], count_tokens, timestamp
     )
@@ -81,7 +88,6 @@ def draft(
 
 
 def _is_over(params: StoreParams) -> bool:
-    """History is nothing whose place another could take."""
     return params.superseded_by is not None or params.valid_to is not None
 
 
@@ -164,7 +170,6 @@ def _has_links(held: Sequence[Mapping[str, Any]], wanted: Sequence[Link]) -> boo
 
 
 def _near(stored: float, given: float) -> bool:
-    """Equal in single precision, which the database keeps."""
     return abs(stored - given) < 1e-6
 
 

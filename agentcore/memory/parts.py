@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from agentcore.errors import ConfigurationError
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive
 from agentcore.memory.embedding_cache import CachingEmbedder
@@ -97,10 +96,6 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def _no_receipt_key() -> bytes:
-    raise ConfigurationError(["This service has no secret to sign receipts with."])
-
-
 @dataclass(frozen=True)
 class MemoryParts:
     """The running parts every agent's manager shares. Without an embedder, words alone are searched.
@@ -119,7 +114,6 @@ class MemoryParts:
     policy: MemoryPolicy
     metrics: Metrics | None = None
     clock: Callable[[], datetime] = utc_now
-    receipt_key: Callable[[], bytes] = _no_receipt_key
     reranker: LimitedReranker | None = None
     rewriter: LimitedRewriter | None = None
     fact_judge: LimitedFactJudge | None = None

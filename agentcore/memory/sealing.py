@@ -35,23 +35,23 @@ class SealedArchive:
         self.circuit: CircuitBreaker | None = getattr(inner, "circuit", None)
 
     async def write(self, objects: Mapping[str, bytes]) -> None:
-        """Keep the bytes under their keys; they last when this returns."""
         await self._inner.write(await asyncio.to_thread(self._sealed, objects))
+
+    async def write_once(self, key: str, data: bytes) -> None:
+        """Writes the object unless it exists, unsealed: it identifies the archive whatever the keys are."""
+        await self._inner.write_once(key, data)
 
     async def read(self, key: str) -> bytes:
         """The bytes under the key. Raises NotFound; Conflict where they cannot be opened."""
         return self._opened(key, await self._inner.read(key))
 
     async def delete(self, keys: Collection[str]) -> None:
-        """Remove the objects, sealed or not."""
         await self._inner.delete(keys)
 
     async def keys(self, prefix: str) -> list[str]:
-        """The keys that begin so, in order."""
         return await self._inner.keys(prefix)
 
     async def check(self) -> None:
-        """Raise DependencyUnavailable unless the archive can be used."""
         await self._inner.check()
 
     def _sealed(self, objects: Mapping[str, bytes]) -> Mapping[str, bytes]:

@@ -5,6 +5,7 @@ Finding candidates for a query is the vector store's; deciding what to do is the
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -367,6 +368,15 @@ class MemoryStorage:
     async def whole_rows(self, agent_id: str, memory_ids: Sequence[UUID]) -> list[Row]:
         """Rows with vector, history, links and aliases, as the archive keeps them."""
         return await self._read(agent_id, "archive_rows", primary=True, memory_ids=list(memory_ids))
+
+    async def receipt_key(self) -> Row:
+        """Returns the newest key of erasure receipts, `key_id` and `key`; creates the first one."""
+        async with self._database.owner_transaction() as connection:
+            found = await (await connection.execute(query("receipt_keys"), {"key_id": None})).fetchone()
+            if found is None:
+                new = {"key_id": secrets.token_hex(8), "key": secrets.token_bytes(32)}
+                found = await (await connection.execute(query("insert_receipt_key"), new)).fetchone()
+        return cast(Row, found)
 
     async def archived(
         self, agent_id: str, conditions: Mapping[str, Any], *, place: Any, after_id: UUID | None, limit: int

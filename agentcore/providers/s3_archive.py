@@ -14,6 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from agentcore.circuit_breaker import CircuitBreaker, CircuitOpen
 from agentcore.errors import DependencyUnavailable, NotFound, Unreachable
 from agentcore.failpoints import failpoint
+from agentcore.memory.archival import all_ended
 
 TIMEOUT_SECONDS = 10
 MAX_ATTEMPTS = 3
@@ -22,6 +23,7 @@ CHECK_TIMEOUT_SECONDS = 2
 WRITES_AT_ONCE = 8
 # As many as S3 takes in one request.
 DELETED_AT_ONCE = 1_000
+_WRITTEN_BY_ANOTHER = {"PreconditionFailed", "ConditionalRequestConflict"}
 GZIP_MARK = b"\x1f\x8b"
 
 
@@ -49,14 +51,19 @@ class S3Archive:
         self._quick = client or _client(endpoint_url, CHECK_TIMEOUT_SECONDS, 1)
 
     async def write(self, objects: Mapping[str, bytes]) -> None:
-        """Keep the bytes under their keys."""
-        slots = asyncio.Semaphore(WRITES_AT_ONCE)
+        slots, failed = asyncio.Semaphore(WRITES_AT_ONCE), asyncio.Event()
 
         async def put(key: str, data: bytes) -> None:
             async with slots:
-                await self._put(key, data)
+                if failed.is_set():
+                    return
+                try:
+                    await self._put(key, data)
+                except DependencyUnavailable:
+                    failed.set()
+                    raise
 
-        await asyncio.gather(*(put(key, data) for key, data in objects.items()))
+        await all_ended(put(key, data) for key, data in objects.items())
 
     async def _put(self, key: str, data: bytes) -> None:
         kind = (
@@ -71,8 +78,25 @@ class S3Archive:
         )
         failpoint("archive.put")
 
+    async def write_once(self, key: str, data: bytes) -> None:
+        """Writes the object unless it exists. A store without conditional writes keeps the last one."""
+        # Not in the storage class of the copies: it is read often.
+        headers = {name: value for name, value in self._object_headers.items() if name != "StorageClass"}
+        put = partial(self._client.put_object, Bucket=self._bucket, Key=key, Body=data, **headers)
+
+        def put_once() -> None:
+            try:
+                put(IfNoneMatch="*")
+            except ClientError as refused:
+                code = refused.response.get("Error", {}).get("Code")
+                if code == "NotImplemented":
+                    put()
+                elif code not in _WRITTEN_BY_ANOTHER:
+                    raise
+
+        await self._call(put_once)
+
     async def read(self, key: str) -> bytes:
-        """The bytes under the key."""
         return bytes(
             await self._call(lambda: self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read())
         )
@@ -91,7 +115,6 @@ class S3Archive:
         return [error.get("Code", "unknown") for error in answer.get("Errors", ())]
 
     async def keys(self, prefix: str) -> list[str]:
-        """The keys that begin so, in order."""
         return list(await self._call(lambda: self._keys(prefix)))
 
     def _keys(self, prefix: str) -> list[str]:
@@ -99,7 +122,6 @@ class S3Archive:
         return sorted(each["Key"] for page in pages for each in page.get("Contents", ()))
 
     async def check(self) -> None:
-        """Raise DependencyUnavailable unless the bucket can be reached. Asks with an open circuit, too."""
         await self._call(lambda: self._quick.head_bucket(Bucket=self._bucket), anyway=True)
 
     async def _call(self, work: Callable[[], Any], *, anyway: bool = False) -> Any:

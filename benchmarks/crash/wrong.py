@@ -34,6 +34,9 @@ class Nowhere:
     async def write(self, objects: Mapping[str, bytes]) -> None:
         self._objects.update(objects)
 
+    async def write_once(self, key: str, data: bytes) -> None:
+        self._objects.setdefault(key, data)
+
     async def read(self, key: str) -> bytes:
         return self._objects[key]
 
@@ -57,10 +60,12 @@ class ArchiveAfterDelete(removing.Pruning):
         async with self._parts.storage.transaction(agent_id) as transaction:
             rows = await transaction.whole_rows(await transaction.hold_prunable(versions))
             copies = await archival.archive_memories(Nowhere(), agent_id, rows)
+            place = await archival.archive_id(archive)
             await transaction.delete_versions({row["memory_id"]: row["version"] for row in rows})
             await transaction.archived.bury(
                 Tombstone(**{name: row[name] for name in removing._CHOSEN_BY}, reason=self._strategy,
-                          object_key=copy.object_key, sha256=copy.sha256, size_bytes=copy.size_bytes)
+                          object_key=copy.object_key, sha256=copy.sha256, size_bytes=copy.size_bytes,
+                          archive_id=place)
                 for row, copy in zip(rows, copies, strict=True))
         failpoint("prune.committed")
         await archival.archive_memories(archive, agent_id, rows)

@@ -11,11 +11,16 @@ import socket
 import stat
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from agentcore.assembly import make_verifier
 from agentcore.client import MemoryClient
+from agentcore.config import Settings
+from agentcore.embedded import Home
+from agentcore.errors import AuthenticationFailed
 from agentcore.memory.params.memories import CountParams, ListParams
 from tests.fixtures.scripted_http import Reply, scripted_http
 from tests.fixtures.serving import Done, Serving
@@ -116,14 +121,36 @@ def test_tokens_of_a_service_with_public_keys_come_from_elsewhere(stopped: Servi
 
 
 def test_the_secret_of_the_settings_makes_the_token(stopped: Serving) -> None:
-    done = stopped.cli("token", "--agent", "a", JWT_SECRET_KEY="s" * 32)
+    done = stopped.cli("token", "--agent", "a", JWT_SECRET_KEY="the settings' own secret, long enough")
     assert JWT.fullmatch(done.stdout)
     assert not stopped.home.exists()
 
 
+async def test_a_rotated_secret_of_a_home_ends_no_token_until_the_old_one_is_dropped(
+    stopped: Serving,
+) -> None:
+    async def accepted(token: str) -> bool:
+        home = Home(stopped.home)
+        verifier = make_verifier(Settings(_env_file=None, agentcore_home=home.path), home)
+        with suppress(AuthenticationFailed):
+            return (await verifier.verify(f"Bearer {token}")).agent_id == "ada"
+        return False
+
+    old = stopped.cli("token", "--agent", "ada", "--new").stdout.strip()
+    assert stopped.cli("rotate-secret").returncode == 0
+    new = stopped.cli("token", "--agent", "ada").stdout.strip()
+    assert (await accepted(old), await accepted(new)) == (True, True)
+    assert (stopped.home / "secrets" / "jwt").stat().st_mode & 0o777 == 0o600
+    assert stopped.cli("rotate-secret", "--drop-old").returncode == 0
+    assert (await accepted(old), await accepted(new)) == (False, True)
+    refused = stopped.cli("rotate-secret", JWT_SECRET_KEY="the settings' own secret, long enough")
+    assert refused.returncode == 1
+    assert '["new secret", "old secret"]' in refused.stderr
+
+
 @pytest.mark.parametrize("agent", ["", "a" * 256, "line\nbreak"], ids=["empty", "long", "control"])
 def test_an_id_no_token_may_carry_is_refused(stopped: Serving, agent: str) -> None:
-    done = stopped.cli("token", "--agent", agent, JWT_SECRET_KEY="s" * 32)
+    done = stopped.cli("token", "--agent", agent, JWT_SECRET_KEY="the settings' own secret, long enough")
     assert (done.returncode, done.stdout) == (1, "")
     assert "1 to 255 characters" in done.stderr
 

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from secrets import token_hex
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -157,7 +158,7 @@ async def test_a_token_without_the_scope_is_not_authorised(serving: Serving, age
 
 
 async def test_a_token_of_another_secret_is_refused(serving: Serving, agent_id: str) -> None:
-    forged = mint_token("0" * 64, agent_id, ["memory:read"], 60)
+    forged = mint_token(token_hex(32), agent_id, ["memory:read"], 60)
     async with MemoryClient(serving.url, forged) as forger:
         with pytest.raises(AuthenticationFailed):
             await forger.count(CountParams())

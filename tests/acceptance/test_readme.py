@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from secrets import token_hex
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
@@ -164,11 +165,13 @@ def test_what_lies_in_the_home_is_in_the_operators_guide(serving: Serving) -> No
 @pytest.fixture
 def database(services: Services) -> Iterator[dict[str, str]]:
     """What the guide names, under names of this test's own; gone afterwards."""
-    names = {"agentcore_owner": f"owner_{uuid4().hex}", "memory": f"memory_{uuid4().hex}"}
+    names = {"agentcore_owner": f"owner_{uuid4().hex}", "agentcore_login": f"login_{uuid4().hex}",
+             "memory": f"memory_{uuid4().hex}"}
     yield names
     with psycopg.connect(services.superuser_url(), autocommit=True) as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {names['memory']}")
-        connection.execute(f"DROP ROLE IF EXISTS {names['agentcore_owner']}")
+        for role in ("agentcore_owner", "agentcore_login"):
+            connection.execute(f"DROP ROLE IF EXISTS {names[role]}")
 
 
 def test_a_database_set_up_as_the_guide_says_is_migrated_and_served(
@@ -176,10 +179,11 @@ def test_a_database_set_up_as_the_guide_says_is_migrated_and_served(
 ) -> None:
     [before, after] = blocks(OPERATIONS, "sql", "agentcore_owner")[0].split("\\connect memory\n")
     owner, name, password = database["agentcore_owner"], database["memory"], "a-password"
-    statements = [before.replace("agentcore_owner", owner).replace("DATABASE memory", f"DATABASE {name}")
-                  .replace("'...'", f"'{password}'"), after]
+    login = database["agentcore_login"]
+    before = before.replace("agentcore_owner", owner).replace("agentcore_login", login)
+    before = before.replace("DATABASE memory", f"DATABASE {name}").replace("'...'", f"'{password}'")
     urls = [services.superuser_url(), services.superuser_url().replace("/postgres?", f"/{name}?")]
-    for text, url in zip(statements, urls, strict=True):
+    for text, url in zip([before, after], urls, strict=True):
         with psycopg.connect(url, autocommit=True) as connection:
             for statement in filter(None, (piece.strip() for piece in text.split(";"))):
                 try:
@@ -188,7 +192,8 @@ def test_a_database_set_up_as_the_guide_says_is_migrated_and_served(
                     assert re.match("CREATE ROLE agentcore_(service|bound)", statement)
     query = urlsplit(services.database_url).query
     external = {"DATABASE_URL": f"postgresql://{owner}:{quote(password)}@/{name}?{query}",
-                "REDIS_URL": services.redis_url, "JWT_SECRET_KEY": "0" * 64,
+                "DATABASE_SERVICE_URL": f"postgresql://{login}:{quote(password)}@/{name}?{query}",
+                "REDIS_URL": services.redis_url, "JWT_SECRET_KEY": token_hex(32),
                 "AGENTCORE_HOME": os.devnull, "MEMORY_ARCHIVAL_ENABLED": "false"}
     migrated = serving.cli("migrate", **external)
     assert migrated.returncode == 0, migrated.stderr

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +18,15 @@ from pgvector import HalfVector
 from agentcore.archive_options import Keyring
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
 from agentcore.memory.archival import (
+    ID_KEY,
     Archive,
     DirectoryArchive,
+    archive_id,
     archive_memories,
     memory_of,
     read_copy,
     read_stray,
+    stored_id,
     vector_of,
 )
 from agentcore.memory.sealing import SealedArchive
@@ -69,6 +74,48 @@ async def test_what_is_written_is_read_back_and_written_over(archive: Archive) -
 async def test_what_is_not_there_is_not_found(archive: Archive) -> None:
     with pytest.raises(NotFound):
         await archive.read("agent/none.json")
+
+
+async def test_of_several_writers_of_an_object_that_is_written_once_one_succeeds(archive: Archive) -> None:
+    await asyncio.gather(*(archive.write_once("one.id", f"writer {n}".encode()) for n in range(8)))
+    first = await archive.read("one.id")
+    await archive.write_once("one.id", b"late")
+    assert await archive.read("one.id") == first
+
+
+async def test_servers_that_open_a_new_archive_at_once_agree_on_its_id(archive: Archive) -> None:
+    assert await stored_id(archive) is None
+    ids = await asyncio.gather(*(archive_id(archive) for _ in range(8)))
+    assert {await stored_id(archive), *ids} == {ids[0]}
+    assert await archive.keys("archive.id/") == []
+    await archive.write({ID_KEY: b"no id"})
+    with pytest.raises(DependencyUnavailable, match="contains no UUID"):
+        await archive_id(archive)
+
+
+async def test_the_id_of_a_sealed_archive_is_read_with_other_keys(tmp_path: Path) -> None:
+    sealed = SealedArchive(DirectoryArchive(tmp_path), Keyring(KEYS, "2026"))
+    assert await archive_id(sealed) == await archive_id(DirectoryArchive(tmp_path))
+
+
+async def test_s3_keeps_the_id_in_no_cold_storage_class(bucket: tuple[str, str]) -> None:
+    archive = S3Archive(*bucket, object_headers={"StorageClass": "GLACIER", "ServerSideEncryption": "AES256"})
+    first = await archive_id(archive)
+    assert await archive_id(archive) == first
+
+
+async def test_directories_and_files_of_the_archive_are_closed_to_others(tmp_path: Path) -> None:
+    root = tmp_path / "home" / "archive"
+    before = os.umask(0o022)
+    try:
+        archive = DirectoryArchive(root)
+        await archive_id(archive)
+        await archive.write({"agent/one.json": b"x"})
+    finally:
+        os.umask(before)
+    made = [root.parent, root, root / ID_KEY, root / "agent", root / "agent" / "one.json"]
+    assert [path.stat().st_mode & 0o777 for path in made] == [0o700, 0o700, 0o600, 0o700, 0o600]
+    assert {path.name for path in root.iterdir()} == {ID_KEY, "agent"}
 
 
 async def test_what_is_deleted_is_gone_and_what_is_absent_is_no_error(archive: Archive) -> None:

@@ -18,6 +18,7 @@ from agentcore.providers.s3_archive import S3Archive
 from agentcore.runtime import Runtime, open_runtime
 from benchmarks.crash.object_store import BUCKET, CREDENTIALS, ObjectStore
 from benchmarks.crash.records import records
+from tests.fixtures.databases import migrated_database
 from tests.fixtures.memory import Agent, fill, settings_for
 from tests.fixtures.services import Services
 
@@ -44,11 +45,12 @@ def store(started: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
 @pytest.fixture
 async def in_s3(store: ObjectStore, services: Services) -> AsyncIterator[Agent]:
     """An agent of a service that archives there, sealed."""
-    settings = settings_for(
-        services, memory_archival_s3_bucket=BUCKET, aws_endpoint_url_s3=store.url,
-        memory_archive_options='{"keys": {"2026": "' + "0f" * 32 + '"}, "storage_class": "STANDARD_IA"}')
-    async with open_runtime(settings) as running:
-        yield Agent(running)
+    with migrated_database(services) as own:  # the shared one contains copies in directories
+        settings = settings_for(
+            services, database_url=own.url, memory_archival_s3_bucket=BUCKET, aws_endpoint_url_s3=store.url,
+            memory_archive_options='{"keys": {"2026": "' + "0f" * 32 + '"}, "storage_class": "STANDARD_IA"}')
+        async with open_runtime(settings) as running:
+            yield Agent(running)
 
 
 def held(store: ObjectStore, agent: Agent) -> list[str]:

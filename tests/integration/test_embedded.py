@@ -11,8 +11,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.errors import InsufficientPrivilege
 
-from agentcore.embedded import EmbeddedParts, EmbeddedUrls, Home, attach
+from agentcore.embedded import EmbeddedParts, EmbeddedUrls, Home, attach, service_url_of
 from agentcore.embedded.account import choose_account
 from agentcore.errors import StartupError
 from tests.fixtures.embedded_parts import (
@@ -67,13 +68,27 @@ async def test_the_service_owns_its_database_and_is_no_superuser(home: Home) -> 
         assert await ask(parts.urls, """
             SELECT rolname, rolsuper, rolbypassrls, rolcanlogin FROM pg_roles
             WHERE rolname LIKE 'agentcore%' ORDER BY rolname""") == [
-                ("agentcore", False, False, True), ("agentcore_service", False, False, False)]
+                ("agentcore", False, False, True), ("agentcore_service", False, False, True)]
         assert await ask(parts.urls, """
             SELECT current_user::text, pg_get_userbyid(datdba)::text, pg_encoding_to_char(encoding)::text,
                    datlocale, current_setting('data_checksums'), extversion IS NOT NULL
             FROM pg_database, pg_extension WHERE datname = current_database() AND extname = 'vector'""") == [
                 ("agentcore", "agentcore", "UTF8", "C.UTF-8", "on", True)]
         assert await ask(parts.urls, "SET ROLE agentcore_service; SELECT current_user::text") == []
+
+
+async def test_the_login_of_the_services_role_can_act_as_nobody_else(home: Home) -> None:
+    async with running(home) as parts:
+        assert parts.urls.database_url is not None
+        url = service_url_of(home, parts.urls.database_url)
+        async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+            for statement in ("RESET ROLE", "SET SESSION AUTHORIZATION DEFAULT", "SET ROLE NONE"):
+                await connection.execute(statement.encode())
+                acting = await (await connection.execute("SELECT current_user::text")).fetchone()
+                assert acting == ("agentcore_service",)
+            for other in ("agentcore", "postgres"):
+                with pytest.raises(InsufficientPrivilege):
+                    await connection.execute(f"SET ROLE {other}".encode())
 
 
 async def test_the_parts_listen_on_no_address_and_are_closed_to_other_users(home: Home) -> None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import httpx
 import pytest
+from psycopg.errors import InsufficientPrivilege
 
 from agentcore.auth import mint_token
 from agentcore.client import MemoryClient
 from agentcore.errors import AuthenticationFailed, InvalidParams, NotAuthorised
-from agentcore.memory.forgetting.erase_receipt import read_receipt
-from agentcore.memory.params.erasing import EraseParams, EraseResult
+from agentcore.memory.forgetting.erase_receipt import key_id_of, read_receipt
+from agentcore.memory.params.erasing import EraseParams
 from agentcore.memory.params.memories import CountParams
-from agentcore.runtime import Runtime
+from agentcore.runtime import Runtime, open_runtime
 from agentcore.server import create_app
-from tests.fixtures.memory import Agent
+from tests.fixtures.memory import Agent, settings_for
+from tests.fixtures.services import Services
 
 EVERYTHING = EraseParams(all=True, confirm=True)
 OF_ADA = EraseParams(user_id="ada", confirm=True)
@@ -24,18 +28,48 @@ OF_ADA = EraseParams(user_id="ada", confirm=True)
 # --- the receipt -------------------------------------------------------------------------------------------
 
 
-def _read(runtime: Runtime, result: EraseResult) -> dict[str, Any]:
-    assert result.signed_receipt is not None
-    return read_receipt(runtime.parts.receipt_key(), result.signed_receipt)
+async def _read(runtime: Runtime, receipt: str | None) -> dict[str, Any]:
+    assert receipt is not None
+    key = await runtime.parts.storage.receipt_key()
+    assert key_id_of(receipt) == key["key_id"]
+    return read_receipt([key["key"]], receipt)
 
 
 async def test_the_receipt_tells_whose_what_when_and_by_whom(runtime: Runtime, agent: Agent) -> None:
     await agent.stored_id("Ada keeps bees on the roof.", user_id="ada")
     result = await agent.memory.erase(OF_ADA)
-    told = _read(runtime, result)
+    told = await _read(runtime, result.signed_receipt)
     assert (told["agent_id"], told["user_id"], told["verified"]) == (agent.agent_id, "ada", True)
     assert (told["erased"], told["token_id"], told["trace_id"]) == (result.erased, "token-1", "t" * 32)
-    assert "user_id" not in _read(runtime, await agent.memory.erase(EVERYTHING))
+    assert "user_id" not in await _read(runtime, (await agent.memory.erase(EVERYTHING)).signed_receipt)
+
+
+async def test_a_receipt_verifies_after_the_token_secret_has_changed(
+    runtime: Runtime, services: Services, agent: Agent
+) -> None:
+    receipt = (await agent.memory.erase(EVERYTHING)).signed_receipt
+    old = runtime.settings.jwt_secret_key
+    assert old is not None
+    async with open_runtime(settings_for(services, jwt_secret_key=token_hex(32))) as changed:
+        assert (await _read(changed, receipt))["agent_id"] == agent.agent_id
+        token = mint_token(old.get_secret_value(), agent.agent_id, ["memory:admin"], 600)
+        with pytest.raises(AuthenticationFailed):
+            await changed.verifier.verify(f"Bearer {token}")
+
+
+async def test_the_services_role_cannot_read_the_keys_of_receipts(runtime: Runtime, agent: Agent) -> None:
+    await agent.memory.erase(EVERYTHING)
+    with pytest.raises(InsufficientPrivilege):
+        async with runtime.database.transaction(agent.agent_id) as connection:
+            await connection.execute("SELECT key FROM receipt_keys")
+
+
+async def test_two_servers_sign_with_keys_of_the_database_and_read_each_others_receipts(
+    runtime: Runtime, services: Services, agent: Agent, tmp_path: Path
+) -> None:
+    async with open_runtime(settings_for(services, agentcore_home=tmp_path)) as other:
+        receipt = (await Agent(other, agent.agent_id).memory.erase(EVERYTHING)).signed_receipt
+    assert (await _read(runtime, receipt))["agent_id"] == agent.agent_id
 
 
 async def test_a_receipt_that_was_changed_or_is_a_token_is_none(runtime: Runtime, agent: Agent) -> None:
@@ -47,7 +81,7 @@ async def test_a_receipt_that_was_changed_or_is_a_token_is_none(runtime: Runtime
     token = mint_token(secret.get_secret_value(), agent.agent_id, ["memory:admin"], 600)
     for other in (f"{head}.{body[:-2]}AA.{signature}", f"{head}.{body}.{signature[::-1]}", token, "x"):
         with pytest.raises(InvalidParams):
-            read_receipt(runtime.parts.receipt_key(), other)
+            await _read(runtime, other)
 
 
 async def test_a_receipt_opens_nothing(runtime: Runtime, agent: Agent) -> None:

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from secrets import token_hex
 from typing import Any
 from uuid import uuid4
 
@@ -59,7 +60,7 @@ def token_of(agent: str = "ada", ttl_seconds: float = 600, secret: str = SECRET)
                           'error_description="The token is malformed."', id="malformed"),
     pytest.param(token_of(ttl_seconds=-60), 'Bearer realm="agentcore", error="invalid_token", '
                                             'error_description="The token has expired."', id="expired"),
-    pytest.param(token_of(secret="0" * 64),
+    pytest.param(token_of(secret=token_hex(32)),
                  'Bearer realm="agentcore", error="invalid_token", '
                  'error_description="The token\'s signature is wrong."', id="forged"),
 ])

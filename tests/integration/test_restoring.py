@@ -254,7 +254,7 @@ async def test_a_deleted_memory_that_was_never_archived_does_not_come_back(agent
     lambda path: path.write_bytes(path.with_name(sorted(
         each.name for each in path.parent.iterdir() if each != path)[0]).read_bytes()),
 ], ids=["cut off", "emptied", "another's copy"])
-async def test_a_copy_that_is_not_what_was_archived_brings_nothing_back(
+async def test_a_copy_that_is_not_what_was_archived_is_listed_and_the_others_come_back(
     agent: Agent, damage: Callable[[Path], None]
 ) -> None:
     ids = await lived(agent)
@@ -263,11 +263,14 @@ async def test_a_copy_that_is_not_what_was_archived_brings_nothing_back(
     whole = path.read_bytes()
     damage(path)
     with pytest.raises(Conflict, match=f"{ids[1]} is not the one that was archived") as refused:
-        await restored(agent, all=True)
+        await restored(agent, memory_ids=[ids[1]])
     assert refused.value.data == {"memory_id": str(ids[1])}
-    assert await rows(agent) == {}
-    assert (await agent.memory.stats(StatsParams())).archived == 3
-    assert (await restored(agent, memory_ids=[ids[0], ids[2]])).restored_count == 2
+    for given in ({"all": True}, {"memory_ids": ids}, {"memory_types": ["episodic"]}):
+        would = await restored(agent, **given, dry_run=True)
+        assert (set(would.memory_ids), would.unreadable_ids) == ({ids[0], ids[2]}, [ids[1]])
+    back = await restored(agent, memory_ids=ids)
+    assert (back.restored_count, back.unreadable_ids, back.complete) == (2, [ids[1]], True)
+    assert (await agent.memory.stats(StatsParams())).archived == 1
     path.write_bytes(whole)
     assert (await restored(agent, all=True)).restored_count == 1
 
@@ -277,8 +280,24 @@ async def test_a_copy_that_is_gone_is_named(agent: Agent) -> None:
     await pruned(agent, 1)
     (agent.runtime.home.archive / object_key(agent.agent_id, ids[0])).unlink()
     with pytest.raises(NotFound, match="gone from the archive") as refused:
-        await restored(agent, all=True)
+        await restored(agent, memory_ids=ids[:1])
     assert refused.value.data == {"memory_id": str(ids[0])}
+    back = await restored(agent, all=True)
+    assert (back.restored_count, back.unreadable_ids, back.complete) == (0, ids[:1], True)
+
+
+async def test_one_lost_copy_of_thirty_does_not_block_the_others(agent: Agent) -> None:
+    ids = await fill(agent, 30)
+    await pruned(agent, 30)
+    (agent.runtime.home.archive / object_key(agent.agent_id, ids[3])).unlink()
+    back = await restored(agent, all=True, limit=10)
+    found = {*back.memory_ids}
+    while not back.complete:
+        back = await restored(agent, all=True, limit=10, cursor=back.next_cursor)
+        found |= {*back.memory_ids}
+    assert found == {*ids} - {ids[3]}
+    assert back.unreadable_ids == [ids[3]]
+    assert (await agent.memory.stats(StatsParams())).archived == 1
 
 
 async def test_without_an_archive_nothing_is_restored(agent: Agent) -> None:

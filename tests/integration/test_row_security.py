@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -14,9 +16,9 @@ from psycopg import errors, sql
 
 from agentcore.database import BOUND_ROLE, SERVICE_ROLE, Connection
 from agentcore.memory.forgetting.inventory import TABLES, OwnedTable
-from agentcore.runtime import Runtime
+from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.estates import settle
-from tests.fixtures.memory import Agent
+from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.places import Holdings, holdings
 from tests.fixtures.services import Services
 
@@ -216,7 +218,7 @@ async def test_the_service_may_neither_empty_nor_change_a_table(walled: Walled, 
 async def test_the_services_role_is_bound_and_owns_nothing(walled: Walled) -> None:
     async with walled.session(walled.own) as connection:
         assert await values(
-            connection, "SELECT rolsuper OR rolbypassrls OR rolcanlogin OR rolcreaterole FROM pg_roles "
+            connection, "SELECT rolsuper OR rolbypassrls OR rolcreaterole FROM pg_roles "
             "WHERE rolname = %s", (SERVICE_ROLE,)) == [False]
         assert await values(
             connection, "SELECT relname FROM pg_class WHERE relowner = %s::regrole", (SERVICE_ROLE,)) == []
@@ -228,6 +230,34 @@ async def test_the_services_role_is_bound_and_owns_nothing(walled: Walled) -> No
             "AND relkind IN ('r', 'p', 'v', 'm') "
             "AND has_table_privilege(oid, 'SELECT, INSERT, UPDATE, DELETE')")
     assert set(reachable) == {table.name for table in TABLES}
+
+
+async def test_a_login_of_its_own_serves_agents_and_cannot_become_the_owner(
+    services: Services, agent: Agent
+) -> None:
+    login, password = f"login_{uuid4().hex}", uuid4().hex
+    names = {"login": sql.Identifier(login), "role": sql.Identifier(SERVICE_ROLE)}
+    with psycopg.connect(services.superuser_url(), autocommit=True) as administrator:
+        administrator.execute(sql.SQL("CREATE ROLE {login} LOGIN PASSWORD {password}").format(
+            password=sql.Literal(password), **names))
+        administrator.execute(sql.SQL("GRANT {role} TO {login}").format(**names))
+        administrator.execute(sql.SQL("GRANT CONNECT ON DATABASE agentcore TO {login}").format(**names))
+    await agent.stored_id("The canoe is green.")
+    parts = urlsplit(services.database_url)
+    url = urlunsplit(parts._replace(netloc=f"{login}:{password}@"))
+    async with open_runtime(settings_for(services, database_service_url=url)) as running:
+        own = Agent(running, agent.agent_id)
+        await own.stored_id("The kite is red.")
+        assert sorted(await own.found("canoe kite")) == ["The canoe is green.", "The kite is red."]
+        async with running.database.transaction(agent.agent_id) as connection:
+            await connection.execute("RESET ROLE")
+            assert await values(connection, "SELECT current_user::text") == [login]
+        async with running.database.transaction(agent.agent_id) as connection:
+            with pytest.raises(errors.InsufficientPrivilege):
+                await (await connection.execute("SET ROLE agentcore")).fetchall()
+    with psycopg.connect(services.superuser_url(), autocommit=True) as administrator:
+        administrator.execute(sql.SQL("REVOKE CONNECT ON DATABASE agentcore FROM {login}").format(**names))
+        administrator.execute(sql.SQL("DROP ROLE {login}").format(**names))
 
 
 async def test_row_security_is_on_wherever_an_agent_owns_rows(walled: Walled) -> None:

@@ -48,8 +48,10 @@ async def test_an_unknown_part_is_named_with_the_known_ones(services: Services, 
             pass
 
 
-async def test_every_part_says_that_it_is_ready(agent: Agent) -> None:
-    parts = await agent.runtime.readiness()
+async def test_every_part_says_that_it_is_ready(services: Services) -> None:
+    with migrated_database(services) as own:
+        async with open_runtime(settings_for(services, database_url=own.url)) as running:
+            parts = await running.readiness()
     assert set(parts) == {"postgresql", "redis", "archive", "embedder"}
     assert all(part["ok"] for part in parts.values())
     assert parts["postgresql"]["pgvector"].startswith("0.")

@@ -103,7 +103,7 @@ async def test_a_token_is_asked_for_before_anything_is_read(edge: Edge) -> None:
 
 async def test_keys_that_cannot_be_had_are_our_fault(edge: Edge) -> None:
     class NoKeys:
-        async def key_for(self, key_id: str | None) -> bytes:
+        async def keys_for(self, key_id: str | None) -> list[bytes]:
             raise DependencyUnavailable("The server of the token keys does not answer.")
 
     async with running(TokenVerifier(TokenRules("HS256"), NoKeys())) as without_keys:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
@@ -210,6 +210,18 @@ async def test_what_is_wrong_with_one_item_of_a_batch_is_its_answer_and_the_othe
     assert (await agent.memory.count(CountParams())).count == 2
     alone = await agent.memory.store_batch(StoreBatchParams(items=[items[4]]))
     assert (alone.results[0].status, alone.results[0].code) == ("rejected", -32002)
+
+
+async def test_a_timestamp_far_in_the_future_is_refused_and_hides_no_later_fact(agent: Agent) -> None:
+    now = datetime.now(UTC)
+    for ahead in ({"timestamp": now + timedelta(hours=25)}, {"timestamp": datetime(2999, 1, 1, tzinfo=UTC)}):
+        with pytest.raises(InvalidParams, match="24 hours in the future"):
+            await agent.store("My room number is 412.", **ahead)
+    with pytest.raises(InvalidParams, match="24 hours in the future"):
+        await agent.memory.add_interaction(Interaction(
+            query="Where?", response="Room 412 it is.", timestamp=now + timedelta(days=2)))
+    assert (await agent.store("My room number is 413.", timestamp=now + timedelta(hours=23))).success
+    assert (await agent.memory.count(CountParams())).count == 1
 
 
 async def test_a_joined_text_longer_than_any_given_one_is_refused_by_its_field(agent: Agent) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import time
+from collections.abc import Sequence
+from contextlib import suppress
+from secrets import token_hex, token_urlsafe
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from agentcore import auth
 from agentcore.auth import LEEWAY_SECONDS, Principal, SharedSecret, TokenRules, TokenVerifier, mint_token
+from agentcore.config import Settings
 from agentcore.errors import AuthenticationFailed, ConfigurationError, InvalidParams
 
 SECRET = "an-hs256-secret-of-more-than-32-bytes"
@@ -217,8 +221,53 @@ async def test_a_token_id_that_could_not_be_kept_is_left_out() -> None:
 
 def test_a_secret_needs_32_bytes() -> None:
     with pytest.raises(ConfigurationError, match="shorter than 32 bytes"):
-        SharedSecret("x" * 31)
-    assert SharedSecret("é" * 16).key == ("é" * 16).encode()
+        SharedSecret(SECRET[:31])
+    assert SharedSecret("äöüßéèçñøåłžšđğı").key == "äöüßéèçñøåłžšđğı".encode()
+
+
+@pytest.mark.parametrize(("secret", "problem"), [
+    ("a" * 32, "different bytes"), ("ab" * 32, "different bytes"), ("changeme" * 4, "different bytes"),
+    ("0123456789abcdef" * 2, "repeats"), ("12345678901234567890123456789012", "repeats"),
+    (json.dumps([SECRET, "a" * 32]), r"\(2 of 2\) has fewer"), ("[" + SECRET, "JSON list"),
+    ("[]", "JSON list"), ('[1, "x"]', "JSON list")])
+def test_a_secret_that_is_easy_to_guess_is_refused_with_a_fix(secret: str, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem) as refused:
+        SharedSecret(secret)
+    assert "openssl rand -hex 32" in str(refused.value) or "JSON list" in str(refused.value)
+    with pytest.raises(ConfigurationError, match=problem):
+        Settings(_env_file=None, jwt_secret_key=secret)
+
+
+def test_random_secrets_are_accepted() -> None:
+    for _ in range(200):
+        assert SharedSecret(token_hex(32)).key
+        assert SharedSecret(token_urlsafe(32)).key
+        assert SharedSecret(token_hex(16)).key
+
+
+async def test_of_several_secrets_the_first_signs_and_all_verify_until_one_is_removed() -> None:
+    old, new = SECRET, token_hex(32)
+    both = json.dumps([new, old])
+    tokens = {"old": mint_token(old, "ada", [], 60), "new": mint_token(both, "ada", [], 60)}
+
+    async def accepted(secrets: str) -> set[str]:
+        found = set()
+        for name, token in tokens.items():
+            with suppress(AuthenticationFailed):
+                await TokenVerifier(TokenRules("HS256"), SharedSecret(secrets)).verify(f"Bearer {token}")
+                found.add(name)
+        return found
+
+    assert await accepted(old) == {"old"}
+    assert await accepted(both) == {"old", "new"}
+    assert await accepted(new) == {"new"}
+
+
+async def test_an_expired_token_of_the_old_secret_is_said_to_have_expired() -> None:
+    token = mint_token(SECRET, "ada", [], 60, now=time.time() - 3_600)
+    both = SharedSecret(json.dumps([token_hex(32), SECRET]))
+    with pytest.raises(AuthenticationFailed, match="expired"):
+        await TokenVerifier(TokenRules("HS256"), both).verify(f"Bearer {token}")
 
 
 def test_a_public_key_is_no_secret() -> None:
@@ -234,9 +283,9 @@ def test_a_public_key_is_no_secret() -> None:
 class CountingSecret(SharedSecret):
     asked = 0
 
-    async def key_for(self, key_id: str | None) -> bytes:
+    async def keys_for(self, key_id: str | None) -> Sequence[bytes]:
         self.asked += 1
-        return await super().key_for(key_id)
+        return await super().keys_for(key_id)
 
 
 async def test_a_token_is_verified_once_in_a_while_and_not_past_its_end() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import jwt
@@ -13,24 +14,37 @@ from agentcore.errors import InvalidParams
 
 KIND = "agentcore-erase-receipt"
 ALGORITHM = "HS256"
+NOT_SIGNED_HERE = "The receipt is not one that this service signed, or it was changed."
 
 
-def receipt_key(secret: str) -> bytes:
-    """The key of receipts: of the service's secret, but another than that of its tokens."""
+def key_of_secret(secret: str) -> bytes:
+    """Returns the key that older versions signed with: derived from a token secret, and without a `kid`."""
     return hmac.digest(secret.encode(), KIND.encode(), hashlib.sha256)
 
 
-def sign_receipt(key: bytes, told: Mapping[str, Any]) -> str:
-    """What was erased, as a compact JWS."""
-    return jwt.encode(dict(told), key, ALGORITHM, headers={"typ": KIND})
+def sign_receipt(key_id: str, key: bytes, told: Mapping[str, Any]) -> str:
+    """Returns what was erased as a compact JWS."""
+    return jwt.encode(dict(told), key, ALGORITHM, headers={"typ": KIND, "kid": key_id})
 
 
-def read_receipt(key: bytes, receipt: str) -> dict[str, Any]:
-    """What a receipt tells. Raises InvalidParams where it was not signed with this key, or is no receipt."""
+def key_id_of(receipt: str) -> str | None:
+    """Returns the id of the key that signed a receipt; None for those of older versions.
+
+    Raises InvalidParams where it is no receipt.
+    """
     try:
-        if jwt.get_unverified_header(receipt).get("typ") != KIND:
-            raise InvalidParams("This is no receipt of an erasure.")
-        told: dict[str, Any] = jwt.decode(receipt, key, [ALGORITHM])
+        header = jwt.get_unverified_header(receipt)
     except jwt.PyJWTError as cause:
-        raise InvalidParams("The receipt is not one that this service signed, or it was changed.") from cause
-    return told
+        raise InvalidParams(NOT_SIGNED_HERE) from cause
+    if header.get("typ") != KIND:
+        raise InvalidParams("This is no receipt of an erasure.")
+    return header.get("kid")
+
+
+def read_receipt(keys: Iterable[bytes], receipt: str) -> dict[str, Any]:
+    """Returns what a receipt states. Raises InvalidParams unless one of these keys signed it."""
+    key_id_of(receipt)
+    for key in keys:
+        with suppress(jwt.PyJWTError):
+            return dict(jwt.decode(receipt, key, [ALGORITHM]))
+    raise InvalidParams(NOT_SIGNED_HERE)

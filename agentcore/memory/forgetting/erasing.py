@@ -18,7 +18,16 @@ from agentcore.cancellation import to_its_end
 from agentcore.errors import DependencyUnavailable, NotFound
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
-from agentcore.memory.archival import READS_AT_ONCE, Archive, memory_of, object_key, read_stray
+from agentcore.memory.archival import (
+    READS_AT_ONCE,
+    Archive,
+    ArchivedObject,
+    archive_id,
+    memory_of,
+    object_key,
+    read_copies,
+    read_stray,
+)
 from agentcore.memory.embedding_cache import AgentEmbedder
 from agentcore.memory.forgetting.deadlines import Deadline
 from agentcore.memory.forgetting.erase_receipt import sign_receipt
@@ -26,12 +35,15 @@ from agentcore.memory.forgetting.inventory import ARCHIVE, JOBS, TABLES, WORKING
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.erasing import EraseParams
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.summaries.summarizing import SUMMARY_RELATION
 
 ERASE_CHUNK = 500
 # How often what others wrote meanwhile is looked for.
 ROUNDS = 3
+# The place of a copy of which no archive id is recorded and that is not here.
+UNKNOWN_ARCHIVE = "unknown"
 _LAYERS = [layer.value for layer in MemoryType]
 _WORD_COUNTS = {"lexical_terms", "lexical_totals", "lexical_deltas"}
 # The rows of one memory, those that hang on it first.
@@ -54,22 +66,25 @@ class Erased:
 
     erased: Counter[str] = field(default_factory=Counter)
     left: dict[str, int] = field(default_factory=dict)
+    unreachable: Mapping[str, int] = field(default_factory=dict)
     complete: bool = True
     signed_receipt: str | None = None
 
     @property
     def verified(self) -> bool:
-        """Whether every place was looked through, and is empty."""
-        return self.complete and not self.left
+        """Whether every place was searched and is empty; never with a copy that cannot be reached."""
+        return self.complete and not self.left and not self.unreachable
 
 
 @dataclass
 class _Plan:
-    """What goes, in order; `found` by place; `loose` are objects of no memory."""
+    """What goes, in order; `found` by place; `loose` are objects of no memory; `unreachable` by archive."""
 
     memory_ids: list[UUID]
     keys: set[str]
     found: dict[str, int]
+    archive_id: UUID | None
+    unreachable: Counter[str]
     loose: list[str] = field(default_factory=list)
     unreadable: int = 0
 
@@ -87,10 +102,15 @@ class Erasing:
     async def run(self) -> Erased:
         """Erase in chunks, until nothing is found or the time is over. Raises DependencyUnavailable."""
         # First of all: what cannot be attested in the end is not begun.
-        key = await asyncio.to_thread(self._parts.receipt_key)
-        deadline, plan = Deadline(), await self._planned()
+        key = await self._parts.storage.receipt_key()
+        deadline = Deadline()
+        if not await self._noted_archives(deadline):
+            self._done.complete = False
+            return self._done
+        plan = await self._planned()
         failpoint("erase.planned")
         for _ in range(ROUNDS):
+            self._done.unreachable = plan.unreachable
             if not await self._chunks(plan, deadline):
                 self._done.complete = False
                 break
@@ -100,13 +120,15 @@ class Erasing:
             self._done.left = await self._left(plan)
             if not self._done.left:
                 break
+        self._done.unreachable = plan.unreachable
         failpoint("erase.verified")
         if self._done.complete:
-            self._done.signed_receipt = sign_receipt(key, self._told())
+            self._done.signed_receipt = sign_receipt(key["key_id"], key["key"], self._told())
         logger.info(
-            "memories were erased: %s; verified: %s",
+            "memories were erased: %s; verified: %s; copies in other archives: %d",
             ", ".join(f"{place} {count}" for place, count in sorted(self._done.erased.items())) or "none",
             self._done.verified,
+            sum(self._done.unreachable.values()),
             extra={"agent_id": self._agent_id, "trace_id": self._caller.trace_id},
         )
         return self._done
@@ -120,12 +142,38 @@ class Erasing:
             "erased": dict(self._done.erased),
             "verified": self._done.verified,
             "left": self._done.left,
+            "unreachable": dict(self._done.unreachable),
             "at": self._parts.clock().isoformat(),
             "token_id": self._caller.token_id,
             "trace_id": self._caller.trace_id,
         }
 
     # --- what goes -----------------------------------------------------------------------------------------
+
+    async def _noted_archives(self, deadline: Deadline) -> bool:
+        """Records this archive as the place of copies that an older version wrote here.
+
+        Without it nothing would show, after a kill, whether the erased copy had been here. False: the call's
+        time is over.
+        """
+        archive = self._parts.archive
+        if archive is None:
+            return True
+        place = await archive_id(archive)
+        async with self._parts.storage.transaction(self._agent_id) as transaction:
+            tombstones = await transaction.erasing.tombstones(self._user_id)
+        unnoted = [(each, row) for each, row in tombstones.items() if row["archive_id"] is None]
+        for start in range(0, len(unnoted), ERASE_CHUNK):
+            if not deadline.leaves_time():
+                return False
+            chunk = {
+                each: ArchivedObject(row["object_key"], bytes(row["sha256"]), row["size_bytes"])
+                for each, row in unnoted[start : start + ERASE_CHUNK]
+            }
+            copies, _ = await read_copies(archive, chunk)
+            async with self._parts.storage.transaction(self._agent_id) as transaction:
+                await transaction.archived.note_archive({each: chunk[each].sha256 for each in copies}, place)
+        return True
 
     async def _planned(self) -> _Plan:
         async with self._parts.storage.transaction(self._agent_id) as transaction:
@@ -137,28 +185,52 @@ class Erasing:
                 "MEMORY_ARCHIVAL_ENABLED=false, and copies of archived memories cannot be erased: "
                 "switch the archive on, then call again."
             )
+        place = None if archive is None else await archive_id(archive)
         listed = [] if archive is None else await archive.keys(ARCHIVE.folder(self._agent_id))
         copies = {memory_id: key for key in listed if (memory_id := memory_of(key)) is not None}
-        if self._user_id is None:
-            ids = {*rows, *tombstones, *copies}
-            loose = [key for key in listed if memory_of(key) is None]
-            found = {"memories": len(rows), "archived_memories": len(tombstones), ARCHIVE.name: len(listed)}
-            return _Plan(sorted(ids), set(listed), found, loose)
-        return await self._of_the_user(archive, rows, tombstones, copies)
+        if self._user_id is not None:
+            return await self._of_the_user(archive, place, rows, tombstones, copies)
+        known = {*rows, *tombstones}
+        strays = [(each, key) for each, key in copies.items() if each not in known]
+        others = {copies.pop(each) for each in await self._of_others(archive, strays)}
+        listed = [key for key in listed if key not in others]
+        elsewhere = _elsewhere(tombstones, place)
+        found = {
+            "memories": len(rows),
+            "archived_memories": len(tombstones) - elsewhere.total(),
+            ARCHIVE.name: len(listed),
+        }
+        loose = [key for key in listed if memory_of(key) is None]
+        ids = sorted({*rows, *tombstones, *copies})
+        return _Plan(ids, set(listed), found, place, elsewhere, loose)
+
+    async def _of_others(self, archive: Archive | None, strays: Sequence[tuple[UUID, str]]) -> list[UUID]:
+        """Copies that state another agent: on a case-insensitive file system folders may have been shared."""
+        others: list[UUID] = []
+        if archive is not None and archive.name == "directory":
+            for start in range(0, len(strays), ERASE_CHUNK):
+                told, _ = await _read(archive, dict(strays[start : start + ERASE_CHUNK]))
+                others += [each for each, copy in told.items() if not self._is_own(copy)]
+        return others
+
+    def _is_own(self, copy: Mapping[str, Any]) -> bool:
+        return bool(copy.get("agent_id", self._agent_id) == self._agent_id)
 
     async def _of_the_user(
         self,
         archive: Archive | None,
+        place: UUID | None,
         rows: Sequence[UUID],
-        tombstones: Mapping[UUID, str | None],
+        tombstones: Mapping[UUID, Row],
         copies: Mapping[UUID, str],
     ) -> _Plan:
         """The user's own, what was made of it, and copies of which nothing but themselves tells whose."""
-        own = [*rows, *(each for each, user_id in tombstones.items() if user_id == self._user_id)]
+        own = [*rows, *(each for each, row in tombstones.items() if row["user_id"] == self._user_id)]
         async with self._parts.storage.transaction(self._agent_id) as transaction:
             known = await transaction.erasing.known({*copies, *own})
         strays = {each: key for each, key in copies.items() if each not in known}
         told, unreadable = ({}, 0) if archive is None else await _read(archive, strays)
+        told = {each: copy for each, copy in told.items() if self._is_own(copy)}
         own += [each for each, copy in told.items() if not copy or copy["user_id"] == self._user_id]
         ordered = dict.fromkeys(own)
         newest: set[UUID] = set(own)
@@ -172,31 +244,31 @@ class Erasing:
                 break
         async with self._parts.storage.transaction(self._agent_id) as transaction:
             there = await transaction.archived.held(ordered)
-        archived = ordered.keys() & tombstones.keys()
+        archived = [each for each in ordered.keys() & tombstones if tombstones[each]["archive_id"] == place]
         keys = {copies[each] for each in ordered if each in copies}
         found = {"memories": len(there), "archived_memories": len(archived), ARCHIVE.name: len(keys)}
-        return _Plan([*reversed(ordered)], keys, found, unreadable=unreadable)
+        elsewhere = _elsewhere(tombstones, place)
+        return _Plan([*reversed(ordered)], keys, found, place, elsewhere, unreadable=unreadable)
 
     # --- how it goes ---------------------------------------------------------------------------------------
 
     async def _chunks(self, plan: _Plan, deadline: Deadline) -> bool:
-        """Whether there was time for all of them."""
         for start in range(0, len(plan.memory_ids), ERASE_CHUNK):
             if not deadline.leaves_time():
                 return False
-            await to_its_end(self._chunk(plan.memory_ids[start : start + ERASE_CHUNK], plan.keys))
+            await to_its_end(self._chunk(plan.memory_ids[start : start + ERASE_CHUNK], plan))
         return True
 
-    async def _chunk(self, memory_ids: Sequence[UUID], listed: set[str]) -> None:
+    async def _chunk(self, memory_ids: Sequence[UUID], plan: _Plan) -> None:
         """No prune copies them meanwhile, and no restore brings them back: both are waited for."""
-        while not await self._erase_chunk(memory_ids, listed):
+        while not await self._erase_chunk(memory_ids, plan):
             # What was made of a user's memories names nobody. Were its copy gone and this call killed,
             # nothing would tell whose the tombstone is.
             async with self._parts.storage.transaction(self._agent_id) as transaction:
                 await transaction.erasing.name_tombstones(memory_ids, self._user_id)
             failpoint("erase.named")
 
-    async def _erase_chunk(self, memory_ids: Sequence[UUID], listed: set[str]) -> bool:
+    async def _erase_chunk(self, memory_ids: Sequence[UUID], plan: _Plan) -> bool:
         """False, and nothing has gone, where archived memories must first be given the user's name."""
         erased: Counter[str] = Counter()
         keys = {object_key(self._agent_id, each) for each in memory_ids}
@@ -206,14 +278,17 @@ class Erasing:
             tombstones = await erasing.hold_tombstones(memory_ids)
             if self._user_id is not None and any(each["user_id"] is None for each in tombstones):
                 return False
+            kept = {each["memory_id"] for each in tombstones if each["archive_id"] != plan.archive_id}
             keys |= {each["object_key"] for each in tombstones}
             rows = await erasing.hold(memory_ids)
             failpoint("erase.held")
             if self._parts.archive is not None:
                 await self._parts.archive.delete(keys)
-                erased[ARCHIVE.name] = len(keys & listed)
+                if await archive_id(self._parts.archive) != plan.archive_id:
+                    raise DependencyUnavailable("The archive was replaced during the call: call again.")
+                erased[ARCHIVE.name] = len(keys & plan.keys)
             failpoint("erase.unarchived")
-            await self._erase_rows(transaction, memory_ids, erased)
+            await self._erase_rows(transaction, memory_ids, kept, erased)
             if rows:
                 await transaction.append_terms([row["term_keys"] for row in rows], sign=-1)
             tasks = {row["task_id"] for row in rows if row["task_id"] is not None}
@@ -224,13 +299,13 @@ class Erasing:
         return True
 
     async def _erase_rows(
-        self, transaction: MemoryTransaction, memory_ids: Sequence[UUID], erased: Counter[str]
+        self, transaction: MemoryTransaction, plan_ids: Sequence[UUID], kept: set[UUID], erased: Counter[str]
     ) -> None:
         for table, column in _BY_MEMORY:
-            erased[table] += await transaction.erasing.erase(table, column, memory_ids)
+            ids = [each for each in plan_ids if table != "archived_memories" or each not in kept]
+            erased[table] += await transaction.erasing.erase(table, column, ids)
 
     async def _sweep(self, plan: _Plan) -> None:
-        """What belongs to no memory, the cached vectors, and the copies in working memory."""
         erased: Counter[str] = Counter()
         if isinstance(self._parts.embedder, AgentEmbedder):
             await self._parts.embedder.forget()
@@ -262,15 +337,20 @@ class Erasing:
         return [key for key, memory_ids in held.items() if memory_ids - there]
 
     async def _left(self, plan: _Plan) -> dict[str, int]:
-        """What every place still holds."""
         left = Counter({**plan.found, WORKING_MEMORY.name: len(await self._stale_copies())})
         left[ARCHIVE.name] += plan.unreadable
         if self._user_id is None:
             async with self._parts.storage.transaction(self._agent_id) as transaction:
                 for table in TABLES:
                     left[table.name] = await transaction.erasing.count(table.name)
+                left["archived_memories"] -= sum(plan.unreachable.values())
                 left[JOBS.name] = await transaction.jobs.forget()
         return dict(+left)
+
+
+def _elsewhere(tombstones: Mapping[UUID, Row], place: UUID | None) -> Counter[str]:
+    archives = (row["archive_id"] for row in tombstones.values() if row["archive_id"] != place)
+    return Counter(UNKNOWN_ARCHIVE if each is None else str(each) for each in archives)
 
 
 async def _read(

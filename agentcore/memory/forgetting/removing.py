@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from agentcore.cancellation import to_its_end
-from agentcore.errors import Conflict
+from agentcore.errors import AgentCoreError, Conflict
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
-from agentcore.memory.archival import archive_memories
+from agentcore.memory.archival import Archive, archive_id, archive_memories, object_key
 from agentcore.memory.consequences.llm_work import after_deletion
 from agentcore.memory.consequences.succession import hand_on
 from agentcore.memory.forgetting.deadlines import Deadline
@@ -122,10 +123,16 @@ class Pruning:
         return [each for each in versions if each in gone]
 
     async def _copied(self, transaction: MemoryTransaction, held: Sequence[UUID]) -> list[Tombstone]:
-        if self._parts.archive is None:
+        archive = self._parts.archive
+        if archive is None:
             return []
         rows = await transaction.whole_rows(held)
-        copies = await archive_memories(self._parts.archive, self._caller.agent_id, rows)
+        place = await archive_id(archive)
+        try:
+            copies = await archive_memories(archive, self._caller.agent_id, rows)
+        except AgentCoreError:
+            await self._remove_copies(archive, transaction, held)
+            raise
         return [
             Tombstone(
                 **{name: row[name] for name in _CHOSEN_BY},
@@ -133,9 +140,22 @@ class Pruning:
                 sha256=copy.sha256,
                 size_bytes=copy.size_bytes,
                 reason=self._strategy,
+                archive_id=place,
             )
             for row, copy in zip(rows, copies, strict=True)
         ]
+
+    async def _remove_copies(
+        self, archive: Archive, transaction: MemoryTransaction, held: Sequence[UUID]
+    ) -> None:
+        """Removes what a failed attempt wrote: no tombstone refers to it, its memory may be deleted later.
+
+        What cannot be removed now is overwritten by the next prune of the memory, or erased with the agent.
+        """
+        with suppress(AgentCoreError):
+            # Raises unless the locks are still held: without them another prune may own the copies.
+            await transaction.archived.held(held)
+            await archive.delete({object_key(self._caller.agent_id, each) for each in held})
 
 
 async def delete(parts: MemoryParts, caller: Caller, params: DeleteParams) -> Deleted:
@@ -155,7 +175,6 @@ async def delete(parts: MemoryParts, caller: Caller, params: DeleteParams) -> De
 
 
 async def _forget_settings(parts: MemoryParts, caller: Caller) -> None:
-    """Of everything an agent has, what belongs to no memory."""
     async with parts.storage.transaction(caller.agent_id) as transaction:
         await transaction.aliases.forget_set()
         await transaction.jobs.forget()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,7 +12,7 @@ from uuid import UUID
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
-from agentcore.memory.archival import Archive, ArchivedObject, read_copies, vector_of
+from agentcore.memory.archival import Archive, ArchivedObject, archive_id, read_copies, vector_of
 from agentcore.memory.consequences.archived_following import orphans, supersede_followers
 from agentcore.memory.consequences.overtaken import supersede_overtaken
 from agentcore.memory.consequences.staleness import let_restored_wait
@@ -40,6 +41,7 @@ class Restored:
     renewed_ids: list[UUID] = field(default_factory=list)
     superseded_ids: list[UUID] = field(default_factory=list)
     refused_ids: list[UUID] = field(default_factory=list)
+    unreadable_ids: list[UUID] = field(default_factory=list)
     waiting_for_embedding_ids: list[UUID] = field(default_factory=list)
     complete: bool = True
     next_cursor: str | None = None
@@ -52,6 +54,7 @@ class _Page:
     tombstones: dict[UUID, Row] = field(default_factory=dict)
     copies: dict[UUID, dict[str, Any]] = field(default_factory=dict)
     refused_ids: list[UUID] = field(default_factory=list)
+    unreadable_ids: list[UUID] = field(default_factory=list)
     ends: Place | None = None
 
 
@@ -66,9 +69,10 @@ class Restoring:
     async def run(self) -> Restored:
         """Bring the memories back as they were, and take their tombstones away.
 
-        Raises NotFound (not archived, or its copy is gone), Conflict (a memory of that id is there, a copy is
-        not what was archived, or one that is named holds words that are no more), DependencyUnavailable; then
-        nothing has changed.
+        A copy that is missing, damaged or in another archive stays archived and is reported; the others
+        come back. Raises NotFound (not archived, or no copy that is named is there), Conflict (a memory of
+        that id exists, no copy that is named is whole, or the source of one was deleted),
+        DependencyUnavailable; then nothing has changed.
         """
         archive = self._archive()
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
@@ -95,18 +99,24 @@ class Restoring:
     ) -> tuple[dict[UUID, Row], dict[UUID, dict[str, Any]], Restored]:
         """What is to come back: its tombstones, held, its copies, and what is known of it so far.
 
-        What holds words that are no more stays where it is, and does not count to the limit: a page of
-        nothing else is gone past, while there is time; the cursor leads behind it.
+        What cannot be read, or whose source was deleted, stays archived and does not count to the limit: a
+        page of nothing else is skipped, while there is time; the cursor leads behind it.
         """
         deadline = Deadline()
         page = _Page(ends=None if self._params.cursor is None else read_cursor(self._params.cursor, _place))
         refused: list[UUID] = []
+        unreadable: list[UUID] = []
         while deadline.leaves_time():
             page = await self._read_page(archive, transaction, page.ends)
             refused += page.refused_ids
+            unreadable += page.unreadable_ids
             if page.copies or page.ends is None:
                 break
-        restored = Restored([*page.copies], refused_ids=sorted(refused[:MOST_REFUSED_TOLD]))
+        restored = Restored(
+            [*page.copies],
+            refused_ids=sorted(refused[:MOST_REFUSED_TOLD]),
+            unreadable_ids=sorted(unreadable[:MOST_REFUSED_TOLD]),
+        )
         if page.ends is not None:
             restored.complete, restored.next_cursor = False, _cursor(page.ends)
         return page.tombstones, page.copies, restored
@@ -121,17 +131,18 @@ class Restoring:
         tombstones = {row["memory_id"]: row for row in there}
         failpoint("restore.claimed")
         await self._refuse_wrong_ids(transaction, tombstones)
-        copies = await read_copies(archive, {each: _kept(row) for each, row in tombstones.items()})
+        copies, failures = await read_copies(archive, {each: _kept(row) for each, row in tombstones.items()})
+        if self._params.memory_ids is not None and failures and not copies:
+            raise await _located(archive, *min(failures.items()), tombstones)
         failpoint("restore.read")
         orphaned = await orphans(transaction, copies)
         self._refuse_orphans(orphaned)
         ends = _where(claimed[limit - 1]) if len(claimed) > limit else None
-        for memory_id in orphaned:
-            del tombstones[memory_id], copies[memory_id]
-        return _Page(tombstones, copies, [*orphaned], ends)
+        tombstones = {each: tombstones[each] for each in copies if each not in orphaned}
+        copies = {each: copies[each] for each in tombstones}
+        return _Page(tombstones, copies, [*orphaned], [*failures], ends)
 
     def _refuse_orphans(self, orphaned: Mapping[UUID, UUID]) -> None:
-        """Raise Conflict where what was named cannot come back."""
         if self._params.memory_ids is not None and orphaned:
             memory_id, source = min(orphaned.items())
             raise Conflict(
@@ -199,7 +210,6 @@ class Restoring:
         copies: Mapping[UUID, Mapping[str, Any]],
         renewed: set[UUID],
     ) -> None:
-        """Who brought them back, after what was archived of their histories."""
         for memory_id, row in tombstones.items():
             before = {"archived_at": row["archived_at"].isoformat(), "reason": row["reason"]}
             after = {"expires_at": copies[memory_id]["expires_at"]} if memory_id in renewed else {}
@@ -213,6 +223,17 @@ def _where(row: Row) -> Place:
 
 def _kept(row: Row) -> ArchivedObject:
     return ArchivedObject(row["object_key"], bytes(row["sha256"]), row["size_bytes"])
+
+
+async def _located(
+    archive: Archive, memory_id: UUID, failure: NotFound | Conflict, tombstones: Mapping[UUID, Row]
+) -> NotFound | Conflict:
+    place = tombstones[memory_id]["archive_id"]
+    if place is None or place == await archive_id(archive):
+        return failure
+    where = {**failure.data, "archive_id": str(place)}
+    return NotFound(f"The copy of memory {memory_id} is in archive {place}, which this server does not use.",
+                    data=where)
 
 
 def _renew(
@@ -274,8 +295,22 @@ async def archived(
     )
     page = rows[: params.limit]
     cursor = _cursor(_where(page[-1])) if page and page[-1]["found"] > len(page) else None
-    shown = [{name: row[name] for name in ArchivedMemory.model_fields if name in row} for row in page]
-    return [ArchivedMemory(**{**row, "sha256": bytes(row["sha256"]).hex()}) for row in shown], cursor
+    here = await _own_id(parts.archive) if any(row["archive_id"] for row in page) else None
+    return [
+        ArchivedMemory(**{
+            **{name: row[name] for name in ArchivedMemory.model_fields if name in row},
+            "sha256": bytes(row["sha256"]).hex(),
+            "elsewhere": None if row["archive_id"] is None or here is None else row["archive_id"] != here,
+        })
+        for row in page
+    ], cursor
+
+
+async def _own_id(archive: Archive | None) -> UUID | None:
+    """The id of this server's archive; None where it does not answer. A list needs no archive."""
+    with suppress(DependencyUnavailable):
+        return None if archive is None else await archive_id(archive)
+    return None
 
 
 def _cursor(place: Place) -> str:

@@ -71,6 +71,14 @@ class ArchivedMemory(Strict):
     size_bytes: int = Field(description="Of the compressed copy.")
     reason: str = Field(description="The strategy that took it.")
     archived_at: datetime
+    archive_id: UUID | None = Field(
+        None, description="The archive that contains the copy; null where an older version archived it."
+    )
+    elsewhere: bool | None = Field(
+        None,
+        description="True: the copy is not in this server's archive, so it can neither restore nor erase it. "
+        "Null: not known, or the archive does not answer.",
+    )
 
 
 class ArchivedResult(Strict):
@@ -131,6 +139,12 @@ class RestoreResult(Strict):
         description="Memories that match and stay archived: facts and summaries of a memory that was deleted "
         "meanwhile, and facts of one that has other words; 1,000 at most. Named by its id, such "
         "a memory is a conflict.",
+    )
+    unreadable_ids: list[UUID] = Field(
+        default_factory=list,
+        description="Memories that match and stay archived: their copy is missing, damaged, or in another "
+        "archive; 1,000 at most. Where ids are given and none of their copies can be read, the call "
+        "fails with the error of the first.",
     )
     waiting_for_embedding_ids: list[UUID] = Field(
         default_factory=list,

@@ -27,9 +27,16 @@ class EraseResult(Strict):
     erased: dict[str, int] = Field(
         description="How much went in this call, by place: rows of tables, objects, jobs, copies."
     )
-    verified: bool = Field(description="Afterwards every place was looked through, and nothing was left.")
+    verified: bool = Field(
+        description="Afterwards every place was searched, and nothing was left or out of reach."
+    )
     left: dict[str, int] = Field(
         default_factory=dict, description="What was left, by place: written meanwhile, or not to be read."
+    )
+    unreachable: dict[str, int] = Field(
+        default_factory=dict,
+        description="Copies in archives that this server does not use, by the archive's id; 'unknown' where "
+        "none is recorded. They and their tombstones stay: erase again on a server that uses the archive.",
     )
     complete: bool = Field(True, description="False: the call's time ran out; the same call goes on.")
     signed_receipt: str | None = Field(

@@ -91,7 +91,9 @@ class StoreParams(Strict):
     session_id: Identifier | None = None
     task_id: Identifier | None = None
     speaker: Identifier | None = None
-    timestamp: Moment | None = Field(None, description="When it happened; now if absent.")
+    timestamp: Moment | None = Field(
+        None, description="When it happened; now if absent. More than 24 hours ahead is refused."
+    )
     ttl_seconds: TtlSeconds | None = Field(
         None, description="Seconds until it expires; null: never. Absent: as its layer has it."
     )

@@ -1,16 +1,17 @@
 -- name: insert_tombstones
 -- Where pruned memories' copies are, and what they are chosen by.
 INSERT INTO archived_memories (agent_id, memory_id, version, memory_type, object_key, sha256, size_bytes, reason,
-                               timestamp, task_id, session_id, user_id, namespace, tags)
+                               timestamp, task_id, session_id, user_id, namespace, tags, archive_id)
 SELECT %(agent_id)s, t.memory_id, t.version, t.memory_type, t.object_key, t.sha256, t.size_bytes, t.reason,
-       t.timestamp, t.task_id, t.session_id, t.user_id, t.namespace, t.tags
+       t.timestamp, t.task_id, t.session_id, t.user_id, t.namespace, t.tags, t.archive_id
   FROM jsonb_populate_recordset(NULL::archived_memories, %(rows)s) AS t
  ORDER BY t.memory_id
     ON CONFLICT (agent_id, memory_id) DO UPDATE
        SET version = EXCLUDED.version, memory_type = EXCLUDED.memory_type, object_key = EXCLUDED.object_key,
            sha256 = EXCLUDED.sha256, size_bytes = EXCLUDED.size_bytes, reason = EXCLUDED.reason,
            timestamp = EXCLUDED.timestamp, task_id = EXCLUDED.task_id, session_id = EXCLUDED.session_id,
-           user_id = EXCLUDED.user_id, namespace = EXCLUDED.namespace, tags = EXCLUDED.tags, archived_at = now();
+           user_id = EXCLUDED.user_id, namespace = EXCLUDED.namespace, tags = EXCLUDED.tags, archived_at = now(),
+           archive_id = EXCLUDED.archive_id;
 
 -- name: list_tombstones
 -- Archived memories that match, those archived last first, from a place on: as many as fit into max_bytes, one at least,
@@ -19,7 +20,7 @@ SELECT sized.* FROM (
        SELECT page.*, count(*) OVER () AS found, row_number() OVER latest AS row_place,
               sum(octet_length(page.tags::text) + 1000) OVER (latest ROWS UNBOUNDED PRECEDING) AS running
          FROM (SELECT a.memory_id, a.version, a.memory_type, a.timestamp, a.task_id, a.session_id, a.user_id,
-                      a.namespace, a.tags, a.object_key, a.sha256, a.size_bytes, a.reason, a.archived_at
+                      a.namespace, a.tags, a.object_key, a.sha256, a.size_bytes, a.reason, a.archived_at, a.archive_id
                  FROM archived_memories a
                 WHERE a.agent_id = %(agent_id)s AND archived_matches(a, %(filter)s)
                   AND (%(place)s::timestamptz IS NULL
@@ -43,7 +44,7 @@ WITH chosen AS (
      ORDER BY a.archived_at DESC, a.memory_id DESC
      LIMIT %(limit)s),
 held AS (
-    SELECT a.memory_id, a.object_key, a.sha256, a.size_bytes, a.reason
+    SELECT a.memory_id, a.object_key, a.sha256, a.size_bytes, a.reason, a.archive_id
       FROM archived_memories a
      WHERE a.agent_id = %(agent_id)s AND a.memory_id IN (SELECT memory_id FROM chosen)
      ORDER BY a.memory_id
@@ -89,11 +90,35 @@ SELECT {columns} FROM jsonb_populate_recordset(NULL::{table}, %(rows)s)
 
 -- name: archived_everywhere
 -- The tombstones of all agents in the order of their keys, for the operator's check.
-SELECT agent_id, memory_id, object_key, sha256, size_bytes FROM archived_memories
+SELECT agent_id, memory_id, object_key, sha256, size_bytes, archive_id FROM archived_memories
  WHERE (agent_id, memory_id) > (%(after_agent_id)s::text, %(after_id)s::uuid)
    AND (%(agent_id)s::text IS NULL OR agent_id = %(agent_id)s)
  ORDER BY agent_id, memory_id
  LIMIT %(limit)s;
+
+-- name: note_archive
+-- These copies are in this archive: they were read there. A tombstone of another digest is of a later copy.
+WITH held AS (
+    SELECT a.agent_id, a.memory_id FROM archived_memories a
+      JOIN unnest(%(agent_ids)s::text[], %(memory_ids)s::uuid[], %(digests)s::bytea[]) AS t (agent_id, memory_id, sha256)
+           ON a.agent_id = t.agent_id AND a.memory_id = t.memory_id AND a.sha256 = t.sha256
+     ORDER BY a.agent_id, a.memory_id FOR UPDATE OF a)
+UPDATE archived_memories a SET archive_id = %(archive_id)s
+  FROM held WHERE a.agent_id = held.agent_id AND a.memory_id = held.memory_id;
+
+-- name: other_archives
+-- The other archives that contain copies, with their number, counted up to a limit; each found by one index lookup.
+WITH RECURSIVE found AS (
+    (SELECT archive_id FROM archived_memories WHERE archive_id IS NOT NULL ORDER BY archive_id LIMIT 1)
+     UNION ALL
+    SELECT (SELECT a.archive_id FROM archived_memories a
+             WHERE a.archive_id > found.archive_id ORDER BY a.archive_id LIMIT 1)
+      FROM found WHERE found.archive_id IS NOT NULL)
+SELECT f.archive_id, (SELECT count(*) FROM (SELECT FROM archived_memories a
+                                             WHERE a.archive_id = f.archive_id LIMIT %(most)s) AS counted) AS copies
+  FROM found f
+ WHERE f.archive_id IS DISTINCT FROM %(archive_id)s::uuid AND f.archive_id IS NOT NULL
+ ORDER BY f.archive_id;
 
 -- name: own_vectors
 -- The vectors that callers gave with these memories, for the text that they still have.

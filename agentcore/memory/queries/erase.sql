@@ -11,7 +11,7 @@ SELECT memory_id FROM memories
 
 -- name: erasable_tombstones
 -- The same of archived memories. Those that name no user may be anybody's: an older version noted none.
-SELECT memory_id, user_id FROM archived_memories
+SELECT memory_id, user_id, archive_id, object_key, sha256, size_bytes FROM archived_memories
  WHERE agent_id = %(agent_id)s
    AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s::text)
  ORDER BY memory_id;
@@ -37,7 +37,7 @@ SELECT m.memory_id FROM memories m
 
 -- name: hold_tombstones
 -- These archived memories, held until the transaction ends: a restore of them waits, or is waited for.
-SELECT memory_id, object_key, user_id FROM archived_memories
+SELECT memory_id, object_key, user_id, archive_id FROM archived_memories
  WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
  ORDER BY memory_id
    FOR UPDATE;
@@ -106,3 +106,13 @@ SELECT count(*) AS erased FROM gone;
 -- name: count_table
 -- What the agent has in one table.
 SELECT count(*) AS count FROM {table} WHERE agent_id = %(agent_id)s;
+
+-- name: receipt_keys
+-- The keys of erasure receipts, newest first; or the one of this id.
+SELECT key_id, key FROM receipt_keys
+ WHERE %(key_id)s::text IS NULL OR key_id = %(key_id)s::text
+ ORDER BY created_at DESC, key_id;
+
+-- name: insert_receipt_key
+-- A new key. Two servers may create the first at once: both verify, since each receipt has its key's id.
+INSERT INTO receipt_keys (key_id, key) VALUES (%(key_id)s, %(key)s) RETURNING key_id, key;

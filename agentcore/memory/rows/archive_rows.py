@@ -35,6 +35,7 @@ class Tombstone:
     user_id: str | None
     namespace: str | None
     tags: Sequence[str]
+    archive_id: UUID
 
 
 class ArchiveRows(OwnedRows):
@@ -46,6 +47,7 @@ class ArchiveRows(OwnedRows):
             {
                 **asdict(each),
                 "memory_id": str(each.memory_id),
+                "archive_id": str(each.archive_id),
                 "sha256": f"\\x{each.sha256.hex()}",
                 "timestamp": each.timestamp.isoformat(),
             }
@@ -75,6 +77,13 @@ class ArchiveRows(OwnedRows):
         """Forget the tombstones of memories that are back."""
         await self._run("delete_tombstones", memory_ids=list(memory_ids))
 
+    async def note_archive(self, digests: Mapping[UUID, bytes], archive_id: UUID) -> None:
+        """Records that the copies with these digests are in that archive."""
+        if digests:
+            copies = {"memory_ids": list(digests), "digests": list(digests.values())}
+            agent_ids = [self._agent_id] * len(digests)
+            await self._run("note_archive", agent_ids=agent_ids, **copies, archive_id=archive_id)
+
     async def visible(self, memory_ids: Sequence[UUID]) -> set[UUID]:
         """Which of these are memories of the agent."""
         return {row["memory_id"] for row in await self._rows("visible_ids", memory_ids=list(memory_ids))}
@@ -101,4 +110,3 @@ class ArchiveRows(OwnedRows):
             for start in range(0, len(group), ROWS_A_STATEMENT):
                 values = {"rows": Jsonb(group[start : start + ROWS_A_STATEMENT])}
                 await self._connection.execute(statement, values)
-

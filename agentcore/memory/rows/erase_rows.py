@@ -23,10 +23,10 @@ class EraseRows(OwnedRows):
         """The agent's memories, or a user's."""
         return [row["memory_id"] for row in await self._rows("erasable_memories", user_id=user_id)]
 
-    async def tombstones(self, user_id: str | None) -> dict[UUID, str | None]:
-        """The users of archived memories: of all, or a user's own and those that name none."""
+    async def tombstones(self, user_id: str | None) -> dict[UUID, Row]:
+        """Archived memories: all, or a user's own and those that name no user."""
         rows = await self._rows("erasable_tombstones", user_id=user_id)
-        return {row["memory_id"]: row["user_id"] for row in rows}
+        return {row["memory_id"]: row for row in rows}
 
     async def known(self, memory_ids: Iterable[UUID]) -> set[UUID]:
         """Which of these have a row, or are archived under a user's name."""
@@ -39,7 +39,7 @@ class EraseRows(OwnedRows):
         return [row["memory_id"] for row in rows]
 
     async def hold_tombstones(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Keys and users of those of these that are archived; nobody restores them before the end."""
+        """Locks those of these that are archived until the end; returns keys, users and archives."""
         return await self._rows("hold_tombstones", memory_ids=list(memory_ids))
 
     async def name_tombstones(self, memory_ids: Sequence[UUID], user_id: str | None) -> None:

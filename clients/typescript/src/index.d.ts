@@ -53,6 +53,10 @@ export interface ArchivedMemory {
   /** The strategy that took it. */
   reason: string;
   archived_at: string;
+  /** The archive that contains the copy; null where an older version archived it. */
+  archive_id?: string | null;
+  /** True: the copy is not in this server's archive, so it can neither restore nor erase it. Null: not known, or the archive does not answer. */
+  elsewhere?: boolean | null;
 }
 
 /** Which archived memories, and how many a page. */
@@ -321,10 +325,12 @@ export interface EraseParams {
 export interface EraseResult {
   /** How much went in this call, by place: rows of tables, objects, jobs, copies. */
   erased: Record<string, number>;
-  /** Afterwards every place was looked through, and nothing was left. */
+  /** Afterwards every place was searched, and nothing was left or out of reach. */
   verified: boolean;
   /** What was left, by place: written meanwhile, or not to be read. */
   left?: Record<string, number>;
+  /** Copies in archives that this server does not use, by the archive's id; 'unknown' where none is recorded. They and their tombstones stay: erase again on a server that uses the archive. */
+  unreachable?: Record<string, number>;
   /** False: the call's time ran out; the same call goes on. */
   complete?: boolean;
   /** What was erased, signed by the service; null while complete is false. */
@@ -786,6 +792,8 @@ export interface RestoreResult {
   superseded_ids?: string[];
   /** Memories that match and stay archived: facts and summaries of a memory that was deleted meanwhile, and facts of one that has other words; 1,000 at most. Named by its id, such a memory is a conflict. */
   refused_ids?: string[];
+  /** Memories that match and stay archived: their copy is missing, damaged, or in another archive; 1,000 at most. Where ids are given and none of their copies can be read, the call fails with the error of the first. */
+  unreadable_ids?: string[];
   /** Memories archived with another model's vector, or none: found by their words until they are embedded again, in the background. Always empty in a dry run. */
   waiting_for_embedding_ids?: string[];
   dry_run?: boolean;
@@ -938,7 +946,7 @@ export interface StoreParams {
   session_id?: string | null;
   task_id?: string | null;
   speaker?: string | null;
-  /** When it happened; now if absent. */
+  /** When it happened; now if absent. More than 24 hours ahead is refused. */
   timestamp?: string | null;
   /** Seconds until it expires; null: never. Absent: as its layer has it. */
   ttl_seconds?: number | null;

@@ -89,12 +89,12 @@ LIVED = (
            "test_any_memory_comes_back_from_the_archive_byte_for_byte",
            "acceptance/test_archive.py::test_what_was_pruned_is_listed_checked_and_brought_back"),
     _asked("6 refused",
-           "An id that is there, one that was erased and a copy of another digest change nothing.",
+           "An id that is there, one that was erased, a copy of another digest: none comes back.",
            "integration/test_restoring.py::test_a_memory_that_is_there_is_named_and_nothing_comes_back",
            "integration/test_restoring.py::"
            "test_what_was_never_archived_or_is_erased_or_anothers_is_not_found",
            "integration/test_restoring.py::"
-           "test_a_copy_that_is_not_what_was_archived_brings_nothing_back"),
+           "test_a_copy_that_is_not_what_was_archived_is_listed_and_the_others_come_back"),
     _asked("6 followed",
            "What was made of memories that are gone stays archived; that of superseded ones is filed.",
            "integration/test_archived_following.py::test_a_fact_whose_memory_was_deleted_stays_in_the_archive",
