@@ -1,4 +1,4 @@
-"""The work of `erase --check`: what a receipt of this service says."""
+"""The work of `erase --check` and `erase --purge`: receipts read, and signed anew with what was purged."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from agentcore.assembly import RECEIPTS, receipt_secret
-from agentcore.cli.app import FAILED, MISUSED, fail
+from agentcore.cli.app import FAILED, MISUSED, fail, say
 from agentcore.cli.connection import signing_secret_at_hand
+from agentcore.cli.purge import purged as purge
 from agentcore.config import load_settings
-from agentcore.memory.forgetting.erase_receipt import read_receipt, receipt_key
+from agentcore.errors import AgentCoreError
+from agentcore.memory.forgetting.erase_receipt import read_receipt, receipt_key, sign_receipt
 from agentcore.runtime import home_of
 
 NO_RECEIPT = ("--check takes a receipt: the text that erase printed, the JSON of erase --json, "
@@ -20,16 +22,32 @@ NO_RECEIPT = ("--check takes a receipt: the text that erase printed, the JSON of
 
 def checked(given: str) -> dict[str, Any]:
     """What the receipt tells; ends the command where no secret is at hand that could have signed it."""
-    receipt = _receipt(given)
+    return read_receipt(_key(), _receipt(given))
+
+
+def purged(receipt: str) -> tuple[str, bool]:
+    """Purge; returns the receipt with what was purged and what remains, and whether all went well."""
+    try:
+        key = _key()
+        claims = read_receipt(key, receipt)
+        report = purge()
+    except AgentCoreError as error:
+        say(error.message)
+        return receipt, False
+    claims.pop("not_purged", None)
+    return sign_receipt(key, claims | report.claims()), not report.failed
+
+
+def _key() -> bytes:
     settings = load_settings()
     home = home_of(settings)
     if settings.jwt_jwks_url is None:
-        return read_receipt(receipt_key(signing_secret_at_hand(settings)), receipt)
+        return receipt_key(signing_secret_at_hand(settings))
     with home.explained():
         kept = (home.secrets / RECEIPTS).exists()
     if not kept:
         fail(f"{home.path} holds no secret of receipts: check where the service runs", FAILED)
-    return read_receipt(receipt_key(receipt_secret(settings, home)), receipt)
+    return receipt_key(receipt_secret(settings, home))
 
 
 def _receipt(given: str) -> str:

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
+from agentcore.embedded.home import Home
 from agentcore.errors import StartupError
 
 SUPERUSER = "postgres"
@@ -25,6 +27,11 @@ CREATE_SERVICE_ROLE = "CREATE ROLE {service} NOLOGIN NOSUPERUSER NOBYPASSRLS"
 GRANT_SERVICE_ROLE = "GRANT {service} TO {owner} WITH SET TRUE, INHERIT FALSE"
 CREATE_DATABASE = "CREATE DATABASE {database} OWNER {owner}"
 CLOSE_DATABASE = "REVOKE ALL ON DATABASE {database} FROM PUBLIC"
+
+
+def superuser_url(home: Home, url: str) -> str:
+    """Returns where the database at `url`, of the running embedded PostgreSQL, is open to its superuser."""
+    return make_conninfo(url, user=SUPERUSER, password=home.secret("postgres"))
 
 
 async def provision(url: str, password: str, superuser_url: Callable[[str], str]) -> None:

@@ -23,7 +23,7 @@ from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.encoding import embedding_text
 from agentcore.memory.forgetting.deadlines import Deadline
 from agentcore.memory.forgetting.erase_receipt import sign_receipt
-from agentcore.memory.forgetting.inventory import ARCHIVE, JOBS, TABLES, WORKING_MEMORY
+from agentcore.memory.forgetting.inventory import ARCHIVE, JOBS, REMAINS, TABLES, WORKING_MEMORY
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.erasing import EraseParams
 from agentcore.memory.parts import MemoryParts
@@ -121,6 +121,7 @@ class Erasing:
             "erased": dict(self._done.erased),
             "verified": self._done.verified,
             "left": self._done.left,
+            "not_purged": [REMAINS.name],
             "at": self._parts.clock().isoformat(),
             "token_id": self._caller.token_id,
             "trace_id": self._caller.trace_id,
