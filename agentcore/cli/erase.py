@@ -32,7 +32,7 @@ def erase(
     everything: Annotated[bool, typer.Option("--all", help="Everything that the agent has.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether it is meant.")] = False,
     purge: Annotated[bool, typer.Option(
-        "--purge", help="Then remove it from the files too, as agentcore purge does; run it at the service.")] = False,
+        "--purge", help="Then remove it from the files too, as agentcore purge does.")] = False,
     check: Annotated[str | None, typer.Option(
         metavar="RECEIPT",
         help="Erase nothing: tell what a receipt says, its text, a file's path, or -.")] = None,

@@ -22,7 +22,7 @@ WAIT_SECONDS = 60.0
 @app.command(rich_help_panel=SERVICE, epilog=examples("agentcore purge", "agentcore purge --json"))
 def purge(
     wait: Annotated[float, typer.Option(
-        min=0, metavar="SECONDS", help="How long to wait for whoever uses a table or an old snapshot.")] = 60.0,
+        min=0, metavar="SECONDS", help="How long to wait for a table or a snapshot in use.")] = WAIT_SECONDS,
     as_json: options.AsJson = False,
 ) -> None:
     """Remove deleted and erased text from the files, while the service runs.

@@ -23,14 +23,14 @@ RETRY_SECONDS = 0.5
 POLL_SECONDS = 0.05
 REDIS_SECONDS = 120.0
 CLEARS_STATISTICS = 180_000
-ELSEWHERE = "backups, exports and file system snapshots made before; blocks that are freed but not overwritten"
+ELSEWHERE = "backups, exports and file system snapshots made before; blocks freed but not overwritten"
 ADMINISTRATORS = (
     "write-ahead log: an administrator runs CHECKPOINT and pg_switch_wal() until the old segments are gone "
     "(with wal_recycle=off), and deletes them from the WAL archive",
     "replicas and base backups of this PostgreSQL",
 )
 Tell = Callable[[str], None]
-_Busy = psycopg.errors.LockNotAvailable | psycopg.errors.DeadlockDetected
+_BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 
 
 @dataclass
@@ -89,7 +89,7 @@ class Purge:
                     await _rows(connection, "purge_clear_statistics", table=row["name"])
                 await connection.execute(shaped_query("purge_analyze", table=sql.Identifier(row["name"])))
         if start["version"] < CLEARS_STATISTICS:
-            self._result.failed.append("column statistics of tables that are empty: PostgreSQL 18 clears them")
+            self._result.failed.append("column statistics of empty tables: PostgreSQL 18 can clear them")
         await self._rewrite(connection, "pg_statistic")
         after = {row["name"]: row for row in await _rows(connection, "purge_relations")}
         kept = [row["name"] for row in [*tables, before[-1]]
@@ -105,7 +105,8 @@ class Purge:
 
         if not await _until(self._wait_seconds, older, lambda holders: not holders):
             self._result.failed += [
-                f"rows that {row['holder']} may still read: end it, then purge again" for row in await older()]
+                f"rows that {row['holder']} can still read: end it, then purge again"
+                for row in await older()]
 
     async def _rewrite(self, connection: Connection, table: str) -> None:
         """Rewrite a table, its TOAST and its indexes; lets waiting calls through between two attempts."""
@@ -114,7 +115,7 @@ class Purge:
             try:
                 await connection.execute(shaped_query("purge_rewrite", table=sql.Identifier(table)))
                 return
-            except _Busy:
+            except _BUSY:
                 if time.monotonic() > deadline:
                     return
                 await asyncio.sleep(RETRY_SECONDS)
@@ -145,8 +146,8 @@ class Purge:
                 await redis.bgsave()
                 await self._ended(redis, "rdb_bgsave_in_progress", "rdb_last_bgsave_status")
         except RedisError as error:
-            self._result.failed.append(f"files of Redis: it refused ({type(error).__name__}); run BGREWRITEAOF "
-                                       "and BGSAVE there")
+            self._result.failed.append(
+                f"files of Redis: refused ({type(error).__name__}); run BGREWRITEAOF and BGSAVE there")
 
     async def _ended(self, redis: Redis, running: str, status: str) -> None:
         async def state() -> Mapping[str, Any]:
@@ -158,7 +159,7 @@ class Purge:
         if ended and (await state())[status] == "ok":
             self._result.purged["redis_files"] = self._result.purged.get("redis_files", 0) + 1
         else:
-            self._result.failed.append("files of Redis: it did not rewrite them, see its log; then purge again")
+            self._result.failed.append("files of Redis: not rewritten, see its log; then purge again")
 
 
 @asynccontextmanager
