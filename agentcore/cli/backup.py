@@ -59,8 +59,9 @@ def restore(
     Tokens made before the backup are accepted again.
     """
     settings = load_settings()
-    manifest = asyncio.run(restore_backup(
-        file.expanduser(), home_of(settings), force=force, tell=say))
+    if not file.expanduser().is_file():
+        fail(f"{file} is not a file")
+    manifest = asyncio.run(restore_backup(file.expanduser(), home_of(settings), force=force, tell=say))
     if settings.database_url is not None:
         say("DATABASE_URL is set: a service with it does not use the restored database")
     _report(manifest, "restored", as_json)

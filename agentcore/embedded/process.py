@@ -30,12 +30,15 @@ Steps = Sequence[tuple[signal.Signals, float]]
 GUARD = 'read -r _; kill -s "$2" "$1"'
 
 
-def run_once(command: Command, *, directory: Path, account: Account) -> subprocess.CompletedProcess[str]:
+def run_once(
+    command: Command, *, directory: Path, account: Account, password: str = ""
+) -> subprocess.CompletedProcess[str]:
     """Run a program to its end as the account, apart from the terminal."""
     user, group, groups = _identity(account)
     return subprocess.run(  # noqa: S603 - programs found in `programs.py`
-        command, cwd=directory, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        check=False, start_new_session=True, user=user, group=group, extra_groups=groups)
+        command, cwd=directory, env={**_environment(), "PGPASSWORD": password}, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, check=False, start_new_session=True, user=user, group=group,
+        extra_groups=groups)
 
 
 class Child:
@@ -133,7 +136,7 @@ def _spawn(command: Command, directory: Path, account: Account, source: int, out
     try:
         # Its own session: Ctrl-C in the terminal reaches us alone; the parts end after our last statement.
         return subprocess.Popen(  # noqa: S603 - programs found in `programs.py`, or the guard
-            command, cwd=directory, env=environment(), stdin=source, stdout=output, stderr=subprocess.STDOUT,
+            command, cwd=directory, env=_environment(), stdin=source, stdout=output, stderr=subprocess.STDOUT,
             start_new_session=True, user=user, group=group, extra_groups=groups)
     except OSError as cause:
         raise StartupError(f"{command[0]} cannot be run: {cause}.") from cause
@@ -143,7 +146,7 @@ def _identity(account: Account) -> tuple[int | None, int | None, list[int] | Non
     return (account.uid, account.gid, []) if account.reduced else (None, None, None)
 
 
-def environment() -> dict[str, str]:
+def _environment() -> dict[str, str]:
     """Little: PGDATA, PGPORT and their like from the caller's shell would lead the part astray."""
     kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
     return {"PATH": os.defpath, **kept, "LC_ALL": "C", "TZ": "UTC"}
