@@ -118,7 +118,7 @@ def test_every_link_leads_somewhere(name: str) -> None:
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_command_setting_and_file_that_is_named_exists(name: str) -> None:
     text = TEXTS[name]
-    commands = set(re.findall(r"(?:`|^|bin/|\$\()agentcore ([a-z-]+)\b", text, re.MULTILINE))
+    commands = set(re.findall(r"(?:`|^|bin/|\$\()agentcore ([a-z][a-z-]*)\b", text, re.MULTILINE))
     assert commands - COMMANDS == set()
     known = {setting.upper() for setting in Settings.model_fields} | OTHER_NAMES
     named = set(re.findall(r"`([A-Z][A-Z0-9_]{3,})(?==|`)", text)) | set(
