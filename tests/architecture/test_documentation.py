@@ -31,8 +31,8 @@ TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path 
 METHODS_PAGE = (REFERENCE / "methods.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", METHODS_PAGE, re.MULTILINE | re.DOTALL))
 # What the documents name in capitals beside our settings: variables of make and of boto3, constants.
-OTHER_NAMES = {"FILE", 
-    "ARGS", "PYTHON", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "EMBEDDERS",
+OTHER_NAMES = {
+    "FILE", "ARGS", "PYTHON", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "EMBEDDERS",
     "METHODS", "QUERY_REWRITERS", "RERANKERS", "SUMMARISERS", "VECTOR_STORES", "SIGTERM", "BYPASSRLS",
     "MAIN", "BLAKE2B", "AGENTCORE_FAILPOINT", "HS256", "INFO", "STANDARD_IA", "INTELLIGENT_TIERING",
     "GLACIER_IR", "AES256", "LIBRARIAN_SECRET", "LIBRARIAN_TOKEN",
