@@ -313,7 +313,7 @@ def make_index_policy(settings: Settings) -> IndexPolicy:
     return IndexPolicy(kind=settings.vector_index, recall=settings.vector_index_recall)
 
 
-def make_archive(settings: Settings, home: Home) -> Archive | None:
+def make_archive(settings: Settings, home: Home) -> SealedArchive | None:
     """Where pruned memories are kept; None where archiving is switched off."""
     if not settings.memory_archival_enabled:
         return None

@@ -19,6 +19,8 @@ MODULES = {
     "agentcore.cli.jobs": ("jobs",),
     "agentcore.cli.reembed": ("reembed",),
     "agentcore.cli.model": ("model",),
+    "agentcore.cli.purge": ("purge",),
+    "agentcore.cli.backup": ("backup", "restore-backup"),
     "agentcore.cli.data": ("store", "retrieve", "context", "list", "prune"),
     "agentcore.cli.single": ("get", "update", "delete", "stats"),
     "agentcore.cli.past": ("history", "revert", "feedback"),

@@ -17,7 +17,7 @@ from agentcore.registry import resolve
 
 ADMIN = ("memory:admin",)
 # What checks a receipt takes a second to load, which who erases need not wait for.
-CHECKS = {"check": "agentcore.cli.receipts:checked"}
+CHECKS = {"check": "agentcore.cli.receipts:checked", "purge": "agentcore.cli.receipts:purged"}
 
 
 @app.command(rich_help_panel=MEMORIES, epilog=examples(
@@ -31,6 +31,8 @@ def erase(
         "--user", metavar="ID", help="This user's memories, and what was made of them.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Everything that the agent has.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether it is meant.")] = False,
+    purge: Annotated[bool, typer.Option(
+        "--purge", help="Then remove it from the files too, as agentcore purge does.")] = False,
     check: Annotated[str | None, typer.Option(
         metavar="RECEIPT",
         help="Erase nothing: tell what a receipt says, its text, a file's path, or -.")] = None,
@@ -56,6 +58,10 @@ def erase(
             fail("nothing was erased")
     erased: Counter[str] = Counter()
     result = _to_its_end(context, params, erased)
+    purged = True
+    if purge and result.signed_receipt is not None:
+        signed, purged = resolve("purge", CHECKS, kind="command")(result.signed_receipt)
+        result = result.model_copy(update={"signed_receipt": signed})
     typer.echo(result.model_dump_json(indent=2) if as_json else result.signed_receipt)
     for place, count in sorted(erased.items()):
         say(f"{place}: {count}")
@@ -65,6 +71,8 @@ def erase(
     if not result.verified:
         left = ", ".join(f"{place} {count}" for place, count in result.left.items())
         fail(f"not all of it is gone: {left or 'copies in other archives'}")
+    if not purged:
+        fail("it is erased, but not all of it is purged: run agentcore purge where the service runs")
     say("nothing is left")
 
 

@@ -1,18 +1,21 @@
-"""The work of `erase --check`: what a receipt of this service says."""
+"""The work of `erase --check` and `erase --purge`: receipts read, and signed anew with what was purged."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agentcore.cli.app import FAILED, MISUSED, fail
+from agentcore.cli.app import FAILED, MISUSED, fail, say
 from agentcore.cli.connection import signing_secret_at_hand
+from agentcore.cli.purge import purged as purge
 from agentcore.config import Settings, load_settings
-from agentcore.database import query
-from agentcore.memory.forgetting.erase_receipt import key_id_of, key_of_secret, read_receipt
+from agentcore.database import Row, query
+from agentcore.errors import AgentCoreError
+from agentcore.memory.forgetting.erase_receipt import key_id_of, key_of_secret, read_receipt, sign_receipt
 from agentcore.runtime import home_of, running_database
 from agentcore.token_secrets import read_secrets
 
@@ -29,13 +32,28 @@ def checked(given: str) -> dict[str, Any]:
     key_id = key_id_of(receipt)
     if key_id is None:
         return read_receipt(_keys_of_secrets(settings), receipt)
-    return read_receipt(asyncio.run(_stored_keys(settings, key_id)), receipt)
+    stored = asyncio.run(_stored_keys(settings, key_id))
+    return read_receipt([bytes(each["key"]) for each in stored], receipt)
 
 
-async def _stored_keys(settings: Settings, key_id: str) -> list[bytes]:
+def purged(receipt: str) -> tuple[str, bool]:
+    """Purges; returns the receipt with what was purged and what remains, and whether all went well."""
+    try:
+        claims = checked(receipt)
+        report = purge()
+        [newest, *_] = asyncio.run(_stored_keys(load_settings(), None))
+    except AgentCoreError as error:
+        say(error.message)
+        return receipt, False
+    claims.pop("not_purged", None)
+    signed = sign_receipt(newest["key_id"], bytes(newest["key"]), claims | report.claims())
+    return signed, not report.failed
+
+
+async def _stored_keys(settings: Settings, key_id: str | None) -> Sequence[Row]:
+    """The keys of receipts, newest first; or the one of this id."""
     async with running_database(settings) as database, database.owner_transaction() as connection:
-        cursor = await connection.execute(query("receipt_keys"), {"key_id": key_id})
-        return [bytes(row["key"]) for row in await cursor.fetchall()]
+        return await (await connection.execute(query("receipt_keys"), {"key_id": key_id})).fetchall()
 
 
 def _keys_of_secrets(settings: Settings) -> list[bytes]:

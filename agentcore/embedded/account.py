@@ -51,7 +51,7 @@ def choose_account(home: Home) -> Account:
     else a system user `agentcore`, made if need be.
     """
     if os.geteuid() != 0:
-        return _account(os.geteuid(), os.getegid(), reduced=False)
+        return ourselves()
     for kept in (home.path, home.postgres_data, home.redis_data):
         with suppress(FileNotFoundError):
             status = kept.stat()
@@ -63,7 +63,7 @@ def choose_account(home: Home) -> Account:
 
 def open_home(home: Home, account: Account) -> None:
     """Let the account through the home to its own directories; directories above it are never changed."""
-    if account.reduced and home.holds_only_ours():
+    if account.reduced and not home.foreign():
         for passage in (home.path, home.run):
             if not account.reaches(passage):
                 os.chown(passage, -1, account.gid)
@@ -71,9 +71,18 @@ def open_home(home: Home, account: Account) -> None:
     if account.reaches(home.run):
         return
     closed = next(each for each in (*reversed(home.run.parents), home.run) if not account.reaches(each))
-    raise StartupError(
-        f"PostgreSQL does not run as root, and the user {account.name!r} that runs it instead cannot enter "
-        f"{closed}: set AGENTCORE_HOME to a directory outside {closed}.")
+    foreign = ", ".join(home.foreign())
+    fix = f"set AGENTCORE_HOME to a directory outside {closed}"
+    if foreign and closed in (home.path, home.run):
+        fix = (f"its mode is left alone because it contains files that are not agentcore's ({foreign}). Move "
+               "them out of it, or set AGENTCORE_HOME to an empty directory")
+    raise StartupError(f"PostgreSQL does not run as root, and the user {account.name!r} that runs it instead "
+                       f"cannot enter {closed}: {fix}.")
+
+
+def ourselves() -> Account:
+    """The user who runs this process, root too: for what needs no user of its own."""
+    return _account(os.geteuid(), os.getegid(), reduced=False)
 
 
 def _account(uid: int, gid: int, *, reduced: bool) -> Account:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from agentcore.errors import StartupError
 
 SECRET_BYTES = 32
 ROOT_HOME = Path("/var/lib/agentcore")
+PLACES = ("run", "log", "secrets", "postgres", "redis", "archive", "cache", "programs", "restore", "replaced")
 
 
 def default_home() -> Path:
@@ -127,10 +129,10 @@ class Home:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
         return path
 
-    def holds_only_ours(self) -> bool:
-        """Whether nothing lies here but what the service makes: it is not somebody's home directory too."""
-        names = {"run", "log", "secrets", "postgres", "redis", "archive", "cache", "programs"}
-        return {each.name for each in self.path.iterdir()} <= names
+    def foreign(self) -> list[str]:
+        """The names here that are not of the service's making: somebody else may use the directory too."""
+        ours = re.compile(rf"({'|'.join(PLACES)})([.-].*)?|lost\+found")
+        return sorted(each.name for each in self.path.iterdir() if ours.fullmatch(each.name) is None)
 
     def hand_over(self, made: Path | int) -> None:
         """Give what root made to the home's owner, who could not start the service himself otherwise."""
@@ -169,3 +171,12 @@ class Home:
                         "AGENTCORE_HOME to another directory.")
             case _:
                 return f"{where} cannot be used as the service's data directory: {cause}."
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

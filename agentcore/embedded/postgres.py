@@ -19,7 +19,7 @@ import psutil
 
 from agentcore.cancellation import to_its_end
 from agentcore.embedded.account import Account
-from agentcore.embedded.home import Home
+from agentcore.embedded.home import Home, sync_directory
 from agentcore.embedded.logfile import LogFile, with_mend
 from agentcore.embedded.process import Child, end_processes, processes_in, run_once
 from agentcore.embedded.programs import POSTGRES_MAJOR, PostgresPrograms, find_postgres
@@ -136,6 +136,8 @@ class PostgresPart:
                 self._check(version.read_text().strip())
                 self._home.require_space(LATER_START_BYTES)
                 return
+            if any(self._home.path.glob("restore-*")):
+                raise StartupError("A restore was interrupted: run `agentcore restore-backup` again.")
             if self._data.exists() and any(self._data.iterdir()):
                 raise StartupError(f"{self._data} holds something else than a PostgreSQL database: move it "
                                    "away, or set AGENTCORE_HOME to another directory.")
@@ -169,7 +171,7 @@ class PostgresPart:
                 file.flush()
                 os.fsync(file.fileno())
             (draft / "data").rename(self._data)
-            _sync_directory(self._home.path)
+            sync_directory(self._home.path)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
 
@@ -249,11 +251,3 @@ def _shared_memory() -> str:
     except OSError:
         room = 0
     return "posix" if sys.platform != "linux" or room >= LEAST_SHARED_MEMORY_BYTES else "mmap"
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -30,12 +30,15 @@ Steps = Sequence[tuple[signal.Signals, float]]
 GUARD = 'read -r _; kill -s "$2" "$1"'
 
 
-def run_once(command: Command, *, directory: Path, account: Account) -> subprocess.CompletedProcess[str]:
+def run_once(
+    command: Command, *, directory: Path, account: Account, password: str = ""
+) -> subprocess.CompletedProcess[str]:
     """Run a program to its end as the account, apart from the terminal."""
     user, group, groups = _identity(account)
     return subprocess.run(  # noqa: S603 - programs found in `programs.py`
-        command, cwd=directory, env=_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        check=False, start_new_session=True, user=user, group=group, extra_groups=groups)
+        command, cwd=directory, env={**_environment(), "PGPASSWORD": password}, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, check=False, start_new_session=True, user=user, group=group,
+        extra_groups=groups)
 
 
 class Child:

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
+from agentcore.embedded.home import Home
 from agentcore.errors import StartupError
 
 SUPERUSER = "postgres"
@@ -30,6 +32,11 @@ GRANT_BOUND_ROLE = "GRANT {bound} TO {owner}, {service} WITH SET TRUE, INHERIT F
 CREATE_DATABASE = "CREATE DATABASE {database} OWNER {owner}"
 CLOSE_DATABASE = "REVOKE ALL ON DATABASE {database} FROM PUBLIC"
 OPEN_DATABASE = "GRANT CONNECT ON DATABASE {database} TO {service}"
+
+
+def superuser_url(home: Home, url: str) -> str:
+    """Returns where the database at `url`, of the running embedded PostgreSQL, is open to its superuser."""
+    return make_conninfo(url, user=SUPERUSER, password=home.secret("postgres"))
 
 
 async def provision(

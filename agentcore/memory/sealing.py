@@ -43,7 +43,7 @@ class SealedArchive:
 
     async def read(self, key: str) -> bytes:
         """The bytes under the key. Raises NotFound; Conflict where they cannot be opened."""
-        return self._opened(key, await self._inner.read(key))
+        return self.opened(key, await self._inner.read(key))
 
     async def delete(self, keys: Collection[str]) -> None:
         await self._inner.delete(keys)
@@ -66,7 +66,8 @@ class SealedArchive:
 
         return {key: sealed(key, data) for key, data in objects.items()}
 
-    def _opened(self, key: str, data: bytes) -> bytes:
+    def opened(self, key: str, data: bytes) -> bytes:
+        """The object's bytes in the clear. Raises Conflict."""
         if not data.startswith(MARK):
             return data
         head, _, body = data[len(MARK) :].partition(b"\n")

@@ -1,40 +1,52 @@
-"""The operators' guide's backup and restore, by its own commands and PostgreSQL's: all is there again."""
+"""Backups: the operators' guide and the README, by their own commands: restored, all is there again."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
+import secrets
+import stat
 import subprocess
+import tarfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+
+import pytest
 
 from agentcore import migration
 from agentcore.client import MemoryClient
 from agentcore.embedded import Home
 from agentcore.embedded.account import choose_account
 from agentcore.embedded.programs import find_postgres
+from agentcore.errors import AgentCoreError
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params.archive import ArchivedParams
 from agentcore.memory.params.changes import HistoryParams, UpdateParams, Updates
-from agentcore.memory.params.memories import ListParams, StoreBatchParams, StoreParams
+from agentcore.memory.params.memories import CountParams, ListParams, StoreBatchParams, StoreParams
 from tests.acceptance.test_documentation_examples import checkout
 from tests.fixtures.databases import own_database
 from tests.fixtures.services import Services
 from tests.fixtures.serving import ROOT, Serving
 
 GUIDE = (ROOT / "docs" / "operations.md").read_text().split("## Backup", 1)[1].split("\n## ", 1)[0]
-BACKUP, NEW_HOME, RESTORE, OWN_SERVER = re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
-NAMES = BACKUP.partition("mkdir")[0]
+BACKUP, OWN_SERVER = re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+README = (ROOT / "README.md").read_text()
 
 
 def shell(lines: str, directory: Path, serving: Serving, **more: str) -> None:
-    """Run the guide's lines as a reader would; none of them may complain."""
+    """Run the guide's lines as a reader would."""
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", lines], cwd=directory, text=True, capture_output=True, timeout=120,
+        ["bash", "-euo", "pipefail", "-c", lines], cwd=directory, text=True, capture_output=True, timeout=300,
         env={**serving.environment, "PATH": f"{directory / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
              **more}, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+
+
+def names(directory: Path) -> set[str]:
+    return {each.name for each in directory.iterdir()}
 
 
 async def fill(memory: MemoryClient) -> None:
@@ -54,46 +66,137 @@ async def known(memory: MemoryClient) -> tuple[list[MemoryRecord], list[str], li
     return kept, [str(each.memory_id) for each in archived], changes
 
 
+async def contents(memory: MemoryClient) -> set[str]:
+    """The contents of all memories, page by page."""
+    page = await memory.list(ListParams(limit=200))
+    found = {each.content for each in page.memories}
+    while page.next_cursor is not None:
+        page = await memory.list(ListParams(limit=200, cursor=page.next_cursor))
+        found |= {each.content for each in page.memories}
+    return found
+
+
 def started(serving: Serving) -> Serving:
     serving.start()
     serving.await_listening()
     return serving
 
 
-async def test_a_dump_restored_into_a_new_home_has_memories_history_archive_and_tokens_again(
+async def store_until(stop: asyncio.Event, memory: MemoryClient, stored: list[str]) -> None:
+    """Store one memory after the other, and note those that were acknowledged."""
+    while not stop.is_set():
+        with suppress(AgentCoreError):
+            content = f"Ben ringed swan {secrets.token_hex(6)}."
+            await memory.store(StoreParams(content=content, force=True))
+            stored.append(content)
+
+
+async def test_a_backup_made_under_load_restores_all_that_was_acknowledged_before_it(
     new_serving: Callable[..., Serving], tmp_path: Path
 ) -> None:
     checkout(tmp_path)
     old, new = started(new_serving()), new_serving()
-    token = old.token("ada")
-    async with MemoryClient(old.url, token) as memory:
+    token, writer = old.token("ada"), old.token("ben")
+    stop, stored = asyncio.Event(), list[str]()
+    async with MemoryClient(old.url, token) as memory, MemoryClient(old.url, writer) as busy:
         await fill(memory)
-        assert old.cli("prune", "episodic", "--strategy", "oldest_first", "--target", "2",
-                       "--agent", "ada").returncode == 0
+        pruned = old.cli("prune", "episodic", "--strategy", "oldest_first", "--target", "2", "--agent", "ada")
+        assert pruned.returncode == 0
         before = await known(memory)
-    shell(BACKUP, tmp_path, old)
+        writing = asyncio.create_task(store_until(stop, busy, stored))
+        while len(stored) < 20:
+            await asyncio.wait([writing], timeout=0.05)
+        acknowledged = list(stored)
+        lines = BACKUP.replace("/path/to/new/home", str(new.home))
+        await asyncio.to_thread(shell, lines, tmp_path, old)
+        stop.set()
+        await writing
+    assert len(stored) > len(acknowledged)
     assert old.stop() == 0
+    assert stat.S_IMODE((tmp_path / "memory.backup").stat().st_mode) == 0o600
+    assert names(tmp_path) == {".venv", "examples", "memory.backup"}
 
-    shell(NEW_HOME.replace("/path/to/the/new/home", str(new.home)), tmp_path, new)
-    first = Serving(new.home, {**new.environment, "MAINTENANCE_IN_SERVER": "false"})
-    started(first)
-    try:
-        shell(NAMES + RESTORE, tmp_path, first)
-    finally:
-        assert first.stop() == 0
-
+    refused = new.cli("restore-backup", str(tmp_path / "memory.backup"))
+    assert refused.returncode == 1
+    assert "contains data" in refused.stderr
     started(new)
-    async with MemoryClient(new.url, token) as memory:
+    async with MemoryClient(new.url, token) as memory, MemoryClient(new.url, writer) as busy:
         assert await known(memory) == before
         assert [len(each) for each in before] == [3, 2, 1]
         assert "kingfisher" in (await memory.retrieve_memories("kingfisher"))[0].content
+        assert await contents(busy) >= set(acknowledged)
+        for content in acknowledged[::7]:
+            assert (await busy.retrieve_memories(content))[0].content == content
     assert new.cli("archive", "verify").stdout == "whole 2, missing 0, damaged 0\n"
     assert new.cli("archive", "restore", "--all", "--agent", "ada").stdout == "restored: 2\n"
     assert new.cli("store", "Ben saw a swan.", "--agent", "ada").returncode == 0
+    doctor = new.cli("doctor")
+    assert doctor.returncode == 0, doctor.stdout
+
+    refused = new.cli("restore-backup", str(tmp_path / "memory.backup"), "--force")
+    assert refused.returncode == 1
+    assert "already serves" in refused.stderr
     assert new.stop() == 0
+    assert not {name for name in names(new.home) if name.startswith("restore")}
 
 
-async def test_a_dump_restored_into_a_prepared_database_of_ones_own_is_served_there(
+async def test_a_stopped_home_that_never_archived_is_backed_up_and_put_back_in_place_of_a_later_state(
+    new_serving: Callable[..., Serving], tmp_path: Path
+) -> None:
+    service = started(new_serving())
+    token = service.token("ada")
+    async with MemoryClient(service.url, token) as memory:
+        await fill(memory)
+    assert service.stop() == 0
+    file = tmp_path / "memory.backup"
+    done = service.cli("backup", str(file), "--json")
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads(done.stdout)
+    assert (manifest["memories"], manifest["archived"], manifest["unreadable_copies"]) == (5, 0, [])
+    assert manifest["schema_revision"] == migration.head_revision()
+    assert any("Redis" in each for each in manifest["left_out"])
+    assert service.cli("backup", str(file)).returncode == 1
+
+    # A changed byte, a missing end, no backup at all: nothing is touched.
+    content, damaged = file.read_bytes(), tmp_path / "damaged"
+    middle = len(content) // 2
+    changed = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1:]
+    for wrong in (changed, content[:middle], b"no backup"):
+        damaged.write_bytes(wrong)
+        refused = service.cli("restore-backup", str(damaged), "--force")
+        assert refused.returncode == 1
+        assert "backup" in refused.stderr
+    assert (service.home / "postgres").is_dir()
+
+    done = service.cli("restore-backup", str(file), "--force", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["memories"] == 5
+    [aside] = service.home.glob("replaced-*")
+    assert {"postgres", "secrets"} <= {each.name for each in aside.iterdir()}
+    started(service)
+    async with MemoryClient(service.url, token) as memory:
+        assert (await memory.count(CountParams())).count == 5
+    assert service.stop() == 0
+
+
+async def test_a_damaged_copy_is_named_in_the_backup_and_the_rest_is_backed_up(
+    serving: Serving, memory: MemoryClient, agent_id: str, tmp_path: Path
+) -> None:
+    await fill(memory)
+    assert serving.cli("prune", "episodic", "--strategy", "oldest_first", "--target", "2",
+                       "--agent", agent_id).returncode == 0
+    first, second = sorted((Home(serving.home).archive).rglob(f"{agent_id}/*.json"))
+    first.write_bytes(b"no copy")
+    done = serving.cli("backup", str(tmp_path / "memory.backup"), "--json")
+    assert done.returncode == 1
+    assert "archive verify" in done.stderr
+    named = json.loads(done.stdout)["unreadable_copies"]
+    assert [each for each in named if agent_id in each] == [f"{agent_id}/{first.name}"]
+    with tarfile.open(tmp_path / "memory.backup") as tar:
+        assert f"archive/{agent_id}/{second.name}" in tar.getnames()
+
+
+async def test_with_a_database_of_ones_own_the_local_rest_is_backed_up_and_a_dump_is_served(
     new_serving: Callable[..., Serving], serving: Serving, services: Services, memory: MemoryClient,
     agent_id: str, tmp_path: Path
 ) -> None:
@@ -106,9 +209,28 @@ async def test_a_dump_restored_into_a_prepared_database_of_ones_own_is_served_th
         (tmp_path / ".venv" / "bin" / name).symlink_to(programs / name)
     with own_database(services) as own:
         shell(OWN_SERVER, tmp_path, serving, DATABASE_URL=dumped, NEW_DATABASE_URL=own.url)
+        with tarfile.open(tmp_path / "memory.backup") as tar:
+            assert "database.dump" not in tar.getnames()
+            assert "secrets/jwt" in tar.getnames()
         migration.check_revision(own.url)
         there = started(new_serving(DATABASE_URL=own.url, JWT_SECRET_KEY=Home(serving.home).secret("jwt")))
         async with MemoryClient(there.url, serving.token(agent_id)) as restored:
             assert await known(restored) == before
             await fill(restored)
         assert there.stop() == 0
+
+
+def test_the_readme_says_how_to_back_up_and_restore() -> None:
+    for command in ("agentcore backup memory.backup", "agentcore restore-backup memory.backup"):
+        assert command in README
+
+
+@pytest.mark.parametrize("command", ["backup", "restore-backup"])
+def test_without_anything_to_read_nothing_is_made(
+    command: str, new_serving: Callable[..., Serving], tmp_path: Path
+) -> None:
+    nowhere = new_serving()
+    refused = nowhere.cli(command, str(tmp_path / "memory.backup"))
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert list(tmp_path.iterdir()) == []
+    assert not (nowhere.home / "postgres").exists()

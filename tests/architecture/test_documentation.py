@@ -31,7 +31,7 @@ METHODS_PAGE = (REFERENCE / "methods.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", METHODS_PAGE, re.MULTILINE | re.DOTALL))
 # What the documents name in capitals beside our settings: variables of make and of boto3, constants.
 OTHER_NAMES = {
-    "ARGS", "PYTHON", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "EMBEDDERS",
+    "FILE", "ARGS", "PYTHON", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "EMBEDDERS",
     "METHODS", "QUERY_REWRITERS", "RERANKERS", "SUMMARISERS", "VECTOR_STORES", "SIGTERM", "BYPASSRLS",
     "MAIN", "BLAKE2B", "AGENTCORE_FAILPOINT", "HS256", "INFO", "STANDARD_IA", "INTELLIGENT_TIERING",
     "GLACIER_IR", "AES256", "LIBRARIAN_SECRET", "LIBRARIAN_TOKEN",
@@ -123,7 +123,7 @@ def test_every_link_leads_somewhere(name: str) -> None:
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_command_setting_and_file_that_is_named_exists(name: str) -> None:
     text = TEXTS[name]
-    commands = set(re.findall(r"(?:`|^|bin/|\$\()agentcore ([a-z][a-z-]*)", text, re.MULTILINE))
+    commands = set(re.findall(r"(?:`|^|bin/|\$\()agentcore ([a-z][a-z-]*)\b", text, re.MULTILINE))
     assert commands - COMMANDS == set()
     known = {setting.upper() for setting in Settings.model_fields} | OTHER_NAMES
     named = set(re.findall(r"`([A-Z][A-Z0-9_]{3,})(?==|`)", text)) | set(

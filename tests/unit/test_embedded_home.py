@@ -280,13 +280,34 @@ def test_a_home_is_opened_to_its_account_unless_it_is_somebodys_home_directory(o
     home.directory(home.run)
     account = choose_account(home)
     (home.path / ".bashrc").touch()
-    with pytest.raises(StartupError):
+    says = r"contains files that are not agentcore's \(\.bashrc\)\. Move them out of it, or set AGENT"
+    with pytest.raises(StartupError, match=says):
         open_home(home, account)
     assert mode(home.path) == 0o700
     (home.path / ".bashrc").unlink()
     open_home(home, account)
     assert account.reaches(home.run)
     assert mode(home.path) == mode(home.run) == 0o710
+
+
+@as_root
+def test_a_foreign_file_in_a_home_that_can_be_entered_is_named_with_what_to_do(open_place: Path) -> None:
+    home = Home(open_place / "home")
+    home.directory(home.run)
+    home.path.chmod(0o755)
+    (home.path / "notes.txt").touch()
+    with pytest.raises(StartupError, match=r"cannot enter .*/home/run: .*\(notes\.txt\)") as refused:
+        open_home(home, choose_account(home))
+    assert "directory outside" not in refused.value.message
+
+
+def test_what_the_service_itself_and_the_file_system_leave_in_a_home_is_not_foreign(home: Home) -> None:
+    home.directory(home.run)
+    for name in ("lost+found", "redis.broken-20260101T000000", "replaced-20260101T000000", "restore-1a2b"):
+        home.directory(home.path / name)
+    assert home.foreign() == []
+    home.directory(home.path / "archives")
+    assert home.foreign() == ["archives"]
 
 
 def test_a_redis_server_on_the_path_serves_where_no_valkey_is_installed_if_it_is_new_enough(

@@ -31,7 +31,7 @@ from agentcore.memory.archival import (
 from agentcore.memory.embedding_cache import AgentEmbedder
 from agentcore.memory.forgetting.deadlines import Deadline
 from agentcore.memory.forgetting.erase_receipt import sign_receipt
-from agentcore.memory.forgetting.inventory import ARCHIVE, JOBS, TABLES, WORKING_MEMORY
+from agentcore.memory.forgetting.inventory import ARCHIVE, JOBS, REMAINS, TABLES, WORKING_MEMORY
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.erasing import EraseParams
 from agentcore.memory.parts import MemoryParts
@@ -143,6 +143,7 @@ class Erasing:
             "verified": self._done.verified,
             "left": self._done.left,
             "unreachable": dict(self._done.unreachable),
+            "not_purged": [REMAINS.name],
             "at": self._parts.clock().isoformat(),
             "token_id": self._caller.token_id,
             "trace_id": self._caller.trace_id,

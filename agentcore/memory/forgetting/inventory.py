@@ -204,7 +204,7 @@ REMAINS = Place(
     "dead rows, write-ahead log and column statistics of PostgreSQL, append-only file of Redis",
     FoundBy.NOTHING,
     True,
-    "VACUUM and checkpoints, ANALYZE, the rewriting of the file; backups keep theirs",
+    "`agentcore purge`; backups keep theirs",
 )
 
 INVENTORY: tuple[Place, ...] = (

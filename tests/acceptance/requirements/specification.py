@@ -101,9 +101,9 @@ QUALITIES = (
     _specified("NFR-4.1", "Writes are durable in PostgreSQL.",
                "integration/test_embedded_crashes.py::test_a_killed_postgresql_comes_back_with_every_row",
                "acceptance/test_backup.py::"
-               "test_a_dump_restored_into_a_new_home_has_memories_history_archive_and_tokens_again",
+               "test_a_backup_made_under_load_restores_all_that_was_acknowledged_before_it",
                "acceptance/test_backup.py::"
-               "test_a_dump_restored_into_a_prepared_database_of_ones_own_is_served_there"),
+               "test_with_a_database_of_ones_own_the_local_rest_is_backed_up_and_a_dump_is_served"),
     _specified("NFR-4.2", "Failures of the embedding service are met with retries and exponential backoff.",
                "integration/test_openai_embedder.py::test_passing_trouble_is_tried_again",
                "integration/test_cohere_embedder.py::test_passing_trouble_is_tried_again"),

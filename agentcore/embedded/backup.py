@@ -1,0 +1,242 @@
+"""Backups of a home: a tar (its contents are compressed) of the database's dump, the archive and the keys."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import secrets
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import DictRow, dict_row
+from pydantic import BaseModel, ValidationError
+
+from agentcore import __version__, migration
+from agentcore.database import query
+from agentcore.embedded.account import choose_account, open_home, ourselves
+from agentcore.embedded.home import Home, sync_directory
+from agentcore.embedded.lock import ServerLock
+from agentcore.embedded.parts import EmbeddedParts
+from agentcore.embedded.process import run_once
+from agentcore.embedded.programs import find_postgres
+from agentcore.errors import Conflict, StartupError
+
+FORMAT = 1
+MANIFEST, DUMP = "manifest.json", "database.dump"
+# A copy may be written anew between the snapshot and its reading. Then another snapshot is taken.
+ATTEMPTS = 3
+Tell = Callable[[str], None]
+
+
+class Manifest(BaseModel):
+    """What a backup contains; the SHA-256 of each file by its name."""
+
+    format: int = FORMAT
+    agentcore: str = __version__
+    created_at: datetime
+    schema_revision: str | None = None
+    postgresql: str | None = None
+    memories: int = 0
+    archived: int = 0
+    unreadable_copies: list[str]
+    left_out: list[str]
+    sha256: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Backup:
+    """What to back up: the secrets of the home, the database at the URL, the archive if `opened` reads it."""
+
+    home: Home
+    database_url: str | None
+    opened: Callable[[str, bytes], bytes] | None
+    left_out: Sequence[str]
+    tell: Tell
+
+    def write(self, target: Path) -> Manifest:
+        """Write the file whole, or not at all. Raises StartupError."""
+        before: list[str] = []
+        try:
+            with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as directory:
+                for _ in range(ATTEMPTS):
+                    draft = Path(directory) / "backup"
+                    manifest = self._pack(draft)
+                    if manifest.unreadable_copies in ([], before):
+                        break
+                    before = manifest.unreadable_copies
+                draft.replace(target)
+                sync_directory(target.parent)
+        except (OSError, psycopg.Error) as cause:
+            raise StartupError(f"The backup could not be made, nothing was written: {cause}") from cause
+        return manifest
+
+    def _pack(self, draft: Path) -> Manifest:
+        facts: dict[str, Any] = {}
+        copies: dict[str, bytes] = {}
+        sums: dict[str, str] = {}
+        with os.fdopen(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "w+b") as file:
+            with tarfile.open(fileobj=file, mode="w") as tar:
+                if self.database_url is not None:
+                    dump = draft.with_name(DUMP)
+                    facts, copies = self._dump(self.database_url, dump)
+                    with dump.open("rb") as content:
+                        _add(tar, sums, DUMP, content)
+                self.tell(f"copying the keys and the archive: {len(copies)} archived memories")
+                for path in _files(self.home.secrets):
+                    _add(tar, sums, f"secrets/{path.name}", BytesIO(path.read_bytes()))
+                for path in _files(self.home.archive) if self.opened is not None else ():
+                    key = path.relative_to(self.home.archive).as_posix()
+                    with suppress(FileNotFoundError):
+                        data = path.read_bytes()
+                        _add(tar, sums, f"archive/{key}", BytesIO(data))
+                        if self._sha256(key, data) == copies.get(key):
+                            del copies[key]
+                manifest = Manifest(
+                    **facts, created_at=datetime.now(UTC), left_out=[*self.left_out], sha256=dict(sums),
+                    unreadable_copies=sorted(copies) if self.opened is not None else [])
+                _add(tar, sums, MANIFEST, BytesIO(manifest.model_dump_json(indent=1).encode()))
+            file.flush()
+            os.fsync(file.fileno())
+        return manifest
+
+    def _dump(self, url: str, dump: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """Dump a snapshot; returns its facts, and the digests of its archived copies by key."""
+        with psycopg.connect(url, row_factory=dict_row) as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            facts, counts = _row(connection, "backup_snapshot"), _row(connection, "backup_counts")
+            copies = {row["object_key"]: bytes(row["sha256"])
+                      for row in connection.execute(query("backup_copies"))}
+            self.tell(f"dumping the database: {counts['memories']} memories")
+            _run(self.home, url, "pg_dump", "-Fc", "--exclude-extension=vector",
+                 f"--snapshot={facts['snapshot']}", f"--file={dump}")
+        return {**facts, **counts}, copies
+
+    def _sha256(self, key: str, data: bytes) -> bytes | None:
+        with suppress(Conflict):
+            return hashlib.sha256(self.opened(key, data)).digest() if self.opened is not None else None
+        return b""
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _add(tar: tarfile.TarFile, sums: dict[str, str], name: str, content: IO[bytes]) -> None:
+    sums[name] = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = content.seek(0, os.SEEK_END), 0o600
+    content.seek(0)
+    tar.addfile(member, content)
+
+
+async def restore_backup(source: Path, home: Home, *, force: bool, tell: Tell) -> Manifest:
+    """Restore into a home without data; with `force` move its data aside first. Raises StartupError."""
+    home.directory(home.run)
+    lock = ServerLock(home)
+    lock.acquire()
+    try:
+        with home.explained():
+            for leftover in home.path.glob("restore-*"):
+                shutil.rmtree(leftover)
+            draft = Home(home.directory(home.path / f"restore-{secrets.token_hex(4)}"))
+            try:
+                return await _restore(source, home, draft, force, tell)
+            finally:
+                shutil.rmtree(draft.path, ignore_errors=True)
+    finally:
+        lock.release()
+
+
+async def _restore(source: Path, home: Home, draft: Home, force: bool, tell: Tell) -> Manifest:
+    places = (home.postgres_data, home.redis_data, home.archive, home.secrets)
+    old = [place for place in places if place.is_dir() and any(place.iterdir())]
+    if old and not force:
+        raise StartupError(f"{home.path} contains data ({', '.join(place.name for place in old)}): set "
+                           "AGENTCORE_HOME to an empty directory, or move the data aside with --force.")
+    tell("unpacking and checking the backup")
+    manifest = await asyncio.to_thread(_unpack, source, draft)
+    if DUMP in manifest.sha256:
+        await asyncio.to_thread(open_home, home, choose_account(home))
+        tell(f"restoring the database: {manifest.memories} memories, then its indexes")
+        await _load(source, manifest, draft, tell)
+    os.sync()
+    aside = home.path / f"replaced-{datetime.now(UTC):%Y%m%dT%H%M%S}"
+    for place in old:
+        place.rename(home.directory(aside) / place.name)
+    # The database last: while the draft exists, a service does not make a new one.
+    for name in ("archive", "secrets", "postgres"):
+        if (draft.path / name).exists():
+            (draft.path / name).rename(home.path / name)
+    sync_directory(home.path)
+    if old:
+        tell(f"the earlier data is in {aside}: delete it when it is not needed any more")
+    return manifest
+
+
+def _unpack(source: Path, draft: Home) -> Manifest:
+    sums: dict[str, str] = {}
+    try:
+        with tarfile.open(source, "r:") as tar:
+            for member in tar:
+                sums[member.name] = _extract(tar, member, draft)
+        sums.pop(MANIFEST, None)
+        manifest = Manifest.model_validate_json((draft.run / MANIFEST).read_bytes())
+    except (OSError, tarfile.TarError, ValidationError) as cause:
+        raise StartupError(f"{source} cannot be read as a backup: {cause}") from cause
+    if manifest.format != FORMAT or manifest.sha256 != sums:
+        raise StartupError(f"The backup {source} is damaged, or of a newer agentcore; nothing was changed.")
+    return manifest
+
+
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, draft: Home) -> str:
+    top, content = member.name.partition("/")[0], tar.extractfile(member)
+    path = (draft.run if top in (DUMP, MANIFEST) else draft.path) / member.name
+    if content is None or ".." in path.parts or top not in ("archive", "secrets", DUMP, MANIFEST):
+        raise tarfile.TarError(f"{member.name} is no part of a backup")
+    for folder in [each for each in reversed(path.parents) if each.is_relative_to(draft.path)]:
+        draft.directory(folder)
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b") as file:
+        shutil.copyfileobj(content, file)
+        draft.hand_over(file.fileno())
+        file.seek(0)
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+async def _load(source: Path, manifest: Manifest, draft: Home, tell: Tell) -> None:
+    """Restore the dump into a database of the draft, and check it."""
+    async with EmbeddedParts(draft, postgres=True, redis=False, log=tell) as parts:
+        url = str(parts.urls.database_url)
+        await asyncio.to_thread(_run, draft, url, "pg_restore", "--no-owner", "--exit-on-error",
+                                str(draft.run / DUMP))
+        await asyncio.to_thread(migration.upgrade, url)
+        with psycopg.connect(url, row_factory=dict_row) as connection:
+            connection.execute(query("backup_analyze"))
+            if _row(connection, "backup_counts") != {
+                    "memories": manifest.memories, "archived": manifest.archived}:
+                raise StartupError(f"{source} did not restore all memories; nothing was changed.")
+
+
+def _run(home: Home, url: str, program: str, *arguments: str) -> None:
+    """Run a program of PostgreSQL. The password is in no argument: other users see those."""
+    fields = {name: str(value) for name, value in conninfo_to_dict(url).items()}
+    password, account = fields.pop("password", ""), ourselves()
+    path = find_postgres(home, account).directory / program
+    done = run_once([path, *arguments, f"--dbname={make_conninfo(**fields)}"],
+                    directory=home.path, account=account, password=password)
+    if done.returncode != 0:
+        raise StartupError(f"{program} failed: {done.stderr.strip()}")
+
+
+def _row(connection: psycopg.Connection[DictRow], name: str) -> DictRow:
+    return connection.execute(query(name)).fetchone() or {}

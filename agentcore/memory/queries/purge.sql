@@ -1,0 +1,67 @@
+-- name: purge_relations
+-- Tables with files of their own, the smallest first; and parents of partitions, which have statistics at most.
+-- {"relkind": "r"} has a file node, which VACUUM FULL replaces: an unchanged one was not rewritten.
+SELECT c.relname AS name, pg_relation_filenode(c.oid) AS filenode, pg_total_relation_size(c.oid) AS bytes
+  FROM pg_class c
+ WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'm', 'p')
+   AND (c.relkind <> 'p' OR EXISTS (
+           SELECT FROM pg_stats s WHERE s.schemaname = current_schema() AND s.tablename = c.relname))
+ UNION ALL
+SELECT 'pg_statistic', pg_relation_filenode('pg_catalog.pg_statistic'),
+       pg_total_relation_size('pg_catalog.pg_statistic')
+ ORDER BY bytes, name;
+
+-- name: purge_start
+-- A transaction id: rows removed before it was assigned are gone for every snapshot that is younger.
+SELECT pg_current_xact_id()::xid::text AS xid, current_setting('server_version_num')::integer AS version,
+       set_config('lock_timeout', %(lock_timeout)s, false);
+
+-- name: purge_older_snapshots
+-- Who may still see rows that were removed before the transaction: while they last, VACUUM keeps those rows.
+SELECT format('process %%s (%%s)', pid, coalesce(nullif(application_name, ''), backend_type)) AS holder
+  FROM pg_stat_activity
+ WHERE pid <> pg_backend_pid()
+   AND greatest(age(backend_xmin), age(backend_xid)) >= age(%(xid)s::text::xid)
+   AND (datname = current_database() OR datname IS NULL)
+ UNION ALL
+SELECT format('prepared transaction %%s', gid) FROM pg_prepared_xacts WHERE database = current_database()
+ UNION ALL
+SELECT format('replication slot %%s', slot_name) FROM pg_replication_slots
+ WHERE greatest(age(xmin), age(catalog_xmin)) >= age(%(xid)s::text::xid);
+
+-- name: purge_rewrite
+VACUUM (FULL) {table};
+
+-- name: purge_clear_statistics
+-- ANALYZE leaves the old most common values of a table that is empty now: they are texts. PostgreSQL 18.
+SELECT count(pg_clear_attribute_stats(s.schemaname, s.tablename, s.attname, s.inherited))
+  FROM pg_stats s
+ WHERE s.schemaname = current_schema()
+   AND (s.tablename = %(table)s OR s.tablename IN (
+           SELECT i.indexrelid::regclass::name FROM pg_index i WHERE i.indrelid = %(table)s::text::regclass));
+
+-- name: purge_analyze
+ANALYZE {table};
+
+-- name: purge_keep_no_wal_files
+-- Else a segment that is not needed any more is renamed for later use, with the pages in it.
+ALTER SYSTEM SET wal_recycle = off;
+
+-- name: purge_keep_wal_files_again
+ALTER SYSTEM RESET wal_recycle;
+
+-- name: purge_reload
+SELECT pg_reload_conf();
+
+-- name: purge_recycles_wal
+SELECT current_setting('wal_recycle')::boolean AS recycles;
+
+-- name: purge_wal_files
+SELECT name FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{24}$';
+
+-- name: purge_next_wal_file
+-- The message is what makes the switch one: at the beginning of a file it does nothing.
+SELECT pg_logical_emit_message(false, 'agentcore', 'purge'), pg_switch_wal();
+
+-- name: purge_checkpoint
+CHECKPOINT;

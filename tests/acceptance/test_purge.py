@@ -1,0 +1,113 @@
+"""agentcore purge, as an operator uses it: erased text is in no file of the home any more."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import secrets
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import psycopg
+
+from agentcore.client import MemoryClient
+from agentcore.memory.models import Interaction
+from agentcore.memory.params.aliases import SetAliasParams
+from agentcore.memory.params.changes import UpdateParams, Updates
+from agentcore.memory.params.memories import StoreBatchParams, StoreParams
+from tests.fixtures.serving import Serving
+
+
+def files_with(home: Path, *markers: str) -> dict[str, set[str]]:
+    """The files of the home that contain a marker, as bytes or below gzip, by marker."""
+    found: dict[str, set[str]] = {marker: set() for marker in markers}
+    for path in home.rglob("*"):
+        content = b""
+        with suppress(FileNotFoundError, OSError):
+            content = path.read_bytes() if path.is_file() else b""
+        with suppress(OSError, EOFError, zlib.error):
+            content += gzip.decompress(content) if content[:2] == b"\x1f\x8b" else b""
+        for marker in markers:
+            if marker.encode() in content:
+                found[marker].add(str(path.relative_to(home)).split("/")[0])
+    return found
+
+
+async def fill(memory: MemoryClient, marker: str) -> None:
+    """Leave the marker in every kind of place: rows, TOAST, history, aliases, statistics, Redis, archive."""
+    short = [StoreParams(content=f"Ada hid key {number} at {marker}.", user_id="ada", tags=[marker],
+                         metadata={"where": marker}) for number in range(30)]
+    large = [StoreParams(content=f"{marker} {secrets.token_hex(3_000)}", user_id="ada", force=True)]
+    stored = (await memory.store_batch(StoreBatchParams(items=[*short, *large]))).results
+    assert stored[0].memory_id is not None
+    await memory.update(UpdateParams(
+        memory_id=stored[0].memory_id, updates=Updates(content=f"Ada moved the key to {marker}-b.")))
+    await memory.add_interaction(Interaction(
+        query=f"Where is {marker}?", response=f"{marker} is at home.", task_id="search", user_id="ada"))
+    await memory.set_alias(SetAliasParams(alias=f"alias-{marker[:20]}", means=marker))
+    await memory.get_relevant_context(f"What about {marker}?", task_id="search")
+
+
+async def test_erased_text_is_in_no_file_of_the_home_after_a_purge(
+    new_serving: Callable[..., Serving]
+) -> None:
+    serving = new_serving()
+    serving.start()
+    serving.await_listening()
+    gone, also_gone, kept = (secrets.token_hex(16) for _ in range(3))
+    for agent_id, marker in (("ada", gone), ("ben", also_gone), ("cleo", kept)):
+        async with serving.client(agent_id) as memory:
+            await fill(memory, marker)
+    for agent_id in ("ada", "ben", "cleo"):
+        assert serving.cli("prune", "episodic", "--strategy", "oldest_first", "--target", "3",
+                           "--agent", agent_id).returncode == 0
+    url = json.loads((serving.home / "run" / "urls.json").read_text())["database_url"]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ANALYZE")
+
+    erased = serving.cli("erase", "--all", "--yes", "--agent", "ada")
+    assert erased.returncode == 0, erased.stderr
+    claims = json.loads(serving.cli("erase", "--check", erased.stdout.strip()).stdout)
+    assert "write-ahead log" in " ".join(claims["not_purged"])
+    there = files_with(serving.home, gone, also_gone, kept)
+    assert {"postgres", "redis"} <= there[gone]
+    assert {"postgres", "redis", "archive"} <= there[kept]
+
+    # The second erasure purges by itself: its receipt says so, and the first one's texts go with it.
+    purged = serving.cli("erase", "--all", "--yes", "--agent", "ben", "--purge")
+    assert purged.returncode == 0, purged.stderr
+    assert "postgres" in purged.stderr.casefold()
+    claims = json.loads(serving.cli("erase", "--check", purged.stdout.strip()).stdout)
+    assert "not_purged" not in claims
+    assert claims["purged"]["tables"] > 50
+    assert claims["purged"]["wal_files"] > 0
+    assert claims["purged"]["redis_files"] == 1
+    assert claims["verified"] is True
+    there = files_with(serving.home, gone, also_gone, kept)
+    assert there[gone] == there[also_gone] == set()
+    # Redis compresses what it rewrites.
+    assert {"postgres", "archive"} <= there[kept]
+    async with serving.client("cleo") as memory:
+        assert len(await memory.retrieve_memories(kept)) > 0
+    assert serving.stop() == 0
+    assert files_with(serving.home, gone, also_gone)[gone] == set()
+
+
+def test_a_purge_says_what_it_could_not_remove_and_who_must(serving: Serving) -> None:
+    url = json.loads((serving.home / "run" / "urls.json").read_text())["database_url"]
+    with psycopg.connect(url, application_name="a long report") as holder:
+        holder.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        holder.execute("SELECT count(*) FROM memory_usage")
+        blocked = serving.cli("purge", "--json", "--wait", "1")
+    assert blocked.returncode == 1, blocked.stderr
+    answer = json.loads(blocked.stdout)
+    assert any("a long report" in each for each in answer["remaining"])
+    assert any("memory_usage" in each for each in answer["remaining"])
+
+
+def test_without_a_running_service_nothing_is_purged(new_serving: Callable[..., Serving]) -> None:
+    refused = new_serving().cli("purge")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "agentcore serve" in refused.stderr
