@@ -6,8 +6,28 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from typing import Literal
+
+from agentcore.limits import MAX_MARK_RUN
 
 MAX_WORD_CHARS = 100
+
+NormalForm = Literal["NFC", "NFKC", "NFKD"]
+
+# Marks are in the Basic Multilingual Plane below 0x3100, around 0xA600, and in the first supplementary planes.
+_MARK_RANGES = (range(0x300, 0x3100), range(0xA600, 0xAC00), range(0xFB1E, 0x10000), range(0x10000, 0x1F000))
+_NON_STARTERS = "".join(
+    chr(code)
+    for codes in _MARK_RANGES
+    for code in codes
+    if unicodedata.combining(unicodedata.normalize("NFKD", chr(code))[0])
+)
+_LONG_MARK_RUN = re.compile(f"[{_NON_STARTERS}]{{{MAX_MARK_RUN}}}(?=[{_NON_STARTERS}])")
+# One C call keeps the GIL; a slice of so many characters takes about a millisecond.
+_SLICE_CHARS = 4_096
+_GRAPHEME_JOINER = "\u034f"
+# Arabic ligatures of 18 and 8 letters stay whole: a noncharacter replaces each during normalization.
+_LIGATURES = (("\ufdfa", "\ufdd0"), ("\ufdfb", "\ufdd1"))
 
 _MARKS = "".join(
     chr(code)
@@ -67,27 +87,61 @@ def collapse(text: str) -> str:
     return " ".join(text.split())
 
 
+def normalize(form: NormalForm, text: str) -> str:
+    """Returns the text in a Unicode normal form; nothing else in the package calls `unicodedata.normalize`.
+
+    Takes linear time and releases the GIL between slices. Runs of more than `MAX_MARK_RUN` non-starters are
+    broken by a grapheme joiner (Stream-Safe Text Format, UAX #15): sorting them takes quadratic time.
+    """
+    if text.isascii():
+        return text
+    for ligature, placeholder in _LIGATURES:
+        text = text.replace(ligature, placeholder)
+    safe = _LONG_MARK_RUN.sub(rf"\g<0>{_GRAPHEME_JOINER}", text)
+    done = "".join(unicodedata.normalize(form, piece) for piece in _slices(form, safe))
+    for ligature, placeholder in _LIGATURES:
+        done = done.replace(placeholder, ligature)
+    return done
+
+
+def _slices(form: NormalForm, text: str) -> Iterator[str]:
+    """Yields slices whose normal forms, joined, are the normal form of the text."""
+    start = 0
+    while len(text) - start > _SLICE_CHARS:
+        latest = start + _SLICE_CHARS
+        earliest = latest - 2 * MAX_MARK_RUN
+        end = next((at for at in range(latest, earliest, -1) if _is_boundary(form, text, at)), latest)
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def _is_boundary(form: NormalForm, text: str, at: int) -> bool:
+    before, after = text[at - 2 * MAX_MARK_RUN : at], text[at : at + 2 * MAX_MARK_RUN]
+    apart = unicodedata.normalize(form, before) + unicodedata.normalize(form, after)
+    return apart == unicodedata.normalize(form, before + after)
+
+
 def normal_form(text: str) -> str:
     """Equal for texts that differ only in case, white space or compatibility forms (Unicode NFKC)."""
     if text.isascii():
         return collapse(text.lower())
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return collapse(unicodedata.normalize("NFKC", folded))
+    return collapse(normalize("NFKC", normalize("NFKC", text).casefold()))
 
 
 def fold(word: str) -> str:
     """Case and accents taken off: "Café" and "CAFE" are the same word."""
     if word.isascii():
         return word.lower()
-    bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", word).casefold())
-    return unicodedata.normalize("NFC", bare).translate(_LETTERS)
+    bare = _ACCENTS.sub("", normalize("NFKD", word).casefold())
+    return normalize("NFC", bare).translate(_LETTERS)
 
 
 def tokens(text: str) -> list[str]:
     """The text's words as written: identifiers, addresses, versions and hyphened words in one piece."""
     if text.isascii():
         return _ASCII_TOKEN.findall(text)
-    plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    plain = _INVISIBLE.sub("", normalize("NFKC", text))
     return _TOKEN.findall(_UNSPACED_RUN.sub(r" \1 ", plain))
 
 
