@@ -22,6 +22,7 @@ from agentcore.llm_endpoint import llm_endpoint_of, llm_options_of
 from agentcore.memory.archival import ARCHIVES, Archive
 from agentcore.memory.embeddings import DEFAULT_MODEL_NAMES, EMBEDDERS, Embedder, EmbedderOptions
 from agentcore.memory.forgetting.erase_receipt import receipt_key
+from agentcore.memory.language.screening import Screen
 from agentcore.memory.llm import (
     FACT_EXTRACTORS,
     FACT_JUDGES,
@@ -293,7 +294,16 @@ def make_policy(settings: Settings) -> MemoryPolicy:
         retrieve_cut_offs=LOCAL_RETRIEVE_CUT_OFFS if is_local else CutOffs(),
         context_cut_offs=LOCAL_CONTEXT_CUT_OFFS if is_local else CutOffs(),
         indexes=make_index_policy(settings),
+        screen=make_screen(settings),
     )
+
+
+def make_screen(settings: Settings) -> Screen:
+    """The patterns that flag a memory. Raises ConfigurationError."""
+    try:
+        return Screen(settings.memory_flag_patterns)
+    except ValueError as problem:
+        raise ConfigurationError([f"MEMORY_FLAG_PATTERNS: {problem}."]) from problem
 
 
 def make_layers(settings: Settings) -> dict[str, LayerRules]:

@@ -194,6 +194,9 @@ class MemoryRecord(Strict):
     actions: list[Any] = Field(default_factory=list)
     outcome: Any = None
     action_outcomes: list[ActionOutcome] = Field(default_factory=list)
+    response: str | None = Field(
+        None, description="What the assistant said with its reasoning blocks, if stored with `keep_reasoning`."
+    )
     entities: list[str] = Field(default_factory=list)
     facts: list[str] = Field(default_factory=list)
     keywords: list[str] = Field(default_factory=list)
@@ -201,6 +204,7 @@ class MemoryRecord(Strict):
     metadata: dict[str, Any] = Field(default_factory=dict)
     relevance_score: float = 0.5
     pinned: bool = False
+    flagged: bool = Field(False, description="It matches a pattern of injected instructions.")
     expires_at: datetime | None = None
     event_from: datetime | None = Field(
         None, description="Where the time its words speak of begins; null where they name none."
@@ -258,6 +262,7 @@ class MemorySummary(Strict):
     keywords: list[str] = Field(default_factory=list)
     tags: list[str] = Field(default_factory=list)
     metadata: dict[str, Any] = Field(default_factory=dict)
+    flagged: bool = Field(False, description="It matches a pattern of injected instructions.")
     stands_for: list[UUID] = Field(
         default_factory=list,
         description="Of a search: what was left out because this one says the same in nearly the same words.",

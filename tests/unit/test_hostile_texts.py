@@ -22,10 +22,11 @@ from agentcore.memory.contexts.fencing import quoted
 from agentcore.memory.intake import subjects_of, text_columns
 from agentcore.memory.language.gate import gate
 from agentcore.memory.language.gist import gist
-from agentcore.memory.language.llm_text import within, without_thought_lines, without_thoughts
+from agentcore.memory.language.llm_text import within, without_reasoning, without_thoughts
 from agentcore.memory.language.moments import anchors, windows
 from agentcore.memory.language.past import sign_of_the_past
 from agentcore.memory.language.rejection import rejection
+from agentcore.memory.language.screening import Screen
 from agentcore.memory.language.text import normal_form, sentences, words
 from agentcore.memory.query import complete, split, wants
 from agentcore.memory.ranking.opposition import asks_of_the_past
@@ -115,6 +116,7 @@ def rendered(text: str) -> Any:
     return build_context(entries, 400, tokens)
 
 
+SCREEN = Screen()
 ADA = Heard([source("Ada lives in Ghent.")])
 COLUMNS = {"user_id": None, "namespace": None, "speaker": None, "timestamp": NOW, "session_id": "s",
            "task_id": None, "provenance": {}}
@@ -123,12 +125,13 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "sentences": sentences,
     "normal form": normal_form,
     "gist": gist,
-    "columns of a stored memory": lambda text: text_columns("agent", text, "Ada", tokens, NOW),
+    "columns of a stored memory": lambda text: text_columns("agent", text, "Ada", tokens, NOW, SCREEN),
     "statements": lambda text: subjects_of("agent", {**COLUMNS, "content": text}),
     "relation to another memory": judged,
     "rejection": rejection,
+    "screening": lambda text: SCREEN(normal_form(text)),
     "worth reading by a model": is_worth_reading,
-    "reasoning blocks": lambda text: (without_thoughts(text), without_thought_lines(text)),
+    "reasoning blocks": lambda text: (without_thoughts(text), without_reasoning(text, cut_off=True)),
     "sources as a model reads them": lambda text: as_read([source(text), source(text, "assistant")]),
     "evidence": lambda text: (Heard([source(text)]), ADA.sentences(text)),
     "a model's summary": lambda text: checked(text, [text], ADA, [source(text)], 99, tokens),

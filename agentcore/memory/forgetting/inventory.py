@@ -88,6 +88,7 @@ TABLES: tuple[OwnedTable, ...] = (
             "actions",
             "outcome",
             "action_outcomes",
+            "response",
             "entities", "entity_keys",
             "facts",
             "keywords",

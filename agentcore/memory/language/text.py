@@ -40,7 +40,7 @@ _UNSPACED = (
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 )
 _UNSPACED_RUN = re.compile(f"([{_UNSPACED}]+)")
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
+INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 _ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u0652\u0670]")
 _LETTERS = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "\u0131": "i"}
@@ -141,7 +141,7 @@ def tokens(text: str) -> list[str]:
     """The text's words as written: identifiers, addresses, versions and hyphened words in one piece."""
     if text.isascii():
         return _ASCII_TOKEN.findall(text)
-    plain = _INVISIBLE.sub("", normalize("NFKC", text))
+    plain = INVISIBLE.sub("", normalize("NFKC", text))
     return _TOKEN.findall(_UNSPACED_RUN.sub(r" \1 ", plain))
 
 

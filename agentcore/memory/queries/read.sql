@@ -16,7 +16,7 @@ SELECT m.*, coalesce(u.access_count, 0) AS access_count, u.last_accessed,
 -- name: get_summaries
 -- What a search gives back of each memory.
 SELECT m.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.relevance_score, m.speaker, m.task_id,
-       m.session_id, m.user_id, m.namespace, m.external_id, m.parent_memory_id, m.entities, m.keywords, m.tags, m.metadata,
+       m.session_id, m.user_id, m.namespace, m.external_id, m.parent_memory_id, m.entities, m.keywords, m.tags, m.metadata, m.flagged,
        CASE WHEN m.provenance ->> 'form' IN ('consolidation', 'session', 'period') THEN m.provenance -> 'sources' END AS sources,
        m.superseded_by, CASE WHEN m.superseded_by IS NOT NULL THEN coalesce(m.valid_from, m.timestamp) END AS valid_from,
        CASE WHEN m.superseded_by IS NOT NULL THEN m.valid_to END AS valid_to
@@ -66,6 +66,11 @@ SELECT m.memory_id, coalesce(u.access_count, 0) AS place
 -- How many memories match.
 SELECT count(*) AS count FROM memories m
  WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s);
+
+-- name: count_flagged
+-- How many memories that match are flagged.
+SELECT count(*) AS count FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.flagged AND memory_matches(m, %(filter)s);
 
 -- name: layer_statistics
 -- Each layer's size and span.

@@ -150,6 +150,10 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
     degraded: list[str] = []
     task = TaskMemory()
     conditions = {name: value for name, value in params.conditions().items() if name != "task_id"}
+    flagged = 0
+    if not params.include_flagged:
+        flagged = await parts.storage.count_flagged(caller.agent_id, conditions)
+        conditions["unflagged"] = True
     if params.task_id is not None:
         matching = conditions if params.as_of is None else {**conditions, "as_of": params.as_of.isoformat()}
         with steps("working"):
@@ -173,7 +177,7 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
         shortened=built.shortened,
         left_out=[LeftOut(memory_id=each, reason=why) for each, why in built.left_out[:MAX_LEFT_OUT]],
         memories=[each for each in found.memories if each.memory_id in used] if params.explain else None,
-        receipt=_receipt(found.receipt, built, manner, degraded, len(task.entries), steps),
+        receipt=_receipt(found.receipt, built, manner, degraded, len(task.entries), steps, flagged),
     )
 
 
@@ -219,15 +223,17 @@ def _receipt(
     degraded: Sequence[str],
     working_count: int,
     steps: Steps,
+    flagged: int,
 ) -> Receipt:
     searched = found.searched
+    left_out = [Dropped(reason="flagged", count=flagged)] if flagged else []
     if manner.found_share < 1:
         searched = {**searched, "room_share": round(manner.found_share, 3)}
     return found.model_copy(
         update={
             "searched": searched,
             "candidates": {**found.candidates, "working": working_count},
-            "dropped": [*found.dropped, *_losses(built)],
+            "dropped": [*found.dropped, *_losses(built), *left_out],
             "degraded": [*degraded, *found.degraded],
             "timings_ms": steps.timings_ms,
         }
