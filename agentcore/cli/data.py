@@ -303,7 +303,8 @@ def _page(page: ListResult) -> Table:
     table = Table(identity, "layer", "when", "who", "memory", box=None, pad_edge=False)
     for record in page.memories:
         table.add_row(str(record.memory_id), record.memory_type.value, f"{record.timestamp:%Y-%m-%d}",
-                      Text(printable(record.speaker or "")), Text("[flagged] " * record.flagged + printable(record.summary)))
+                      Text(printable(record.speaker or "")),
+                      Text("[flagged] " * record.flagged + printable(record.summary)))
     return table
 
 

@@ -195,7 +195,7 @@ class MemoryRecord(Strict):
     outcome: Any = None
     action_outcomes: list[ActionOutcome] = Field(default_factory=list)
     response: str | None = Field(
-        None, description="What the assistant said with its reasoning blocks, if stored with `keep_reasoning`."
+        None, description="What the assistant said, with reasoning blocks; only with `keep_reasoning`."
     )
     entities: list[str] = Field(default_factory=list)
     facts: list[str] = Field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Memories that match a pattern of injected instructions are flagged; a response keeps its reasoning on request.
+"""Flags memories that match a pattern of injected instructions, and keeps responses with their reasoning.
 
 What: the columns `memories.flagged` and `memories.response`, an index of flagged memories, and the filter
 `unflagged`. Why: `memory.get_context` leaves flagged memories out. Safe while an old version runs: it stores

@@ -40,8 +40,8 @@ NOW = datetime(2026, 5, 4, tzinfo=UTC)
 SHORT, LONG = 2_048, 8_192
 # Linear work takes 4 times the time, quadratic work 16 times.
 MAX_GROWTH = 8
-# Below this CPU time for the long text, growth is not measured.
-LEAST_SECONDS = 0.05
+# Growth is not measured below this CPU time of the long text, nor below so many times ordinary words
+LEAST_SECONDS, LEAST_MULTIPLE = 0.05, 3
 ATTEMPTS = 4
 
 UNITS = (
@@ -69,10 +69,11 @@ CLASSES = (
     ".!?;:,\u2026\u2014-_=+*#|\\/&%$@~^",
 )  # fmt: skip
 FRAGMENTS = (
-    "http://a.b/c?d=e&", "https://x.y:8/z#", "ada@example.org ", "a.b.c@d-e.", "is not ", "was ", "the ", "a or b ",
-    "no, ", "not ", "moved to ", "called ", "aka ", "on 5 May ", "last week ", "3 days ago ", "at 12:30 ",
-    "User: ", "Action: ", "<think>", "</think>", "<b>", "- ", "1) ", "31. Dezember ", "Nr. 5 ", "e.g. ", "x = y; ",
-    "foo(bar) ", "Ada Lovelace ", "who ", "when did ", "please ", "thanks ", "\r\n", "```", "system prompt: ",
+    "http://a.b/c?d=e&", "https://x.y:8/z#", "ada@example.org ", "a.b.c@d-e.", "is not ", "was ", "the ",
+    "a or b ", "no, ", "not ", "moved to ", "called ", "aka ", "on 5 May ", "last week ", "3 days ago ",
+    "at 12:30 ", "User: ", "Action: ", "<think>", "</think>", "<b>", "- ", "1) ", "31. Dezember ", "Nr. 5 ",
+    "e.g. ", "x = y; ", "foo(bar) ", "Ada Lovelace ", "who ", "when did ", "please ", "thanks ", "\r\n",
+    "```", "system prompt: ",
 )  # fmt: skip
 
 
@@ -92,6 +93,7 @@ def generated(count: int = 200, seed: int = 13) -> tuple[str, ...]:
     return tuple(found)
 
 
+ORDINARY = "Ada moved to Ghent in May, and her brother Tom stayed. Is the budget 9,000 euros? "
 PATTERNS = UNITS + generated()
 
 
@@ -156,14 +158,14 @@ def cpu_seconds(read: Callable[[str], Any], text: str) -> float:
     return time.thread_time() - begun
 
 
-def growth(read: Callable[[str], Any], unit: str) -> float:
-    """Returns how much more CPU time 4 times the length takes; 0 if that is little."""
+def growth(read: Callable[[str], Any], unit: str, least: float) -> float:
+    """Returns how much more CPU time 4 times the length takes; 0 if that is less than `least` seconds."""
     short, long = ((unit * (size // len(unit) + 1))[:size] for size in (SHORT, LONG))
     found = 0.0
     # A busy machine only ever adds time: the best of several counts, and one good measurement suffices.
     for attempt in range(ATTEMPTS):
         slow = min(cpu_seconds(read, f"Ada {attempt}{n} {long}.") for n in range(1 + min(attempt, 2)))
-        if slow < LEAST_SECONDS:
+        if slow < least:
             return 0.0
         fast = max(cpu_seconds(read, f"Ada {attempt}{n} {short}.") for n in range(2))
         found = slow / fast
@@ -174,7 +176,10 @@ def growth(read: Callable[[str], Any], unit: str) -> float:
 
 @pytest.mark.parametrize("name", READERS)
 def test_cpu_time_grows_in_proportion_to_the_length_of_a_hostile_text(name: str) -> None:
-    slow = {unit: found for unit in PATTERNS if (found := growth(READERS[name], unit)) > MAX_GROWTH}
+    read = READERS[name]
+    ordinary = min(cpu_seconds(read, f"Ada {n} {(ORDINARY * LONG)[:LONG]}.") for n in range(2))
+    least = max(LEAST_SECONDS, LEAST_MULTIPLE * ordinary)
+    slow = {unit: found for unit in PATTERNS if (found := growth(read, unit, least)) > MAX_GROWTH}
     assert slow == {}
 
 

@@ -16,7 +16,7 @@ _DEFAULT = Path(__file__).with_name("screening.json")
 class Screen:
     """Names the patterns of injected instructions that a text matches.
 
-    `changes`: patterns by name that add to those of `screening.json`, or replace one; an empty one removes it.
+    `changes`: patterns by name that add to `screening.json` or replace one; an empty one removes it.
     Raises ValueError for a pattern that is no regular expression.
     """
 

@@ -14,7 +14,7 @@ MAX_WORD_CHARS = 100
 
 NormalForm = Literal["NFC", "NFKC", "NFKD"]
 
-# Marks are in the Basic Multilingual Plane below 0x3100, around 0xA600, and in the first supplementary planes.
+# All marks of Unicode are in these ranges.
 _MARK_RANGES = (range(0x300, 0x3100), range(0xA600, 0xAC00), range(0xFB1E, 0x10000), range(0x10000, 0x1F000))
 _NON_STARTERS = "".join(
     chr(code)

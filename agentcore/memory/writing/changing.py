@@ -18,12 +18,14 @@ from agentcore.memory.models import Link
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.history_rows import Change
 from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.rows.summary_rows import SummaryWork
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.writing.document_vectors import vector_columns
 
 ATTEMPTS = 5
 TRACKED = ("content", "relevance_score", "tags", "metadata", "pinned")
-FLAGGED_WORK = ("facts", "summary")
+# Work of a model that a flagged memory leaves.
+FLAGGED_WORK: tuple[SummaryWork, ...] = ("facts", "summary")
 VALIDITY = ("superseded_by", "valid_to")
 LIFE = ("ttl_seconds", "expires_at")
 _KEPT = (
@@ -209,7 +211,6 @@ class Changing(ABC):
         if retimed:
             await transaction.facts.live_with(self.memory_id, self.operation, self._caller)
         if reworded and row["flagged"]:
-            # A model reads no injected text that was queued with other words.
             for work in FLAGGED_WORK:
                 await transaction.summaries.take(work, [self.memory_id])
         if reworded:
