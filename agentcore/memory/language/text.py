@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Literal
 
 from agentcore.limits import MAX_MARK_RUN
@@ -68,11 +70,19 @@ when where which while who whom why will with wont would wouldnt you your yours 
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 
-_ABBREVIATED = """
-dr mr mrs ms prof st sr jr vs etc eg ie e.g i.e approx nr inc ltd co dept est fig tel jan feb mar apr jun
-jul aug sep sept oct nov dec z.b bzw ca usw
-"""
-_ABBREVIATIONS = frozenset(_ABBREVIATED.split())
+# Where a full stop ends no sentence: abbreviations of English and German, and what follows German ordinals.
+_SENTENCE_ENDS = {
+    name: tuple(listed.split())
+    for name, listed in json.loads(Path(__file__).with_name("sentence_ends.json").read_text("utf-8")).items()
+}
+_ABBREVIATIONS, _MONTHS_AND_FEASTS, _ORDINAL_DETERMINERS, _SENTENCE_OPENERS = (
+    frozenset(_SENTENCE_ENDS[name])
+    for name in ("abbreviations", "months_and_feasts", "ordinal_determiners", "sentence_openers")
+)
+_SUFFIXES_BEFORE_NUMBERS = _SENTENCE_ENDS["suffixes_before_numbers"]
+_LETTER_BEFORE_STOP = re.compile(r"[^\W\d_]\.")
+_NEXT_WORD = re.compile(r"\s+([\w-]{1,40})")
+_LOOK_AROUND_CHARS = 48
 _CLOSING = "\"'\u201d\u2019\u00bb"
 _TERMINATOR = re.compile(
     rf"[.!?\u2026]+[{_CLOSING})\]*_]*|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d\u2019\uff09]*"
@@ -296,10 +306,33 @@ def _ends_sentence(paragraph: str, match: re.Match[str]) -> bool:
         return not (goes_on and match.group()[-1] in _CLOSING)
     if goes_on:
         return False
-    before = paragraph[max(0, match.start() - 12) : match.start()].split()
-    return not before or not _abbreviated(before[-1])
+    before = paragraph[max(0, match.start() - _LOOK_AROUND_CHARS) : match.start()].split()
+    if not before:
+        return True
+    after = _NEXT_WORD.match(paragraph, match.end(), match.end() + _LOOK_AROUND_CHARS)
+    return not (_abbreviated(before, after) or _is_ordinal(before, after))
 
 
-def _abbreviated(word: str) -> bool:
-    bare = word.lstrip("(\"'\u201c")
-    return bare.casefold() in _ABBREVIATIONS or (len(bare) == 1 and bare.isupper() and bare != "I")
+def _abbreviated(before: Sequence[str], after: re.Match[str] | None) -> bool:
+    """Whether the last word before a full stop is an abbreviation: "Dr.", "z. B.", "Hafenstr. 9"."""
+    bare = before[-1].lstrip("(\"'\u201c\u201e")
+    word = bare.casefold()
+    if word in _ABBREVIATIONS or (len(bare) == 1 and bare.isupper() and bare != "I"):
+        return True
+    if after is not None and after[1][0].isdigit() and word.endswith(_SUFFIXES_BEFORE_NUMBERS):
+        return True
+    if len(bare) != 1 or not bare.isalpha():
+        return False
+    begins = after is not None and _LETTER_BEFORE_STOP.match(after.string, after.start(1)) is not None
+    return begins or (len(before) > 1 and _LETTER_BEFORE_STOP.fullmatch(before[-2]) is not None)
+
+
+def _is_ordinal(before: Sequence[str], after: re.Match[str] | None) -> bool:
+    """Whether the full stop belongs to a German ordinal: "zum 31. Dezember", "im 4. Stock"."""
+    if after is None or not (before[-1].isdecimal() and len(before[-1]) <= 2):
+        return False
+    following = after[1].casefold()
+    if following in _MONTHS_AND_FEASTS:
+        return True
+    determined = len(before) > 1 and before[-2].casefold() in _ORDINAL_DETERMINERS
+    return determined and following[0].isalpha() and following not in _SENTENCE_OPENERS
