@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+import sys
 import time
+import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from types import FrameType
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +31,7 @@ from agentcore.memory.language.past import sign_of_the_past
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.language.screening import Screen
 from agentcore.memory.language.text import normal_form, sentences, words
+from agentcore.memory.models import MAX_TEXT_CHARS
 from agentcore.memory.query import complete, split, wants
 from agentcore.memory.ranking.opposition import asks_of_the_past
 from agentcore.memory.statements.statements import Told
@@ -37,11 +41,11 @@ from agentcore.memory.summaries.survival import as_read, checked
 from agentcore.providers.hashing import _embed
 
 NOW = datetime(2026, 5, 4, tzinfo=UTC)
-SHORT, LONG = 2_048, 8_192
+SHORT, LONG = 1_024, 4_096
 # Linear work takes 4 times the time, quadratic work 16 times.
 MAX_GROWTH = 8
 # Growth is not measured below this CPU time of the long text, nor below so many times ordinary words
-LEAST_SECONDS, LEAST_MULTIPLE = 0.05, 3
+LEAST_SECONDS, LEAST_MULTIPLE = 0.03, 3
 ATTEMPTS = 4
 
 UNITS = (
@@ -175,12 +179,36 @@ def growth(read: Callable[[str], Any], unit: str, least: float) -> float:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_cpu_time_grows_in_proportion_to_the_length_of_a_hostile_text(name: str) -> None:
+def test_a_hostile_text_takes_time_in_proportion_to_its_length(name: str) -> None:
     read = READERS[name]
     ordinary = min(cpu_seconds(read, f"Ada {n} {(ORDINARY * LONG)[:LONG]}.") for n in range(2))
     least = max(LEAST_SECONDS, LEAST_MULTIPLE * ordinary)
     slow = {unit: found for unit in PATTERNS if (found := growth(read, unit, least)) > MAX_GROWTH}
     assert slow == {}
+
+
+MARKS, HANGUL = "a\u0301\u0323\u0327", "\u1100\u1161\u11a8"
+
+
+@pytest.mark.parametrize("unit", [MARKS, "\u0301\u0323", "\ufdfa", "\u3316", HANGUL])
+def test_the_longest_text_is_normalized_in_short_c_calls(unit: str) -> None:
+    text = (unit * MAX_TEXT_CHARS)[:MAX_TEXT_CHARS]
+    begun, longest = 0.0, 0.0
+
+    def watch(frame: FrameType, event: str, called: Any) -> None:
+        nonlocal begun, longest
+        if called is unicodedata.normalize:
+            now = time.thread_time()
+            longest = max(longest, now - begun if event == "c_return" else 0.0)
+            begun = now
+
+    sys.setprofile(watch)
+    try:
+        normal_form(text)
+    finally:
+        sys.setprofile(None)
+    # Some milliseconds; one call for the whole text took seconds.
+    assert 0 < longest < 0.2
 
 
 def test_a_number_with_too_many_digits_is_compared_without_an_error() -> None:
