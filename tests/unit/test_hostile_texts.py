@@ -41,11 +41,12 @@ from agentcore.memory.summaries.survival import as_read, checked
 from agentcore.providers.hashing import _embed
 
 NOW = datetime(2026, 5, 4, tzinfo=UTC)
-SHORT, LONG = 1_024, 4_096
+# Characters of the long text, of which the short one has a quarter: of single units and of generated patterns.
+LONG, GENERATED_LONG = 8_192, 4_096
 # Linear work takes 4 times the time, quadratic work 16 times.
 MAX_GROWTH = 8
-# Growth is not measured below this CPU time of the long text, nor below so many times ordinary words
-LEAST_SECONDS, LEAST_MULTIPLE = 0.03, 3
+# Growth is not measured below this CPU time of the long text, nor below a multiple of ordinary words
+LEAST_SECONDS, LEAST_MULTIPLE = 0.025, 3
 ATTEMPTS = 4
 
 UNITS = (
@@ -98,7 +99,7 @@ def generated(count: int = 200, seed: int = 13) -> tuple[str, ...]:
 
 
 ORDINARY = "Ada moved to Ghent in May, and her brother Tom stayed. Is the budget 9,000 euros? "
-PATTERNS = UNITS + generated()
+PATTERNS = {**dict.fromkeys(generated(), GENERATED_LONG), **dict.fromkeys(UNITS, LONG)}
 
 
 def tokens(text: str) -> int:
@@ -162,9 +163,9 @@ def cpu_seconds(read: Callable[[str], Any], text: str) -> float:
     return time.thread_time() - begun
 
 
-def growth(read: Callable[[str], Any], unit: str, least: float) -> float:
+def growth(read: Callable[[str], Any], unit: str, size: int, least: float) -> float:
     """Returns how much more CPU time 4 times the length takes; 0 if that is less than `least` seconds."""
-    short, long = ((unit * (size // len(unit) + 1))[:size] for size in (SHORT, LONG))
+    short, long = ((unit * (chars // len(unit) + 1))[:chars] for chars in (size // 4, size))
     found = 0.0
     # A busy machine only ever adds time: the best of several counts, and one good measurement suffices.
     for attempt in range(ATTEMPTS):
@@ -183,7 +184,11 @@ def test_a_hostile_text_takes_time_in_proportion_to_its_length(name: str) -> Non
     read = READERS[name]
     ordinary = min(cpu_seconds(read, f"Ada {n} {(ORDINARY * LONG)[:LONG]}.") for n in range(2))
     least = max(LEAST_SECONDS, LEAST_MULTIPLE * ordinary)
-    slow = {unit: found for unit in PATTERNS if (found := growth(read, unit, least)) > MAX_GROWTH}
+    slow = {
+        unit: found
+        for unit, size in PATTERNS.items()
+        if (found := growth(read, unit, size, least * size / LONG)) > MAX_GROWTH
+    }
     assert slow == {}
 
 
