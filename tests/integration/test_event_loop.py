@@ -18,7 +18,7 @@ TEXTS = {
     "mixed combining marks": "a" + "\u0301\u0323\u0327" * MAX_TEXT_CHARS,
     "the longest ligature": "\ufdfa" * MAX_TEXT_CHARS,
     "squared katakana": "\u3316" * MAX_TEXT_CHARS,
-    "hangul": "\u1100\u1161\u11a8" * MAX_TEXT_CHARS,
+    "quotation marks": "Ada" + '"\\' * MAX_TEXT_CHARS,
     "sentences": "Ada moved to Ghent in May 2024, and Tom is not at home. " * MAX_TEXT_CHARS,
 }
 
@@ -57,5 +57,4 @@ async def test_no_text_occupies_the_event_loop(agent: Agent, name: str) -> None:
                 await agent.memory.get_context(ContextParams(query=query, task_id="t", gate="off"))
             found[doing] = round(steps.longest, 3)
         watch.cancel()
-    print(name, found)
     assert max(found.values()) < MOST_SECONDS, found

@@ -41,11 +41,11 @@ from agentcore.memory.summaries.survival import as_read, checked
 from agentcore.providers.hashing import _embed
 
 NOW = datetime(2026, 5, 4, tzinfo=UTC)
-# Characters of the long text, of which the short one has a quarter: of single units and of generated patterns.
+# Characters of the long text, made of one unit or of a generated pattern; the short one has a quarter.
 LONG, GENERATED_LONG = 8_192, 4_096
 # Linear work takes 4 times the time, quadratic work 16 times.
 MAX_GROWTH = 8
-# Growth is not measured below this CPU time of the long text, nor below a multiple of ordinary words
+# Growth is not measured below this CPU time of the long text, nor below a multiple of ordinary words.
 LEAST_SECONDS, LEAST_MULTIPLE = 0.025, 3
 ATTEMPTS = 4
 

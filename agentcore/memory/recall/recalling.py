@@ -27,6 +27,7 @@ from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.ranking.search_limits import breadth_for
 from agentcore.memory.recall.searching import Search, SearchResult, Talk
 from agentcore.memory.recall.standing_in import stand_ins
+from agentcore.memory.recall.wording import read_text
 from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.scoring import is_assistant
 from agentcore.memory.tokens import ENCODINGS, encoding_for_model
@@ -159,7 +160,9 @@ async def context(parts: MemoryParts, caller: Caller, params: ContextParams) -> 
         with steps("working"):
             task = await working_memory(parts, caller, params.task_id, matching, degraded)
     k = min(MAX_MEMORIES, max(MIN_MEMORIES, params.max_tokens // TOKENS_A_MEMORY))
-    found = await _search(parts, caller, params, conditions, steps, k, _talk(params, task.entries))
+    chars = len(params.query) + sum(len(each.content) for each in task.entries)
+    talk = await read_text(lambda: _talk(params, task.entries), chars)
+    found = await _search(parts, caller, params, conditions, steps, k, talk)
     manner = _manner(parts, params, found.receipt)
     entries = _entries(params, task, found.memories)
     with steps("summaries"):

@@ -92,6 +92,7 @@ class Search:
         self._notes = Notes(steps)
         self._conditions = dict(conditions)
         self._back: LookingBack | None = None
+        self._digest = b""
         if params.as_of is None:
             self._conditions["current"] = True
         else:
@@ -187,7 +188,7 @@ class Search:
             memory_count=wording.bm25.statistics.memory_count,
             own=self._talk.own,
             own_text=self._talk.own_text,
-            text=digest(normal_form(self._params.query)),
+            text=self._digest,
         )
 
     async def _vectors(self, text: str, anchors: Sequence[Anchor]) -> tuple[Vectors, Vectors]:
@@ -235,6 +236,7 @@ class Search:
         """The query, completed where it is vague, the times it names and the events that tell one."""
 
         def read() -> tuple[str, Sequence[Window], Sequence[Anchor]]:
+            self._digest = digest(normal_form(self._params.query))
             text = complete(self._params.query, self._history)
             return text, moments.windows(text[:READ_CHARS], now), moments.anchors(self._params.query)
 
@@ -262,7 +264,7 @@ class Search:
             self._agent_id,
             sought,
             self._conditions,
-            words(self._params.query),
+            words(self._params.query[:READ_CHARS]),
             now,
             self._notes,
         )
