@@ -608,7 +608,7 @@ export interface MemoryRecord {
   actions?: unknown[];
   outcome?: unknown;
   action_outcomes?: ActionOutcome[];
-  /** What the assistant said with its reasoning blocks, if stored with `keep_reasoning`. */
+  /** What the assistant said, with reasoning blocks; only with `keep_reasoning`. */
   response?: string | null;
   entities?: string[];
   facts?: string[];
