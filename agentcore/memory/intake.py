@@ -90,7 +90,6 @@ def draft(
 
 
 def _is_over(params: StoreParams) -> bool:
-    """History is nothing whose place another could take."""
     return params.superseded_by is not None or params.valid_to is not None
 
 
@@ -183,7 +182,6 @@ def _has_links(held: Sequence[Mapping[str, Any]], wanted: Sequence[Link]) -> boo
 
 
 def _near(stored: float, given: float) -> bool:
-    """Equal in single precision, which the database keeps."""
     return abs(stored - given) < 1e-6
 
 
@@ -195,7 +193,6 @@ def is_timed(params: StoreParams) -> bool:
 
 
 def _said(params: StoreParams, scope: Mapping[str, Any]) -> tuple[str, str | None]:
-    """The text to store without an assistant's reasoning blocks, and what the assistant said with them."""
     given = params.interaction
     if given is None:
         return spoken(params.content or "", scope), params.content
@@ -212,7 +209,6 @@ def spoken(content: str, columns: Mapping[str, Any]) -> str:
 
 
 def _scope(params: StoreParams, interaction: Interaction | None) -> dict[str, Any]:
-    """What the caller says beside the text; what stands beside the interaction goes before what is in it."""
     said: Interaction | StoreParams = interaction or params
     names = ("task_id", "session_id", "user_id", "speaker", "timestamp")
     own = ("namespace", "pinned", "external_id", "parent_memory_id", "embedding", "valid_to", "superseded_by")
@@ -229,7 +225,6 @@ def _scope(params: StoreParams, interaction: Interaction | None) -> dict[str, An
 
 
 def _ttl_seconds(params: StoreParams) -> int | None:
-    """What the caller says: 0 is for ever, None is nothing."""
     asked_for_ever = "ttl_seconds" in params.model_fields_set or params.pinned
     return 0 if params.ttl_seconds is None and asked_for_ever else params.ttl_seconds
 

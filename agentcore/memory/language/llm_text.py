@@ -49,7 +49,6 @@ def without_reasoning(text: str, *, cut_off: bool = False) -> str:
 
 
 def _marks_of_blocks(text: str) -> list[re.Match[str]]:
-    """The tags that may open or close a block of reasoning, in order."""
     code = [(found.start(), found.end()) for found in _CODE.finditer(text)] if "`" in text else []
     found: list[re.Match[str]] = []
     opened: dict[str, bool] = {}

@@ -115,7 +115,6 @@ def normalize(form: NormalForm, text: str) -> str:
 
 
 def _slices(form: NormalForm, text: str) -> Iterator[str]:
-    """Yields slices whose normal forms, joined, are the normal form of the text."""
     start = 0
     while len(text) - start > _SLICE_CHARS:
         latest = start + _SLICE_CHARS
@@ -208,7 +207,6 @@ def _pairs(run: str) -> Iterable[str]:
 
 
 def _without_contraction(token: str) -> str:
-    """What stands before a contraction: Anna for "Anna's", we for "we're", but dont for "don't"."""
     start, mark, end = token.rpartition("'")
     if not mark:
         return token
@@ -260,7 +258,6 @@ def is_code(sentence: str) -> bool:
 
 
 def _paragraphs(block: str) -> Iterator[str]:
-    """Lines, with those joined that only a fixed line width has cut."""
     held: list[str] = []
     for line in block.splitlines():
         stripped = line.strip()
@@ -314,7 +311,6 @@ def _ends_sentence(paragraph: str, match: re.Match[str]) -> bool:
 
 
 def _abbreviated(before: Sequence[str], after: re.Match[str] | None) -> bool:
-    """Whether the last word before a full stop is an abbreviation: "Dr.", "z. B.", "Hafenstr. 9"."""
     bare = before[-1].lstrip("(\"'\u201c\u201e")
     word = bare.casefold()
     if word in _ABBREVIATIONS or (len(bare) == 1 and bare.isupper() and bare != "I"):
@@ -328,7 +324,6 @@ def _abbreviated(before: Sequence[str], after: re.Match[str] | None) -> bool:
 
 
 def _is_ordinal(before: Sequence[str], after: re.Match[str] | None) -> bool:
-    """Whether the full stop belongs to a German ordinal: "zum 31. Dezember", "im 4. Stock"."""
     if after is None or not (before[-1].isdecimal() and len(before[-1]) <= 2):
         return False
     following = after[1].casefold()
