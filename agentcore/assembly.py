@@ -25,6 +25,7 @@ from agentcore.limits import LIMIT_SETTINGS
 from agentcore.llm_endpoint import llm_endpoint_of, llm_options_of
 from agentcore.memory.archival import ARCHIVES, Archive
 from agentcore.memory.embeddings import DEFAULT_MODEL_NAMES, EMBEDDERS, Embedder, EmbedderOptions
+from agentcore.memory.language.screening import Screen
 from agentcore.memory.llm import (
     FACT_EXTRACTORS,
     FACT_JUDGES,
@@ -298,7 +299,16 @@ def make_policy(settings: Settings) -> MemoryPolicy:
         context_cut_offs=LOCAL_CONTEXT_CUT_OFFS if is_local else CutOffs(),
         indexes=make_index_policy(settings),
         limits_set={name: math.ceil(getattr(settings, name.lower())) for name in LIMIT_SETTINGS},
+        screen=make_screen(settings),
     )
+
+
+def make_screen(settings: Settings) -> Screen:
+    """The patterns that flag a memory. Raises ConfigurationError."""
+    try:
+        return Screen(settings.memory_flag_patterns)
+    except ValueError as problem:
+        raise ConfigurationError([f"MEMORY_FLAG_PATTERNS: {problem}."]) from problem
 
 
 def make_layers(settings: Settings) -> dict[str, LayerRules]:

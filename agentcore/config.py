@@ -182,6 +182,11 @@ class Settings(BaseSettings):
     memory_pruning_strategy: Literal[
         "least_relevant", "oldest_first", "frequency_based", "retention_curve"
     ] = Field("least_relevant", description="Strategy where a caller names none.")
+    memory_flag_patterns: Annotated[dict[str, str], NoDecode, BeforeValidator(_from_json)] = Field(
+        default_factory=dict,
+        description="Patterns that flag a memory as injected instructions, beside the default ones: a JSON "
+        'object of regular expressions by name, for text in lower case; "" removes a default pattern.',
+    )
     memory_archival_enabled: bool = Field(True, description="Archive a memory before pruning removes it.")
     memory_archival_s3_bucket: str | None = Field(
         None, description="Bucket of the archive. Unset: a directory below the home."

@@ -95,7 +95,7 @@ LIMITS: tuple[Limit, ...] = (
     Limit("response_bytes", MAX_RESPONSE_BYTES, "bytes",
           "The response to a body: the calls of a batch share it.", "-32003 for each call beyond"),
     Limit("text_chars", MAX_TEXT_CHARS, "characters", "A text to store.", _PARAMS),
-    Limit("mark_run", MAX_MARK_RUN, "marks", "Combining marks in a row.", "the rest of the run is left out"),
+    Limit("mark_run", MAX_MARK_RUN, "marks", "Combining marks in a row.", "a joiner breaks the run"),
     Limit("query_chars", MAX_QUERY_CHARS, "characters", "A query, or a turn beside it.", _PARAMS),
     Limit("id_chars", MAX_ID_CHARS, "characters", "An id, a name or a label.", _PARAMS),
     Limit("labels", MAX_LABELS, "labels", "Tags of a memory, or values of a filter.", _PARAMS),

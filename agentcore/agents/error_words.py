@@ -12,7 +12,7 @@ HIDDEN = "(hidden)"
 # An address keeps its host and path: who signs in and what is asked there may hold keys. A password may hold
 # any sign but a blank and a quotation mark, so that who signs in ends at the last @ before those.
 _ADDRESS = re.compile(
-    r"""\b([a-z][a-z0-9+.-]{0,30}://)([^\s/:@'"]*:(?!\d+/)[^\s'"]*@|[^\s/@'"]*@)?([^\s?\#'"<>]*)([?\#][^\s'"<>]*)?""",
+    r"""\b([a-z][a-z0-9+.-]{0,30}://)([^\s/:@'"]{0,999}:(?!\d+/)[^\s'"]{0,999}@|[^\s/@'"]{0,999}@)?([^\s?\#'"<>]*)([?\#][^\s'"<>]*)?""",
     re.I)
 _BEARER = re.compile(r"\b(bearer|basic)\s+[\w+/=.~-]+", re.I)
 _QUOTED = r"""\\*"[^"]*(?:"|$)|\\*'[^']*(?:'|$)"""

@@ -285,7 +285,8 @@ def _ranking(memories: Iterable[MemorySummary], *, explained: bool) -> Table:
     table = Table("score", "cosine", "when", "who", "memory", box=None, pad_edge=False)
     for memory in memories:
         held = time_held(memory)
-        text = Text(f"[held {held}] " if held else "").append(printable(memory.content))
+        marks = f"[held {held}] " * bool(held) + "[flagged] " * memory.flagged
+        text = Text(marks).append(printable(memory.content))
         if explained and memory.terms:
             text.append(f"\n{_reasons(memory.terms)}", style="dim")
         table.add_row(_figure(memory.score), _figure(memory.similarity), f"{memory.timestamp:%Y-%m-%d}",
@@ -305,7 +306,8 @@ def _page(page: ListResult) -> Table:
     table = Table(identity, "layer", "when", "who", "memory", box=None, pad_edge=False)
     for record in page.memories:
         table.add_row(str(record.memory_id), record.memory_type.value, f"{record.timestamp:%Y-%m-%d}",
-                      Text(printable(record.speaker or "")), Text(printable(record.summary)))
+                      Text(printable(record.speaker or "")),
+                      Text("[flagged] " * record.flagged + printable(record.summary)))
     return table
 
 

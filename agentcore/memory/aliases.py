@@ -151,7 +151,6 @@ def keyed(agent_id: str, pair: Alias) -> dict[str, str | int]:
 
 
 def _told(text: str, sign: re.Match[str]) -> Iterator[tuple[str, str]]:
-    """The alias and its meaning at this sign, if they are evident."""
     before = text[max(0, sign.start() - _CONTEXT_CHARS) : sign.start()]
     if sign["thing"]:
         yield sign["quoted"], sign["thing"].removesuffix(" as")
@@ -163,7 +162,6 @@ def _told(text: str, sign: re.Match[str]) -> Iterator[tuple[str, str]]:
 
 
 def _in_words(before: str, after: str, sign: re.Match[str]) -> Iterator[tuple[str, str]]:
-    """ "Robert, also known as Bob" and "KPI stands for key performance indicator"."""
     is_short = sign["other"] is None
     first = _form_before(before, alone=is_short)
     if first is None:
@@ -196,7 +194,6 @@ def _in_parentheses(before: str, inside: str) -> Iterator[tuple[str, str]]:
 
 
 def _of_any_number(short: str, long: str) -> Iterator[tuple[str, str]]:
-    """The pair, and of "KPIs" the one of "KPI" too: stemming keeps the s of an abbreviation."""
     yield short, long
     if short.endswith("s") and short[:-1].isupper():
         yield short[:-1], long
@@ -218,7 +215,6 @@ def _long_form(short: str, words: Sequence[str]) -> str | None:
 
 
 def _stands_for(short: str, words: Sequence[str]) -> bool:
-    """Whether it is written like an abbreviation and abbreviates just these words."""
     if not _SHORT_FORM.fullmatch(short) or not 0 < len(words) <= 2 * len(short):
         return False
     if _NUMERONYM.fullmatch(fold(short)):
@@ -227,7 +223,6 @@ def _stands_for(short: str, words: Sequence[str]) -> bool:
 
 
 def _initials(short: str, words: Sequence[str]) -> bool:
-    """Whether the short form is made of the words' first letters, and more of them behind each."""
     letters = "".join(_PART.findall(fold(short.removesuffix("s"))))
     parts = [fold(part) for word in words for part in _PART.findall(_CASE_CHANGE.sub(" ", word))]
     if len(parts) == 1 and not _MIN_LETTERS_OF_ONE_WORD <= len(letters) < len(parts[0]) - 1:
@@ -236,13 +231,11 @@ def _initials(short: str, words: Sequence[str]) -> bool:
 
 
 def _numeronym(word: str) -> str:
-    """Its first letter, how many follow, its last: i18n for internationalization."""
     letters = fold(word.strip(_QUOTES))
     return f"{letters[:1]}{len(letters) - 2}{letters[-1:]}"
 
 
 def _fits(letters: str, parts: Sequence[str]) -> bool:
-    """Whether the letters are the parts' initials, in order, each with any later letters of its part."""
     ends = {0}
     for part in parts:
         further = ends.copy() if part in STOP_WORDS else set[int]()
@@ -257,7 +250,6 @@ def _fits(letters: str, parts: Sequence[str]) -> bool:
 
 
 def _initials_of(short: str, after: str) -> str | None:
-    """The first words of what follows that the short form abbreviates."""
     words = _BOUNDARY.split(after, maxsplit=1)[0].split()
     for count in range(1, min(len(words), 2 * len(short)) + 1):
         if words[count - 1].casefold() not in STOP_WORDS and _stands_for(short, words[:count]):
@@ -266,7 +258,6 @@ def _initials_of(short: str, after: str) -> str | None:
 
 
 def _segment(before: str) -> list[str]:
-    """The words right before a sign, back to the last mark of punctuation."""
     return _BOUNDARY.split(before)[-1].split()
 
 
@@ -291,7 +282,6 @@ def _form_before(before: str, *, alone: bool) -> str | None:
 
 
 def _form_after(after: str) -> str | None:
-    """What the words begin with: something quoted, a name, or few words up to a stop word or a mark."""
     quoted = _IN_QUOTES_AFTER.match(after)
     if quoted is not None:
         return quoted["quoted"]
@@ -307,7 +297,6 @@ def _form_after(after: str) -> str | None:
 
 
 def _run(words: Sequence[str]) -> list[str]:
-    """The first words as long as they are names or join names."""
     length = 0
     for at, word in enumerate(words):
         if _is_named(word):
@@ -318,7 +307,6 @@ def _run(words: Sequence[str]) -> list[str]:
 
 
 def _without_opening(words: list[str]) -> list[str]:
-    """The words without those that begin a sentence and name nothing."""
     first = next(
         (at for at, word in enumerate(words[:-1]) if word.casefold() not in STOP_WORDS | OPENING_WORDS),
         len(words) - 1,
@@ -327,12 +315,10 @@ def _without_opening(words: list[str]) -> list[str]:
 
 
 def _is_named(word: str) -> bool:
-    """Whether a word is written like a name or an identifier."""
     return any(char.isupper() or char.isdigit() for char in word)
 
 
 def _is_form(text: str) -> bool:
-    """Whether it could be what something is called: short, with a letter, and no sentence."""
     bare = _bare(text)
     inner = {word.casefold() for word in bare.split()}
     return (
@@ -344,7 +330,6 @@ def _is_form(text: str) -> bool:
 
 
 def _bare(text: str) -> str:
-    """Without quotation marks and the like, and without the article before it."""
     form = collapse(text).strip(_QUOTES + _AROUND)
     first, _, rest = form.partition(" ")
     return _bare(rest) if rest and first.casefold() in _DETERMINERS else form

@@ -174,7 +174,6 @@ def embedding_text(content: str, speaker: str | None) -> str:
 
 
 def _spoken_by(speaker: str | None) -> str:
-    """The speaker's name; empty for a mere role."""
     return speaker.strip() if speaker and speaker.strip().casefold() not in _ROLES else ""
 
 
@@ -207,7 +206,6 @@ def _without_label(text: str) -> str:
 
 
 def _content_words(token: str) -> list[str]:
-    """The word as a keyword: without possessive, none if it says nothing, pairs in unspaced scripts."""
     if unspaced(token):
         return words(token)
     word = _CONTRACTION.sub("", token)[:MAX_WORD_CHARS]
@@ -225,7 +223,6 @@ def _entities(analysed: Iterable[_Sentence], speaker: str) -> list[str]:
 
 
 def _keywords(analysed: Sequence[_Sentence]) -> list[str]:
-    """The words said most; of those said equally often the longer ones, and those of the first sentence."""
     weights: dict[str, float] = {}
     for index, sentence in enumerate(analysed):
         for word in sentence.content_words:
@@ -236,14 +233,12 @@ def _keywords(analysed: Sequence[_Sentence]) -> list[str]:
 
 
 def _facts(analysed: Sequence[_Sentence]) -> list[str]:
-    """The sentences that state most, in the text's order."""
     points = {index: each.points for index, each in enumerate(analysed) if each.points > 1}
     best = sorted(sorted(points, key=lambda index: -points[index])[:FACT_LIMIT])
     return list(dict.fromkeys(collapse(_without_label(analysed[index].text)) for index in best))
 
 
 def _statement_points(said: Sequence[str], entities: Sequence[str]) -> int:
-    """How much is stated about somebody or something; from 2 on it counts as a fact."""
     if not _is_clause(said):
         return 0
     numbered = any(word[0].isdigit() for word in said)
@@ -261,14 +256,12 @@ def _is_clause(said: Sequence[str]) -> bool:
 
 
 def _has_predicate(said: Sequence[str]) -> bool:
-    """Whether an English verb stands in it; a text that is not English is taken to have one."""
     if any(word in _PREDICATES or word.endswith(("ed", "'s")) for word in said):
         return True
     return (len(said) >= 4 or unspaced(said[0])) and _ENGLISH.isdisjoint(said)
 
 
 def _summary(content: str, analysed: Sequence[_Sentence]) -> str:
-    """The sentences that say most, in their order, within the budget; the text itself if short and single."""
     length = len(content)
     if len(analysed) < 2 and length <= _WHOLE_CHARS:
         return content
@@ -293,7 +286,6 @@ def _summary(content: str, analysed: Sequence[_Sentence]) -> str:
 
 
 def _joined(texts: Iterable[str]) -> str:
-    """One after the other; what has no full stop, such as a list item, on a line of its own."""
     return "".join(text + (" " if _FULL_STOP.search(text) else "\n") for text in texts).rstrip()
 
 
@@ -304,7 +296,6 @@ def _summary_budget(length: int) -> int:
 
 
 def _sentence_weights(analysed: Sequence[_Sentence]) -> list[float]:
-    """How much each says: its words by how often the text says them, its statements, names and place."""
     frequency = Counter(word for sentence in analysed for word in sentence.content_words)
     return [
         sum(math.log1p(frequency[word]) for word in set(sentence.content_words))
@@ -319,7 +310,6 @@ def _sentence_weights(analysed: Sequence[_Sentence]) -> list[float]:
 
 
 def _cut(text: str, limit: int) -> str:
-    """The beginning of the text, up to the end of a clause or else of a word, at most `limit` characters."""
     window = text[:limit]
     clause = max((match.start() for match in _CLAUSE_END.finditer(window)), default=0)
     if clause > limit // 2:
@@ -329,7 +319,6 @@ def _cut(text: str, limit: int) -> str:
 
 
 def _action_text(action: object) -> str:
-    """What was done; an object's name with what it was given, its result left out where it has a name."""
     if not isinstance(action, Mapping):
         return _rendered(action)
     name = next((text for key in _ACTION_NAMES if (text := _rendered(action.get(key)))), "")
@@ -346,7 +335,6 @@ def _own_result(action: object) -> str:
 
 
 def _rendered(value: object) -> str:
-    """A JSON value on one line, "key: value" for what has a name; at most `_RENDERED_CHARS` characters."""
     leaves = (text for _, text in zip(range(_RENDERED_LEAVES), _leaves(value), strict=False))
     return collapse(", ".join(leaves))[:_RENDERED_CHARS].rstrip()
 

@@ -15,17 +15,21 @@ from agentcore.memory.api import Caller
 from agentcore.memory.consolidation import subject_keys, told
 from agentcore.memory.encoding import action_outcomes, encode, interaction_text
 from agentcore.memory.language.gist import gist, gist_hash, without_stamp
+from agentcore.memory.language.llm_text import without_reasoning
 from agentcore.memory.language.moments import mentioned
 from agentcore.memory.language.rejection import rejection
+from agentcore.memory.language.screening import Screen
 from agentcore.memory.lexical import term_key, term_keys
 from agentcore.memory.models import Interaction, Link, MemoryType
 from agentcore.memory.params.memories import StoreParams
+from agentcore.memory.scoring import is_assistant
 from agentcore.memory.statements.facts import fact, fact_keys
 from agentcore.memory.statements.statements import read
 
 DEFAULT_IMPORTANCE = 0.5
 # A memory from the future would supersede and outrank all that is stored until then.
 LARGEST_CLOCK_SKEW = timedelta(hours=24)
+ONLY_REASONING = "it contains nothing but a model's reasoning"
 THREAD_ABOVE_ITEMS, THREAD_ABOVE_CHARS = 4, 20_000
 _SCOPE = ("task_id", "session_id", "user_id", "namespace", "speaker", "memory_type")
 _CARRIED = ("tags", "metadata", "pinned", "external_id", "interaction_id", "parent_memory_id")
@@ -49,15 +53,18 @@ def draft(
     now: datetime,
     count_tokens: Callable[[str], int],
     default_ttls: Mapping[str, int],
+    screen: Screen,
 ) -> Draft:
     """Everything of a memory that follows from the params alone. Raises InvalidParams.
 
     `default_ttls`: the service's, in seconds by layer.
     """
+    # A time to live counts from the request on: asked again later, the same request has less of it.
+    request = params.model_dump_json(exclude={"idempotency_key", "ttl_seconds"}, exclude_defaults=True)
     interaction = params.interaction
-    content = (params.content or "") if interaction is None else _said(interaction)
-    check_length(content, "content" if interaction is None else "interaction")
     scope = _scope(params, interaction)
+    content, response = _said(params, scope)
+    check_length(content, "content" if interaction is None else "interaction")
     layer = (params.memory_type or MemoryType.EPISODIC).value
     timestamp = scope["timestamp"] or now
     if timestamp > now + LARGEST_CLOCK_SKEW:
@@ -66,12 +73,15 @@ def draft(
             "was said or happened; write the time of a future event in the text."
         )
     derived, embedding_text = text_columns(
-        caller.agent_id, content, scope["speaker"], count_tokens, timestamp
+        caller.agent_id, content, scope["speaker"], count_tokens, timestamp, screen
     )
+    if derived["flagged"]:
+        params = params.model_copy(update={"supersede": False})
     columns = {
         **derived,
         **scope,
         "content": content,
+        "response": response if params.keep_reasoning else None,
         "timestamp": timestamp,
         "ttl_seconds": _ttl_seconds(params),
         "default_ttl_seconds": default_ttls.get(layer),
@@ -82,8 +92,8 @@ def draft(
     }
     columns["subjects"] = [] if _is_over(params) else subjects_of(caller.agent_id, columns)
     reason = None if params.force else rejection(content)
-    # A time to live counts from the request on: asked again later, the same request has less of it.
-    request = params.model_dump_json(exclude={"idempotency_key", "ttl_seconds"}, exclude_defaults=True)
+    if response and not content:
+        reason = ONLY_REASONING
     return Draft(params, columns, embedding_text, reason, hashlib.sha256(request.encode()).digest())
 
 
@@ -97,6 +107,7 @@ def text_columns(
     speaker: str | None,
     count_tokens: Callable[[str], int],
     timestamp: datetime,
+    screen: Screen,
 ) -> tuple[dict[str, Any], str]:
     """The columns that follow from the text, said at `timestamp`, and the text to embed."""
     encoded = encode(content, speaker=speaker)
@@ -106,6 +117,7 @@ def text_columns(
     event_from, event_to = event or (None, None)
     plain = without_stamp(content, said_at)
     indexed = f"{speaker} {content}" if speaker else content
+    flags = screen(encoded.normalised)
     return {
         "summary": encoded.summary,
         "entities": encoded.entities,
@@ -117,13 +129,21 @@ def text_columns(
         "content_hash": bytes.fromhex(encoded.content_hash),
         "gist_hash": gist_hash(gist(plain), event if plain == content else mentioned(plain, said_at)),
         "term_keys": term_keys(agent_id, indexed),
-        "aliases": [keyed(agent_id, pair) for pair in learn(content)],
+        # An injected text renames nothing.
+        "aliases": [] if flags else [keyed(agent_id, pair) for pair in learn(content)],
+        "flags": flags,
+        "flagged": bool(flags),
         "token_count": count_tokens(content),
     }, encoded.embedding_text
 
 
 def subjects_of(agent_id: str, columns: Mapping[str, Any]) -> list[int]:
-    """Of what a memory states something: digests, the agent's own, apart by namespace and user."""
+    """Of what a memory states something: digests, the agent's own, apart by namespace and user.
+
+    A flagged memory states nothing: it supersedes no other.
+    """
+    if columns.get("flagged"):
+        return []
     said = told(columns)
     keys = *subject_keys(read(said.content), said.speaker), *fact_keys(fact(said.content), said.speaker)
     texts = dict.fromkeys(keys)
@@ -180,12 +200,23 @@ def is_timed(params: StoreParams) -> bool:
     )
 
 
-def _said(interaction: Interaction) -> str:
-    return interaction_text(interaction.query, interaction.response, interaction.actions, interaction.outcome)
+def _said(params: StoreParams, scope: Mapping[str, Any]) -> tuple[str, str | None]:
+    given = params.interaction
+    if given is None:
+        return spoken(params.content or "", scope), params.content
+    response = without_reasoning(given.response or "", cut_off=True)
+    return interaction_text(given.query, response, given.actions, given.outcome), given.response
+
+
+def spoken(content: str, columns: Mapping[str, Any]) -> str:
+    """Returns a content without the reasoning blocks of an assistant; a person's content stays as it is."""
+    speakers = columns["speaker"], columns["metadata"].get("role")
+    if any(is_assistant(each) for each in speakers if isinstance(each, str)):
+        return without_reasoning(content, cut_off=True)
+    return without_reasoning(content) if speakers == (None, None) else content
 
 
 def _scope(params: StoreParams, interaction: Interaction | None) -> dict[str, Any]:
-    """What the caller says beside the text; what stands beside the interaction goes before what is in it."""
     said: Interaction | StoreParams = interaction or params
     names = ("task_id", "session_id", "user_id", "speaker", "timestamp")
     own = ("namespace", "pinned", "external_id", "parent_memory_id", "embedding", "valid_to", "superseded_by")
@@ -202,7 +233,6 @@ def _scope(params: StoreParams, interaction: Interaction | None) -> dict[str, An
 
 
 def _ttl_seconds(params: StoreParams) -> int | None:
-    """What the caller says: 0 is for ever, None is nothing."""
     asked_for_ever = "ttl_seconds" in params.model_fields_set or params.pinned
     return 0 if params.ttl_seconds is None and asked_for_ever else params.ttl_seconds
 

@@ -195,6 +195,9 @@ class MemoryRecord(Strict):
     actions: list[Any] = Field(default_factory=list)
     outcome: Any = None
     action_outcomes: list[ActionOutcome] = Field(default_factory=list)
+    response: str | None = Field(
+        None, description="What the assistant said, with reasoning blocks; only with `keep_reasoning`."
+    )
     entities: list[str] = Field(default_factory=list)
     facts: list[str] = Field(default_factory=list)
     keywords: list[str] = Field(default_factory=list)
@@ -202,6 +205,7 @@ class MemoryRecord(Strict):
     metadata: dict[str, Any] = Field(default_factory=dict)
     relevance_score: float = 0.5
     pinned: bool = False
+    flagged: bool = Field(False, description="It matches a pattern of injected instructions.")
     expires_at: datetime | None = None
     event_from: datetime | None = Field(
         None, description="Where the time its words speak of begins; null where they name none."
@@ -259,6 +263,7 @@ class MemorySummary(Strict):
     keywords: list[str] = Field(default_factory=list)
     tags: list[str] = Field(default_factory=list)
     metadata: dict[str, Any] = Field(default_factory=dict)
+    flagged: bool = Field(False, description="It matches a pattern of injected instructions.")
     stands_for: list[UUID] = Field(
         default_factory=list,
         description="Of a search: what was left out because this one says the same in nearly the same words.",

@@ -12,6 +12,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive
 from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.embeddings import Embedder
+from agentcore.memory.language.screening import Screen
 from agentcore.memory.llm import FactExtractor, Summariser
 from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter
 from agentcore.memory.llm_meter import LlmMeter
@@ -43,6 +44,8 @@ class MemoryPolicy:
     context_cut_offs: CutOffs = field(default_factory=CutOffs)
     limits: SearchLimits = field(default_factory=SearchLimits)
     indexes: IndexPolicy = field(default_factory=IndexPolicy)
+    # The names of the patterns of injected instructions that a text matches.
+    screen: Screen = field(default_factory=Screen)
     # Of a context's room, what is kept for summaries of what has none; None: they are not looked up.
     summaries_share: float | None = 0.0
     # Limits that settings decide, by the setting.

@@ -104,7 +104,6 @@ def _is_vague(query: str) -> bool:
 
 
 def _key_terms(content: str, known: set[str]) -> list[str]:
-    """The words of a turn that tell most, as written, names and numbers first; they join `known`."""
     found: list[str] = []
     named: list[str] = []
     begins = True
@@ -148,7 +147,6 @@ def _queries(piece: str) -> Iterator[str]:
 
 
 def _telling(query: str, meant: frozenset[str]) -> float:
-    """How much a search by it may bring: its different terms, more for a question or an error."""
     asked = 15.0 if query.rstrip("\"'*_) ").endswith("?") else 0.0
     wrong = 4.0 if _ERROR.search(query) else 0.0
     return min(len(meant), 20) + asked + wrong

@@ -309,6 +309,11 @@ class MemoryStorage:
         rows = await self._read(agent_id, "count_memories", primary=primary, filter=Jsonb(conditions))
         return int(rows[0]["count"])
 
+    async def count_flagged(self, agent_id: str, conditions: Mapping[str, Any]) -> int:
+        """How many memories that match are flagged."""
+        rows = await self._read(agent_id, "count_flagged", filter=Jsonb(conditions))
+        return int(rows[0]["count"])
+
     async def aliases(self, agent_id: str, after: Sequence[str] | None, limit: int) -> list[Row]:
         """Aliases in order, behind the one with this alias, meaning and memory id."""
         alias, means, memory_id = after or (None, None, None)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind, Vectors
+from agentcore.memory.language.text import normalize
 
 # A word's and a trigram's, each with either sign.
 WEIGHTS = np.array([-2.0, 2.0, -1.0, 1.0])
@@ -53,7 +53,7 @@ class HashingEmbedder:
 
 def _embed(texts: Sequence[str], dimensions: int) -> Vectors:
     # A text without a word still needs a direction: it is a word of its own.
-    folded = [unicodedata.normalize("NFKC", text).casefold() for text in texts]
+    folded = [normalize("NFKC", text).casefold() for text in texts]
     words = [_WORD.findall(text) or [f"\0{text}"] for text in folded]
     features = [_features(word, dimensions) for each in words for word in each]
     owners = np.repeat(np.arange(len(texts)), [len(each) for each in words])

@@ -49,6 +49,7 @@ CREATE OR REPLACE FUNCTION memory_matches(m memories, filter jsonb) RETURNS bool
        AND (filter -> 'keywords' IS NULL OR m.keywords && json_texts(filter -> 'keywords'))
        AND (filter ->> 'min_importance' IS NULL
             OR m.relevance_score >= (filter ->> 'min_importance')::real)
+       AND (filter ->> 'unflagged' IS NULL OR NOT m.flagged)
        AND (filter ->> 'current' IS NULL OR m.superseded_by IS NULL)
        AND (filter ->> 'as_of' IS NULL
             OR (m.timestamp <= (filter ->> 'as_of')::timestamptz

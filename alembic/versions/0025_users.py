@@ -8,7 +8,7 @@ forget the binding. Not safe while an old version runs: it calls `lexical_hits` 
 from agentcore.migration import run_sql
 
 revision = "0025"
-down_revision = "0023"
+down_revision = "0024"
 branch_labels = None
 depends_on = None
 

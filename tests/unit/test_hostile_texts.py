@@ -1,39 +1,53 @@
-"""Reading a text takes time in proportion to its length, whatever it is made of: no page stops all agents."""
+"""Reading a text takes CPU time in proportion to its length, whatever characters it is made of."""
 
 from __future__ import annotations
 
+import random
+import sys
 import time
+import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from types import FrameType
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from agentcore.agents.error_words import discreet
+from agentcore.cli.imports.pieces import clean, text_of
+from agentcore.memory.compression import build_context
 from agentcore.memory.consequences.llm_work import is_worth_reading
 from agentcore.memory.consolidation import judge
+from agentcore.memory.contexts.context_lines import PAST, ContextEntry
 from agentcore.memory.contexts.extraction import extract
 from agentcore.memory.contexts.fencing import quoted
 from agentcore.memory.intake import subjects_of, text_columns
 from agentcore.memory.language.gate import gate
-from agentcore.memory.language.llm_text import within, without_thought_lines, without_thoughts
+from agentcore.memory.language.gist import gist
+from agentcore.memory.language.llm_text import within, without_reasoning, without_thoughts
+from agentcore.memory.language.moments import anchors, windows
 from agentcore.memory.language.past import sign_of_the_past
 from agentcore.memory.language.rejection import rejection
+from agentcore.memory.language.screening import Screen
 from agentcore.memory.language.text import normal_form, sentences, words
+from agentcore.memory.models import MAX_TEXT_CHARS
 from agentcore.memory.query import complete, split, wants
 from agentcore.memory.ranking.opposition import asks_of_the_past
 from agentcore.memory.statements.statements import Told
 from agentcore.memory.summaries.grounding import Heard
 from agentcore.memory.summaries.summarizing import Source, summarize
 from agentcore.memory.summaries.survival import as_read, checked
+from agentcore.providers.hashing import _embed
 
 NOW = datetime(2026, 5, 4, tzinfo=UTC)
-SHORT, LONG = 2_048, 8_192
-# Four times the length takes four times the time, and a square takes sixteen.
-MOST_TIMES = 9
-# What is read in so little time is not measured.
-LEAST_SECONDS = 0.025
+# Characters of the long text, made of one unit or of a generated pattern; the short one has a quarter.
+LONG, GENERATED_LONG = 8_192, 4_096
+# Linear work takes 4 times the time, quadratic work 16 times.
+MAX_GROWTH = 8
+# Growth is not measured below this CPU time of the long text, nor below a multiple of ordinary words.
+LEAST_SECONDS, LEAST_MULTIPLE = 0.025, 3
+ATTEMPTS = 4
 
 UNITS = (
     "<", "<think>", "<think>\n", "</think>", "<think></reasoning>", "< /", "a", "a ", "A", "A.", "A. ", "Ab ",
@@ -42,7 +56,50 @@ UNITS = (
     "```\n", "http://", "a@b.", "'s ", "'", "\"a", "\n", " \n", "\n\n", " ", ". ", "?", ", ", ": ", "= ",
     "$1,", "+1", "v1.", "a/b", "van der ", "is not ", "we call x \"", "sorry ", "please just ", "User: a\n",
     "no, I meant ", "key: ", "Ada said so. ", "word word word. ", "a://a:<",
+    # Mixed combining marks, of which normalization sorts a run.
+    "\u0301\u0323\u0327", "\u0323\u0301", "\u0345\u0301\u0334", "\u05b0\u064b\u0301", "\U0001d165\u0301",
+    "\u0f73\u0f71", "\uff9e\u0323", "\u1100\u1161\u11a8", "\u3316", "\ufdfb", "\u2474", "31. ", "z. B. ",
+    "![", "![a](http://", "<|", "ignore all previous ", "you are now ", "send to ",
 )  # fmt: skip
+
+CLASSES = (
+    "\u0300\u0301\u0308\u0316\u0323\u0327\u0328\u0334\u0338\u0345\u035c\u05b0\u064b\u093c\u094d\u3099\u20d0",
+    "\ufdfa\ufdfb\u3316\u33af\u2474\u00bd\u2122\ufb03\uff21\u1e9b\u0132",
+    "\u4e00\u3042\u30ab\uac00\u1100\u1161\u11a8\u0e01\u0e33",
+    "0123456789.,:/-",
+    "abcXYZ\u00df\u0130\u03a3\u0391",
+    " \t\n\u00a0\u2003\u200b\u200d\ufeff",
+    "'\"\u201c\u201d\u2018\u2019`\u00ab\u00bb",
+    "()[]{}<>\u300c\u300d",
+    ".!?;:,\u2026\u2014-_=+*#|\\/&%$@~^",
+)  # fmt: skip
+FRAGMENTS = (
+    "http://a.b/c?d=e&", "https://x.y:8/z#", "ada@example.org ", "a.b.c@d-e.", "is not ", "was ", "the ",
+    "a or b ", "no, ", "not ", "moved to ", "called ", "aka ", "on 5 May ", "last week ", "3 days ago ",
+    "at 12:30 ", "User: ", "Action: ", "<think>", "</think>", "<b>", "- ", "1) ", "31. Dezember ", "Nr. 5 ",
+    "e.g. ", "x = y; ", "foo(bar) ", "Ada Lovelace ", "who ", "when did ", "please ", "thanks ", "\r\n",
+    "```", "system prompt: ",
+)  # fmt: skip
+
+
+def generated(count: int = 200, seed: int = 13) -> tuple[str, ...]:
+    """Returns patterns that mix classes of characters and fragments of text."""
+    chance = random.Random(seed)
+    found = []
+    for _ in range(count):
+        parts = []
+        for _ in range(chance.randint(1, 5)):
+            if chance.random() < 0.4:
+                parts.append(chance.choice(FRAGMENTS))
+            else:
+                kind = chance.choice(CLASSES)
+                parts.append("".join(chance.choices(kind, k=chance.randint(1, 6))))
+        found.append("".join(parts))
+    return tuple(found)
+
+
+ORDINARY = "Ada moved to Ghent in May, and her brother Tom stayed. Is the budget 9,000 euros? "
+PATTERNS = {**dict.fromkeys(generated(), GENERATED_LONG), **dict.fromkeys(UNITS, LONG)}
 
 
 def tokens(text: str) -> int:
@@ -58,6 +115,15 @@ def judged(text: str) -> Any:
     return judge(Told(text, NOW, "Ada", None, "s"), corrected)
 
 
+def rendered(text: str) -> Any:
+    entries = [
+        ContextEntry(UUID(int=place), PAST, NOW, "Ada", said, said[:400], rank=place, worth=0.5)
+        for place, said in enumerate((text, f"Also {text}"))
+    ]
+    return build_context(entries, 400, tokens)
+
+
+SCREEN = Screen()
 ADA = Heard([source("Ada lives in Ghent.")])
 COLUMNS = {"user_id": None, "namespace": None, "speaker": None, "timestamp": NOW, "session_id": "s",
            "task_id": None, "provenance": {}}
@@ -65,49 +131,90 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "words": words,
     "sentences": sentences,
     "normal form": normal_form,
-    "the columns of a store": lambda text: text_columns("agent", text, "Ada", tokens, NOW),
-    "what it states": lambda text: subjects_of("agent", {**COLUMNS, "content": text}),
-    "what it means for another": judged,
+    "gist": gist,
+    "columns of a stored memory": lambda text: text_columns("agent", text, "Ada", tokens, NOW, SCREEN),
+    "statements": lambda text: subjects_of("agent", {**COLUMNS, "content": text}),
+    "relation to another memory": judged,
     "rejection": rejection,
-    "worth reading": is_worth_reading,
-    "thoughts": without_thoughts,
-    "thoughts of lines": without_thought_lines,
-    "as a model reads it": lambda text: as_read([source(text), source(text, "assistant")]),
-    "what was heard": lambda text: Heard([source(text)]),
-    "whether it was said": ADA.sentences,
+    "screening": lambda text: SCREEN(normal_form(text)),
+    "worth reading by a model": is_worth_reading,
+    "reasoning blocks": lambda text: (without_thoughts(text), without_reasoning(text, cut_off=True)),
+    "sources as a model reads them": lambda text: as_read([source(text), source(text, "assistant")]),
+    "evidence": lambda text: (Heard([source(text)]), ADA.sentences(text)),
     "a model's summary": lambda text: checked(text, [text], ADA, [source(text)], 99, tokens),
-    "extraction of a summary": lambda text: summarize([source(text)], 300, tokens),
+    "extractive summary": lambda text: summarize([source(text)], 300, tokens),
     "extraction for a context": lambda text: extract(text, {"ada"}, 200, tokens),
-    "its first sentences": lambda text: within(text, 200, tokens),
+    "first sentences": lambda text: within(text, 200, tokens),
+    "context rendering": rendered,
     "quotation": quoted,
-    "a question": lambda text: (gate(text), wants(text), split(text), complete(text, ())),
-    "whether it asks of the past": lambda text: (asks_of_the_past(text), sign_of_the_past(text)),
-    "an error": discreet,
+    "query planning": lambda text: (gate(text), wants(text), split(text), complete(text, ())),
+    "times in a query": lambda text: (windows(text, NOW), anchors(text)),
+    "questions about the past": lambda text: (asks_of_the_past(text), sign_of_the_past(text)),
+    "import": lambda text: text_of(clean(text)),
+    "hashing embedder": lambda text: _embed([text], 64),
+    "an error for the MCP client": discreet,
 }  # fmt: skip
 
 
-def seconds(read: Callable[[str], Any], text: str) -> float:
-    """What it takes of this thread's time, whatever else runs."""
+def cpu_seconds(read: Callable[[str], Any], text: str) -> float:
+    """Returns the CPU time of this thread alone: other processes do not count."""
     begun = time.thread_time()
     read(text)
     return time.thread_time() - begun
 
 
-def times_longer(read: Callable[[str], Any], unit: str) -> float:
-    """How much more time a text of four times the length takes; 0 where that is little."""
-    short, long = ((unit * (size // len(unit) + 1))[:size] for size in (SHORT, LONG))
-    if seconds(read, f"Ada {long}.") < LEAST_SECONDS:
-        return 0
-    # Other words each time: some are remembered.
-    of_short = min(seconds(read, f"Ada {n} {short}.") for n in range(2))
-    return min(seconds(read, f"Ada {n} {long}.") for n in range(2)) / of_short
+def growth(read: Callable[[str], Any], unit: str, size: int, least: float) -> float:
+    """Returns how much more CPU time 4 times the length takes; 0 if that is less than `least` seconds."""
+    short, long = ((unit * (chars // len(unit) + 1))[:chars] for chars in (size // 4, size))
+    found = 0.0
+    # A busy machine only ever adds time: the best of several counts, and one good measurement suffices.
+    for attempt in range(ATTEMPTS):
+        slow = min(cpu_seconds(read, f"Ada {attempt}{n} {long}.") for n in range(1 + min(attempt, 2)))
+        if slow < least:
+            return 0.0
+        fast = max(cpu_seconds(read, f"Ada {attempt}{n} {short}.") for n in range(2))
+        found = slow / fast
+        if found <= MAX_GROWTH:
+            return found
+    return found
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_hostile_text_takes_time_in_proportion_to_its_length(name: str) -> None:
-    slow = {unit: found for unit in UNITS if (found := times_longer(READERS[name], unit)) > MOST_TIMES}
+    read = READERS[name]
+    ordinary = min(cpu_seconds(read, f"Ada {n} {(ORDINARY * LONG)[:LONG]}.") for n in range(2))
+    least = max(LEAST_SECONDS, LEAST_MULTIPLE * ordinary)
+    slow = {
+        unit: found
+        for unit, size in PATTERNS.items()
+        if (found := growth(read, unit, size, least * size / LONG)) > MAX_GROWTH
+    }
     assert slow == {}
 
 
-def test_a_number_longer_than_a_number_may_be_is_one_all_the_same() -> None:
+MARKS, HANGUL = "a\u0301\u0323\u0327", "\u1100\u1161\u11a8"
+
+
+@pytest.mark.parametrize("unit", [MARKS, "\u0301\u0323", "\ufdfa", "\u3316", HANGUL])
+def test_the_longest_text_is_normalized_in_short_c_calls(unit: str) -> None:
+    text = (unit * MAX_TEXT_CHARS)[:MAX_TEXT_CHARS]
+    begun, longest = 0.0, 0.0
+
+    def watch(frame: FrameType, event: str, called: Any) -> None:
+        nonlocal begun, longest
+        if called is unicodedata.normalize:
+            now = time.thread_time()
+            longest = max(longest, now - begun if event == "c_return" else 0.0)
+            begun = now
+
+    sys.setprofile(watch)
+    try:
+        normal_form(text)
+    finally:
+        sys.setprofile(None)
+    # Some milliseconds; one call for the whole text took seconds.
+    assert 0 < longest < 0.2
+
+
+def test_a_number_with_too_many_digits_is_compared_without_an_error() -> None:
     assert judged("1" * 400).relation == "none"

@@ -10,7 +10,7 @@ from agentcore.memory.language.llm_text import (
     capped,
     size_bytes,
     within,
-    without_thought_lines,
+    without_reasoning,
     without_thoughts,
 )
 
@@ -38,7 +38,43 @@ def test_thoughts_are_taken_out(text: str, left: str) -> None:
 def test_of_what_people_may_have_said_only_thoughts_that_begin_a_line_are_taken_out(
     text: str, left: str
 ) -> None:
-    assert without_thought_lines(text) == left
+    assert without_reasoning(text) == left
+
+
+@pytest.mark.parametrize(("text", "left"), [
+    ("<think>Hm.</think>Paris.", "Paris."),
+    ("<think>\nHm.\n</think>\n\nParis.", "Paris."),
+    ("<thinking>a</thinking> <Reasoning>b</Reasoning><scratchpad>c</scratchpad>Paris.", "Paris."),
+    ("Let me see.\n<think>Hm.</think>\nParis.", "Let me see.\nParis."),
+    ("Sure. <think>Hm.</think> It is Paris.", "Sure. It is Paris."),
+    ("The user asks for a capital.\n</think>\n\nParis.", "Paris."),
+    ("The user asks for a capital.</think>Paris.", "Paris."),
+    ("<think>It was cut off here", ""),
+    ("  <think>It was cut off", ""),
+    ("<think>\n```\nx = 1\n</think>\nParis.\n```\ny = 2\n```", "Paris.\n```\ny = 2\n```"),
+    ("<think>The tag `</think>` ends it. So Paris.</think>Paris.", "Paris."),
+])
+def test_reasoning_blocks_of_a_model_are_removed(text: str, left: str) -> None:
+    assert without_reasoning(text, cut_off=True) == left
+
+
+@pytest.mark.parametrize("text", [
+    "Close the <think> tag before the answer.",
+    "The <think> and </think> tags mark reasoning.",
+    "To strip <think>…</think> use a regular expression.",
+    "Write `<think>like this</think>` for reasoning.",
+    "An example:\n```xml\n<think>like this</think>\n```",
+    "Here is my log: </think> It was there.",
+    "I think so. He thinks </b> too. <b>bold</b>",
+    "",
+])
+def test_a_text_about_reasoning_tags_loses_nothing(text: str) -> None:
+    assert without_reasoning(text, cut_off=True) == text
+
+
+def test_only_what_a_model_says_is_cut_off_at_a_single_tag() -> None:
+    for text in ("<think>is the tag that I mean", "I saw this.\n</think>\nWhat is it?"):
+        assert without_reasoning(text) == text
 
 
 @given(st.text(), st.integers(min_value=0, max_value=50))

@@ -4,14 +4,23 @@
 
 from __future__ import annotations
 
+import re
+import sys
+import unicodedata
+from pathlib import Path
+
 import pytest
 
+import agentcore
+from agentcore.limits import MAX_MARK_RUN
 from agentcore.memory.language.text import (
     MAX_WORD_CHARS,
+    NormalForm,
     collapse,
     fold,
     is_code,
     normal_form,
+    normalize,
     sentences,
     tokens,
     unspaced,
@@ -117,6 +126,32 @@ def test_sentences_come_verbatim_and_in_order(text: str, expected: list[str]) ->
     assert sentences(text) == expected
 
 
+@pytest.mark.parametrize("sentence", [
+    "Der Vertrag läuft bis zum 31. Dezember weiter.", "Wir wohnen in der Hafenstr. 9 in Kiel.",
+    "Sie feiert im Mai ihren 40. Geburtstag.", "Das Büro liegt im 4. Stock links.",
+    "Die Feier ist am 1. Advent.",
+    "Ich mag Obst, z. B. Birnen und Quitten.", "Wir zahlen brutto, d. h. Steuern kommen dazu.",
+    "Ruf bitte Dr. Weber unter Nr. 17 an.", "Es kostet ca. 80 Euro inkl. Versand.",
+    "Am 3. Dez. Abends wird gefeiert.",
+    "Frau Prof. Dr. Ada Lovelace kommt.", "Er brachte Brot, Wein usw. Freitag mit.",
+    "Am 2. Spieltag gewann Kiel.",
+])  # fmt: skip
+def test_a_german_ordinal_or_abbreviation_ends_no_sentence(sentence: str) -> None:
+    assert sentences(sentence) == [sentence]
+
+
+@pytest.mark.parametrize("parts", [
+    ["Wir treffen uns am 31.", "Danach essen wir."], ["Es waren 12.", "Keiner blieb."],
+    ["Solve it for x.", "Then check the sign."], ["It was 31.", "Nobody came."],
+    ["We need 20.", "Ten are here."],
+    ["She is on the 5th.", "He is not."], ["Das ist sehr strikt.", "Neun blieben."],
+    ["The dog was old.", "March was cold."], ["I asked Max.", "He agreed."], ["We sold 12.", "Stock is low."],
+    ["It is in room 9.", "Ask for Tom."],
+])  # fmt: skip
+def test_a_number_or_letter_at_the_end_still_ends_a_sentence(parts: list[str]) -> None:
+    assert sentences(" ".join(parts)) == parts
+
+
 def test_lines_cut_by_a_fixed_width_are_one_sentence() -> None:
     text = "This line goes on for as long as the width allows and\ncontinues here.\n\nnext one"
     assert sentences(text) == [text.splitlines()[0] + "\ncontinues here.", "next one"]
@@ -130,3 +165,38 @@ def test_a_fenced_block_is_one_piece_of_code() -> None:
 
 def test_code_without_an_end_is_still_code() -> None:
     assert [is_code(piece) for piece in sentences("See ```x = 1\ny = 2")] == [False, True]
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFKC", "NFKD"])
+@pytest.mark.parametrize("text", [
+    "Cafe\u0301 \uff21\uff22 \u1e9b\u0323 \u00bd", "\u1100\u1161\u11a8" * 4_000, "a\u0323\u0301" * 5_000,
+    "\u304b\u3099" * 5_000, "\u09c7\u09be" * 5_000, "\u4e00" * 9_000, "\u0344\u0f73" * 10,
+])  # fmt: skip
+def test_a_text_normalized_in_slices_has_its_unicode_normal_form(form: NormalForm, text: str) -> None:
+    assert normalize(form, text) == unicodedata.normalize(form, text)
+
+
+def test_a_run_of_combining_marks_is_broken_before_it_is_normalized() -> None:
+    run = "\u0301\u0323\u0327" * 1_000
+    found = normalize("NFKD", f"a{run}")
+    runs = re.findall("[\u0301\u0323\u0327]+", found)
+    assert max(map(len, runs)) == MAX_MARK_RUN and found.replace("\u034f", "")[0] == "a"
+    assert sum(map(len, runs)) == len(run)
+
+
+def test_every_non_starter_of_unicode_counts_to_a_run() -> None:
+    codes = (chr(code) for code in range(sys.maxunicode + 1))
+    marks = [mark for mark in codes if unicodedata.combining(unicodedata.normalize("NFKD", mark)[0])]
+    whole = [mark for mark in marks if "\u034f" not in normalize("NFC", mark * (MAX_MARK_RUN + 1))]
+    assert whole == []
+
+
+def test_normalization_never_multiplies_a_text_by_more_than_six() -> None:
+    for ligature in "\ufdfa\ufdfb\u3316\u33af":
+        assert len(normalize("NFKC", ligature * 100)) <= 600
+
+
+def test_one_place_normalizes_texts() -> None:
+    package = Path(agentcore.__file__).parent
+    callers = [path.name for path in package.rglob("*.py") if "unicodedata.normalize(" in path.read_text()]
+    assert callers == ["text.py"]

@@ -178,7 +178,7 @@ def is_compaction(columns: Mapping[str, Any]) -> bool:
 
 def _waiting(memory: NewMemory, *, reads: bool) -> list[Waiting]:
     columns, found = memory.columns, []
-    if columns["memory_type"] != MemoryType.EPISODIC.value or is_compaction(columns):
+    if columns["memory_type"] != MemoryType.EPISODIC.value or is_compaction(columns) or columns["flagged"]:
         return []
     if reads and _may_hold_facts(columns):
         found.append(Waiting(memory.memory_id, "facts"))
@@ -188,6 +188,8 @@ def _waiting(memory: NewMemory, *, reads: bool) -> list[Waiting]:
 
 
 def _may_hold_facts(columns: Mapping[str, Any]) -> bool:
+    if columns["flagged"]:
+        return False
     episode = columns["memory_type"] == MemoryType.EPISODIC.value and not is_compaction(columns)
     return episode and columns["parent_memory_id"] is None and is_worth_reading(columns["content"])
 

@@ -254,6 +254,7 @@ class Consolidating:
             now=self._now,
             count_tokens=self._parts.count_tokens,
             default_ttls=self._parts.default_ttls,
+            screen=self._parts.policy.screen,
         )
         each.columns["facts"] = facts_of(fact for row in members for fact in row["facts"])
         each.columns["provenance"] |= {"form": FORM, "digest": cluster.digest, "sources": sources}

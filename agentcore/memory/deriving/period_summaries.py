@@ -221,6 +221,7 @@ class PeriodSummarizing:
             now=self._parts.clock(),
             count_tokens=self._parts.count_tokens,
             default_ttls=self._parts.default_ttls,
+            screen=self._parts.policy.screen,
         )
         each.columns["facts"] = [*summary.key_facts] or each.columns["facts"]
         each.columns["provenance"] |= _made_of(place, standing)

@@ -204,6 +204,7 @@ class SessionSummarizing:
             now=self._parts.clock(),
             count_tokens=self._parts.count_tokens,
             default_ttls=self._parts.default_ttls,
+            screen=self._parts.policy.screen,
         )
         each.columns["facts"] = [*summary.key_facts] or each.columns["facts"]
         sources = [str(message.memory_id) for message in covers]

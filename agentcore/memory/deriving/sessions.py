@@ -81,6 +81,7 @@ def _item(params: AddSessionParams, message: Message) -> StoreParams:
         "tags": params.tags,
         "external_id": message.message_id,
         "force": params.force,
+        "keep_reasoning": params.keep_reasoning,
     }
     if message.message_id is not None:
         given["idempotency_key"] = _digest("message", params.session_id, message.message_id)
@@ -150,6 +151,7 @@ async def summary_of(
 
     Of more than are read, the older ones are told by the summaries that there are of them.
     """
+    conditions = {**conditions, "unflagged": True}
     records = await read(parts, caller, conditions)
     if len(records) == MOST_SUMMARISED and _tells_of_episodes(conditions):
         tags = {"memory_types": [MemoryType.SEMANTIC.value], "tags": [PERIOD_TAG, SUMMARY_TAG]}

@@ -82,8 +82,8 @@ TABLES: tuple[OwnedTable, ...] = (
         "memories",
         "its deletion; indexes on vectors and terms follow the row",
         text=(
-            "content", "summary", "actions", "outcome", "action_outcomes", "entities", "entity_keys",
-            "facts", "keywords", "tags", "metadata", "provenance",
+            "content", "summary", "actions", "outcome", "action_outcomes", "response", "entities",
+            "entity_keys", "facts", "keywords", "tags", "metadata", "provenance",
         ),
         vectors=("embedding", "next_embedding"),
         digests=("content_hash", "gist_hash", "term_keys"),

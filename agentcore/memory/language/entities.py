@@ -131,7 +131,6 @@ def _in_sentence(sentence: str, ordinary_words: Collection[str]) -> list[_Named]
 
 
 def _marked(text: str) -> str | None:
-    """The marked thing without its marks; None if it only looks like one."""
     if text[0] in _QUOTES:
         bare = text.strip(_QUOTES).strip()
         if text[0] in "`\u300c":
@@ -157,7 +156,6 @@ def _is_identifier(text: str) -> bool:
 
 
 def _capitals_say_nothing(sentence: str) -> bool:
-    """Whether all letters are capitals, or the words of a heading begin with one."""
     said = [word for word in sentence[:400].split() if word[0].isalpha()]
     if len(said) < 4:
         return False
@@ -175,7 +173,6 @@ def _names_in_run(match: re.Match[str], sentence: str, ordinary_words: Collectio
 
 
 def _groups(match: re.Match[str], ordinary_words: Collection[str]) -> Iterator[tuple[int, int, list[str]]]:
-    """A run of capitalised words, cut at words that are no names and behind a possessive."""
     at = start = match.start()
     group: list[str] = []
     for word in match.group().split(" "):
@@ -194,7 +191,6 @@ def _groups(match: re.Match[str], ordinary_words: Collection[str]) -> Iterator[t
 
 
 def _is_no_name(word: str, ordinary_words: Collection[str]) -> bool:
-    """Whether the word is never a name or, where a sentence opens, an ordinary one."""
     plain = word.casefold().replace("\u2019", "'")
     if plain in NEVER_NAMES:
         return True
@@ -215,7 +211,6 @@ def _named(group: list[str], start: int, end: int, opening: bool, sentence: str)
 
 
 def _is_like_a_name(word: str, sentence: str, end: int) -> bool:
-    """Whether it is written like a name, or does what people do."""
     if any(char.isupper() or char.isdigit() for char in word[1:]):
         return True
     following = _FOLLOWING.match(sentence, end)

@@ -197,7 +197,6 @@ def _opener_end(plain: str) -> int:
 
 
 def _is_general(asked: str) -> bool:
-    """Whether it asks of the world at large, in words that are known to be about nothing else."""
     said = [word.removesuffix("'s") for word in _WORD.findall(asked)]
     if _FRAME.match(asked) is None or _is_known_between(said):
         return False

@@ -141,7 +141,6 @@ def without_stamp(text: str, said_at: datetime) -> str:
 
 
 def _day(match: re.Match[str]) -> date:
-    """The day of a stamp; the first of all where it names none, the last where there is no such day."""
     written = next(filter(None, match.groups()), None)
     try:
         return date.min if written is None else date.fromisoformat(written)
@@ -150,7 +149,6 @@ def _day(match: re.Match[str]) -> date:
 
 
 def _said(piece: str) -> list[str]:
-    """A sentence's words and signs, the polite ones left out and a clause in front put behind."""
     bare = piece.lstrip(_AROUND).rstrip()
     asks = bare.rstrip("\"'").endswith("?")
     opening = _OPENING.match(bare)
@@ -163,7 +161,6 @@ def _said(piece: str) -> list[str]:
 
 
 def _in_order(bare: str) -> str:
-    """The piece with the list of what is wanted, where it ends with one, in the order of the alphabet."""
     listed = _LISTED.search(bare)
     if listed is None:
         return bare
@@ -172,7 +169,6 @@ def _in_order(bare: str) -> str:
 
 
 def _words(piece: str) -> Iterator[str]:
-    """Words with contractions written out, lower-case but for what capitals alone tell apart, and signs."""
     first = True
     for place, part in enumerate(_SIGN.split(piece)):
         if place % 2:
@@ -195,7 +191,6 @@ def _written_out(word: str) -> Sequence[str]:
 
 
 def _kept(said: Sequence[str]) -> Iterator[str]:
-    """The words without those that change nothing here."""
     negated = not _NEGATIONS.isdisjoint(said)
     for (before, word), (_, after) in pairwise(pairwise(["", *said, ""])):
         if not _is_idle(before, word, after, negated):
@@ -203,7 +198,6 @@ def _kept(said: Sequence[str]) -> Iterator[str]:
 
 
 def _is_idle(before: str, word: str, after: str, negated: bool) -> bool:
-    """Whether the word says nothing between these two."""
     if word in _ARTICLES:
         return after[:1].isalpha() and after not in _SPARING
     if word in _ONCE_MORE:

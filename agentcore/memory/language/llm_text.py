@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from agentcore.memory.language.text import sentences
 
 # What one request holds of memories at most, and of one memory.
 REQUEST_BYTES, MEMORY_BYTES = 16_384, 8_192
 
-_TAG = "(?:think|thinking|thought|reasoning)"
+_TAG = "(?:think|thinking|thought|reasoning|scratchpad)"
+# A tag in code, or in the middle of a sentence, is written about.
+_CODE = re.compile(r"```(?s:.*?)```|`[^`\n]+`")
+_SENTENCE_END = re.compile(r"(?:\A|[\n.!?>\u2026\u3002\uff01\uff1f])[^\S\n]*\Z")
+_LOOK_BACK_CHARS = 100
 _MARK = re.compile(rf"<(?P<closes>/?)(?P<tag>{_TAG})>", re.IGNORECASE | re.ASCII)
 
 
@@ -26,25 +30,58 @@ def without_thoughts(text: str) -> str:
     return "" if opened is not None and not opened["closes"] else said
 
 
-def without_thought_lines(text: str) -> str:
-    """What people may have said too, who speak of such tags: only whole thoughts that begin a line go."""
-    found = _whole_thoughts(text, begin_lines=True)
-    return _without(text, ((start, _past_blanks(text, end)) for start, end in found)).strip()
+def without_reasoning(text: str, *, cut_off: bool = False) -> str:
+    """Returns the text without reasoning blocks that begin it, a line or a sentence; tags in code stay.
+
+    `cut_off`: a model said it. Then what precedes a closing tag without an opening one goes too, and
+    everything behind an opening tag that begins the text and is never closed.
+    """
+    marks = _marks_of_blocks(text)
+    if not marks:
+        return text
+    places = [(start, _past_blanks(text, end)) for start, end in _whole_thoughts(text, marks)]
+    if cut_off and marks[0]["closes"]:
+        places.insert(0, (0, _past_blanks(text, marks[0].end())))
+    opened = marks[0]
+    if cut_off and not places and not opened["closes"] and not text[: opened.start()].strip():
+        return ""
+    return _without(text, places).strip() if places else text
 
 
-def _whole_thoughts(text: str, *, begin_lines: bool = False) -> Iterator[tuple[int, int]]:
+def _marks_of_blocks(text: str) -> list[re.Match[str]]:
+    code = [(found.start(), found.end()) for found in _CODE.finditer(text)] if "`" in text else []
+    found: list[re.Match[str]] = []
+    opened: dict[str, bool] = {}
+    at = 0
+    for mark in _MARK.finditer(text):
+        tag, start, closes = mark["tag"].lower(), mark.start(), bool(mark["closes"])
+        while at < len(code) and code[at][1] <= start:
+            at += 1
+        in_code = at < len(code) and code[at][0] < start
+        if in_code and not (closes and opened.get(tag) and text.startswith("```", code[at][0])):
+            continue
+        before, after = text[max(0, start - _LOOK_BACK_CHARS) : start], text[mark.end() : mark.end() + 1]
+        begins = _SENTENCE_END.search(before) is not None
+        if opened.pop(tag, begins or after in ("", "\n", "\r")) if closes else begins:
+            found.append(mark)
+        if not closes:
+            opened[tag] = begins
+    return found
+
+
+def _whole_thoughts(text: str, marks: Sequence[re.Match[str]] | None = None) -> Iterator[tuple[int, int]]:
     """Where thoughts that are closed start and end, in order.
 
     A text may be made of such tags: each is looked at once.
     """
     ends: dict[str, int] = {}
     closed: list[tuple[int, int]] = []
-    for mark in reversed([*_MARK.finditer(text)]):
-        tag, start = mark["tag"].lower(), mark.start()
+    for mark in reversed([*_MARK.finditer(text)] if marks is None else marks):
+        tag = mark["tag"].lower()
         if mark["closes"]:
             ends[tag] = mark.end()
-        elif tag in ends and (not begin_lines or start == 0 or text[start - 1] == "\n"):
-            closed.append((start, ends[tag]))
+        elif tag in ends:
+            closed.append((mark.start(), ends[tag]))
     past = 0
     for start, end in reversed(closed):
         if start >= past:

@@ -126,7 +126,6 @@ def rejection(content: str) -> str | None:
 
 
 def _turns(text: str) -> list[tuple[bool, str]]:
-    """Whether the asking side speaks, and what it says, line by line."""
     found: list[tuple[bool, str]] = []
     for line in filter(None, map(str.strip, text.splitlines())):
         label = _LABEL.fullmatch(line)
@@ -178,7 +177,6 @@ def _is_refusal(sentence: str) -> bool:
 
 
 def _is_bare_request(sentence: str) -> bool:
-    """A question or an order without a number, a name or a word about the one who asks."""
     said = tokens(sentence)
     if not said or any(char.isdigit() for char in sentence):
         return False

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from agentcore.limits import MAX_MARK_RUN
 
 MAX_WORD_CHARS = 100
+
+NormalForm = Literal["NFC", "NFKC", "NFKD"]
+
+# All marks of Unicode are in these ranges.
+_MARK_RANGES = (range(0x300, 0x3100), range(0xA600, 0xAC00), range(0xFB1E, 0x10000), range(0x10000, 0x1F000))
+_NON_STARTERS = "".join(
+    chr(code)
+    for codes in _MARK_RANGES
+    for code in codes
+    if unicodedata.combining(unicodedata.normalize("NFKD", chr(code))[0])
+)
+_LONG_MARK_RUN = re.compile(f"[{_NON_STARTERS}]{{{MAX_MARK_RUN}}}(?=[{_NON_STARTERS}])")
+# One C call keeps the GIL; a slice of so many characters takes about a millisecond.
+_SLICE_CHARS = 4_096
+_GRAPHEME_JOINER = "\u034f"
+# Arabic ligatures of 18 and 8 letters stay whole: a noncharacter replaces each during normalization.
+_LIGATURES = (("\ufdfa", "\ufdd0"), ("\ufdfb", "\ufdd1"))
 
 _MARKS = "".join(
     chr(code)
@@ -20,7 +42,7 @@ _UNSPACED = (
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 )
 _UNSPACED_RUN = re.compile(f"([{_UNSPACED}]+)")
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
+INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 _ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u0652\u0670]")
 _LETTERS = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "\u0131": "i"}
@@ -48,11 +70,19 @@ when where which while who whom why will with wont would wouldnt you your yours 
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 
-_ABBREVIATED = """
-dr mr mrs ms prof st sr jr vs etc eg ie e.g i.e approx nr inc ltd co dept est fig tel jan feb mar apr jun
-jul aug sep sept oct nov dec z.b bzw ca usw
-"""
-_ABBREVIATIONS = frozenset(_ABBREVIATED.split())
+# Where a full stop ends no sentence: abbreviations of English and German, and what follows German ordinals.
+_SENTENCE_ENDS = {
+    name: tuple(listed.split())
+    for name, listed in json.loads(Path(__file__).with_name("sentence_ends.json").read_text("utf-8")).items()
+}
+_ABBREVIATIONS, _MONTHS_AND_FEASTS, _ORDINAL_DETERMINERS, _SENTENCE_OPENERS = (
+    frozenset(_SENTENCE_ENDS[name])
+    for name in ("abbreviations", "months_and_feasts", "ordinal_determiners", "sentence_openers")
+)
+_SUFFIXES_BEFORE_NUMBERS = _SENTENCE_ENDS["suffixes_before_numbers"]
+_LETTER_BEFORE_STOP = re.compile(r"[^\W\d_]\.")
+_NEXT_WORD = re.compile(r"\s+([\w-]{1,40})")
+_LOOK_AROUND_CHARS = 48
 _CLOSING = "\"'\u201d\u2019\u00bb"
 _TERMINATOR = re.compile(
     rf"[.!?\u2026]+[{_CLOSING})\]*_]*|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d\u2019\uff09]*"
@@ -67,27 +97,60 @@ def collapse(text: str) -> str:
     return " ".join(text.split())
 
 
+def normalize(form: NormalForm, text: str) -> str:
+    """Returns the text in a Unicode normal form; nothing else in the package calls `unicodedata.normalize`.
+
+    Takes linear time and releases the GIL between slices. Runs of more than `MAX_MARK_RUN` non-starters are
+    broken by a grapheme joiner (Stream-Safe Text Format, UAX #15): sorting them takes quadratic time.
+    """
+    if text.isascii():
+        return text
+    for ligature, placeholder in _LIGATURES:
+        text = text.replace(ligature, placeholder)
+    safe = _LONG_MARK_RUN.sub(rf"\g<0>{_GRAPHEME_JOINER}", text)
+    done = "".join(unicodedata.normalize(form, piece) for piece in _slices(form, safe))
+    for ligature, placeholder in _LIGATURES:
+        done = done.replace(placeholder, ligature)
+    return done
+
+
+def _slices(form: NormalForm, text: str) -> Iterator[str]:
+    start = 0
+    while len(text) - start > _SLICE_CHARS:
+        latest = start + _SLICE_CHARS
+        earliest = latest - 2 * MAX_MARK_RUN
+        end = next((at for at in range(latest, earliest, -1) if _is_boundary(form, text, at)), latest)
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def _is_boundary(form: NormalForm, text: str, at: int) -> bool:
+    before, after = text[at - 2 * MAX_MARK_RUN : at], text[at : at + 2 * MAX_MARK_RUN]
+    apart = unicodedata.normalize(form, before) + unicodedata.normalize(form, after)
+    return apart == unicodedata.normalize(form, before + after)
+
+
 def normal_form(text: str) -> str:
     """Equal for texts that differ only in case, white space or compatibility forms (Unicode NFKC)."""
     if text.isascii():
         return collapse(text.lower())
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return collapse(unicodedata.normalize("NFKC", folded))
+    return collapse(normalize("NFKC", normalize("NFKC", text).casefold()))
 
 
 def fold(word: str) -> str:
     """Case and accents taken off: "Café" and "CAFE" are the same word."""
     if word.isascii():
         return word.lower()
-    bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", word).casefold())
-    return unicodedata.normalize("NFC", bare).translate(_LETTERS)
+    bare = _ACCENTS.sub("", normalize("NFKD", word).casefold())
+    return normalize("NFC", bare).translate(_LETTERS)
 
 
 def tokens(text: str) -> list[str]:
     """The text's words as written: identifiers, addresses, versions and hyphened words in one piece."""
     if text.isascii():
         return _ASCII_TOKEN.findall(text)
-    plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    plain = INVISIBLE.sub("", normalize("NFKC", text))
     return _TOKEN.findall(_UNSPACED_RUN.sub(r" \1 ", plain))
 
 
@@ -144,7 +207,6 @@ def _pairs(run: str) -> Iterable[str]:
 
 
 def _without_contraction(token: str) -> str:
-    """What stands before a contraction: Anna for "Anna's", we for "we're", but dont for "don't"."""
     start, mark, end = token.rpartition("'")
     if not mark:
         return token
@@ -196,7 +258,6 @@ def is_code(sentence: str) -> bool:
 
 
 def _paragraphs(block: str) -> Iterator[str]:
-    """Lines, with those joined that only a fixed line width has cut."""
     held: list[str] = []
     for line in block.splitlines():
         stripped = line.strip()
@@ -242,10 +303,31 @@ def _ends_sentence(paragraph: str, match: re.Match[str]) -> bool:
         return not (goes_on and match.group()[-1] in _CLOSING)
     if goes_on:
         return False
-    before = paragraph[max(0, match.start() - 12) : match.start()].split()
-    return not before or not _abbreviated(before[-1])
+    before = paragraph[max(0, match.start() - _LOOK_AROUND_CHARS) : match.start()].split()
+    if not before:
+        return True
+    after = _NEXT_WORD.match(paragraph, match.end(), match.end() + _LOOK_AROUND_CHARS)
+    return not (_abbreviated(before, after) or _is_ordinal(before, after))
 
 
-def _abbreviated(word: str) -> bool:
-    bare = word.lstrip("(\"'\u201c")
-    return bare.casefold() in _ABBREVIATIONS or (len(bare) == 1 and bare.isupper() and bare != "I")
+def _abbreviated(before: Sequence[str], after: re.Match[str] | None) -> bool:
+    bare = before[-1].lstrip("(\"'\u201c\u201e")
+    word = bare.casefold()
+    if word in _ABBREVIATIONS or (len(bare) == 1 and bare.isupper() and bare != "I"):
+        return True
+    if after is not None and after[1][0].isdigit() and word.endswith(_SUFFIXES_BEFORE_NUMBERS):
+        return True
+    if len(bare) != 1 or not bare.isalpha():
+        return False
+    begins = after is not None and _LETTER_BEFORE_STOP.match(after.string, after.start(1)) is not None
+    return begins or (len(before) > 1 and _LETTER_BEFORE_STOP.fullmatch(before[-2]) is not None)
+
+
+def _is_ordinal(before: Sequence[str], after: re.Match[str] | None) -> bool:
+    if after is None or not (before[-1].isdecimal() and len(before[-1]) <= 2):
+        return False
+    following = after[1].casefold()
+    if following in _MONTHS_AND_FEASTS:
+        return True
+    determined = len(before) > 1 and before[-2].casefold() in _ORDINAL_DETERMINERS
+    return determined and following[0].isalpha() and following not in _SENTENCE_OPENERS

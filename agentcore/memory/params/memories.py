@@ -110,6 +110,9 @@ class StoreParams(Strict):
     links: Annotated[list[Link], Field(max_length=MAX_LINKS_A_CALL)] = Field(default_factory=list)
     force: Flag = Field(False, description="Store what the gate or the duplicate check would hold back.")
     supersede: Flag = Field(True, description="A changed fact takes the place of the one stored before.")
+    keep_reasoning: Flag = Field(
+        False, description="Keep what an assistant said with its reasoning blocks as the record's `response`."
+    )
     metadata: Metadata = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -139,6 +142,8 @@ class StoreResult(Strict):
     )
     near_duplicate_of: UUID | None = Field(None, description="An earlier memory saying nearly the same.")
     reason: str | None = Field(None, description="Why it was rejected.")
+    flagged: bool = Field(False, description="It matches a pattern of injected instructions.")
+    flags: list[str] = Field(default_factory=list, description="The names of the patterns it matches.")
     code: int | None = Field(
         None,
         description="In a batch, the code of the error that a memory.store of this item would answer with; "
@@ -236,6 +241,9 @@ class GetContextParams(Filters):
     as_of: Moment | None = None
     query_vector: Vector | None = None
     distinct: Flag = Field(True, description="As for memory.retrieve; working memory stays as it is.")
+    include_flagged: Flag = Field(
+        False, description="Include memories that match a pattern of injected instructions."
+    )
     format: ContextFormat = Field("markdown", description="How the context is written.")
     model: Identifier | None = Field(
         None, description="The model whose tokens are counted; one whose encoding is not here is refused."

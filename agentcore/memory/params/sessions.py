@@ -124,6 +124,7 @@ class AddSessionParams(Strict):
     ttl_seconds: TtlSeconds | None = Field(
         None, description="Seconds until they expire; null: never. Absent: as the episodic layer has it."
     )
+    keep_reasoning: Flag = Field(False, description="As for memory.store, of each message.")
     force: Flag = Field(False, description="Store greetings and the like, too, and the same words again.")
 
 

@@ -74,7 +74,7 @@ SELECT m.memory_id FROM memories s
 
 -- name: can_be_clustered
 -- What is old enough and free to stand in a cluster.
-(m.memory_type = 'episodic' AND NOT m.pinned AND m.superseded_by IS NULL AND m.timestamp <= %(before)s
+(m.memory_type = 'episodic' AND NOT m.pinned AND NOT m.flagged AND m.superseded_by IS NULL AND m.timestamp <= %(before)s
  AND (m.expires_at IS NULL OR m.expires_at > now()));
 
 -- name: near_by_comparison

@@ -42,7 +42,7 @@ DELETE FROM llm_queue
 
 -- name: unread_memories
 -- Which of these hold and were not read for facts since they have their words.
-SELECT m.memory_id, m.memory_type, m.content, m.session_id, m.metadata, m.parent_memory_id
+SELECT m.memory_id, m.memory_type, m.content, m.session_id, m.metadata, m.parent_memory_id, m.flagged
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
    AND m.memory_type = 'episodic' AND m.superseded_by IS NULL

@@ -4,8 +4,9 @@
 INSERT INTO memory_history (agent_id, memory_id, operation, version, token_id, trace_id, before, after)
 SELECT %(agent_id)s, change.memory_id, change.operation, change.version, change.token_id, change.trace_id,
        change.before, change.after
-  FROM unnest(%(memory_ids)s::uuid[], %(operations)s::text[], %(versions)s::integer[], %(token_ids)s::text[],
-              %(trace_ids)s::text[], %(befores)s::jsonb[], %(afters)s::jsonb[]) WITH ORDINALITY
+  FROM ROWS FROM (unnest(%(memory_ids)s::uuid[], %(operations)s::text[], %(versions)s::integer[], %(token_ids)s::text[],
+                         %(trace_ids)s::text[]),
+                  jsonb_array_elements(%(befores)s), jsonb_array_elements(%(afters)s)) WITH ORDINALITY
        AS change (memory_id, operation, version, token_id, trace_id, before, after, place)
  ORDER BY change.place;
 

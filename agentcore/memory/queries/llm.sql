@@ -79,7 +79,7 @@ SELECT m.agent_id, m.memory_id, 'summary', m.session_id,
        OR lower(coalesce(m.metadata ->> 'role', m.speaker, 'user')) IN ('user', 'human')
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.session_id = %(session_id)s AND m.memory_type = 'episodic'
-   AND m.superseded_by IS NULL AND (m.metadata -> 'compaction' ? 'until') IS NOT TRUE
+   AND NOT m.flagged AND m.superseded_by IS NULL AND (m.metadata -> 'compaction' ? 'until') IS NOT TRUE
    AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
    AND NOT EXISTS (SELECT FROM memory_links l
                      JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id

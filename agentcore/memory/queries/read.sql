@@ -6,7 +6,7 @@ WITH sized AS (
                    2000 + octet_length(m.content) + octet_length(m.summary) + octet_length(m.metadata::text)
                    + octet_length(m.provenance::text) + coalesce(octet_length(m.actions::text), 0)
                    + coalesce(octet_length(m.outcome::text), 0) + coalesce(octet_length(m.action_outcomes::text), 0)
-                   + octet_length(m.facts::text) + octet_length(m.entities::text) + octet_length(m.keywords::text)
+                   + coalesce(octet_length(m.response), 0) + octet_length(m.facts::text) + octet_length(m.entities::text) + octet_length(m.keywords::text)
                    + octet_length(m.tags::text)
                    + CASE WHEN %(vectors)s AND m.provenance ? 'own_vector_of'
                           THEN 24 * coalesce(vector_dims(m.embedding), 0) ELSE 0 END
@@ -21,7 +21,7 @@ SELECT m.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.interact
        m.user_id, m.namespace, m.speaker, m.external_id, m.actions, m.outcome, m.action_outcomes, m.entities, m.facts,
        m.keywords, m.tags, m.metadata, m.relevance_score, m.pinned, m.expires_at, m.event_from, m.event_to,
        m.valid_from, m.valid_to, m.superseded_by, m.parent_memory_id, m.provenance, m.embedding_model, m.content_hash,
-       m.version, m.created_at, m.updated_at, coalesce(u.access_count, 0) AS access_count, u.last_accessed,
+       m.version, m.created_at, m.updated_at, m.flagged, m.response, coalesce(u.access_count, 0) AS access_count, u.last_accessed,
        ARRAY(SELECT l.target_id FROM memory_links l
               WHERE l.agent_id = %(agent_id)s AND l.source_id = m.memory_id
               UNION SELECT l.source_id FROM memory_links l
@@ -47,7 +47,7 @@ WITH sized AS (
               JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = wanted.memory_id
              WHERE m.expires_at IS NULL OR m.pinned OR m.expires_at > now()) AS each)
 SELECT sized.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.relevance_score, m.speaker, m.task_id,
-       m.session_id, m.user_id, m.namespace, m.external_id, m.parent_memory_id, m.entities, m.keywords, m.tags, m.metadata,
+       m.session_id, m.user_id, m.namespace, m.external_id, m.parent_memory_id, m.entities, m.keywords, m.tags, m.metadata, m.flagged,
        CASE WHEN m.provenance ->> 'form' IN ('consolidation', 'session', 'period') THEN m.provenance -> 'sources' END AS sources,
        m.superseded_by, CASE WHEN m.superseded_by IS NOT NULL THEN coalesce(m.valid_from, m.timestamp) END AS valid_from,
        CASE WHEN m.superseded_by IS NOT NULL THEN m.valid_to END AS valid_to
@@ -97,6 +97,11 @@ SELECT m.memory_id, coalesce(u.access_count, 0) AS place
 -- How many memories match.
 SELECT count(*) AS count FROM memories m
  WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s);
+
+-- name: count_flagged
+-- How many memories that match are flagged.
+SELECT count(*) AS count FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.flagged AND memory_matches(m, %(filter)s);
 
 -- name: layer_statistics
 -- Each layer's size and span.

@@ -170,7 +170,7 @@ SELECT {columns}
                         UNION
                        SELECT jsonb_array_elements_text(s.provenance -> 'sources')::uuid FROM memories s
                         WHERE s.agent_id = %(agent_id)s AND s.memory_id = %(memory_id)s)
-   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+   AND NOT m.flagged AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
  ORDER BY m.timestamp, m.memory_id;
 
 -- name: sessions_of_period
@@ -181,7 +181,7 @@ SELECT {columns}
    AND m.timestamp >= %(starts)s AND m.timestamp < %(ends)s
    AND m.user_id IS NOT DISTINCT FROM %(user_id)s::text AND m.namespace IS NOT DISTINCT FROM %(namespace)s::text
    AND (m.provenance ->> 'form' = 'session' OR m.metadata -> 'compaction' ? 'until' AND m.session_id IS NOT NULL)
-   AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+   AND NOT m.flagged AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
  ORDER BY m.timestamp, m.memory_id;
 
 -- name: summary_of_period

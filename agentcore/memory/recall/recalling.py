@@ -27,6 +27,7 @@ from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.ranking.search_limits import breadth_for
 from agentcore.memory.recall.searching import Search, SearchResult, Talk
 from agentcore.memory.recall.standing_in import stand_ins
+from agentcore.memory.recall.wording import read_text
 from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.scoring import is_assistant
 from agentcore.memory.tokens import ENCODINGS, encoding_for_model
@@ -155,12 +156,18 @@ async def context(parts: MemoryParts, caller: Caller, params: GetContextParams) 
     degraded: list[str] = []
     task = TaskMemory()
     conditions = {name: value for name, value in params.conditions().items() if name != "task_id"}
+    flagged = 0
+    if not params.include_flagged:
+        flagged = await parts.storage.count_flagged(caller.agent_id, conditions)
+        conditions["unflagged"] = True
     if params.task_id is not None:
         matching = conditions if params.as_of is None else {**conditions, "as_of": params.as_of.isoformat()}
         with steps("working"):
             task = await working_memory(parts, caller, params.task_id, matching, degraded)
     k = min(MAX_MEMORIES, max(MIN_MEMORIES, params.max_tokens // TOKENS_A_MEMORY))
-    found = await _search(parts, caller, params, conditions, steps, k, _talk(params, task.entries))
+    chars = len(params.query) + sum(len(each.content) for each in task.entries)
+    talk = await read_text(lambda: _talk(params, task.entries), chars)
+    found = await _search(parts, caller, params, conditions, steps, k, talk)
     manner = _manner(parts, params, found.receipt)
     entries = _entries(params, task, found.memories)
     with steps("summaries"):
@@ -178,7 +185,7 @@ async def context(parts: MemoryParts, caller: Caller, params: GetContextParams) 
         shortened=built.shortened,
         left_out=[LeftOut(memory_id=each, reason=why) for each, why in built.left_out[:MAX_LEFT_OUT]],
         memories=[each for each in found.memories if each.memory_id in used] if params.explain else None,
-        receipt=_receipt(found.receipt, built, manner, degraded, len(task.entries), steps),
+        receipt=_receipt(found.receipt, built, manner, degraded, len(task.entries), steps, flagged),
     )
 
 
@@ -224,15 +231,17 @@ def _receipt(
     degraded: Sequence[str],
     working_count: int,
     steps: Steps,
+    flagged: int,
 ) -> Receipt:
     searched = found.searched
+    left_out = [Dropped(reason="flagged", count=flagged)] if flagged else []
     if manner.found_share < 1:
         searched = {**searched, "room_share": round(manner.found_share, 3)}
     return found.model_copy(
         update={
             "searched": searched,
             "candidates": {**found.candidates, "working": working_count},
-            "dropped": [*found.dropped, *_losses(built)],
+            "dropped": [*found.dropped, *_losses(built), *left_out],
             "degraded": [*degraded, *found.degraded],
             "timings_ms": steps.timings_ms,
         }

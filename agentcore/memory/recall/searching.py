@@ -93,6 +93,7 @@ class Search:
         self._notes = Notes(steps)
         self._filters = conditions
         self._left_out = 0
+        self._digest = b""
 
     async def run(self, k: int, cut_offs: CutOffs, breadth: int = 1) -> SearchResult:
         """The `k` best memories, of so many times as many candidates as usual.
@@ -189,7 +190,7 @@ class Search:
             memory_count=wording.bm25.statistics.memory_count,
             own=self._talk.own,
             own_text=self._talk.own_text,
-            text=digest(normal_form(self._params.query)),
+            text=self._digest,
         )
 
     async def _vectors(self, text: str, anchors: Sequence[Anchor]) -> tuple[Vectors, Vectors]:
@@ -237,6 +238,7 @@ class Search:
         """The query, completed where it is vague, the times it names and the events that tell one."""
 
         def read() -> tuple[str, Sequence[Window], Sequence[Anchor]]:
+            self._digest = digest(normal_form(self._params.query))
             text = complete(self._params.query, self._history)
             return text, moments.windows(text[:READ_CHARS], now), moments.anchors(self._params.query)
 
@@ -269,7 +271,7 @@ class Search:
             self._agent_id,
             sought,
             conditions,
-            words(self._params.query),
+            words(self._params.query[:READ_CHARS]),
             now,
             self._notes,
         )

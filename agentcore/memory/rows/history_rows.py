@@ -45,8 +45,9 @@ class HistoryRows(OwnedRows):
             versions=[each.version for each in changes],
             token_ids=[each.token_id for each in changes],
             trace_ids=[each.trace_id for each in changes],
-            befores=[Jsonb(each.before) for each in changes],
-            afters=[Jsonb(each.after) for each in changes],
+            # Not arrays: psycopg escapes each quotation mark in their elements by itself, on the event loop.
+            befores=Jsonb([each.before for each in changes]),
+            afters=Jsonb([each.after for each in changes]),
         )
 
     async def since(self, memory_id: UUID, version: int) -> list[Row]:

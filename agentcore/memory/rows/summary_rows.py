@@ -14,7 +14,7 @@ from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.rows.ruled_rows import RuledRows
 from agentcore.memory.summaries.periods import Period
 
-SummaryWork = Literal["refresh", "period"]
+SummaryWork = Literal["refresh", "period", "facts", "summary"]
 # No memory has it, and all come behind it.
 _FIRST_ID = UUID(int=0)
 

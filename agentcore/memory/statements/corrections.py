@@ -50,7 +50,6 @@ def _is_one_statement(text: str) -> bool:
 
 
 def _without_opener(text: str) -> str:
-    """What is put right: "no, sorry, I meant the 14th" without what stands before "the 14th"."""
     rest = text.strip()
     while (opener := _OPENER.match(rest)) and opener.end() and opener.end() < len(rest):
         rest = rest[opener.end() :].strip(" ,.:!;-\u2013\u2014")
@@ -62,7 +61,6 @@ def _drops(piece: str) -> bool:
 
 
 def _puts_right(was: Sequence[Token], said: Sequence[Token], dropped: Sequence[Sequence[Token]]) -> bool:
-    """The old words with one value in the place of another, or such a value alone."""
     said = [token for token in said if token.canon not in known.FILLERS]
     was = [token for token in was if token.canon not in known.FILLERS]
     if said and said[0].canon in known.UNKNOWN_SUBJECTS:
@@ -75,13 +73,11 @@ def _puts_right(was: Sequence[Token], said: Sequence[Token], dropped: Sequence[S
 
 
 def _from_the_same_verb(was: Sequence[Token], said: Sequence[Token]) -> Sequence[Token]:
-    """ "It is on Friday" goes on as "the review is on Thursday" does."""
     first = next((at for at, token in enumerate(was) if said and token.canon == said[0].canon), 0)
     return was[first:]
 
 
 def _is_other_value(was: Sequence[Token], apart: Difference) -> bool:
-    """Of a value with a form of its own one shared word tells that it is meant, of another two."""
     typed = is_typed((*apart.come, *apart.gone))
     if len(content(apart.shared)) < (1 if typed else 2) or not _is_no_subject(was, apart.gone):
         return False
@@ -89,7 +85,6 @@ def _is_other_value(was: Sequence[Token], apart: Difference) -> bool:
 
 
 def _is_no_subject(was: Sequence[Token], gone: Sequence[Token]) -> bool:
-    """What went stands behind the verb, or where none stands at the end."""
     verbs = [at for at, token in enumerate(was) if token.canon in known.VERBS]
     place = next((at for at, token in enumerate(was) if token is gone[0]), 0)
     return place > (verbs[0] if verbs else 0)

@@ -42,7 +42,6 @@ def difference(was: Sequence[Token], now: Sequence[Token]) -> Difference | None:
 
 
 def _alike_at_first(was: Sequence[Token], now: Sequence[Token]) -> int:
-    """How many tokens both begin with."""
     same = takewhile(lambda pair: pair[0].canon == pair[1].canon, zip(was, now, strict=False))
     return sum(1 for _ in same)
 
@@ -60,23 +59,19 @@ def comparable(gone: Sequence[Token], come: Sequence[Token]) -> bool:
 
 
 def _of_two_relations(gone: Sequence[Token], come: Sequence[Token]) -> bool:
-    """Whom one works for, and what one works as."""
     were, are = gone[0].canon, come[0].canon
     return were != are and {were, are} <= known.RELATING and TYPED.isdisjoint(kinds(gone) | kinds(come))
 
 
 def _under_conditions(gone: Sequence[Token], come: Sequence[Token]) -> bool:
-    """More than a value: when, where or for whom it holds."""
     return any(token.canon in known.CONDITIONS for token in (*gone[1:], *come[1:]))
 
 
 def _day_for_date(gone: Sequence[Token], come: Sequence[Token]) -> bool:
-    """Friday may well be June 5."""
     return {token.kind for token in gone} ^ {token.kind for token in come} == {"date", "weekday"}
 
 
 def _of_one_kind(were: frozenset[str], are: frozenset[str]) -> bool:
-    """An identifier goes for whatever names a thing; a number may or may not have its unit."""
     if "identifier" in were | are and were | are <= _NAMING:
         return True
     unit = {"word"} if "number" in were & are else set()
@@ -84,7 +79,6 @@ def _of_one_kind(were: frozenset[str], are: frozenset[str]) -> bool:
 
 
 def _measure_alike(gone: Sequence[Token], come: Sequence[Token]) -> bool:
-    """In one unit, or two of one kind and another sum: 300 seconds are 5 minutes, miles no kilometres."""
     amounts = [_amount(tokens) for tokens in (gone, come)]
     if amounts[0] is None or amounts[1] is None:
         return True
@@ -112,7 +106,6 @@ def is_part(gone: Sequence[Token], come: Sequence[Token]) -> bool:
 
 
 def _one_day(gone: Sequence[Token], come: Sequence[Token]) -> bool:
-    """June and June 12, 3 May and 3 May 1990."""
     days = [[token.canon.split("-") for token in tokens if token.kind == "date"] for tokens in (gone, come)]
     if [len(each) for each in days] != [1, 1]:
         return False

@@ -44,7 +44,6 @@ def echoes(stated: Told, said: Told) -> bool:
 
 
 def _answers(stated: Told, said: Told) -> bool:
-    """Whether one is told soon behind the other in one talk, each by a speaker of its own."""
     if stated.session_id is None or not stated.speaker or not said.speaker or same_speaker(stated, said):
         return False
     soon = stated.timestamp <= said.timestamp <= stated.timestamp + ECHO_WINDOW
@@ -56,7 +55,6 @@ def _talk(told: Told) -> tuple[str | None, ...]:
 
 
 def _alone(text: str) -> Statement | None:
-    """What it states, where that is all it says."""
     reading = read(text)
     alone = reading.whole and not reading.adds and len(reading.statements) == 1
     return reading.statements[0] if alone else None

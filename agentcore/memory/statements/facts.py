@@ -116,7 +116,6 @@ def fact(text: str) -> Fact | None:
 
 
 def _without_ended(said: str) -> tuple[str, tuple[Token, ...]]:
-    """The text without what it says no longer holds, and that."""
     for pattern in _ENDED:
         match = pattern.search(said)
         if match is None:
@@ -129,14 +128,12 @@ def _without_ended(said: str) -> tuple[str, tuple[Token, ...]]:
 
 
 def _states(said: str) -> bool:
-    """Whether it has a verb behind its first word, or says where someone is reached."""
     words = [word.strip(".,") for word in said.lower().split()]
     told = bool(words) and words[0] in known.PRONOUNS and len(words) > 2
     return told or not known.FINITE.isdisjoint(words[1:]) or not known.REACHING.isdisjoint(words[:2])
 
 
 def _tokens(said: str) -> list[Token]:
-    """The words; the first is a name only where it is none of the language's common ones."""
     found = read_tokens(said)
     first = found[0] if found else None
     if first is not None and first.kind == "name" and (first.canon in {"i", "we"} or _is_common(first.canon)):
@@ -176,7 +173,6 @@ def _fact_of(
 
 
 def _end_alone(tokens: Sequence[Token], ended: tuple[Token, ...]) -> Fact | None:
-    """ "Jonas sold the Golf" tells what ended, and not what came."""
     about = _about(tokens, "name", frozenset({ANY}))
     names = any(token.kind == "name" or token.canon == "i" for token in tokens)
     if not ended or not names or len(about) > _MOST_ABOUT:
@@ -185,7 +181,6 @@ def _end_alone(tokens: Sequence[Token], ended: tuple[Token, ...]) -> Fact | None
 
 
 def _typed(tokens: Sequence[Token], words: set[str], ended: Sequence[Token]) -> _Found | None:
-    """The one sum, date, weekday, version, number of a phone or port, and what stands around it."""
     if any(token.kind == "number" for token in ended):
         words = words | {"port"}
     values = [at for at, token in enumerate(tokens) if _kind(tokens, at, words)]
@@ -218,7 +213,6 @@ def _kind(tokens: Sequence[Token], at: int, words: set[str]) -> str:
 
 
 def _title(tokens: Sequence[Token], words: set[str], ended: Sequence[Token]) -> _Found | None:
-    """ "Jonas got promoted to team lead": the words that name no one are the title."""
     cues = known.CUES["title"]["title"]
     said = [token for token in tokens if token.kind == "word"]
     nouns = known.ROLE_NOUNS.intersection(token.canon for token in said)
@@ -231,7 +225,6 @@ def _title(tokens: Sequence[Token], words: set[str], ended: Sequence[Token]) -> 
 
 
 def _named(tokens: Sequence[Token], ended: Sequence[Token]) -> _Found | None:
-    """A name that says where one lives, for whom one works, who is in charge, what is used."""
     if any(token.kind not in {"name", "word"} for token in tokens):
         return None
     attributes = _attributes("name", tokens)
@@ -247,7 +240,6 @@ def _named(tokens: Sequence[Token], ended: Sequence[Token]) -> _Found | None:
 
 
 def _place_of_value(tokens: Sequence[Token], attributes: frozenset[str]) -> tuple[int, int] | None:
-    """Which of at most two names is the value."""
     names = _names(tokens)
     if len(names) == 1:
         return names[0] if _is_enough(tokens, names[0], attributes) else None
@@ -257,12 +249,10 @@ def _place_of_value(tokens: Sequence[Token], attributes: frozenset[str]) -> tupl
 
 
 def _stands_in(tokens: Sequence[Token], start: int, ended: Sequence[Token]) -> bool:
-    """ "No longer in Graz but in Porto" speaks of a place."""
     return bool(ended) and tokens[start - 1].canon == "in"
 
 
 def _is_enough(tokens: Sequence[Token], name: tuple[int, int], attributes: frozenset[str]) -> bool:
-    """Whether one name alone is a value: "the database is Oracle", "I moved to Graz"."""
     words = {token.canon for token in tokens}
     if not words.isdisjoint(statement_words.RELATED):
         return False
@@ -271,7 +261,6 @@ def _is_enough(tokens: Sequence[Token], name: tuple[int, int], attributes: froze
 
 
 def _names(tokens: Sequence[Token]) -> list[tuple[int, int]]:
-    """Where names stand, words of one name together."""
     found: list[tuple[int, int]] = []
     for at, token in enumerate(tokens):
         if token.kind != "name":
@@ -295,12 +284,10 @@ def _value_comes_first(
 
 
 def _names_it(between: set[str], *, at_first: bool) -> bool:
-    """ "Oracle is the database of Atlas": the name stands first and is said to be something."""
     return at_first and "is" in between and not between.isdisjoint(known.NAMING)
 
 
 def _attributes(kind: str, tokens: Sequence[Token]) -> frozenset[str]:
-    """Which it may be of; a word of its own, such as "birthday", speaks of nothing else."""
     words = {token.canon for token in tokens}
     own = _heads(tokens) & known.OWN_CUES.get(kind, frozenset())
     found = {name for name, cues in known.CUES[kind].items() if words & cues}
@@ -315,13 +302,11 @@ def _attributes(kind: str, tokens: Sequence[Token]) -> frozenset[str]:
 
 
 def _heads(tokens: Sequence[Token]) -> set[str]:
-    """The words that name a thing by themselves: the birthday of "my birthday party" does not."""
     after = [token.canon in known.IGNORED | known.CHANGES for token in tokens[1:]]
     return {token.canon for token, ends in zip(tokens, [*after, True], strict=True) if ends}
 
 
 def _about(rest: Sequence[Token], kind: str, attributes: frozenset[str]) -> frozenset[str]:
-    """What is left of the words: of what is spoken."""
     cues = _cues(kind, attributes)
     said = (token for token in rest if token.canon not in known.IGNORED)
     return frozenset(
@@ -332,7 +317,6 @@ def _about(rest: Sequence[Token], kind: str, attributes: frozenset[str]) -> froz
 
 
 def _cues(kind: str, attributes: frozenset[str]) -> frozenset[str]:
-    """The words that say that it is of one of these, or of any."""
     groups = known.CUES[kind]
     names = groups if ANY in attributes else attributes & groups.keys()
     return frozenset().union(*(groups[name] for name in names))
@@ -375,7 +359,6 @@ def _of_one_attribute(old: Fact, new: Fact) -> bool:
 
 
 def _is_of_one_size(was: Token, now: Token) -> bool:
-    """A budget is seldom a price: neither is more than five times the other."""
     low, high = sorted((float(was.canon), float(now.canon)))
     return high <= _LIKE_SIZE * low
 

@@ -63,7 +63,6 @@ def _agrees(verb: str, before: str, at: int) -> bool:
 
 
 def _compound(verb: str, behind: list[str]) -> tuple[str, list[str]]:
-    """ "has been paid" is "is paid", "is listening" "listens"."""
     if verb == "have" and behind[:1] == ["been"]:
         return "be", behind[1:]
     if verb == "be" and behind and behind[0].lower() in known.VERBS and behind[0].endswith("ing"):

@@ -37,12 +37,10 @@ def takes_place(was: Statement, now: Statement) -> str:
 
 
 def _left_state(was: Statement, now: Statement) -> str:
-    """ "The ticket stays closed" goes for "the ticket is open"."""
     return "state" if was.verb == "be" and _other_state(was, now) else ""
 
 
 def _same_frame(was: Statement, now: Statement) -> str:
-    """Of one subject and verb: another state, or one value in the place of another."""
     if _other_state(was, now):
         return "state"
     apart = difference(was.tail, now.tail)
@@ -60,13 +58,11 @@ def _same_frame(was: Statement, now: Statement) -> str:
 
 
 def _tells(gone: Sequence[Token], dropped: Sequence[Token], shared: Sequence[Token] = ()) -> bool:
-    """Whether what went is what the new words say no longer holds."""
     said = content(dropped)
     return bool(said & content(gone)) and said <= content(gone) | content(shared)
 
 
 def _state(tail: Sequence[Token]) -> str | None:
-    """Which of the states that exclude each other it names."""
     return _STATES.get(" ".join(token.canon for token in tail))
 
 
@@ -78,7 +74,6 @@ def _other_state(was: Statement, now: Statement) -> bool:
 
 
 def _ended(was: Statement, now: Statement) -> str:
-    """ "I no longer play the guitar" ends "I play the guitar"; a bare "not" is less than "no longer"."""
     if was.negated or not now.negated or not now.marked:
         return ""
     same = was.subject == now.subject and was.verb == now.verb
@@ -86,7 +81,6 @@ def _ended(was: Statement, now: Statement) -> str:
 
 
 def _changes(was: Statement, now: Statement) -> bool:
-    """ "The limit was raised to 100 MB" goes for "the limit is 25 MB", and the other way round."""
     if not _NEVER_MOVED.isdisjoint({was.verb, now.verb}):
         return False
     if now.dropped:
@@ -104,7 +98,6 @@ def _changes(was: Statement, now: Statement) -> bool:
 
 
 def _may_follow_change(now: Statement) -> bool:
-    """A change is itself changed by another, by what holds from now on, or by what its attribute is."""
     return now.changed or now.marked or (now.verb == "be" and now.attribute)
 
 
@@ -119,7 +112,6 @@ def _are_two_values(gone: Sequence[Token], come: Sequence[Token]) -> bool:
 
 
 def _are_of_work(come: Sequence[Token]) -> bool:
-    """Who moved to a team lives where they lived."""
     return any(token.canon in known.ATTRIBUTES for token in come)
 
 
@@ -129,7 +121,6 @@ def _is_other_name(was: Statement, now: Statement, gone: Sequence[Token], come: 
 
 
 def _is_other_amount(was: Statement, now: Statement, gone: Sequence[Token], come: Sequence[Token]) -> bool:
-    """Values of one kind, in one unit where both name one."""
     told = {was.verb, now.verb} <= {"change", "alter", "be"} or now.changed or now.marked
     before, after = _units(gone), _units(come)
     same_unit = not before or not after or before == after
@@ -141,7 +132,6 @@ def _units(tokens: Sequence[Token]) -> set[str]:
 
 
 def _by_role(was: Statement, now: Statement) -> str:
-    """ "Jonah leads the redesign now" goes for "Amira leads the redesign"."""
     if was.own or now.own or not now.marked or not was.tail:
         return ""
     same = was.verb == now.verb and content(was.tail) == content(now.tail)
@@ -154,7 +144,6 @@ def _is_role(said: Statement) -> bool:
 
 
 def _counted(was: Statement, now: Statement) -> str:
-    """ "The number of shards of the index is 24" goes for "the index has 12 shards"."""
     before, after = count(was), count(now)
     if before is None or after is None:
         return ""

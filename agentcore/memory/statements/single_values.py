@@ -52,22 +52,18 @@ def is_single(was: Statement, now: Statement, apart: Difference) -> bool:
 
 
 def _is_another_thing(now: Statement, apart: Difference) -> bool:
-    """Who has one thing may have another."""
     return now.verb == "have" and not content(apart.shared)
 
 
 def _is_measured(now: Statement) -> bool:
-    """The latency is read off again and again, its limit is set."""
     return not known.MEASURED.isdisjoint(now.subject) and known.SETTLED.isdisjoint(now.subject)
 
 
 def _is_of_uncounted_things(now: Statement) -> bool:
-    """ "I have a cat": who has one may have another."""
     return now.verb == "have" and not any(token.kind == "number" for token in now.tail)
 
 
 def _may_be_many(now: Statement, apart: Difference) -> bool:
-    """One speaks several languages and likes several things; of what one has, the number may change."""
     return not known.MANY_VALUED.isdisjoint({now.verb, *apart.frame} - {"have"})
 
 
@@ -86,7 +82,6 @@ def _may_do_otherwise(now: Statement, apart: Difference) -> bool:
 
 
 def _is_value_of_attribute(now: Statement, apart: Difference) -> bool:
-    """A typed value, or with nothing but joining words around it a name, or a word where words are values."""
     if is_typed(apart.come):
         return True
     named = are_names(apart.gone, apart.come) or _has_words_for_values(now)
@@ -98,7 +93,6 @@ def _has_words_for_values(now: Statement) -> bool:
 
 
 def _is_on_some_days(now: Statement, apart: Difference) -> bool:
-    """One plays and works on many days, and is open on many."""
     if all(token.kind != "weekday" for token in apart.come):
         return False
     return now.verb not in known.DAY_VERBS or not apart.frame.isdisjoint({"open", "closed"})
@@ -124,7 +118,6 @@ def _is_single_name(now: Statement, apart: Difference) -> bool:
 
 
 def _are_like_names(apart: Difference) -> bool:
-    """Names with words beside them at most, and both end in the same."""
     plain = {token.kind for token in (*apart.gone, *apart.come)} <= {"name", "word"}
     return plain and apart.come[-1].kind == apart.gone[-1].kind and are_names(apart.gone, apart.come)
 
@@ -139,7 +132,6 @@ def _is_one_place(apart: Difference) -> bool:
 
 
 def _is_plain_preference(apart: Difference) -> bool:
-    """ "Prefers dark mode" and "prefers light mode"; not "prefers tea in the morning"."""
     return bool(apart.frame) and apart.frame.isdisjoint(known.CONNECTORS)
 
 

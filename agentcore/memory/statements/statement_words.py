@@ -11,7 +11,6 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _forms(lines: str) -> dict[str, str]:
-    """Each form of a verb by its first one; a line a verb."""
     return {form: line.split()[0] for line in lines.strip().splitlines() for form in line.split()}
 
 

@@ -149,7 +149,6 @@ def read(text: str) -> Reading:
 
 
 def _may_state(sentence: str) -> bool:
-    """Whether it is worth reading closely; most sentences of a talk are not."""
     if len(sentence) > SENTENCE_CHARS or sentence.endswith("?"):
         return False
     words = sentence.lower().translate(_APART).split()
@@ -182,7 +181,6 @@ def _clauses(sentence: str) -> list[str]:
 
 
 def _read_clauses(clauses: Sequence[str]) -> list[Statement]:
-    """The statements of one sentence: "not X" drops from what stands before it, "it is" goes on about it."""
     found: list[Statement] = []
     about = ""
     for clause in clauses:
@@ -222,7 +220,6 @@ def _read_clause(text: str, *, marked: bool) -> Statement | None:
 
 
 def _tells_where(statement: Statement) -> bool:
-    """ "Elm is where the review happens": a clause in the place of a value."""
     return bool(statement.tail) and statement.tail[0].canon in {"where", "what", "who", "how", "when", "why"}
 
 
@@ -238,7 +235,6 @@ def _without_dropped(text: str) -> tuple[str, list[Token]]:
 
 
 def _change(text: str) -> Statement | None:
-    """ "The limit was raised from 25 MB to 100 MB", "we moved the sync to Thursdays"."""
     if _CHANGE_WORD.search(text) is None:
         return None
     match = _ACTIVE.match(text) or _PASSIVE.match(text)
@@ -289,7 +285,6 @@ def _plain_statement(text: str, *, marked: bool) -> Statement | None:
 
 
 def _noted(what: str, value: str, marked: bool) -> Statement | None:
-    """ "Deadline: 3 June" says of what has one value at a time what it is."""
     subject = read_subject(what.split())
     if subject is None or (not subject.attribute and "_" not in what):
         return None
@@ -345,7 +340,6 @@ def _is_new(subject: Sequence[str]) -> bool:
 
 
 def _of_attribute(subject: Subject, verb: str, behind: list[str]) -> tuple[Subject, str, list[str]]:
-    """ "Atlas has a budget of 9,000" is "the budget of Atlas is 9,000", "is due" "the deadline of ... is"."""
     lowered = [word.lower() for word in behind[:3]]
     named = ""
     if verb == "be" and lowered[:1] == ["due"]:

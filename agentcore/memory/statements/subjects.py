@@ -44,13 +44,11 @@ def _is_definite(lowered: Sequence[str]) -> bool:
 
 
 def _head(lowered: Sequence[str]) -> str:
-    """The noun that the others tell more of: "deadline" in "the deadline for Atlas"."""
     first_part = next((at for at, word in enumerate(lowered) if word in _PREPOSITIONS), len(lowered))
     return canonical(lowered[first_part - 1]) if first_part else ""
 
 
 def _is_generic(said: Sequence[str], words: set[str], head: str, *, own: bool) -> bool:
-    """Whether there may be many such: an event without a number, a common noun by itself."""
     if any(_is_numbered(word) for word in said):
         return False
     if head in known.EVENTS or head in known.RELATED:
@@ -65,6 +63,5 @@ def _is_numbered(word: str) -> bool:
 
 
 def _names_one(said: Sequence[str], words: set[str]) -> bool:
-    """Ends in a name, or is of what there is one: the user, the team."""
     named = said[-1][:1].isupper() and said[-1].lower() not in known.ATTRIBUTES
     return named or not words.isdisjoint(known.KNOWN_BY_ROLE)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from agentcore.memory.language.entities import find_entities
-from agentcore.memory.language.llm_text import capped, within, without_thought_lines, without_thoughts
+from agentcore.memory.language.llm_text import capped, within, without_reasoning, without_thoughts
 from agentcore.memory.language.text import collapse, words
 from agentcore.memory.scoring import is_assistant
 from agentcore.memory.summaries.grounding import Heard, numbers_of, numbers_told
@@ -51,7 +51,7 @@ def _said(source: Source) -> str:
     if is_assistant(source.speaker):
         return without_thoughts(source.content)
     # An interaction has both sides, and names no speaker.
-    return source.content if source.speaker is not None else without_thought_lines(source.content)
+    return source.content if source.speaker is not None else without_reasoning(source.content)
 
 
 def told_tokens(max_tokens: int) -> int:

@@ -13,16 +13,19 @@ from uuid import UUID
 from agentcore.errors import Conflict, NotFound
 from agentcore.memory.api import Caller
 from agentcore.memory.consequences.fact_following import after_reinstatement, after_rewording
-from agentcore.memory.intake import is_long_work, subjects_of, text_columns
+from agentcore.memory.intake import is_long_work, spoken, subjects_of, text_columns
 from agentcore.memory.models import Link
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.history_rows import Change
 from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.rows.summary_rows import SummaryWork
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.writing.document_vectors import vector_columns
 
 ATTEMPTS = 5
 TRACKED = ("content", "relevance_score", "tags", "metadata", "pinned")
+# Work of a model that a flagged memory leaves.
+FLAGGED_WORK: tuple[SummaryWork, ...] = ("facts", "summary")
 VALIDITY = ("superseded_by", "valid_to")
 LIFE = ("ttl_seconds", "expires_at")
 _KEPT = (
@@ -40,6 +43,7 @@ _KEPT = (
     "gist_hash",
     "term_keys",
     "token_count",
+    "flagged",
 )
 
 
@@ -137,7 +141,9 @@ class Changing(ABC):
         """The columns of the new text with its vector; nothing if the text stays. Embeds before any lock."""
         if content is None or content == row["content"]:
             return {}
-        arguments = self._caller.agent_id, content, row["speaker"], self._parts.count_tokens, row["timestamp"]
+        content = spoken(content, row) or content
+        count, screen = self._parts.count_tokens, self._parts.policy.screen
+        arguments = self._caller.agent_id, content, row["speaker"], count, row["timestamp"], screen
         if is_long_work(len(content)):
             columns, text = await asyncio.to_thread(text_columns, *arguments)
         else:
@@ -204,6 +210,9 @@ class Changing(ABC):
         """What was made of the memory follows it: facts read from it, and what tells of it."""
         if retimed:
             await transaction.facts.live_with(self.memory_id, self.operation, self._caller)
+        if reworded and row["flagged"]:
+            for work in FLAGGED_WORK:
+                await transaction.summaries.take(work, [self.memory_id])
         if reworded:
             await after_rewording(transaction, self._parts, self._caller, row)
         elif wanted.current and row["superseded_by"] is not None:

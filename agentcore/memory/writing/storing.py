@@ -132,6 +132,7 @@ class Storing:
                     now=self._parts.clock(),
                     count_tokens=self._parts.count_tokens,
                     default_ttls=self._parts.default_ttls,
+                    screen=self._parts.policy.screen,
                 )
             except InvalidParams as error:
                 made.append(error)
@@ -247,15 +248,19 @@ class Storing:
         if earlier is not None:
             self._answer_of_key(index, each, earlier)
             return
-        twin = None if each.params.force else _twin(each, same)
+        twin, flags = None if each.params.force else _twin(each, same), each.columns["flags"]
         if twin is None:
             self._stored.append(memory)
             links = [link.model_dump() for link in each.params.links]
             same.append({**memory.columns, "memory_id": memory.memory_id, "links": links})
-            self._results[index] = StoreResult(success=True, memory_id=memory.memory_id, status="stored")
+            self._results[index] = StoreResult(
+                success=True, memory_id=memory.memory_id, status="stored", flagged=bool(flags), flags=flags
+            )
         else:
             self._reinforced.append(twin)
-            self._results[index] = StoreResult(success=True, memory_id=twin, status="reinforced")
+            self._results[index] = StoreResult(
+                success=True, memory_id=twin, status="reinforced", flagged=bool(flags), flags=flags
+            )
         if key is not None:
             claimed[key] = memory, twin or memory.memory_id
             if twin is not None:

@@ -19,6 +19,8 @@ export interface AddSessionParams {
   tags?: string[];
   /** Seconds until they expire; null: never. Absent: as the episodic layer has it. */
   ttl_seconds?: number | null;
+  /** As for memory.store, of each message. */
+  keep_reasoning?: boolean;
   /** Store greetings and the like, too, and the same words again. */
   force?: boolean;
 }
@@ -386,6 +388,8 @@ export interface GetContextParams {
   query_vector?: number[] | null;
   /** As for memory.retrieve; working memory stays as it is. */
   distinct?: boolean;
+  /** Include memories that match a pattern of injected instructions. */
+  include_flagged?: boolean;
   /** How the context is written. */
   format?: "markdown" | "text" | "json";
   /** The model whose tokens are counted; one whose encoding is not here is refused. */
@@ -610,6 +614,8 @@ export interface MemoryRecord {
   actions?: unknown[];
   outcome?: unknown;
   action_outcomes?: ActionOutcome[];
+  /** What the assistant said, with reasoning blocks; only with `keep_reasoning`. */
+  response?: string | null;
   entities?: string[];
   facts?: string[];
   keywords?: string[];
@@ -617,6 +623,8 @@ export interface MemoryRecord {
   metadata?: Record<string, unknown>;
   relevance_score?: number;
   pinned?: boolean;
+  /** It matches a pattern of injected instructions. */
+  flagged?: boolean;
   expires_at?: string | null;
   /** Where the time its words speak of begins; null where they name none. */
   event_from?: string | null;
@@ -665,6 +673,8 @@ export interface MemorySummary {
   keywords?: string[];
   tags?: string[];
   metadata?: Record<string, unknown>;
+  /** It matches a pattern of injected instructions. */
+  flagged?: boolean;
   /** Of a search: what was left out because this one says the same in nearly the same words. */
   stands_for?: string[];
   /** Of a search: what was left out because this one, which is newer, contradicts it. */
@@ -970,6 +980,8 @@ export interface StoreParams {
   force?: boolean;
   /** A changed fact takes the place of the one stored before. */
   supersede?: boolean;
+  /** Keep what an assistant said with its reasoning blocks as the record's `response`. */
+  keep_reasoning?: boolean;
   metadata?: Record<string, unknown>;
 }
 
@@ -985,6 +997,10 @@ export interface StoreResult {
   near_duplicate_of?: string | null;
   /** Why it was rejected. */
   reason?: string | null;
+  /** It matches a pattern of injected instructions. */
+  flagged?: boolean;
+  /** The names of the patterns it matches. */
+  flags?: string[];
   /** In a batch, the code of the error that a memory.store of this item would answer with; null where it was merely not worth storing. */
   code?: number | null;
   /** In a batch, the batch's receipt stands for all. */

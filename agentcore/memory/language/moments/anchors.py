@@ -112,12 +112,10 @@ def _anchors(said: Said) -> Iterator[Anchor]:
 
 
 def _near(said: Said, at: int) -> Unit | None:
-    """The unit of "the week before"."""
     return UNITS.get(said.lower(at - 1)) if said.lower(at - 2) == "the" else None
 
 
 def _event_end(said: Said, at: int, relation: Relation) -> int:
-    """Where the event's words end that begin here; 0 if none does."""
     if _is_calendar(said, at):
         return 0
     end = _end(said, at)
@@ -127,7 +125,6 @@ def _event_end(said: Said, at: int, relation: Relation) -> int:
 
 
 def _is_known(said: Said, at: int, end: int, relation: Relation) -> bool:
-    """Whether these words tell of an event that both know."""
     first = said.lower(at)
     if first in _SUBJECTS:
         return _is_past(said.lower(at + 2 if said.lower(at + 1).endswith("ly") else at + 1))
@@ -139,12 +136,10 @@ def _is_known(said: Said, at: int, end: int, relation: Relation) -> bool:
 
 
 def _is_calendar(said: Said, at: int) -> bool:
-    """Whether the calendar's words stand here."""
     return moment(said, at, _STANCE) is not None
 
 
 def _end(said: Said, at: int) -> int:
-    """Where the words end that may tell of an event."""
     end = at + 1 if _goes_on(said, at) else at
     while at < end < min(len(said), at + EVENT_WORDS) and _tells_on(said, at, end):
         end += 1
@@ -152,7 +147,6 @@ def _end(said: Said, at: int) -> int:
 
 
 def _tells_on(said: Said, at: int, end: int) -> bool:
-    """Whether the word at `end` goes on with an event whose words begin at `at`."""
     lower = said.lower(end)
     if end == at + 1 and said.lower(at) in _SUBJECTS and _is_past(lower):
         return True
@@ -162,17 +156,14 @@ def _tells_on(said: Said, at: int, end: int) -> bool:
 
 
 def _joins(said: Said, at: int) -> bool:
-    """Whether the preposition leads to more of the event: "to the coast", "from Rome"; not "to relax"."""
     return said.lower(at + 1) in _DEFINITE or said.capital(at + 1)
 
 
 def _goes_on(said: Said, at: int) -> bool:
-    """Whether the place holds a word, or a sign within one."""
     return said.lower(at)[:1].isalnum() or (said.glued(at) and said.glued(at + 1))
 
 
 def _head(said: Said, at: int, end: int) -> int:
-    """The place of the noun of "the long trip to Rome"."""
     joined = (place for place in range(at + 1, end) if said.lower(place) in _JOINING)
     return next(joined, end) - 1
 
@@ -182,7 +173,6 @@ def _is_past(word: str) -> bool:
 
 
 def _is_somebodys(said: Said, at: int, end: int) -> bool:
-    """Whether it is somebody's event, or what somebody did: "Anna's party", "Anna moved"."""
     owned = said.text[said.word(at).start : said.word(at).end].endswith(("'s", "\u2019s"))
     return owned or any(_is_past(said.lower(place)) for place in range(at + 1, min(end, at + 3)))
 
@@ -205,7 +195,6 @@ def told_times(anchor: Anchor, event: Span | None, said_at: datetime, now: datet
 
 
 def _open_sided(anchor: Anchor, event: Span | None, told: Span) -> Span:
-    """Up to an event or from it on; `told`: when it was at the earliest and latest, if it says no time."""
     if anchor.relation in ("before", "until"):
         last = told[1] if event is None else event[anchor.relation == "until"]
         return (EARLIEST if anchor.unit is None else _moved(last, -1, anchor.unit)), last

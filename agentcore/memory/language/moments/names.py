@@ -153,7 +153,6 @@ def month_name(said: Said, at: int, stance: Stance) -> Found | None:
 
 
 def _after_month(said: Said, at: int) -> int:
-    """The place after a month's name and the dot of a short one."""
     dotted = said.lower(at) not in FULL_MONTHS and said.lower(at + 1) == "."
     return at + 2 if dotted else at + 1
 
@@ -168,7 +167,6 @@ def _month_and_day(said: Said, at: int, after: int, dates: tuple[int, int], stan
 
 
 def _dated(said: Said, at: int, dates: tuple[int, int], stance: Stance) -> Found | None:
-    """The day of a month and day, with the year where one follows here."""
     year_at = at + 1 if said.lower(at) in (",", "of") else at
     year = _year_at(said, year_at)
     if year is not None:
@@ -194,7 +192,6 @@ def _fits_month(said: Said, at: int, stance: Stance) -> bool:
 
 
 def _year_at(said: Said, at: int) -> int | None:
-    """The year written here."""
     year = said.number(at)
     if year is None or not FIRST_NAMED_YEAR <= year <= LAST_NAMED_YEAR:
         return None
@@ -246,7 +243,6 @@ def bare_year(said: Said, at: int, stance: Stance) -> Found | None:
 
 
 def _hangs_on_other(said: Said, at: int) -> bool:
-    """Whether it is part of another word: "build-2023"; not "mid-2023", which can be only a time."""
     part = said.lower(at - 1) in HYPHENS and said.lower(at - 2) in ("early", "mid", "late")
     return said.glued(at) and not part
 
@@ -268,7 +264,6 @@ def week_day(said: Said, at: int, stance: Stance) -> Found | None:
 
 
 def _is_other_day(said: Said, at: int) -> bool:
-    """Whether no single day is meant: Black Friday, every Friday, Friday mornings."""
     before = said.lower(at - 1)
     if before in _OTHER_DAYS or said.lower(at + 1) in _SAME_DAYS:
         return True
@@ -276,7 +271,6 @@ def _is_other_day(said: Said, at: int) -> bool:
 
 
 def _date_at(said: Said, at: int, stance: Stance) -> Found | None:
-    """The date that follows its weekday."""
     dated = month_name(said, at, stance) if said.lower(at) in MONTHS else day_first(said, at, stance)
     return dated if dated is not None and dated[0].grain == "day" else None
 
@@ -295,7 +289,6 @@ def season_name(said: Said, at: int, stance: Stance) -> Found | None:
 
 
 def _is_other_spring(said: Said, at: int) -> bool:
-    """Whether it may be a coil, a framework or a downfall."""
     if said.capital(at) and said.lower(at) == "spring":
         return True
     return not said.after_time(at + 1) or said.before(at) in ("before", "since")

@@ -86,7 +86,6 @@ def _near_today(said: Said, at: int, stance: Stance) -> Found | None:
 
 
 def _relative(said: Said, at: int, stance: Stance) -> Found | None:
-    """Last, this or next something, or so many of them."""
     word, name_at = said.lower(at), at + 1
     if word == "this" and said.lower(name_at) in ("past", "coming"):
         word, name_at = said.lower(name_at), name_at + 1
@@ -103,7 +102,6 @@ def _relative(said: Said, at: int, stance: Stance) -> Found | None:
 
 
 def _rolling(said: Said, at: int, stance: Stance, which: Which) -> Found | None:
-    """As "the last three days"; "these three days" may be any."""
     counted = _count(said, at)
     if counted is None or which == "this":
         return None
@@ -118,7 +116,6 @@ def _part_of_day(which: Which, name: str, at: int, stance: Stance) -> Found | No
 
 
 def _unit(word: str, name: str, said: Said, at: int, stance: Stance) -> Period | None:
-    """The last, this or next unit: "last week" begins on a Monday, "the past week" seven days ago."""
     of, today = UNITS[name], stance.today
     if name != of or (of == "day" and word != "past"):
         return None
@@ -130,7 +127,6 @@ def _unit(word: str, name: str, said: Said, at: int, stance: Stance) -> Period |
 
 
 def _this(of: Unit, said: Said, at: int, stance: Stance) -> Period:
-    """On a Monday this weekend is over, on a Wednesday it is to come."""
     if of != "weekend":
         return replace(unit(stance.today, of), present=True)
     over = stance.today.weekday() <= TUESDAY and which_one(said, at, stance) == "latest"
@@ -138,7 +134,6 @@ def _this(of: Unit, said: Said, at: int, stance: Stance) -> Period:
 
 
 def _count(said: Said, at: int) -> tuple[tuple[int, int], Unit, int] | None:
-    """How many of which unit, and the place after it: "a couple of weeks"."""
     if said.lower(at) == "a" and said.lower(at + 1) in ("couple", "few"):
         at += 1
     number = said.number(at, digits=3)
@@ -149,7 +144,6 @@ def _count(said: Said, at: int) -> tuple[tuple[int, int], Unit, int] | None:
 
 
 def _counted(said: Said, at: int, stance: Stance) -> Found | None:
-    """As "two weeks ago", "three days from now"; so many weeks alone are how long, not when."""
     counted = _count(said, at)
     if counted is None:
         return None
@@ -164,7 +158,6 @@ def _counted(said: Said, at: int, stance: Stance) -> Found | None:
 
 
 def _ahead(said: Said, at: int, stance: Stance) -> Found | None:
-    """As "in two weeks", where the sentence speaks of what is to come."""
     counted = _count(said, at + 1)
     if counted is None or which_one(said, at, stance) != "coming":
         return None
@@ -173,7 +166,6 @@ def _ahead(said: Said, at: int, stance: Stance) -> Found | None:
 
 
 def _unit_beside(said: Said, at: int, stance: Stance) -> Found | None:
-    """As "the week before 16 November", "the week of May 5", "the day after Christmas"."""
     name, relation = UNITS.get(said.lower(at + 1)), said.lower(at + 2)
     if name is None or relation not in ("before", "after", "of") or said.lower(at + 3) in ("the", "last"):
         return None
@@ -221,7 +213,6 @@ def _the_weekend(said: Said, at: int, stance: Stance) -> Found | None:
 
 
 def _part_of(said: Said, at: int, stance: Stance) -> Found | None:
-    """As "early June", "mid-May", "the end of last year"."""
     which, after = _PARTS[said.lower(at)], at + 1
     if said.lower(at) not in ("early", "mid", "late"):
         if said.lower(after) != "of":

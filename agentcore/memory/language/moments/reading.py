@@ -83,14 +83,12 @@ def mentioned(content: str, timestamp: datetime) -> tuple[datetime, datetime] | 
 
 
 def _moments(period: Period, now: datetime) -> tuple[datetime, datetime]:
-    """The period's ends in UTC, its days being those of the zone of `now`."""
     start = datetime.combine(period.start, time.min, now.tzinfo).astimezone(UTC)
     end = datetime.combine(period.end, time.min, now.tzinfo).astimezone(UTC)
     return max(start, EARLIEST), min(end, LATEST)
 
 
 def _periods(said: Said, stance: Stance, *, open_sides: bool) -> Iterator[tuple[Period, int, int]]:
-    """Each period named, with the places where its words begin and end."""
     at = 0
     while at < len(said):
         word, found = said.lower(at), None
@@ -107,7 +105,6 @@ def _periods(said: Said, stance: Stance, *, open_sides: bool) -> Iterator[tuple[
 
 
 def _open(said: Said, at: int, stance: Stance) -> Found | None:
-    """As "since March", "before June 2023", "after the 3rd"."""
     relation = said.lower(at)
     found = moment(said, at + 1, replace(stance, named=True))
     if found is None:
@@ -126,7 +123,6 @@ def _open(said: Said, at: int, stance: Stance) -> Found | None:
 
 
 def _range(said: Said, at: int, stance: Stance) -> Found | None:
-    """As "between May and July", "from Monday to Friday"."""
     named = replace(stance, named=True)
     first = moment(said, at + 1, named)
     if first is None or said.lower(first[1]) not in _RANGES[said.lower(at)]:
@@ -141,7 +137,6 @@ def _range(said: Said, at: int, stance: Stance) -> Found | None:
 
 
 def _in_order(said: Said, at: int, first: Found, second: Found, stance: Stance) -> tuple[Period, Period]:
-    """Both ends; an end without a year is read from the one that has it, else the first from the second."""
     begun, ended = first[0], second[0]
     if ended.floating and not begun.floating:
         later = moment(said, first[1] + 1, replace(stance, today=begun.start, coming=True))

@@ -1,0 +1,62 @@
+"""The event loop stays free while the longest texts are stored, searched and made into a context."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from agentcore.memory.models import MAX_TEXT_CHARS
+from agentcore.memory.params.changes import UpdateParams
+from agentcore.memory.params.memories import MAX_QUERY_CHARS, ContextParams, RetrieveParams
+from tests.fixtures.memory import Agent
+
+# CPU time of this thread in one step of the loop: what other threads and processes do does not count.
+MOST_SECONDS = 0.2
+TEXTS = {
+    "mixed combining marks": "a" + "\u0301\u0323\u0327" * MAX_TEXT_CHARS,
+    "the longest ligature": "\ufdfa" * MAX_TEXT_CHARS,
+    "quotation marks": "Ada" + '"\\' * MAX_TEXT_CHARS,
+}
+
+
+class Steps:
+    """Samples the event loop: the most CPU time that it takes between two samples, in seconds."""
+
+    def __init__(self) -> None:
+        self.longest, self._begun = 0.0, time.thread_time()
+        self._next: asyncio.TimerHandle | None = None
+
+    def sample(self) -> None:
+        now = time.thread_time()
+        self.longest, self._begun = max(self.longest, now - self._begun), now
+        self._next = asyncio.get_running_loop().call_later(0.005, self.sample)
+
+    def stop(self) -> None:
+        if self._next is not None:
+            self._next.cancel()
+
+
+@pytest.mark.parametrize("name", TEXTS)
+async def test_no_text_occupies_the_event_loop(agent: Agent, name: str) -> None:
+    text = TEXTS[name][: MAX_TEXT_CHARS]
+    query = text[:MAX_QUERY_CHARS]
+    memory_id = await agent.stored_id("The budget is 9,000 euros.", task_id="t")
+    steps = Steps()
+    steps.sample()
+    found = {}
+    for doing in ("store", "update", "retrieve", "context"):
+        steps.longest = 0.0
+        if doing == "store":
+            await agent.store(text, task_id="t", force=True)
+        elif doing == "update":
+            updates = {"memory_id": memory_id, "updates": {"content": f"New {text}"[:MAX_TEXT_CHARS]}}
+            await agent.memory.update(UpdateParams.model_validate(updates))
+        elif doing == "retrieve":
+            await agent.memory.retrieve(RetrieveParams(query=query))
+        else:
+            await agent.memory.get_context(ContextParams(query=query, task_id="t", gate="off"))
+        found[doing] = round(steps.longest, 3)
+    steps.stop()
+    assert max(found.values()) < MOST_SECONDS, found
