@@ -48,7 +48,7 @@ check: setup-all
 	exit $$status
 
 demo: setup
-	@exec $(BIN)/python examples/demo.py $(ARGS)
+	@exec $(BIN)/python -m agentcore demo $(ARGS)
 
 # A link or an anchor that leads nowhere, or a page that stands in no menu, ends it.
 docs:

@@ -23,7 +23,7 @@ from agentcore.archive_options import read_archive_options
 from agentcore.errors import ConfigurationError
 from agentcore.llm_options import read_llm_options
 
-__all__ = ["Settings", "load_settings", "misspelt_variables", "revealed"]
+__all__ = ["Settings", "environment_settings", "load_settings", "misspelt_variables", "revealed"]
 
 LayerName = Literal["working", "episodic", "semantic", "procedural"]
 LayerRule = Literal["ttl_seconds", "extend_after_uses", "capacity"]
@@ -347,6 +347,11 @@ def load_settings(**overrides: Any) -> Settings:
     Raises ConfigurationError that lists every problem at once, each with its mend.
     """
     return Settings(**overrides)
+
+
+def environment_settings() -> Settings:
+    """The settings of the environment alone, for clients: a directory's `.env` may be somebody else's."""
+    return Settings(_env_file=None)
 
 
 def misspelt_variables() -> dict[str, str]:

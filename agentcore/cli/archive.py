@@ -14,8 +14,9 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, app, examples, out, printable, say
-from agentcore.cli.connection import ask
+from agentcore.cli.app import FAILED, MEMORIES, Application, app, examples, printable, say, show
+from agentcore.cli.calls import ask
+from agentcore.cli.times import moment
 from agentcore.client import MemoryClient
 from agentcore.errors import AgentCoreError
 from agentcore.memory.params.archive import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
@@ -28,14 +29,14 @@ _FILTERS = "Which memories"
 _LISTS = (
     "memory_ids", "lost_links", "renewed_ids", "superseded_ids", "refused_ids", "waiting_for_embedding_ids")
 
-archives = typer.Typer(no_args_is_help=True, help="What pruning put away: listed, brought back, checked.")
+archives = Application()
 app.add_typer(archives, name="archive", rich_help_panel=MEMORIES)
 
 ArchivedAfter = Annotated[datetime | None, typer.Option(
-    "--archived-after", parser=options.moment, metavar="TIME", help="Archived at or after this time.",
+    "--archived-after", parser=moment, metavar="TIME", help="Archived at or after this time.",
     rich_help_panel=_FILTERS)]
 ArchivedBefore = Annotated[datetime | None, typer.Option(
-    "--archived-before", parser=options.moment, metavar="TIME", help="Archived before this time.",
+    "--archived-before", parser=moment, metavar="TIME", help="Archived before this time.",
     rich_help_panel=_FILTERS)]
 
 
@@ -72,7 +73,7 @@ def list_archived(
         typer.echo(page.model_dump_json(indent=2))
         return
     if page.memories:
-        out.print(_table(page))
+        show(_table(page))
     else:
         say("nothing archived")
     if page.next_cursor is not None:

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from agentcore.cli.app import say
 from agentcore.cli.lines import BadLine, Line, NumberedLine, store_params
 from agentcore.cli.tally import Tally
-from agentcore.client import MemoryClient
 from agentcore.errors import InvalidParams, JsonRpcErrorCode, NotFound, TooLarge
+from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import Link
 from agentcore.memory.params.aliases import SetAliasParams
 from agentcore.memory.params.changes import UpdateParams, Updates
@@ -37,7 +37,7 @@ class Import:
     """One run over one file. `unit` is what its lines are called; `passed` hears how far all is stored."""
 
     def __init__(
-        self, memory: MemoryClient, tally: Tally, *, strict: bool, forced: bool, unit: str = "line",
+        self, memory: MemoryApi, tally: Tally, *, strict: bool, forced: bool, unit: str = "line",
         passed: Callable[[int], None] = lambda number: None,
     ) -> None:
         self._memory = memory

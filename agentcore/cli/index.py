@@ -16,7 +16,7 @@ from rich.table import Column, Table
 
 from agentcore.assembly import make_embedder, make_index_policy
 from agentcore.cli import options
-from agentcore.cli.app import MISUSED, SERVICE, app, err, examples, fail, out, say
+from agentcore.cli.app import MISUSED, SERVICE, Application, app, err, examples, fail, say, show
 from agentcore.config import load_settings
 from agentcore.database import Connection
 from agentcore.maintenance.index_keeper import (
@@ -40,7 +40,7 @@ Planner = Callable[[PartitionState, str], IndexPlan | None]
 Partition = Annotated[str | None, typer.Argument(
     metavar="[PARTITION]", help="A table that status names, as memories_p07. Default: all.")]
 
-indexes = typer.Typer(no_args_is_help=True, help="The vector indexes: what they are, measured and built now.")
+indexes = Application()
 app.add_typer(indexes, name="index", rich_help_panel=SERVICE)
 
 
@@ -163,8 +163,10 @@ def _report(states: Sequence[PartitionState], as_json: bool) -> None:
     filled = [state for state in states if state.rows or state.indexes or state.half_made]
     if as_json:
         typer.echo(json.dumps([_facts(state) for state in filled], indent=2))
+    elif filled:
+        show(_table(filled))
     else:
-        out.print(_table(filled) if filled else "no memories yet")
+        say("no memories yet")
 
 
 def _table(states: Sequence[PartitionState]) -> Table:

