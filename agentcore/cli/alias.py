@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, Application, app, examples, printable, say, show
+from agentcore.cli.app import FAILED, MEMORIES, examples, group, printable, say, show
 from agentcore.cli.calls import ask
 from agentcore.memory.params.aliases import (
     DeleteAliasParams,
@@ -18,14 +18,8 @@ from agentcore.memory.params.aliases import (
     SetAliasParams,
 )
 
-aliases = Application()
-app.add_typer(aliases, name="alias", rich_help_panel=MEMORIES)
+aliases = group("alias", MEMORIES)
 Alias = Annotated[str, typer.Argument(help="What it is called too.")]
-
-
-@aliases.callback()
-def alias() -> None:
-    """What is called by two names: each finds what was said in the other."""
 
 
 @aliases.command("set", epilog=examples("agentcore alias set k8s Kubernetes"))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Annotated, Any, Never
+from typing import Annotated, Any, Never, TypeVar
 
 import typer
 import typer.core
@@ -33,6 +33,8 @@ FAILED = 1
 MISUSED = 2
 FIRST_OF_MEMORIES = "store"
 WRONG_SIGNATURE = "The token's signature is wrong."
+
+CommandT = TypeVar("CommandT", bound=Callable[..., None])
 
 
 class _Command(typer.core.TyperCommand):
@@ -77,7 +79,7 @@ class Application(typer.Typer):
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"cls": _Group, "no_args_is_help": True, **options})
 
-    def command(self, name: str | None = None, **options: Any) -> Any:
+    def command(self, name: str | None = None, **options: Any) -> Callable[[CommandT], CommandT]:
         return super().command(name, **{"cls": _Command, **options})
 
 
@@ -91,6 +93,13 @@ def _flags_without_value(params: list[Any]) -> list[Any]:
 def _summary(name: str) -> str:
     also = ", ".join(alias for alias, meant in ALIASES.items() if meant == name)
     return SUMMARIES.get(name, "") + (f" Also: {also}." if also else "")
+
+
+def group(name: str, panel: str, *lines: str) -> Application:
+    """A command that is made of others; `lines` are its examples."""
+    made = Application(help=SUMMARIES[name], epilog=examples(*lines) if lines else None)
+    app.add_typer(made, name=name, rich_help_panel=panel)
+    return made
 
 
 app = Application(

@@ -14,7 +14,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, Application, app, examples, printable, say, show
+from agentcore.cli.app import FAILED, MEMORIES, examples, group, printable, say, show
 from agentcore.cli.calls import ask
 from agentcore.cli.times import moment
 from agentcore.client import MemoryClient
@@ -29,8 +29,7 @@ _FILTERS = "Which memories"
 _LISTS = (
     "memory_ids", "lost_links", "renewed_ids", "superseded_ids", "refused_ids", "waiting_for_embedding_ids")
 
-archives = Application()
-app.add_typer(archives, name="archive", rich_help_panel=MEMORIES)
+archives = group("archive", MEMORIES)
 
 ArchivedAfter = Annotated[datetime | None, typer.Option(
     "--archived-after", parser=moment, metavar="TIME", help="Archived at or after this time.",
@@ -38,11 +37,6 @@ ArchivedAfter = Annotated[datetime | None, typer.Option(
 ArchivedBefore = Annotated[datetime | None, typer.Option(
     "--archived-before", parser=moment, metavar="TIME", help="Archived before this time.",
     rich_help_panel=_FILTERS)]
-
-
-@archives.callback()
-def archive() -> None:
-    """What pruning put away: an agent's own memories, and for an operator the check of all copies."""
 
 
 @archives.command("list", epilog=examples(

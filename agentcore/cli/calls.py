@@ -85,5 +85,5 @@ def _token_source(
     if settings.agentcore_token is not None:
         return settings.agentcore_token.get_secret_value()
     raise ConfigurationError([
-        "No token: set AGENTCORE_TOKEN in the environment (`agentcore token --agent my-agent` prints one), or "
-        "add --agent my-agent where the embedded service's home is on this machine."])
+        "No token: set AGENTCORE_TOKEN in the environment (`agentcore token --agent my-agent` prints one), "
+        "or add --agent my-agent where the embedded service's home is on this machine."])

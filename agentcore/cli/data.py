@@ -26,6 +26,7 @@ from agentcore.memory.params.memories import (
     StoreParams,
 )
 from agentcore.memory.params.overview import LayerStats
+from agentcore.memory.pruning import DEFAULT_SHARE
 
 Order = Literal["timestamp", "importance", "access_count"]
 

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +64,11 @@ def demo(context: typer.Context) -> None:
 
 
 def _settings(home: Path) -> Settings:
-    kept = environment_settings()
-    own = {name: field.get_default(call_default_factory=True) for name, field in Settings.model_fields.items()}
-    chosen = {name: getattr(kept, name) for name in own if KEPT_SETTINGS.match(name)}
-    return Settings(_env_file=None, **{**own, **chosen, "agentcore_home": home})
+    given, fields = environment_settings(), Settings.model_fields
+    chosen = {
+        name: getattr(given, name) if KEPT_SETTINGS.match(name)
+        else each.get_default(call_default_factory=True) for name, each in fields.items()}
+    return Settings(_env_file=None, **{**chosen, "agentcore_home": home})
 
 
 async def _asked(settings: Settings, *, told: bool) -> list[dict[str, Any]]:
@@ -80,10 +82,9 @@ async def _import(memory: MemoryApi) -> list[str]:
     """Stores the conversation; its texts, line by line."""
     texts = []
     importing = Import(memory, Tally(), strict=True, forced=False)
-    with (DATA / "conversation.jsonl").open("rb") as source:
-        for numbered in read_lines(source):
-            texts.append(getattr(numbered.line, "text", ""))
-            await importing.take(numbered)
+    for numbered in read_lines(BytesIO((DATA / "conversation.jsonl").read_bytes())):
+        texts.append(getattr(numbered.line, "text", ""))
+        await importing.take(numbered)
     await importing.finish()
     say(f"imported a conversation of {len(texts)} lines")
     return texts

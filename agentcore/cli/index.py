@@ -16,7 +16,7 @@ from rich.table import Column, Table
 
 from agentcore.assembly import make_embedder, make_index_policy
 from agentcore.cli import options
-from agentcore.cli.app import MISUSED, SERVICE, Application, app, err, examples, fail, say, show
+from agentcore.cli.app import MISUSED, SERVICE, err, examples, fail, group, say, show
 from agentcore.config import load_settings
 from agentcore.database import Connection
 from agentcore.maintenance.index_keeper import (
@@ -40,13 +40,7 @@ Planner = Callable[[PartitionState, str], IndexPlan | None]
 Partition = Annotated[str | None, typer.Argument(
     metavar="[PARTITION]", help="A table that status names, as memories_p07. Default: all.")]
 
-indexes = Application()
-app.add_typer(indexes, name="index", rich_help_panel=SERVICE)
-
-
-@indexes.callback(epilog=examples("agentcore index status", "agentcore index rebuild memories_p07"))
-def index() -> None:
-    """The vector indexes of a running service, which its index keeper looks after by itself."""
+indexes = group("index", SERVICE, "agentcore index status", "agentcore index rebuild memories_p07")
 
 
 @indexes.command(epilog=examples("agentcore index status", "agentcore index status --json"))

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, SERVICE, Application, app, examples, out, printable, say, show
+from agentcore.cli.app import FAILED, SERVICE, examples, group, out, printable, say, show
 from agentcore.config import load_settings
 from agentcore.errors import AgentCoreError
 from agentcore.maintenance.job_queue import JobQueue, JobState
@@ -23,13 +23,7 @@ from agentcore.runtime import running_database
 ResultT = TypeVar("ResultT")
 JobIds = Annotated[list[int], typer.Argument(metavar="JOB...", help="Numbers that list shows.")]
 
-jobs = Application()
-app.add_typer(jobs, name="jobs", rich_help_panel=SERVICE)
-
-
-@jobs.callback(epilog=examples("agentcore jobs list --state failed", "agentcore jobs retry 17"))
-def background_jobs() -> None:
-    """The background jobs of a running service, which its processes do by themselves."""
+jobs = group("jobs", SERVICE, "agentcore jobs list --state failed", "agentcore jobs retry 17")
 
 
 @jobs.command("list", epilog=examples(

@@ -8,19 +8,13 @@ import typer
 from rich.table import Table
 
 from agentcore.cli import options
-from agentcore.cli.app import MEMORIES, Application, app, examples, say, show
+from agentcore.cli.app import MEMORIES, examples, group, say, show
 from agentcore.cli.calls import ask
 from agentcore.cli.times import seconds_or_none
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.layers import ConfigureParams, LayerRules, SettingsParams, SettingsResult
 
-layers = Application()
-app.add_typer(layers, name="layers", rich_help_panel=MEMORIES)
-
-
-@layers.callback(epilog=examples("agentcore layers show", "agentcore layers set episodic --ttl 15d"))
-def layer() -> None:
-    """How an agent's layers forget: time to live, extension by use, capacity."""
+layers = group("layers", MEMORIES, "agentcore layers show", "agentcore layers set episodic --ttl 15d")
 
 
 @layers.command("show", epilog=examples("agentcore layers show", "agentcore layers show --json"))

@@ -7,19 +7,13 @@ from typing import Annotated
 import typer
 
 from agentcore.cli import options
-from agentcore.cli.app import MEMORIES, Application, app, examples, say
+from agentcore.cli.app import MEMORIES, examples, group, say
 from agentcore.cli.calls import ask
 from agentcore.cli.times import seconds_or_none
 from agentcore.memory.params.layers import ConfigureParams, SettingsParams, SettingsResult
 from agentcore.summary_rules import SummaryRules
 
-models = Application()
-app.add_typer(models, name="llm", rich_help_panel=MEMORIES)
-
-
-@models.callback(epilog=examples("agentcore llm show", "agentcore llm set --facts on --summaries llm"))
-def llm() -> None:
-    """What language models do for an agent in the background: facts, summaries, and what that costs."""
+models = group("llm", MEMORIES, "agentcore llm show", "agentcore llm set --facts on --summaries llm")
 
 
 @models.command("show", epilog=examples("agentcore llm show", "agentcore llm show --json"))

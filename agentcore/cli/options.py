@@ -16,11 +16,11 @@ from typing import Annotated, Any, TypeVar
 import typer
 from pydantic import BaseModel
 
+from agentcore.cli.app import CommandT
 from agentcore.cli.times import moment
 from agentcore.memory.models import MemoryType
 
 ParamsT = TypeVar("ParamsT", bound=BaseModel)
-CommandT = TypeVar("CommandT", bound=Callable[..., None])
 
 _ACCESS = "Which service, as whom"
 _FILTERS = "Which memories"
@@ -126,7 +126,7 @@ def with_json(command: CommandT) -> CommandT:
 def client(command: CommandT) -> CommandT:
     """Adds --json and the options that name the service and the caller."""
     access = {"url": Url, "token": Token, "agent": Agent}
-    return _with(command, {"as_json": (AsJson, False), **{name: (each, None) for name, each in access.items()}})
+    return _with(with_json(command), {name: (each, None) for name, each in access.items()})
 
 
 def filters(*, without: Iterable[str] = ()) -> Callable[[CommandT], CommandT]:

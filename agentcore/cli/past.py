@@ -71,11 +71,13 @@ def revert(
     context: typer.Context,
     memory_id: MemoryId,
     version: Annotated[int | None, typer.Argument(
-        help="The version to go back to; absent: the one before the last change.", show_default=False)] = None,
+        help="The version to go back to. Default: the one before the last change.", show_default=False)
+    ] = None,
 ) -> None:
     """Take the last change of a memory back, or all since a version."""
     if version is None:
-        current = ask(context, lambda memory: memory.history(HistoryParams(memory_id=memory_id, limit=1))).version
+        newest = HistoryParams(memory_id=memory_id, limit=1)
+        current = ask(context, lambda memory: memory.history(newest)).version
         if current == 1:
             fail("the memory was never changed: there is nothing to revert")
         params = RevertParams(memory_id=memory_id, version=current - 1, if_version=current)

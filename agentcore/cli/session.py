@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, Application, app, examples, say
+from agentcore.cli.app import FAILED, MEMORIES, examples, group, say
 from agentcore.cli.calls import ask
 from agentcore.memory.params.sessions import (
     AddSessionParams,
@@ -19,16 +19,10 @@ from agentcore.memory.params.sessions import (
     SummarizeParams,
 )
 
-sessions = Application()
-app.add_typer(sessions, name="session", rich_help_panel=MEMORIES)
+sessions = group(
+    "session", MEMORIES, "agentcore session add call-7 call-7.json", "agentcore session end call-7")
 FORM = 'Wanted is a JSON list such as [{"role": "user", "content": "I moved to Ghent."}].'
 SessionId = Annotated[str, typer.Argument(help="The session's id.", show_default=False)]
-
-
-@sessions.callback(epilog=examples(
-    "agentcore session add call-7 call-7.json", "agentcore session end call-7"))
-def session() -> None:
-    """Whole conversations: add one, end it, read its summary, clear it."""
 
 
 @sessions.command("add", epilog=examples(

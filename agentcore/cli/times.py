@@ -38,5 +38,5 @@ def moment(text: str) -> datetime:
         return datetime.fromisoformat(text)
     except (ValueError, OverflowError) as cause:
         raise typer.BadParameter(
-            f"{text!r} is not a time: write 2026-05-01, 2026-05-01T17:30:00Z, yesterday, or 3d for three days ago"
+            f"{text!r} is not a time: write 2026-05-01, 2026-05-01T17:30:00Z, yesterday, or 3d for 3 days ago"
         ) from cause

@@ -49,7 +49,6 @@ def token(
     service's home; where none is there yet, only with --new.
     """
     settings = load_settings()
-    given = {"agent_id": agent, "scopes": [*(scopes or DEFAULT_SCOPES)], "ttl_seconds": ttl or DAY_SECONDS}
-    made = token_for(settings, agent, given["scopes"], given["ttl_seconds"], make_home=new)
-    if not options.printed_as_json(context, {"token": made, **given}):
+    made = token_for(settings, agent, scopes or DEFAULT_SCOPES, ttl or DAY_SECONDS, make_home=new)
+    if not options.printed_as_json(context, {"token": made, "agent_id": agent}):
         typer.echo(made)

@@ -27,8 +27,9 @@ class LayerRules(Strict):
         None, description="Memories the layer holds before it is pruned; 0: unlimited."
     )
     extend_after_uses: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] | None = Field(
-        None, description="Used so often within its life, a memory gets its time to live again; 0: never. One stored without a "
-        "time to live has none to get, which `warnings` says of a layer that gives none."
+        None,
+        description="Used so often within its life, a memory gets its time to live again; 0: never. No "
+        "effect on a memory stored without a time to live.",
     )
 
 
