@@ -17,6 +17,7 @@ from agentcore.cli.calls import ask
 from agentcore.cli.times import moment, seconds
 from agentcore.memory.models import Interaction, MemorySummary, MemoryType, Receipt, ScoreTerm, time_held
 from agentcore.memory.params.memories import (
+    DEFAULT_SHARE,
     ContextParams,
     ListParams,
     ListResult,
@@ -26,7 +27,6 @@ from agentcore.memory.params.memories import (
     StoreParams,
 )
 from agentcore.memory.params.overview import LayerStats
-from agentcore.memory.pruning import DEFAULT_SHARE
 
 Order = Literal["timestamp", "importance", "access_count"]
 

@@ -54,13 +54,16 @@ def demo(context: typer.Context) -> None:
     with tempfile.TemporaryDirectory(prefix="agentcore-demo-", ignore_cleanup_errors=True) as home:
         say("starting PostgreSQL and Redis in a temporary home ...")
         results = asyncio.run(_asked(_settings(Path(home)), told=not context.params["as_json"]))
-    if options.printed_as_json(context, results):
-        return
+    if not options.printed_as_json(context, results):
+        typer.echo(f"\n{summary(results)}")
+
+
+def summary(results: Sequence[Mapping[str, Any]]) -> str:
+    """How many questions had a current answer shown, and which had none."""
     missed = [each["question"] for each in results if not each["current_shown"]]
-    typer.echo(f"\n{len(results) - len(missed)} of {len(results)} questions: a current answer is among the "
-               f"{SHOWN} memories shown.")
-    for question in missed:
-        typer.echo(f"missed: {question}")
+    count = f"{len(results) - len(missed)} of {len(results)} questions"
+    return "\n".join([f"{count}: a current answer is among the {SHOWN} memories shown.",
+                      *(f"missed: {question}" for question in missed)])
 
 
 def _settings(home: Path) -> Settings:

@@ -37,6 +37,7 @@ MAX_IDS = 10_000
 MAX_CONTEXT_TOKENS = 1_000_000
 MAX_QUERY_CHARS = 32_768
 MAX_LINKS_A_CALL = 64
+DEFAULT_SHARE = 0.2
 
 # A list matches any of its values, so an empty one could only mean nothing, or be meant to say anything.
 FilterLabels = Annotated[Labels, Field(min_length=1)]
