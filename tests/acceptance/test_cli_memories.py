@@ -76,7 +76,7 @@ def test_revert_takes_back_the_last_change_and_says_where_there_is_none(run: Cal
 
 
 def test_what_was_superseded_is_told_on_storing_and_marked_in_lists(run: Callable[..., Done]) -> None:
-    old = run("store", "My favorite color is blue.", "--speaker", "Ada", "--time", "2026-05-01").stdout.strip()
+    old = run("store", "My favorite color is blue.", "--speaker", "Ada", "--time", "2026-05-01").stdout[:-1]
     new = run("store", "My favorite color is green now.", "--speaker", "Ada", "--time", "2026-06-01")
     assert f"superseded {old}" in new.stderr
     listed = run("list").stdout.splitlines()

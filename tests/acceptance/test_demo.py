@@ -33,7 +33,9 @@ def done(room: Path) -> subprocess.CompletedProcess[str]:
         capture_output=True, text=True)
 
 
-def test_a_question_counts_only_where_a_current_answer_is_shown(done: subprocess.CompletedProcess[str]) -> None:
+def test_a_question_counts_only_where_a_current_answer_is_shown(
+    done: subprocess.CompletedProcess[str]
+) -> None:
     assert done.returncode == 0, done.stderr
     texts = [json.loads(line)["text"] for line in (DATA / "conversation.jsonl").read_text().splitlines()]
     questions = json.loads((DATA / "questions.json").read_text())

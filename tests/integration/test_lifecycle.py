@@ -152,7 +152,8 @@ async def test_pruning_working_memory_takes_it_from_the_tasks_window_into_the_ar
                           task_id="migration", importance=importance, force=True)
     await agent.store("The migration is urgent.", task_id="migration")
     asked = ContextParams(query="the migration", task_id="migration")
-    assert all(f"Step {number}" in (await agent.memory.get_context(asked)).context for number in range(3))
+    before = (await agent.memory.get_context(asked)).context
+    assert all(f"Step {number}" in before for number in range(3))
     params = PruneParams(memory_layer=MemoryType.WORKING, strategy=strategy, target=1)
     dry = await agent.memory.prune(params.model_copy(update={"dry_run": True}))
     done = await agent.memory.prune(params)

@@ -1,4 +1,4 @@
-"""The commands as a whole: their help, their options, what they import, and that their examples are commands."""
+"""The commands as a whole: their help, options and imports, and that their examples are commands."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from agentcore.cli.app import app, load
 WITHOUT_JSON = {"serve", "worker", "mcp", "export"}
 # What an installation of the client alone does not have.
 SERVER_PACKAGES = {
-    "alembic", "cryptography", "jwt", "numpy", "onnxruntime", "procrastinate", "psycopg", "redis", "sqlalchemy",
-    "tiktoken", "uvicorn", "uvloop",
+    "alembic", "cryptography", "jwt", "numpy", "onnxruntime", "procrastinate", "psycopg", "redis",
+    "sqlalchemy", "tiktoken", "uvicorn", "uvloop",
 }
 CLIENT_MODULES = (
     "alias", "archive", "consolidate", "data", "erase", "layers", "llm", "mcp", "past", "session", "single",
@@ -120,7 +120,8 @@ def test_an_alias_is_the_command_it_stands_for(
     assert "Also: add." in listed
 
 
-@pytest.mark.parametrize(("typo", "meant"), [("serach", "search"), ("stroe", "store"), ("retreive", "retrieve")])
+@pytest.mark.parametrize(("typo", "meant"), [
+    ("serach", "search"), ("stroe", "store"), ("retreive", "retrieve")])
 def test_a_typo_suggests_what_was_meant(typo: str, meant: str, capfd: pytest.CaptureFixture[str]) -> None:
     code, _, err = typed(capfd, typo, "x")
     assert code == 2

@@ -40,7 +40,7 @@ def test_a_day_by_its_name_begins_at_midnight_utc(text: str, days: int) -> None:
 
 
 @pytest.mark.parametrize(("text", "back"), [
-    ("now", timedelta()), ("3d", 3 * DAY), ("2w", 14 * DAY), ("1y", 365 * DAY), ("90m", timedelta(minutes=90)),
+    ("now", 0 * DAY), ("3d", 3 * DAY), ("2w", 14 * DAY), ("1y", 365 * DAY), ("90m", timedelta(minutes=90)),
 ])
 def test_a_duration_is_a_time_so_long_ago(text: str, back: timedelta) -> None:
     before = datetime.now(UTC) - back
@@ -54,5 +54,5 @@ def test_iso_dates_and_times_are_taken_as_they_are() -> None:
 
 @pytest.mark.parametrize("text", ["", "someday", "2026-13-01", "3", "0d", "999999999999y"])
 def test_another_text_is_refused_with_examples_of_times(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="write 2026-05-01|2w or 1y"):
+    with pytest.raises(typer.BadParameter, match=r"write 2026-05-01|2w or 1y"):
         moment(text)
