@@ -108,13 +108,15 @@ QUALITIES = (
                "integration/test_index_keeper.py::"
                "test_what_was_measured_is_remembered_and_the_search_goes_by_it",
                missing="Measured at 100,000 vectors, never at 1,000,000."),
-    _specified("NFR-2.3", "It scales out by read replicas, Redis for working memory and a distributed vector store.",
+    _specified("NFR-2.3", "It scales out by read replicas, Redis for working memory and a distributed "
+           "vector store.",
                "integration/test_context.py::"
                "test_a_replica_that_lags_takes_nothing_from_a_task_nor_stops_a_change",
                "integration/test_reading.py::"
                "test_a_consistent_reading_shows_what_was_just_written_where_a_replica_lags",
                "benchmarks/eight_processes",
-               missing="pgvector in one PostgreSQL is the only vector store; a sharded one was studied, not built."),
+               missing="pgvector in one PostgreSQL is the only vector store; a sharded one was studied, "
+           "not built."),
     _specified("NFR-3.1", "Nine in ten of the memories among the top k are relevant.",
                "benchmarks/retrieval_quality",
                missing="See AC-2."),
@@ -137,7 +139,8 @@ QUALITIES = (
                "integration/test_cohere_embedder.py::test_passing_trouble_is_tried_again"),
     _specified("NFR-5.1", "Summaries in the place of whole contents need 60 % less storage.",
                "benchmarks/storage_size", "benchmarks/consolidation",
-               missing="The whole content is always kept, by design: 2,422 bytes a memory in the database, and a "
+               missing="The whole content is always kept, by design: 2,422 bytes a memory in the "
+           "database, and a "
                "summary is stored beside it. Consolidation with archived sources is the nearest equivalent."),
     _specified("NFR-5.2", "Working memory is cached in Redis with a time to live.",
                "integration/test_context.py::"
@@ -145,7 +148,8 @@ QUALITIES = (
     _specified("NFR-5.3", "The archive is in S3, at a tenth of the cost of the database.",
                "benchmarks/storage_size",
                "conformance/test_archive.py::test_a_memory_is_archived_under_its_agent_and_id",
-               missing="A copy has 1,641 bytes where a row has 2,422; the rest is the price of the storage class, "
+               missing="A copy has 1,641 bytes where a row has 2,422; the rest is the price of the "
+           "storage class, "
                "which is the operator's (storage_class of MEMORY_ARCHIVE_OPTIONS) and is not measured."),
     _specified("NFR-6.1", "No agent reaches another's memories.",
                "integration/test_isolation_matrix.py::"
@@ -156,13 +160,15 @@ QUALITIES = (
                "integration/test_server_edge.py::test_without_a_token_the_scheme_is_told_and_no_error"),
     _specified("NFR-6.3", "Memories are encrypted at rest.",
                "conformance/test_archive.py::test_a_sealed_object_tells_its_key_and_nothing_else",
-               missing="Copies in the archive can be encrypted; the database and Redis need an encrypted disk, as "
+               missing="Copies in the archive can be encrypted; the database and Redis need an encrypted "
+           "disk, as "
                "docs/security.md says."),
     _specified("AC-1",
                "In a fifth of a conversation's tokens a context holds the evidence of nine questions in ten.",
                "benchmarks/context_efficiency"),
     _specified("AC-2",
-               "Over 100 labelled queries precision at 5 is 90 %, and 95 % have a relevant memory in the top 3.",
+               "Over 100 labelled queries precision at 5 is 90 %, and 95 % have a relevant memory in the "
+           "top 3.",
                "benchmarks/retrieval_quality",
                "architecture/test_ac2_set.py::test_the_set_has_the_size_that_the_requirement_asks_for",
                missing="On the set made for it the precision at 5 is 74 % of the best possible "
@@ -177,15 +183,18 @@ QUALITIES = (
                "test_whoever_reads_everything_does_every_task_and_asks_nothing",
                "integration/test_context_of_talks.py::"
                "test_a_request_stored_before_its_context_is_asked_for_hides_nothing"),
-    _specified("AC-4", "In 1,000 retrievals fewer than 5 % return contradictory memories, none of them critical.",
+    _specified("AC-4", "In 1,000 retrievals fewer than 5 % return contradictory memories, none of them "
+           "critical.",
                "benchmarks/contradictions",
                "integration/test_contradicted.py::test_a_context_holds_the_newer_alone",
-               missing="Measured on 172 pairs of statements, not on 1,000 retrievals; of freely worded changes "
+               missing="Measured on 172 pairs of statements, not on 1,000 retrievals; of freely worded "
+           "changes "
                "hardly any are detected (FINDINGS.md, section C)."),
     _specified("AC-5", "p50, p95 and p99 of retrieval over 100,000 memories.",
                "benchmarks/retrieval_latency"),
     _specified("AC-6",
-               "10 agents of 100,000 memories each: p95 below 100 ms at 10 queries a second, at most 50 GB, no "
+               "10 agents of 100,000 memories each: p95 below 100 ms at 10 queries a second, at most 50 "
+           "GB, no "
                "loss of accuracy.",
                "benchmarks/neighbours", "benchmarks/storage_size",
                missing="Never measured with 1,000,000 memories in all: 2,422 bytes a memory make 2.4 GB, and "
