@@ -26,6 +26,7 @@ REPORTED = 20
 # What reads the copies itself takes a second to load, which the other commands need not wait for.
 READERS = {"verify": "agentcore.cli.archive_verification:verified"}
 _FILTERS = "Which memories"
+NOT_ARCHIVED = ("entities", "keywords", "min_importance")
 _LISTS = (
     "memory_ids", "lost_links", "renewed_ids", "superseded_ids", "refused_ids", "waiting_for_embedding_ids")
 
@@ -41,30 +42,19 @@ ArchivedBefore = Annotated[datetime | None, typer.Option(
 
 @archives.command("list", epilog=examples(
     "agentcore archive list --limit 20", "agentcore archive list --session monday --json"))
+@options.client
+@options.filters(without=NOT_ARCHIVED)
 def list_archived(
     context: typer.Context,
     limit: Annotated[int, typer.Option(help="How many at most.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
-    memory_types: options.MemoryTypes = None,
-    task_id: options.TaskId = None,
-    session_id: options.SessionId = None,
-    user_id: options.UserId = None,
-    namespace: options.Namespace = None,
-    after: options.After = None,
-    before: options.Before = None,
-    tags: options.Tags = None,
     archived_after: ArchivedAfter = None,
     archived_before: ArchivedBefore = None,
-    as_json: options.AsJson = False,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """List archived memories, those archived last first."""
     params = options.given(context, ArchivedParams)
     page = ask(context, lambda memory: memory.archived(params))
-    if as_json:
-        typer.echo(page.model_dump_json(indent=2))
+    if options.printed_as_json(context, page):
         return
     if page.memories:
         show(_table(page))
@@ -79,32 +69,21 @@ def list_archived(
     "agentcore archive restore --archived-after 2026-05-01 --dry-run",
     "agentcore archive restore --session monday",
     "agentcore archive restore --all"))
+@options.client
+@options.filters(without=NOT_ARCHIVED)
 def restore(
     context: typer.Context,
     memory_ids: Annotated[list[UUID] | None, typer.Argument(metavar="[ID]...", help="By id.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Everything in the archive.")] = False,
     dry_run: Annotated[bool, typer.Option(
         "--dry-run", help="Read and check the copies, and bring nothing back.")] = False,
-    memory_types: options.MemoryTypes = None,
-    task_id: options.TaskId = None,
-    session_id: options.SessionId = None,
-    user_id: options.UserId = None,
-    namespace: options.Namespace = None,
-    after: options.After = None,
-    before: options.Before = None,
-    tags: options.Tags = None,
     archived_after: ArchivedAfter = None,
     archived_before: ArchivedBefore = None,
-    as_json: options.AsJson = False,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """Bring archived memories back as they were: all that are named or match, a thousand at a time."""
     params = options.given(context, RestoreParams, **({"all": True} if everything else {}))
     restored = ask(context, lambda memory: _restored(memory, params))
-    if as_json:
-        typer.echo(restored.model_dump_json(indent=2))
+    if options.printed_as_json(context, restored):
         return
     word = "would come back" if restored.dry_run else "restored"
     typer.echo(f"{word}: {len(restored.memory_ids)}")

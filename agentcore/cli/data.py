@@ -122,7 +122,6 @@ def retrieve(
 
 
 def _silence(receipt: Receipt) -> str:
-    """Why nothing was given."""
     held = sum(each.count for each in receipt.dropped if each.reason == "nothing_fits")
     if not held:
         return "nothing found"
@@ -232,7 +231,6 @@ def prune(
 
 
 def _why_none(layer: LayerStats, target: float) -> str:
-    """Why a prune takes nothing; `target` is a share if it is a float."""
     if layer.count == layer.pinned:
         return "every memory of the layer is pinned" if layer.count else "the layer contains no memories"
     if isinstance(target, float) and layer.count * target < 1:

@@ -70,7 +70,6 @@ class Import:
         await self._queue(numbered, line)
 
     async def _queue(self, numbered: NumberedLine, line: Line) -> None:
-        """Let it wait for its batch, if it can be stored."""
         try:
             params = store_params(line, numbered.key, now=datetime.now(UTC), ids=self._ids)
         except (BadLine, ValidationError) as problem:
@@ -121,7 +120,6 @@ class Import:
             say(f"links left out, since one of the two memories is not there: {lost}")
 
     async def _tie(self, memory_id: UUID, links: Sequence[Link]) -> int:
-        """Add those of the links that the memory lacks; how many could not be added."""
         # What this file does not hold the agent may have.
         wanted = [link.model_copy(update={"target_id": self._ids.get(link.target_id, link.target_id)})
                   for link in links]

@@ -80,7 +80,6 @@ def _rebuild_if_large(state: PartitionState, model: str) -> IndexPlan | None:
 
 @asynccontextmanager
 async def _keeper(tell: Tell) -> AsyncIterator[tuple[IndexKeeper, str]]:
-    """A keeper on the running parts, and whose vectors it looks after."""
     settings = load_settings()
     async with running_database(settings) as database:
         settings = settings_in_force(settings, await model_in_force(database))
@@ -128,7 +127,6 @@ async def _carried_out(
 
 @asynccontextmanager
 async def _alone(keeper: IndexKeeper) -> AsyncIterator[Connection]:
-    """The keeper's own connection, once no other process works on the indexes."""
     while True:
         async with keeper.alone() as connection:
             if connection is not None:

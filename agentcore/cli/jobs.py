@@ -93,7 +93,6 @@ def cancel(context: typer.Context, job: JobIds) -> None:
 
 @asynccontextmanager
 async def _queue() -> AsyncIterator[JobQueue]:
-    """The queue of the running parts."""
     async with running_database(load_settings()) as database:
         queue = JobQueue(database)
         await queue.open()

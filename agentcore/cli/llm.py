@@ -89,7 +89,6 @@ def _tell(context: typer.Context, result: SettingsResult) -> None:
 
 
 def _when(rules: SummaryRules) -> str:
-    """The trigger, with the number that it goes by."""
     numbers = {
         "user_turns": f" {rules.user_turns}",
         "message_count": f" {rules.message_count}",

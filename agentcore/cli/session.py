@@ -57,7 +57,6 @@ def add(
 
 
 def _messages(text: str, file: Path, context: typer.Context) -> list[Any]:
-    """What the file holds; a misuse names it and the form that is wanted."""
     try:
         messages = json.loads(text)
     except ValueError as cause:

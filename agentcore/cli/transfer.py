@@ -131,7 +131,6 @@ def _told_of(tally: Tally, report: Path | None, *, unit: str, strict: bool) -> I
 
 
 def _check(context: typer.Context, file: Path, form: str | None, state: Path | None, *, beside: bool) -> None:
-    """Refuse what does not go together."""
     if file != STDIN and (not file.exists() or file.is_dir()):
         raise typer.BadParameter(f"{file} is no file", ctx=context)
     if form is None and beside:
@@ -199,7 +198,6 @@ async def _all(memory: MemoryClient, params: ListParams) -> AsyncIterator[Memory
 
 
 async def _set_aliases(memory: MemoryClient) -> list[KnownAlias]:
-    """Those that were set: what memories teach follows from them."""
     params = ListAliasesParams(limit=MAX_ALIASES)
     found: list[KnownAlias] = []
     while True:
