@@ -52,7 +52,7 @@ check: setup-all
 	exit $$status
 
 demo: setup
-	@exec $(BIN)/python examples/demo.py $(ARGS)
+	@exec $(BIN)/python -m agentcore demo $(ARGS)
 
 wheel: setup
 	@$(BIN)/python -m hatchling build --target wheel --directory dist

@@ -31,7 +31,7 @@ from agentcore.limits import (
 from agentcore.llm_options import read_llm_options
 from agentcore.token_secrets import read_secrets
 
-__all__ = ["Settings", "load_settings", "misspelt_variables", "revealed"]
+__all__ = ["Settings", "environment_settings", "load_settings", "misspelt_variables", "revealed"]
 
 LayerName = Literal["working", "episodic", "semantic", "procedural"]
 LayerRule = Literal["ttl_seconds", "extend_after_uses", "capacity"]
@@ -374,6 +374,11 @@ def load_settings(**overrides: Any) -> Settings:
     Raises ConfigurationError that lists every problem at once, each with its mend.
     """
     return Settings(**overrides)
+
+
+def environment_settings() -> Settings:
+    """The settings of the environment alone, for clients: a directory's `.env` may be somebody else's."""
+    return Settings(_env_file=None)
 
 
 def misspelt_variables() -> dict[str, str]:

@@ -22,7 +22,7 @@ from agentcore.runtime import Runtime
 from benchmarks.ledger import append
 from benchmarks.service import run, running_service
 
-CONVERSATION = Path(__file__).resolve().parents[1] / "examples" / "conversation.jsonl"
+CONVERSATION = Path(__file__).resolve().parents[1] / "agentcore" / "cli" / "demo_data" / "conversation.jsonl"
 BATCH = 250
 SIZES = """
 SELECT CASE WHEN c.relkind = 'i' THEN 'indexes' WHEN c.relname LIKE 'memories_p%' THEN 'memories'

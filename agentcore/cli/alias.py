@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, app, examples, out, printable, say
-from agentcore.cli.connection import ask
+from agentcore.cli.app import FAILED, MEMORIES, examples, group, printable, say, show
+from agentcore.cli.calls import ask
 from agentcore.memory.params.aliases import (
     DeleteAliasParams,
     ListAliasesParams,
@@ -18,64 +18,51 @@ from agentcore.memory.params.aliases import (
     SetAliasParams,
 )
 
-aliases = typer.Typer(no_args_is_help=True, help="What is called by two names.")
-app.add_typer(aliases, name="alias", rich_help_panel=MEMORIES)
+aliases = group("alias", MEMORIES)
 Alias = Annotated[str, typer.Argument(help="What it is called too.")]
 
 
-@aliases.callback()
-def alias() -> None:
-    """What is called by two names: each finds what was said in the other."""
-
-
 @aliases.command("set", epilog=examples("agentcore alias set k8s Kubernetes"))
+@options.client
 def set_alias(
     context: typer.Context,
     alias: Alias,
     means: Annotated[str, typer.Argument(help="What that means.")],
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """Set an alias; set again, it gets another meaning."""
     params = SetAliasParams(alias=alias, means=means)
-    ask(context, lambda memory: memory.set_alias(params))
+    options.printed_as_json(context, ask(context, lambda memory: memory.set_alias(params)))
 
 
 @aliases.command("delete", epilog=examples("agentcore alias delete k8s"))
+@options.client
 def delete_alias(
     context: typer.Context,
     alias: Alias,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """Take an alias away, whether it was set or learnt."""
     params = DeleteAliasParams(alias=alias)
     deleted = ask(context, lambda memory: memory.delete_alias(params))
-    say(f"{deleted.deleted_count} deleted")
+    if not options.printed_as_json(context, deleted):
+        say(f"{deleted.deleted_count} deleted")
     if not deleted.success:
         raise typer.Exit(FAILED)
 
 
 @aliases.command("list", epilog=examples("agentcore alias list --limit 20", "agentcore alias list --json"))
+@options.client
 def list_aliases(
     context: typer.Context,
-    limit: Annotated[int, typer.Option(help="How many at most.")] = 100,
-    cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
-    as_json: options.AsJson = False,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
+    limit: options.Limit = 100,
+    cursor: options.Cursor = None,
 ) -> None:
     """List aliases, and the memory that taught each, if none set it."""
     params = options.given(context, ListAliasesParams)
     page = ask(context, lambda memory: memory.list_aliases(params))
-    if as_json:
-        typer.echo(page.model_dump_json(indent=2))
+    if options.printed_as_json(context, page):
         return
     if page.aliases:
-        out.print(_table(page))
+        show(_table(page))
     else:
         say("no aliases")
     if page.next_cursor is not None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Annotated, Never
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Annotated, Any, Never, TypeVar
 
 import typer
+import typer.core
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from agentcore import __version__
+from agentcore.cli import ALIASES, MODULES, SUMMARIES
 from agentcore.errors import (
     AgentCoreError,
     AuthenticationFailed,
@@ -27,20 +31,109 @@ SERVICE = "The service"
 MEMORIES = "Memories"
 FAILED = 1
 MISUSED = 2
-PIPED_WIDTH = 100_000
+FIRST_OF_MEMORIES = "store"
 WRONG_SIGNATURE = "The token's signature is wrong."
 
-app = typer.Typer(
+CommandT = TypeVar("CommandT", bound=Callable[..., None])
+
+
+class _Command(typer.core.TyperCommand):
+    """A command whose flags take no value in its help."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _flags_without_value(super().get_params(ctx))
+
+
+class _Group(typer.core.TyperGroup):
+    """The same for a group of commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _flags_without_value(super().get_params(ctx))
+
+
+class _Commands(_Group):
+    """All commands: each is known by name and summary, and imported when it is used."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        loaded, self.commands = self.commands, {}
+        panel = SERVICE
+        for name in (name for names in MODULES.values() for name in names):
+            panel = MEMORIES if name == FIRST_OF_MEMORIES else panel
+            stub = _Command(name, help=_summary(name), rich_help_panel=panel)
+            self.commands[name] = loaded.get(name, stub)
+        # Hidden: they are shown with what they mean, and suggested for typos.
+        self.commands |= {alias: _Command(alias, hidden=True) for alias in ALIASES}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = ALIASES.get(args[0], args[0])
+        for module in (module for module, names in MODULES.items() if name in names):
+            load(module)
+            self.commands[name] = typer.main.get_group(app).commands[name]
+        return super().resolve_command(ctx, [name, *args[1:]])
+
+
+class Application(typer.Typer):
+    """A group of commands of one look."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"cls": _Group, "no_args_is_help": True, **options})
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[CommandT], CommandT]:
+        return super().command(name, **{"cls": _Command, **options})
+
+
+def _flags_without_value(params: list[Any]) -> list[Any]:
+    for param in params:
+        if getattr(param, "is_flag", False) and param.metavar is None:
+            param.metavar = ""
+    return params
+
+
+def _summary(name: str) -> str:
+    also = ", ".join(alias for alias, meant in ALIASES.items() if meant == name)
+    return SUMMARIES.get(name, "") + (f" Also: {also}." if also else "")
+
+
+def group(name: str, panel: str, *lines: str) -> Application:
+    """A command that is made of others; `lines` are its examples."""
+    made = Application(help=SUMMARIES[name], epilog=examples(*lines) if lines else None)
+    app.add_typer(made, name=name, rich_help_panel=panel)
+    return made
+
+
+app = Application(
     name="agentcore",
-    no_args_is_help=True,
-    add_completion=False,
+    cls=_Commands,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-# Who reads a pipe wants a line for each memory, however long.
-out = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
+out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
+
+
+def load(module: str) -> None:
+    """Import a command's module; ends the process where a package it needs is not installed."""
+    try:
+        import_module(module)
+    except ModuleNotFoundError as cause:
+        package = (cause.name or "").partition(".")[0]
+        if package in ("", "agentcore"):
+            raise
+        fail(f"{MODULES[module][0]} needs the package {package!r}, which is not installed: "
+             "pip install 'agentcore-memory[server]'")
+
+
+def show(table: Table) -> None:
+    """Print a table: aligned on a terminal, elsewhere a line a row with tabs between the cells."""
+    if out.is_terminal:
+        out.print(table)
+        return
+    if table.show_header:
+        typer.echo("\t".join(str(column.header) for column in table.columns))
+    for row in zip(*(column.cells for column in table.columns), strict=True):
+        typer.echo("\t".join(" ".join(str(cell).split()) for cell in row))
 
 
 def examples(*lines: str) -> str:
@@ -60,7 +153,7 @@ def _print_version(wanted: bool) -> None:
     "agentcore store 'Ada prefers tea, never coffee'",
     "agentcore retrieve 'what does Ada drink?' --explain",
     "agentcore context 'plan breakfast with Ada' --max-tokens 500",
-    "agentcore doctor                                 what is wrong, and the mend",
+    "agentcore doctor                                 what is wrong, and the fix",
 ))
 def agentcore(
     version: Annotated[bool, typer.Option(  # read by its callback
@@ -71,12 +164,13 @@ def agentcore(
     serve runs the service. store, retrieve, context, list, prune, alias, import
     and export speak to a running one at AGENTCORE_URL, with AGENTCORE_TOKEN;
     where the embedded service's home is on this machine, --agent ID makes a token
-    by itself. Every setting is an environment variable, or a line of a file .env.
+    by itself. These read the environment, never a file .env; serve and what works
+    on its database read a .env of the directory they start in, too.
     """
 
 
 def say(text: str) -> None:
-    """Tell the person something that is not the answer: answers go to stdout, alone."""
+    """Print something that is not the answer to stderr: stdout is for answers alone."""
     err.print(Text(printable(text)), soft_wrap=True)
 
 
@@ -122,7 +216,7 @@ def _sentence(error: AgentCoreError) -> str:
 def _of_token(error: AgentCoreError) -> str:
     needed = error.data.get("needs")
     if needed is not None:
-        return f"The token lacks the scope {needed}: make one with agentcore token --scope {needed}."
+        return f"The token lacks the scope {needed}: agentcore token --agent ID --scope {needed} makes one."
     if error.message == WRONG_SIGNATURE:
         return f"{error.message} Another home's secret made it: set AGENTCORE_HOME as for serve."
     return error.message

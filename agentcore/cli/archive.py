@@ -14,8 +14,9 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, app, examples, out, printable, say
-from agentcore.cli.connection import ask
+from agentcore.cli.app import FAILED, MEMORIES, examples, group, printable, say, show
+from agentcore.cli.calls import ask
+from agentcore.cli.times import moment
 from agentcore.client import MemoryClient
 from agentcore.errors import AgentCoreError
 from agentcore.memory.params.archive import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
@@ -25,55 +26,39 @@ REPORTED = 20
 # What reads the copies itself takes a second to load, which the other commands need not wait for.
 READERS = {"verify": "agentcore.cli.archive_verification:verified"}
 _FILTERS = "Which memories"
+NOT_ARCHIVED = ("entities", "keywords", "min_importance")
 _LISTS = (
     "memory_ids", "lost_links", "renewed_ids", "superseded_ids", "refused_ids", "unreadable_ids",
     "waiting_for_embedding_ids")
 
-archives = typer.Typer(no_args_is_help=True, help="What pruning put away: listed, brought back, checked.")
-app.add_typer(archives, name="archive", rich_help_panel=MEMORIES)
+archives = group("archive", MEMORIES)
 
 ArchivedAfter = Annotated[datetime | None, typer.Option(
-    "--archived-after", parser=options.moment, metavar="TIME", help="Archived at or after this time.",
+    "--archived-after", parser=moment, metavar="TIME", help="Archived at or after this time.",
     rich_help_panel=_FILTERS)]
 ArchivedBefore = Annotated[datetime | None, typer.Option(
-    "--archived-before", parser=options.moment, metavar="TIME", help="Archived before this time.",
+    "--archived-before", parser=moment, metavar="TIME", help="Archived before this time.",
     rich_help_panel=_FILTERS)]
-
-
-@archives.callback()
-def archive() -> None:
-    """What pruning put away: an agent's own memories, and for an operator the check of all copies."""
 
 
 @archives.command("list", epilog=examples(
     "agentcore archive list --limit 20", "agentcore archive list --session monday --json"))
+@options.client
+@options.filters(without=NOT_ARCHIVED)
 def list_archived(
     context: typer.Context,
     limit: Annotated[int, typer.Option(help="How many at most.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
-    memory_types: options.MemoryTypes = None,
-    task_id: options.TaskId = None,
-    session_id: options.SessionId = None,
-    user_id: options.UserId = None,
-    namespace: options.Namespace = None,
-    after: options.After = None,
-    before: options.Before = None,
-    tags: options.Tags = None,
     archived_after: ArchivedAfter = None,
     archived_before: ArchivedBefore = None,
-    as_json: options.AsJson = False,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """List archived memories, those archived last first."""
     params = options.given(context, ArchivedParams)
     page = ask(context, lambda memory: memory.archived(params))
-    if as_json:
-        typer.echo(page.model_dump_json(indent=2))
+    if options.printed_as_json(context, page):
         return
     if page.memories:
-        out.print(_table(page))
+        show(_table(page))
     else:
         say("nothing archived")
     if page.next_cursor is not None:
@@ -85,26 +70,16 @@ def list_archived(
     "agentcore archive restore --archived-after 2026-05-01 --dry-run",
     "agentcore archive restore --session monday",
     "agentcore archive restore --all"))
+@options.client
+@options.filters(without=NOT_ARCHIVED)
 def restore(
     context: typer.Context,
     memory_ids: Annotated[list[UUID] | None, typer.Argument(metavar="[ID]...", help="By id.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Everything in the archive.")] = False,
     dry_run: Annotated[bool, typer.Option(
         "--dry-run", help="Read and check the copies, and bring nothing back.")] = False,
-    memory_types: options.MemoryTypes = None,
-    task_id: options.TaskId = None,
-    session_id: options.SessionId = None,
-    user_id: options.UserId = None,
-    namespace: options.Namespace = None,
-    after: options.After = None,
-    before: options.Before = None,
-    tags: options.Tags = None,
     archived_after: ArchivedAfter = None,
     archived_before: ArchivedBefore = None,
-    as_json: options.AsJson = False,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """Bring archived memories back as they were: all that are named or match, a thousand at a time.
 
@@ -112,9 +87,7 @@ def restore(
     """
     params = options.given(context, RestoreParams, **({"all": True} if everything else {}))
     restored = ask(context, lambda memory: _restored(memory, params))
-    if as_json:
-        typer.echo(restored.model_dump_json(indent=2))
-    else:
+    if not options.printed_as_json(context, restored):
         _tell(restored)
     if restored.unreadable_ids:
         raise typer.Exit(FAILED)

@@ -8,7 +8,7 @@ import typer
 
 from agentcore.cli import options
 from agentcore.cli.app import MEMORIES, app, counted, examples, say
-from agentcore.cli.connection import ask
+from agentcore.cli.calls import ask
 from agentcore.memory.params.consolidation import DEFAULT_ARCHIVE_AFTER_DAYS, ConsolidateParams
 from agentcore.memory.params.layers import ConfigureParams
 
@@ -18,6 +18,7 @@ from agentcore.memory.params.layers import ConfigureParams
     "agentcore consolidate --archive-sources --after-days 90",
     "agentcore consolidate --automatic on --token $ADMIN_TOKEN",
 ))
+@options.client
 def consolidate(
     context: typer.Context,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be made.")] = False,
@@ -28,10 +29,6 @@ def consolidate(
         "--after-days", min=1, help="How old a source must be for that.")] = DEFAULT_ARCHIVE_AFTER_DAYS,
     automatic: Annotated[str | None, typer.Option(
         metavar="on|off", help="Do it in the background from now on, or not; needs memory:admin.")] = None,
-    as_json: options.AsJson = False,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """Give episodic memories that tell one thing together a summary that points to them."""
     if automatic is not None:
@@ -39,12 +36,12 @@ def consolidate(
             raise typer.BadParameter("give --automatic on or --automatic off", ctx=context)
         wished = ConfigureParams(consolidate=automatic == "on")
         settings = ask(context, lambda memory: memory.configure(wished))
-        say(f"consolidation in the background is {'on' if settings.consolidate else 'off'}")
+        if not options.printed_as_json(context, settings):
+            say(f"consolidation in the background is {'on' if settings.consolidate else 'off'}")
         return
     params = options.given(context, ConsolidateParams)
     done = ask(context, lambda memory: memory.consolidate(params))
-    if as_json:
-        typer.echo(done.model_dump_json(indent=2))
+    if options.printed_as_json(context, done):
         return
     for cluster in done.clusters:
         typer.echo(f"{cluster.memory_id or 'would be made'}: of {len(cluster.source_ids)} memories")

@@ -8,15 +8,16 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import typer
-from pydantic import BaseModel
 from rich.table import Column, Table
 from rich.text import Text
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, out, printable, say
-from agentcore.cli.connection import ask
+from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, printable, say, show
+from agentcore.cli.calls import ask
+from agentcore.cli.times import moment, seconds
 from agentcore.memory.models import Interaction, MemorySummary, MemoryType, Receipt, ScoreTerm, time_held
 from agentcore.memory.params.memories import (
+    DEFAULT_SHARE,
     GetContextParams,
     ListParams,
     ListResult,
@@ -25,6 +26,7 @@ from agentcore.memory.params.memories import (
     RetrieveParams,
     StoreParams,
 )
+from agentcore.memory.params.overview import LayerStats
 
 Order = Literal["timestamp", "importance", "access_count"]
 
@@ -37,6 +39,7 @@ _VALUE = "What is known of it"
     "agentcore store 'the key rotates on Mondays' --type semantic --ttl 30d",
     "git log -1 --format=%B | agentcore store - --session work",
 ))
+@options.client
 def store(
     context: typer.Context,
     text: Annotated[str, typer.Argument(help="What to remember; - reads it from stdin.")],
@@ -53,10 +56,10 @@ def store(
     user_id: Annotated[str | None, typer.Option("--user", metavar="ID", rich_help_panel=_VALUE)] = None,
     namespace: Annotated[str | None, typer.Option(metavar="NAME", rich_help_panel=_VALUE)] = None,
     timestamp: Annotated[datetime | None, typer.Option(
-        "--time", parser=options.moment, metavar="TIME", help="When it happened; now if absent.",
+        "--time", parser=moment, metavar="TIME", help="When it happened; now if absent.",
         rich_help_panel=_VALUE)] = None,
     ttl_seconds: Annotated[int | None, typer.Option(
-        "--ttl", parser=options.seconds, metavar="TIME", help="It expires after: 90s, 15m, 24h, 30d.",
+        "--ttl", parser=seconds, metavar="TIME", help="It expires after: 90s, 15m, 24h, 30d, 2w, 1y.",
         rich_help_panel=_VALUE)] = None,
     metadata: Annotated[dict[str, Any] | None, typer.Option(
         parser=options.json_object, metavar="JSON", help="Of your own.", rich_help_panel=_VALUE)] = None,
@@ -66,10 +69,6 @@ def store(
     idempotency_key: Annotated[str | None, typer.Option(
         metavar="KEY", help="The same key stores nothing twice.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Store what would be held back.")] = False,
-    as_json: options.AsJson = False,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """Remember a text. Prints the memory's id."""
     said = sys.stdin.read() if text == "-" else text
@@ -78,11 +77,15 @@ def store(
     else:
         params = options.given(context, StoreParams, interaction=Interaction(query=said, response=response))
     stored = ask(context, lambda memory: memory.store(params))
-    if as_json:
-        _print_json(stored)
+    if options.printed_as_json(context, stored):
+        pass
     elif stored.success:
         typer.echo(stored.memory_id)
         say(stored.status)
+        for old in stored.superseded:
+            say(f"superseded {old}: agentcore get {old} shows it")
+        if stored.superseded_by is not None:
+            say(f"superseded by {stored.superseded_by}, which is of a later time")
     else:
         say(f"rejected: {stored.reason} (--force stores it all the same)")
     if not stored.success:
@@ -92,50 +95,33 @@ def store(
 @app.command(rich_help_panel=MEMORIES, epilog=examples(
     "agentcore retrieve 'what does Ada drink?'",
     "agentcore retrieve 'the failed release' -k 10 --task release-7 --explain",
-    "agentcore retrieve 'plans' --after 2026-05-01 --type episodic --json",
+    "agentcore retrieve 'plans' --after 2w --type episodic --json",
 ))
+@options.client
+@options.filters()
 def retrieve(
     context: typer.Context,
     query: Annotated[str, typer.Argument(help="What is asked.")],
     k: Annotated[int, typer.Option("-k", "--k", help="How many at most.")] = 5,
     min_score: options.MinScore = None,
     min_fit: options.MinFit = None,
-    asked_at: Annotated[datetime | None, typer.Option(
-        parser=options.moment, metavar="TIME", help="The time 'now' of the question.")] = None,
+    asked_at: options.AskedAt = None,
     as_of: options.AsOf = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say where each score came from.")] = False,
-    memory_types: options.MemoryTypes = None,
-    task_id: options.TaskId = None,
-    session_id: options.SessionId = None,
-    user_id: options.UserId = None,
-    shared: options.Shared = False,
-    namespace: options.Namespace = None,
-    after: options.After = None,
-    before: options.Before = None,
-    entities: options.Entities = None,
-    keywords: options.Keywords = None,
-    tags: options.Tags = None,
-    min_importance: options.MinImportance = None,
-    as_json: options.AsJson = False,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """Find the memories that matter for a query, best first."""
     params = options.given(context, RetrieveParams)
     found = ask(context, lambda memory: memory.retrieve(params))
-    if as_json:
-        _print_json(found)
+    if options.printed_as_json(context, found):
         return
     if found.memories:
-        out.print(_ranking(found.memories, explained=explain))
+        show(_ranking(found.memories, explained=explain))
     else:
         say(_silence(found.receipt))
     _warn_of(found.receipt)
 
 
 def _silence(receipt: Receipt) -> str:
-    """Why nothing was given."""
     held = sum(each.count for each in receipt.dropped if each.reason == "nothing_fits")
     if not held:
         return "nothing found"
@@ -148,6 +134,8 @@ def _silence(receipt: Receipt) -> str:
     "agentcore context 'go on' --task release-7 > prompt.txt",
     "agentcore context 'plan breakfast' --format json --model gpt-4",
 ))
+@options.client
+@options.filters(without=("task_id",))
 def get_context(
     context: typer.Context,
     query: Annotated[str, typer.Argument(help="What the prompt is about.")],
@@ -163,30 +151,13 @@ def get_context(
     min_score: options.MinScore = None,
     min_fit: options.MinFit = None,
     gate: options.Gate = "cautious",
-    asked_at: Annotated[datetime | None, typer.Option(
-        parser=options.moment, metavar="TIME", help="The time 'now' of the question.")] = None,
+    asked_at: options.AskedAt = None,
     as_of: options.AsOf = None,
-    memory_types: options.MemoryTypes = None,
-    session_id: options.SessionId = None,
-    user_id: options.UserId = None,
-    shared: options.Shared = False,
-    namespace: options.Namespace = None,
-    after: options.After = None,
-    before: options.Before = None,
-    entities: options.Entities = None,
-    keywords: options.Keywords = None,
-    tags: options.Tags = None,
-    min_importance: options.MinImportance = None,
-    as_json: options.AsJson = False,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """Build a prompt-ready context inside a token budget. Prints it; its token count goes to stderr."""
     params = options.given(context, GetContextParams)
     built = ask(context, lambda memory: memory.get_context(params))
-    if as_json:
-        _print_json(built)
+    if options.printed_as_json(context, built):
         return
     typer.echo(printable(built.context) if sys.stdout.isatty() else built.context)
     memories = counted(len(built.memory_ids), "memory", "memories")
@@ -201,38 +172,26 @@ def get_context(
     "agentcore list --order-by importance --type semantic",
     "agentcore list --session monday --ascending --json",
 ))
+@options.client
+@options.filters()
 def list_memories(
     context: typer.Context,
     order_by: Annotated[Order, typer.Option(help="By what.")] = "timestamp",
     descending: Annotated[bool, typer.Option(
         "--descending/--ascending", help="Which end comes first.")] = True,
-    limit: Annotated[int, typer.Option(help="How many at most.")] = 50,
-    cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
-    memory_types: options.MemoryTypes = None,
-    task_id: options.TaskId = None,
-    session_id: options.SessionId = None,
-    user_id: options.UserId = None,
-    shared: options.Shared = False,
-    namespace: options.Namespace = None,
-    after: options.After = None,
-    before: options.Before = None,
-    entities: options.Entities = None,
-    keywords: options.Keywords = None,
-    tags: options.Tags = None,
-    min_importance: options.MinImportance = None,
-    as_json: options.AsJson = False,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
+    limit: options.Limit = 50,
+    cursor: options.Cursor = None,
 ) -> None:
-    """List memories page by page, by time, importance or access count."""
+    """List memories page by page, by time, importance or access count.
+
+    A memory that a newer one superseded is marked so.
+    """
     params = options.given(context, ListParams)
     page = ask(context, lambda memory: memory.list(params))
-    if as_json:
-        _print_json(page)
+    if options.printed_as_json(context, page):
         return
     if page.memories:
-        out.print(_page(page))
+        show(_page(page))
     else:
         say("no memories")
     if page.next_cursor is not None:
@@ -244,36 +203,40 @@ def list_memories(
     "agentcore prune episodic --target 20%",
     "agentcore prune semantic --strategy oldest_first --target 500",
 ))
+@options.client
 def prune(
     context: typer.Context,
-    memory_layer: Annotated[MemoryType, typer.Argument(help="The layer that is cut back; working is not.")],
+    memory_layer: Annotated[MemoryType, typer.Argument(help="The layer that is cut back.")],
     strategy: Annotated[PruningStrategyName | None, typer.Option(
         help="Which memories go first. Absent: as the service is configured.")] = None,
     target: Annotated[float | None, typer.Option(
         parser=options.amount, metavar="AMOUNT",
         help="How many go: 500, or 20%. Absent: down to the capacity, else the lowest 20 %.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and take nothing.")] = False,
-    as_json: options.AsJson = False,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """Archive and remove memories of a layer."""
     params = options.given(context, PruneParams)
     pruned = ask(context, lambda memory: memory.prune(params))
-    if as_json:
-        _print_json(pruned)
+    if options.printed_as_json(context, pruned):
         return
     word = "would go" if pruned.dry_run else "archived and removed"
     typer.echo(f"{word}: {len(pruned.memory_ids) if pruned.dry_run else pruned.pruned_count}")
+    if not pruned.memory_ids:
+        layer = ask(context, lambda memory: memory.stats()).layers[memory_layer]
+        say(_why_none(layer, DEFAULT_SHARE if target is None else target))
     if not pruned.complete:
         typer.echo("The call's time ran out: run the same again for the rest.", err=True)
     for memory_id in pruned.memory_ids if pruned.dry_run else ():
         typer.echo(memory_id)
 
 
-def _print_json(result: BaseModel) -> None:
-    typer.echo(result.model_dump_json(indent=2))
+def _why_none(layer: LayerStats, target: float) -> str:
+    if layer.count == layer.pinned:
+        return "every memory of the layer is pinned" if layer.count else "the layer contains no memories"
+    if isinstance(target, float) and layer.count * target < 1:
+        memories = counted(layer.count, "memory", "memories")
+        return f"{target * 100:g} % of {memories} is less than one: --target 1 takes one"
+    return "nothing can go now: what is not pinned is in use by another call"
 
 
 def _warn_of(receipt: Receipt) -> None:
@@ -285,8 +248,8 @@ def _ranking(memories: Iterable[MemorySummary], *, explained: bool) -> Table:
     table = Table("score", "cosine", "when", "who", "memory", box=None, pad_edge=False)
     for memory in memories:
         held = time_held(memory)
-        marks = f"[held {held}] " * bool(held) + "[flagged] " * memory.flagged
-        text = Text(marks).append(printable(memory.content))
+        text = Text(f"[valid {held}] " * bool(held) + "[flagged] " * memory.flagged)
+        text.append(printable(memory.content))
         if explained and memory.terms:
             text.append(f"\n{_reasons(memory.terms)}", style="dim")
         table.add_row(_figure(memory.score), _figure(memory.similarity), f"{memory.timestamp:%Y-%m-%d}",
@@ -305,9 +268,9 @@ def _page(page: ListResult) -> Table:
     identity = Column("memory_id", no_wrap=True, min_width=36)
     table = Table(identity, "layer", "when", "who", "memory", box=None, pad_edge=False)
     for record in page.memories:
+        mark = "[superseded] " * (record.superseded_by is not None) + "[flagged] " * record.flagged
         table.add_row(str(record.memory_id), record.memory_type.value, f"{record.timestamp:%Y-%m-%d}",
-                      Text(printable(record.speaker or "")),
-                      Text("[flagged] " * record.flagged + printable(record.summary)))
+                      Text(printable(record.speaker or "")), Text(mark + printable(record.summary)))
     return table
 
 

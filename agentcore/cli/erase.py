@@ -11,7 +11,7 @@ import typer
 
 from agentcore.cli import options
 from agentcore.cli.app import MEMORIES, app, examples, fail, say
-from agentcore.cli.connection import ask
+from agentcore.cli.calls import ask
 from agentcore.memory.params.erasing import EraseParams, EraseResult
 from agentcore.registry import resolve
 

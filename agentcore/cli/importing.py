@@ -12,9 +12,9 @@ from pydantic import ValidationError
 from agentcore.cli.app import say
 from agentcore.cli.lines import BadLine, Line, NumberedLine, store_params
 from agentcore.cli.tally import Tally
-from agentcore.client import MemoryClient
 from agentcore.errors import InvalidParams, JsonRpcErrorCode, NotFound, TooLarge
 from agentcore.limits import MAX_LINKS_A_CALL
+from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import Link
 from agentcore.memory.params.aliases import SetAliasParams
 from agentcore.memory.params.changes import UpdateParams, Updates
@@ -37,7 +37,7 @@ class Import:
     """One run over one file. `unit` is what its lines are called; `passed` hears how far all is stored."""
 
     def __init__(
-        self, memory: MemoryClient, tally: Tally, *, strict: bool, forced: bool, unit: str = "line",
+        self, memory: MemoryApi, tally: Tally, *, strict: bool, forced: bool, unit: str = "line",
         passed: Callable[[int], None] = lambda number: None,
     ) -> None:
         self._memory = memory
@@ -70,7 +70,6 @@ class Import:
         await self._queue(numbered, line)
 
     async def _queue(self, numbered: NumberedLine, line: Line) -> None:
-        """Let it wait for its batch, if it can be stored."""
         try:
             params = store_params(line, numbered.key, now=datetime.now(UTC), ids=self._ids)
         except (BadLine, ValidationError) as problem:
@@ -121,7 +120,6 @@ class Import:
             say(f"links left out, since one of the two memories is not there: {lost}")
 
     async def _tie(self, memory_id: UUID, links: Sequence[Link]) -> int:
-        """Add those of the links that the memory lacks; how many could not be added."""
         # What this file does not hold the agent may have.
         wanted = [link.model_copy(update={"target_id": self._ids.get(link.target_id, link.target_id)})
                   for link in links]

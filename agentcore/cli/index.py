@@ -16,7 +16,7 @@ from rich.table import Column, Table
 
 from agentcore.assembly import make_embedder, make_index_policy
 from agentcore.cli import options
-from agentcore.cli.app import MISUSED, SERVICE, app, err, examples, fail, out, say
+from agentcore.cli.app import MISUSED, SERVICE, err, examples, fail, group, say, show
 from agentcore.config import load_settings
 from agentcore.database import Connection
 from agentcore.maintenance.index_keeper import (
@@ -40,13 +40,7 @@ Planner = Callable[[PartitionState, str], IndexPlan | None]
 Partition = Annotated[str | None, typer.Argument(
     metavar="[PARTITION]", help="A table that status names, as memories_p07. Default: all.")]
 
-indexes = typer.Typer(no_args_is_help=True, help="The vector indexes: what they are, measured and built now.")
-app.add_typer(indexes, name="index", rich_help_panel=SERVICE)
-
-
-@indexes.callback(epilog=examples("agentcore index status", "agentcore index rebuild memories_p07"))
-def index() -> None:
-    """The vector indexes of a running service, which its index keeper looks after by itself."""
+indexes = group("index", SERVICE, "agentcore index status", "agentcore index rebuild memories_p07")
 
 
 @indexes.command(epilog=examples("agentcore index status", "agentcore index status --json"))
@@ -86,7 +80,6 @@ def _rebuild_if_large(state: PartitionState, model: str) -> IndexPlan | None:
 
 @asynccontextmanager
 async def _keeper(tell: Tell) -> AsyncIterator[tuple[IndexKeeper, str]]:
-    """A keeper on the running parts, and whose vectors it looks after."""
     settings = load_settings()
     async with running_database(settings) as database:
         settings = settings_in_force(settings, await model_in_force(database))
@@ -134,7 +127,6 @@ async def _carried_out(
 
 @asynccontextmanager
 async def _alone(keeper: IndexKeeper) -> AsyncIterator[Connection]:
-    """The keeper's own connection, once no other process works on the indexes."""
     while True:
         async with keeper.alone() as connection:
             if connection is not None:
@@ -163,8 +155,10 @@ def _report(states: Sequence[PartitionState], as_json: bool) -> None:
     filled = [state for state in states if state.rows or state.indexes or state.half_made]
     if as_json:
         typer.echo(json.dumps([_facts(state) for state in filled], indent=2))
+    elif filled:
+        show(_table(filled))
     else:
-        out.print(_table(filled) if filled else "no memories yet")
+        say("no memories yet")
 
 
 def _table(states: Sequence[PartitionState]) -> Table:

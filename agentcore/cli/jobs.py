@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, SERVICE, app, examples, out, printable, say
+from agentcore.cli.app import FAILED, SERVICE, examples, group, out, printable, say, show
 from agentcore.config import load_settings
 from agentcore.errors import AgentCoreError
 from agentcore.maintenance.job_queue import JobQueue, JobState
@@ -23,13 +23,7 @@ from agentcore.runtime import running_database
 ResultT = TypeVar("ResultT")
 JobIds = Annotated[list[int], typer.Argument(metavar="JOB...", help="Numbers that list shows.")]
 
-jobs = typer.Typer(no_args_is_help=True, help="The background jobs: what waits, runs and failed.")
-app.add_typer(jobs, name="jobs", rich_help_panel=SERVICE)
-
-
-@jobs.callback(epilog=examples("agentcore jobs list --state failed", "agentcore jobs retry 17"))
-def background_jobs() -> None:
-    """The background jobs of a running service, which its processes do by themselves."""
+jobs = group("jobs", SERVICE, "agentcore jobs list --state failed", "agentcore jobs retry 17")
 
 
 @jobs.command("list", epilog=examples(
@@ -47,12 +41,14 @@ def list_jobs(
     rows = _asked(lambda queue: queue.page(state=state, agent_id=agent, limit=limit))
     if as_json:
         typer.echo(json.dumps([_facts(row) for row in rows], indent=2))
+    elif rows:
+        show(_table(rows))
     else:
-        out.print(_table(rows) if rows else "no jobs")
+        say("no jobs")
 
 
-@jobs.command(epilog=examples("agentcore jobs show 17"))
-def show(
+@jobs.command("show", epilog=examples("agentcore jobs show 17"))
+def show_job(
     job: Annotated[int, typer.Argument(metavar="JOB", help="A number that list shows.")],
     as_json: options.AsJson = False,
 ) -> None:
@@ -62,24 +58,26 @@ def show(
     if as_json:
         typer.echo(json.dumps(_facts(found) | {"story": story}, indent=2))
         return
-    out.print(_table([found]))
+    show(_table([found]))
     for each in story:
         out.print(Text(printable(f"{each['at']}  {each['happened']}")), soft_wrap=True)
 
 
 @jobs.command(epilog=examples("agentcore jobs retry 17", "agentcore jobs retry 17 18 19"))
-def retry(job: JobIds) -> None:
+@options.with_json
+def retry(context: typer.Context, job: JobIds) -> None:
     """Have failed jobs tried again, once for each time it is asked for."""
 
     async def told(queue: JobQueue, each: int) -> str:
         await queue.retry(each)
         return f"job {each} waits to be tried again"
 
-    _each(job, told)
+    _each(context, job, told)
 
 
 @jobs.command(epilog=examples("agentcore jobs cancel 17"))
-def cancel(job: JobIds) -> None:
+@options.with_json
+def cancel(context: typer.Context, job: JobIds) -> None:
     """Cancel jobs that wait; one that runs is broken off within seconds.
 
     What a job has done stays done: each leaves memories whole wherever it
@@ -90,12 +88,11 @@ def cancel(job: JobIds) -> None:
         state = await queue.cancel(each)
         return f"job {each} is being stopped" if state == "running" else f"job {each} is cancelled"
 
-    _each(job, told)
+    _each(context, job, told)
 
 
 @asynccontextmanager
 async def _queue() -> AsyncIterator[JobQueue]:
-    """The queue of the running parts."""
     async with running_database(load_settings()) as database:
         queue = JobQueue(database)
         await queue.open()
@@ -110,20 +107,25 @@ def _asked(question: Callable[[JobQueue], Awaitable[ResultT]]) -> ResultT:
     return asyncio.run(answer())
 
 
-def _each(jobs: Sequence[int], act: Callable[[JobQueue, int], Awaitable[str]]) -> None:
-    """Act on each job and say what became of it; ends with 1 if one could not be acted on."""
+def _each(
+    context: typer.Context, jobs: Sequence[int], act: Callable[[JobQueue, int], Awaitable[str]]
+) -> None:
+    """Act on each job and report the outcome; ends with 1 if one could not be acted on."""
 
-    async def all_of_them(queue: JobQueue) -> int:
-        failures = 0
+    async def all_of_them(queue: JobQueue) -> list[dict[str, Any]]:
+        outcomes: list[dict[str, Any]] = []
         for each in jobs:
             try:
-                typer.echo(await act(queue, each))
+                outcomes.append({"job_id": each, "success": True, "outcome": await act(queue, each)})
             except AgentCoreError as error:
-                failures += 1
-                say(error.message)
-        return failures
+                outcomes.append({"job_id": each, "success": False, "outcome": error.message})
+        return outcomes
 
-    if _asked(all_of_them):
+    outcomes = _asked(all_of_them)
+    if not options.printed_as_json(context, outcomes):
+        for each in outcomes:
+            typer.echo(each["outcome"], err=not each["success"])
+    if not all(each["success"] for each in outcomes):
         raise typer.Exit(FAILED)
 
 

@@ -8,34 +8,23 @@ import typer
 from rich.table import Table
 
 from agentcore.cli import options
-from agentcore.cli.app import MEMORIES, app, examples, out
-from agentcore.cli.connection import ask
+from agentcore.cli.app import MEMORIES, examples, group, say, show
+from agentcore.cli.calls import ask
+from agentcore.cli.times import seconds_or_none
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.layers import ConfigureParams, LayerRules, SettingsParams, SettingsResult
 
-layers = typer.Typer(no_args_is_help=True, help="How layers forget.")
-app.add_typer(layers, name="layers", rich_help_panel=MEMORIES)
-
-
-@layers.callback(epilog=examples("agentcore layers show", "agentcore layers set episodic --ttl 15d"))
-def layer() -> None:
-    """How an agent's layers forget: time to live, extension by use, capacity."""
+layers = group("layers", MEMORIES, "agentcore layers show", "agentcore layers set episodic --ttl 15d")
 
 
 @layers.command("show", epilog=examples("agentcore layers show", "agentcore layers show --json"))
-def show(
+@options.client
+def show_rules(
     context: typer.Context,
-    as_json: options.AsJson = False,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
-    """What holds for the agent; what is set for it alone bears a star."""
+    """The rules of the agent; what is set for it alone has a star."""
     result = ask(context, lambda memory: memory.settings(SettingsParams()))
-    if as_json:
-        typer.echo(result.model_dump_json(indent=2))
-    else:
-        out.print(_table(result))
+    _print(context, result)
 
 
 @layers.command("set", epilog=examples(
@@ -43,19 +32,17 @@ def show(
     "agentcore layers set semantic --capacity 50000 --token $ADMIN_TOKEN",
     "agentcore layers set episodic --reset --token $ADMIN_TOKEN",
 ))
+@options.client
 def set_rules(
     context: typer.Context,
     layer: Annotated[MemoryType, typer.Argument(help="Which layer.", show_default=False)],
     ttl_seconds: Annotated[int | None, typer.Option(
-        "--ttl", parser=options.seconds_or_none, metavar="TIME",
-        help="What is stored without a time of its own lives so long: 24h, 15d; 0 for ever.")] = None,
+        "--ttl", parser=seconds_or_none, metavar="TIME",
+        help="What is stored without a time to live gets this one: 24h, 15d, 1y; 0 for ever.")] = None,
     extend_after_uses: Annotated[int | None, typer.Option(
         help="Used so often within its life, a memory gets its time again; 0: never.")] = None,
     capacity: Annotated[int | None, typer.Option(help="Memories it holds; 0: unlimited.")] = None,
     reset: Annotated[bool, typer.Option("--reset", help="First back to what the service has.")] = False,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """Give one layer of the agent rules of its own; needs a token with the scope memory:admin."""
     rules = options.given(context, LayerRules)
@@ -65,7 +52,16 @@ def set_rules(
     if not rules.model_fields_set:
         raise typer.BadParameter("give --ttl, --extend-after-uses, --capacity or --reset", ctx=context)
     params = ConfigureParams(layers={layer: rules})
-    out.print(_table(ask(context, lambda memory: memory.configure(params))))
+    _print(context, ask(context, lambda memory: memory.configure(params)))
+
+
+def _print(context: typer.Context, result: SettingsResult) -> None:
+    if options.printed_as_json(context, result):
+        return
+    show(_table(result))
+    for warning in result.warnings:
+        if warning.startswith("layers"):
+            say(warning)
 
 
 def _table(result: SettingsResult) -> Table:

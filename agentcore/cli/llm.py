@@ -7,35 +7,23 @@ from typing import Annotated
 import typer
 
 from agentcore.cli import options
-from agentcore.cli.app import MEMORIES, app, examples, say
-from agentcore.cli.connection import ask
+from agentcore.cli.app import MEMORIES, examples, group, say
+from agentcore.cli.calls import ask
+from agentcore.cli.times import seconds_or_none
 from agentcore.memory.params.layers import ConfigureParams, SettingsParams, SettingsResult
 from agentcore.summary_rules import SummaryRules
 
-models = typer.Typer(no_args_is_help=True, help="What language models are used for.")
-app.add_typer(models, name="llm", rich_help_panel=MEMORIES)
-
-
-@models.callback(epilog=examples("agentcore llm show", "agentcore llm set --facts on --summaries llm"))
-def llm() -> None:
-    """What language models do for an agent in the background: facts, summaries, and what that costs."""
+models = group("llm", MEMORIES, "agentcore llm show", "agentcore llm set --facts on --summaries llm")
 
 
 @models.command("show", epilog=examples("agentcore llm show", "agentcore llm show --json"))
+@options.client
 def show(
     context: typer.Context,
-    as_json: options.AsJson = False,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """What the agent wishes of models, and what they cost it today."""
     result = ask(context, lambda memory: memory.settings(SettingsParams()))
-    if as_json:
-        shown = {"extract_facts", "summaries", "llm_use", "warnings"}
-        typer.echo(result.model_dump_json(indent=2, include=shown))
-    else:
-        _tell(result)
+    _tell(context, result)
 
 
 @models.command("set", epilog=examples(
@@ -44,6 +32,7 @@ def show(
     "agentcore llm set --summaries extractive --period week --token $ADMIN_TOKEN",
     "agentcore llm set --summaries none --token $ADMIN_TOKEN",
 ))
+@options.client
 def set_wishes(
     context: typer.Context,
     facts: Annotated[str | None, typer.Option(
@@ -57,15 +46,12 @@ def set_wishes(
     user_turns: Annotated[int | None, typer.Option(help="Of the user, for that trigger.")] = None,
     message_count: Annotated[int | None, typer.Option(help="Messages, for that trigger.")] = None,
     inactivity_seconds: Annotated[int | None, typer.Option(
-        "--inactivity", parser=options.seconds_or_none, metavar="TIME",
+        "--inactivity", parser=seconds_or_none, metavar="TIME",
         help="Without a message, for that trigger: 30m.")] = None,
     period: Annotated[str | None, typer.Option(
         help="day, week or month: what was summarised of sessions gets a summary for each, too.")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Of one summary.")] = None,
     prompt: Annotated[str | None, typer.Option(help="What a model's summaries are to be like.")] = None,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """Change what models do for the agent; needs a token with the scope memory:admin."""
     if facts not in (None, "on", "off"):
@@ -79,10 +65,13 @@ def set_wishes(
         extract_facts=None if facts is None else facts == "on",
         summaries=rules if provider is not None else None,
     )
-    _tell(ask(context, lambda memory: memory.configure(params)))
+    _tell(context, ask(context, lambda memory: memory.configure(params)))
 
 
-def _tell(result: SettingsResult) -> None:
+def _tell(context: typer.Context, result: SettingsResult) -> None:
+    shown = {"extract_facts", "summaries", "llm_use", "warnings"}
+    if options.printed_as_json(context, result.model_dump(mode="json", include=shown)):
+        return
     rules, used = result.summaries, result.llm_use
     typer.echo(f"facts: {'on' if result.extract_facts else 'off'}")
     if rules is None:
@@ -100,7 +89,6 @@ def _tell(result: SettingsResult) -> None:
 
 
 def _when(rules: SummaryRules) -> str:
-    """The trigger, with the number that it goes by."""
     numbers = {
         "user_turns": f" {rules.user_turns}",
         "message_count": f" {rules.message_count}",

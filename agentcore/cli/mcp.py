@@ -11,7 +11,7 @@ import typer
 from agentcore.agents.scope import MemoryScope
 from agentcore.cli import options
 from agentcore.cli.app import SERVICE, app, examples
-from agentcore.cli.connection import opened
+from agentcore.cli.calls import opened
 from agentcore.registry import resolve
 
 SERVERS = {"mcp": "agentcore.integrations.mcp:serve_stdio"}

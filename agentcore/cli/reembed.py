@@ -12,6 +12,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from agentcore.assembly import make_embedder, make_index_policy
+from agentcore.cli import options
 from agentcore.cli.app import MISUSED, SERVICE, app, counted, err, examples, fail, say
 from agentcore.config import Settings, load_settings
 from agentcore.maintenance.reembedding import SETTLE_SECONDS, Reembedding, Tell
@@ -27,7 +28,9 @@ WRITING_SECONDS_A_MEMORY = 0.002
     "agentcore reembed --model hashing --dimensions 768 --dry-run",
     "agentcore reembed --model openai --name text-embedding-3-large --dimensions 1024",
 ))
+@options.with_json
 def reembed(
+    context: typer.Context,
     model: Annotated[str, typer.Option(help="As EMBEDDING_MODEL: local, openai, cohere ...")],
     name: Annotated[str | None, typer.Option(help="As EMBEDDING_MODEL_NAME. Default: its own.")] = None,
     dimensions: Annotated[int, typer.Option(min=1, max=16_000, help="As EMBEDDING_DIMENSIONS.")] = 384,
@@ -43,19 +46,22 @@ def reembed(
         fail("--model none makes no vectors: name a model", MISUSED)
     settings = load_settings().model_copy(update={
         "embedding_model": model, "embedding_model_name": name, "embedding_dimensions": dimensions})
-    asyncio.run(_estimated(settings) if dry_run else _run(settings))
+    asyncio.run(_estimated(context, settings) if dry_run else _run(context, settings))
 
 
-async def _estimated(settings: Settings) -> None:
+async def _estimated(context: typer.Context, settings: Settings) -> None:
     async with _reembedding(settings, lambda step, done, total: None) as (work, target):
         extent = await work.extent()
         each = await work.seconds_a_memory() + WRITING_SECONDS_A_MEMORY
     left = extent.to_embed * each + SETTLE_SECONDS
+    told = {"memories": extent.memories, "to_embed": extent.to_embed, "model": target.model, "seconds": left}
+    if options.printed_as_json(context, told):
+        return
     say(f"{counted(extent.to_embed, 'memory', 'memories')} of {extent.memories} would be embedded by "
         f"{target.model}, in about {_span(left)}; nothing was changed")
 
 
-async def _run(settings: Settings) -> None:
+async def _run(context: typer.Context, settings: Settings) -> None:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     progress = Progress(*columns, console=err)
     bar = progress.add_task("looking", total=None)
@@ -70,13 +76,14 @@ async def _run(settings: Settings) -> None:
         except psycopg.Error as error:
             fail(f"{str(error).splitlines()[0]}; what was made is kept: the same command goes on from there")
         extent = await work.extent()
+    if options.printed_as_json(context, {"memories": extent.memories, "to_embed": 0, "model": target.model}):
+        return
     say(f"all {counted(extent.memories, 'memory', 'memories')} are searched by vectors of {target.model}; "
         f"running processes use it already. For their next start set {target.sentence()}")
 
 
 @asynccontextmanager
 async def _reembedding(settings: Settings, tell: Tell) -> AsyncIterator[tuple[Reembedding, KnownModel]]:
-    """The work on the running parts, and what it leads to."""
     provider = make_embedder(settings)
     if provider is None:
         fail("no model was named", MISUSED)

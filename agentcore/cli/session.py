@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, app, examples, say
-from agentcore.cli.connection import ask
+from agentcore.cli.app import FAILED, MEMORIES, examples, group, say
+from agentcore.cli.calls import ask
 from agentcore.memory.params.sessions import (
     AddSessionParams,
     ClearParams,
@@ -19,22 +19,17 @@ from agentcore.memory.params.sessions import (
     SummarizeParams,
 )
 
-sessions = typer.Typer(no_args_is_help=True, help="Whole conversations.")
-app.add_typer(sessions, name="session", rich_help_panel=MEMORIES)
+sessions = group(
+    "session", MEMORIES, "agentcore session add call-7 call-7.json", "agentcore session end call-7")
 FORM = 'Wanted is a JSON list such as [{"role": "user", "content": "I moved to Ghent."}].'
 SessionId = Annotated[str, typer.Argument(help="The session's id.", show_default=False)]
-
-
-@sessions.callback(epilog=examples(
-    "agentcore session add call-7 call-7.json", "agentcore session end call-7"))
-def session() -> None:
-    """Whole conversations: add one, end it, read its summary, clear it."""
 
 
 @sessions.command("add", epilog=examples(
     "agentcore session add call-7 call-7.json",
     """echo '[{"role": "user", "content": "I moved to Ghent."}]' | agentcore session add call-8 -""",
 ))
+@options.client
 def add(
     context: typer.Context,
     session_id: SessionId,
@@ -44,9 +39,6 @@ def add(
     namespace: Annotated[str | None, typer.Option(metavar="NAME")] = None,
     task_id: Annotated[str | None, typer.Option("--task", metavar="ID")] = None,
     tags: Annotated[list[str] | None, typer.Option("--tag", help="May be repeated.")] = None,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """Store a conversation: a memory for each message."""
     try:
@@ -55,16 +47,16 @@ def add(
         raise typer.BadParameter(f"{file} cannot be read: {cause}", ctx=context) from cause
     params = options.given(context, AddSessionParams, messages=_messages(text, file, context))
     added = ask(context, lambda memory: memory.add_session(params))
-    say(f"{added.stored_count} of {len(added.results)} stored")
-    for place, result in enumerate(added.results, start=1):
-        if result.code is not None:
-            say(f"message {place}: {result.reason}")
+    if not options.printed_as_json(context, added):
+        say(f"{added.stored_count} of {len(added.results)} stored")
+        for place, result in enumerate(added.results, start=1):
+            if result.code is not None:
+                say(f"message {place}: {result.reason}")
     if not added.success:
         raise typer.Exit(FAILED)
 
 
 def _messages(text: str, file: Path, context: typer.Context) -> list[Any]:
-    """What the file holds; a misuse names it and the form that is wanted."""
     try:
         messages = json.loads(text)
     except ValueError as cause:
@@ -75,18 +67,18 @@ def _messages(text: str, file: Path, context: typer.Context) -> list[Any]:
 
 
 @sessions.command("end", epilog=examples("agentcore session end call-7"))
+@options.client
 def end(
     context: typer.Context,
     session_id: SessionId,
     summarize: Annotated[bool, typer.Option("--summary/--no-summary", help="Keep summaries.")] = True,
     max_tokens: Annotated[int, typer.Option(help="Of each summary.")] = 200,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """End a session: what it left in working memory is promoted or ends, summaries are kept."""
     params = options.given(context, EndSessionParams)
     ended = ask(context, lambda memory: memory.end_session(params))
+    if options.printed_as_json(context, ended):
+        return
     if ended.summary:
         typer.echo(ended.summary)
     if ended.summary_pending:
@@ -95,28 +87,27 @@ def end(
 
 
 @sessions.command("summary", epilog=examples("agentcore session summary call-7 --max-tokens 100"))
+@options.client
 def summary(
     context: typer.Context,
     session_id: SessionId,
     max_tokens: Annotated[int, typer.Option(help="At most.")] = 300,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """What was said, in its own sentences."""
     params = options.given(context, SummarizeParams)
-    typer.echo(ask(context, lambda memory: memory.summarize(params)).summary)
+    summarized = ask(context, lambda memory: memory.summarize(params))
+    if not options.printed_as_json(context, summarized):
+        typer.echo(summarized.summary)
 
 
 @sessions.command("clear", epilog=examples("agentcore session clear call-7"))
+@options.client
 def clear(
     context: typer.Context,
     session_id: SessionId,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """Delete a session's memories for good."""
     params = options.given(context, ClearParams)
     cleared = ask(context, lambda memory: memory.clear(params))
-    say(f"{cleared.cleared_count} deleted")
+    if not options.printed_as_json(context, cleared):
+        say(f"{cleared.cleared_count} deleted")

@@ -12,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from agentcore.cli import options
-from agentcore.cli.app import MEMORIES, app, counted, examples, fail, out, printable, say
-from agentcore.cli.connection import ask
+from agentcore.cli.app import MEMORIES, app, counted, examples, fail, printable, say, show
+from agentcore.cli.calls import ask
+from agentcore.cli.times import seconds
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.memories import DeleteParams, GetParams
@@ -25,27 +26,24 @@ AN_ID = "0198c0de-0000-7000-8000-000000000000"
 
 
 @app.command(rich_help_panel=MEMORIES, epilog=examples(f"agentcore get {AN_ID}"))
+@options.client
 def get(
     context: typer.Context,
     memory_id: MemoryId,
-    as_json: options.AsJson = False,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """Show one memory, whole."""
     record = ask(context, lambda memory: memory.get(GetParams(memory_id=memory_id))).memory
-    if as_json:
-        typer.echo(record.model_dump_json(indent=2))
+    if options.printed_as_json(context, record):
         return
     typer.echo(printable(record.content))
-    out.print(_fields(record))
+    show(_fields(record))
 
 
 @app.command(rich_help_panel=MEMORIES, epilog=examples(
     f"agentcore update {AN_ID} --content 'Ada prefers coffee'",
     f"agentcore update {AN_ID} --importance 0.9 --tag drinks --pinned",
 ))
+@options.client
 def update(
     context: typer.Context,
     memory_id: MemoryId,
@@ -57,12 +55,9 @@ def update(
     pinned: Annotated[bool | None, typer.Option(
         "--pinned/--not-pinned", help="Whether it is kept from pruning and expiry.")] = None,
     ttl_seconds: Annotated[int | None, typer.Option(
-        "--ttl", parser=options.seconds, metavar="TIME", help="It expires after: 90s, 15m, 30d.")] = None,
+        "--ttl", parser=seconds, metavar="TIME", help="It expires after: 90s, 15m, 30d, 1y.")] = None,
     metadata: Annotated[dict[str, Any] | None, typer.Option(
         parser=options.json_object, metavar="JSON", help="Merged into its metadata.")] = None,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """Correct a memory, or add to it; what it was stays in its history."""
     given = [content, added, importance, tags or None, pinned, ttl_seconds, metadata]
@@ -72,18 +67,17 @@ def update(
             "--ttl or --metadata", ctx=context)
     updates = options.given(context, Updates, **({} if added is None else {"context": added}))
     changed = ask(context, lambda memory: memory.update(UpdateParams(memory_id=memory_id, updates=updates)))
-    say(f"version {changed.version}; agentcore revert {memory_id} takes it back")
+    if not options.printed_as_json(context, changed):
+        say(f"version {changed.version}; agentcore revert {memory_id} takes it back")
 
 
 @app.command(rich_help_panel=MEMORIES, epilog=examples(
     f"agentcore delete {AN_ID}", f"agentcore delete {AN_ID} --yes"))
+@options.client
 def delete(
     context: typer.Context,
     memory_ids: Annotated[list[UUID], typer.Argument(help="The memories' ids.", show_default=False)],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """Delete memories for good, without a copy in the archive."""
     if not yes:
@@ -91,25 +85,22 @@ def delete(
         if sys.stdin.readline().strip().casefold() not in {"y", "yes"}:
             fail("nothing was deleted")
     deleted = ask(context, lambda memory: memory.delete(DeleteParams(memory_ids=memory_ids)))
-    say(f"{deleted.deleted_count} deleted")
+    if not options.printed_as_json(context, deleted):
+        say(f"{deleted.deleted_count} deleted")
     if not deleted.deleted_count:
         fail("no such memory")
 
 
 @app.command(rich_help_panel=MEMORIES, epilog=examples("agentcore stats", "agentcore stats --json"))
+@options.client
 def stats(
     context: typer.Context,
-    as_json: options.AsJson = False,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """How much the agent remembers, by layer."""
     counts = ask(context, lambda memory: memory.stats())
-    if as_json:
-        typer.echo(counts.model_dump_json(indent=2))
+    if options.printed_as_json(context, counts):
         return
-    out.print(_layers(counts))
+    show(_layers(counts))
     say(f"{counts.total} in all, {counts.links} links, {counts.archived} in the archive")
 
 

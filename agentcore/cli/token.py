@@ -9,7 +9,9 @@ import typer
 
 from agentcore.cli import options
 from agentcore.cli.app import SERVICE, app, examples, fail, say
-from agentcore.cli.connection import DEFAULT_SCOPES, signing_secret_at_hand, token_for
+from agentcore.cli.calls import DEFAULT_SCOPES
+from agentcore.cli.connection import signing_secret_at_hand, token_for
+from agentcore.cli.times import seconds
 from agentcore.config import load_settings
 from agentcore.embedded import Home, default_home
 from agentcore.memory.api import SCOPES, Scope
@@ -31,7 +33,9 @@ def _scope(text: str) -> Scope:
     "agentcore token --agent reader --scope memory:read --ttl 30d",
     "export AGENTCORE_TOKEN=$(agentcore token --agent my-agent)",
 ))
+@options.with_json
 def token(
+    context: typer.Context,
     agent: Annotated[str, typer.Option("--agent", metavar="ID", help="Whose memory it opens.")],
     scopes: Annotated[list[str] | None, typer.Option(
         "--scope", parser=_scope, metavar="SCOPE",
@@ -42,8 +46,8 @@ def token(
     shared: Annotated[bool, typer.Option(
         "--shared", help="Bind the token to the memories without a user, or add them to --user.")] = False,
     ttl: Annotated[int | None, typer.Option(
-        "--ttl", parser=options.seconds, metavar="TIME",
-        help="How long it holds: 3600, 15m, 24h (if absent), 30d.")] = None,
+        "--ttl", parser=seconds, metavar="TIME",
+        help="How long it is valid: 3600, 15m, 24h (if absent), 30d, 1y.")] = None,
     new: Annotated[bool, typer.Option(
         "--new", help="Make the secret where no service ever ran: one started there later takes the token."
     )] = False,
@@ -54,13 +58,17 @@ def token(
     service's home; where none is there yet, only with --new.
     """
     settings = load_settings()
-    typer.echo(token_for(settings, agent, scopes or DEFAULT_SCOPES, ttl or DAY_SECONDS, make_home=new,
-                         users=[*(users or ()), *([None] if shared else ())]))
+    made = token_for(settings, agent, scopes or DEFAULT_SCOPES, ttl or DAY_SECONDS, make_home=new,
+                     users=[*(users or ()), *([None] if shared else ())])
+    if not options.printed_as_json(context, {"token": made, "agent_id": agent}):
+        typer.echo(made)
 
 
 @app.command("rotate-secret", rich_help_panel=SERVICE, epilog=examples(
     "agentcore rotate-secret", "agentcore rotate-secret --drop-old"))
+@options.with_json
 def rotate_secret(
+    context: typer.Context,
     drop_old: Annotated[bool, typer.Option(
         "--drop-old", help="Make none: remove all but the newest secret; their tokens end.")] = False,
 ) -> None:
@@ -77,4 +85,5 @@ def rotate_secret(
     secrets = kept[:1] if drop_old else [new_secret(), *kept]
     home = Home(settings.agentcore_home or default_home())
     home.write(home.secrets / "jwt", json.dumps(secrets))
-    say(f"{home.path} has {len(secrets)} token secrets, the first signs: restart the service")
+    if not options.printed_as_json(context, {"home": str(home.path), "secrets": len(secrets)}):
+        say(f"{home.path} has {len(secrets)} token secrets, the first signs: restart the service")

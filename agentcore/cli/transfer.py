@@ -15,7 +15,7 @@ import typer
 
 from agentcore.cli import INTERRUPTED, options
 from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, fail, say
-from agentcore.cli.connection import ask
+from agentcore.cli.calls import ask
 from agentcore.cli.importing import Import
 from agentcore.cli.imports.archive_files import STDIN, standard_input
 from agentcore.cli.imports.likely import hint
@@ -52,6 +52,7 @@ _OTHERS = "What another system exported"
     "and what else export writes. A line may also set an alias:",
     "{\"alias\": \"k8s\", \"means\": \"Kubernetes\"}",
 ))
+@options.client
 def import_lines(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A JSONL file, or with --from an export; - reads stdin.")],
@@ -73,9 +74,6 @@ def import_lines(
     namespace: Annotated[str | None, typer.Option(
         "--namespace", metavar="NAME", rich_help_panel=_OTHERS,
         help="Where it belongs, where the file does not say.")] = None,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """Store a conversation, one memory a line, or what another system exported.
 
@@ -103,7 +101,8 @@ def import_lines(
     with _told_of(tally, report, unit="line" if form is None else "record", strict=strict):
         ask(context, lines if form is None else exported, max_attempts=PATIENT_ATTEMPTS,
             timeout_seconds=BATCH_TIMEOUT_SECONDS)
-    tally.report()
+    if not options.printed_as_json(context, tally.as_json()):
+        tally.report()
     if tally.outcomes["failed"]:
         raise typer.Exit(FAILED)
 
@@ -125,14 +124,13 @@ def _told_of(tally: Tally, report: Path | None, *, unit: str, strict: bool) -> I
         if tally.outcomes.total() == 0:
             raise
         tally.report()
-        first = "Mend it, and run" if strict and isinstance(error, InvalidParams) else "Run"
+        first = "Fix it, and run" if strict and isinstance(error, InvalidParams) else "Run"
         fail(f"stopped after {unit} {tally.last_line}: {error.message.rstrip('.')}. {first} {again}")
     finally:
         _write_report(report, tally)
 
 
 def _check(context: typer.Context, file: Path, form: str | None, state: Path | None, *, beside: bool) -> None:
-    """Refuse what does not go together."""
     if file != STDIN and (not file.exists() or file.is_dir()):
         raise typer.BadParameter(f"{file} is no file", ctx=context)
     if form is None and beside:
@@ -152,6 +150,8 @@ def _write_report(report: Path | None, tally: Tally) -> None:
     "agentcore export memories.jsonl --overwrite",
     "agentcore export --type semantic | wc -l",
 ))
+@options.client
+@options.filters(without=("entities", "keywords"))
 def export_lines(
     context: typer.Context,
     file: Annotated[Path | None, typer.Argument(
@@ -159,18 +159,6 @@ def export_lines(
         allow_dash=True)] = None,
     overwrite: Annotated[bool, typer.Option(
         "--overwrite", help="Replace the file if it is there, once all is written.")] = False,
-    memory_types: options.MemoryTypes = None,
-    task_id: options.TaskId = None,
-    session_id: options.SessionId = None,
-    user_id: options.UserId = None,
-    namespace: options.Namespace = None,
-    after: options.After = None,
-    before: options.Before = None,
-    tags: options.Tags = None,
-    min_importance: options.MinImportance = None,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
 ) -> None:
     """Write memories as JSONL, oldest first, in the form that import reads.
 
@@ -210,7 +198,6 @@ async def _all(memory: MemoryClient, params: ListParams) -> AsyncIterator[Memory
 
 
 async def _set_aliases(memory: MemoryClient) -> list[KnownAlias]:
-    """Those that were set: what memories teach follows from them."""
     params = ListAliasesParams(limit=MAX_ALIASES)
     found: list[KnownAlias] = []
     while True:

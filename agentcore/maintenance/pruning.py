@@ -7,7 +7,7 @@ from datetime import timedelta
 from agentcore.database import Database, query
 from agentcore.errors import Conflict
 from agentcore.maintenance.jobs import Work, job
-from agentcore.memory.consequences.capacity import LIMITED, PRUNE_LAYER
+from agentcore.memory.consequences.capacity import PRUNE_LAYER
 from agentcore.memory.forgetting.removing import Pruning
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.memories import PruneParams
@@ -19,8 +19,6 @@ BUSY_SECONDS = 5.0
 @job
 async def prune_layer(work: Work, layer: str) -> None:
     """Prune one layer down to its capacity, by the service's strategy; the rest is left to another job."""
-    if layer not in LIMITED:
-        return
     params, wait_seconds = PruneParams(memory_layer=MemoryType(layer)), 0.0
     try:
         removed = await Pruning(work.parts, work.caller, params, capacity_only=True).run()
@@ -41,7 +39,7 @@ async def enqueue_missed(database: Database, parts: MemoryParts) -> int:
     capacity that was set later.
     """
     capacities = parts.capacities
-    values = {"layers": [*LIMITED], "capacities": [capacities.get(layer, 0) for layer in LIMITED]}
+    values = {"layers": [*MemoryType], "capacities": [capacities.get(layer, 0) for layer in MemoryType]}
     async with database.owner_transaction() as connection:
         rows = await (await connection.execute(query("agents_over_capacity"), values)).fetchall()
     for row in rows:

@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from agentcore.memory.params.memories import DEFAULT_SHARE
 from agentcore.memory.scoring import frequency, recency, remembered, retention
 
 HALF_LIFE_DAYS = 30.0
-DEFAULT_SHARE = 0.2
 # A used memory may be worth exactly what a younger, unused one is, but not to the last bit: what differs by
 # less is equal, or a dry run and the prune after it would name the two in another order.
 WORTH_DIGITS = 12

@@ -10,7 +10,7 @@ import signal
 import socket
 import stat
 import subprocess
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from agentcore.config import Settings
 from agentcore.embedded import Home
 from agentcore.errors import AuthenticationFailed
 from agentcore.memory.params.memories import CountParams, ListParams
-from tests.fixtures.scripted_http import Reply, scripted_http
+from tests.fixtures.scripted_http import Reply, ScriptedServer, scripted_http
 from tests.fixtures.serving import Done, Serving
 
 JWT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+\n")
@@ -94,7 +94,7 @@ def test_a_token_allows_what_its_scopes_say(serving: Serving, agent_id: str) -> 
     refused = serving.cli("store", "Ada likes tea", "--token", reader)
     assert refused.returncode == 1
     assert len(refused.stderr.splitlines()) == 1
-    assert "agentcore token --scope memory:write" in refused.stderr
+    assert "agentcore token --agent ID --scope memory:write" in refused.stderr
 
 
 def test_doctor_looks_at_the_token(serving: Serving, new_serving: Callable[..., Serving]) -> None:
@@ -153,6 +153,56 @@ def test_an_id_no_token_may_carry_is_refused(stopped: Serving, agent: str) -> No
     done = stopped.cli("token", "--agent", agent, JWT_SECRET_KEY="the settings' own secret, long enough")
     assert (done.returncode, done.stdout) == (1, "")
     assert "1 to 255 characters" in done.stderr
+
+
+# --- a directory of somebody else --------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def elsewhere(stopped: Serving) -> AsyncIterator[ScriptedServer]:
+    """A server that the file .env of the directory names, with a secret that signs tokens."""
+    file = stopped.home.parent / ".env"
+    async with scripted_http(lambda request: Reply({"jsonrpc": "2.0", "id": 1, "result": {}})) as server:
+        file.write_text(f"AGENTCORE_URL={server.url}\nAGENTCORE_TOKEN=t.o.k\nJWT_SECRET_KEY={'s' * 32}\n")
+        try:
+            yield server
+        finally:
+            file.unlink()
+
+
+@pytest.mark.parametrize("access", [(), ("--agent", "ada"), ("--token", "t.o.k")], ids=str)
+async def test_a_directorys_env_file_sends_neither_text_nor_token_elsewhere(
+    stopped: Serving, elsewhere: ScriptedServer, access: tuple[str, ...]
+) -> None:
+    done = await asyncio.to_thread(stopped.cli, "store", "a secret", *access)
+    assert done.returncode == 1
+    assert elsewhere.url not in done.stderr
+    assert elsewhere.received == []
+
+
+async def test_mcp_reads_no_env_file_either(stopped: Serving, elsewhere: ScriptedServer) -> None:
+    done = await asyncio.to_thread(stopped.cli, "mcp", said="")
+    assert done.returncode == 1
+    assert "No token" in done.stderr
+    assert elsewhere.received == []
+
+
+@pytest.mark.parametrize("url", ["http://memory.example", "http://127.0.0.1.example", "http://localhost.example"])
+def test_a_token_made_here_goes_to_another_machine_only_where_its_url_is_typed(
+    stopped: Serving, url: str
+) -> None:
+    secret = {"JWT_SECRET_KEY": "s" * 32}
+    done = stopped.cli("list", "--agent", "ada", AGENTCORE_URL=url, **secret)
+    assert done.returncode == 1
+    assert f"type --url {url}" in done.stderr
+    done = stopped.cli("list", "--agent", "ada", "--url", f"{url}.invalid", **secret)
+    assert "type --url" not in done.stderr
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "[::1]", "localhost", "LOCALHOST"])
+def test_this_machine_may_have_a_token_made_here(stopped: Serving, host: str) -> None:
+    done = stopped.cli("list", "--agent", "ada", AGENTCORE_URL=f"http://{host}:9", JWT_SECRET_KEY="s" * 32)
+    assert "No service answers at" in done.stderr
 
 
 # --- memories ----------------------------------------------------------------------------------------------
@@ -334,13 +384,13 @@ def test_doctor_finds_a_running_service_well(serving: Serving) -> None:
     done = serving.cli("doctor")
     assert done.returncode == 0, done.stdout
     for part in ("PostgreSQL", "pgvector", "schema", "row security", "clock", "Redis", "archive", "secrets"):
-        assert re.search(rf"^ok +{part} ", done.stdout, re.MULTILINE), part
+        assert re.search(rf"^ok\t{part}\t", done.stdout, re.MULTILINE), part
 
 
 def test_doctor_starts_nothing_and_says_what_does_not_run(stopped: Serving) -> None:
     asked_for = stopped.cli("doctor", AGENTCORE_URL="http://127.0.0.1:1")
     assert asked_for.returncode == 1
-    assert re.search(r"^WRONG +service ", asked_for.stdout, re.MULTILINE)
+    assert re.search(r"^WRONG\tservice\t", asked_for.stdout, re.MULTILINE)
     done = stopped.cli("doctor")
     assert done.returncode == 0, done.stdout
     assert "No agentcore server runs on" in done.stdout
@@ -356,9 +406,9 @@ def test_doctor_tells_how_to_mend_what_is_wrong(serving: Serving, run: Callable[
     finally:
         secret.chmod(0o600)
     assert done.returncode == 1
-    assert re.search(r"^WRONG +secrets ", done.stdout, re.MULTILINE)
+    assert re.search(r"^WRONG\tsecrets\t", done.stdout, re.MULTILINE)
     assert "chmod go-rwx" in done.stdout
-    assert re.search(r"^WRONG +embeddings ", done.stdout, re.MULTILINE)
+    assert re.search(r"^WRONG\tembeddings\t", done.stdout, re.MULTILINE)
     assert "Set EMBEDDING_DIMENSIONS=384" in done.stdout
 
 
@@ -366,7 +416,7 @@ def test_doctor_reports_a_database_that_does_not_answer(stopped: Serving) -> Non
     done = stopped.cli("doctor", DATABASE_URL="postgresql://nobody@127.0.0.1:9/none", REDIS_URL="redis://127.0.0.1:9")
     assert done.returncode == 1
     for part in ("PostgreSQL", "Redis"):
-        assert re.search(rf"^WRONG +{part} ", done.stdout, re.MULTILINE), part
+        assert re.search(rf"^WRONG\t{part}\t", done.stdout, re.MULTILINE), part
     assert "Traceback" not in done.stderr
 
 
@@ -380,7 +430,7 @@ def test_index_status_names_the_partitions_in_use(serving: Serving, run: Callabl
     assert run("store", "The sluice is opened at six.").returncode == 0
     done = serving.cli("index", "status")
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^memories_p\d\d +- +none: exact ", done.stdout, re.MULTILINE)
+    assert re.search(r"^memories_p\d\d\t-\tnone: exact\t", done.stdout, re.MULTILINE)
     listed = json.loads(serving.cli("index", "status", "--json").stdout)
     assert all(each["rows"] > 0 and each["indexes"] == [] for each in listed)
     assert listed

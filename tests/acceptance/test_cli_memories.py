@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,6 +36,89 @@ def test_a_pipe_gets_each_memory_in_a_line_of_its_own(run: Callable[..., Done]) 
     run("store", text)
     for command in (("list",), ("retrieve", "kiln")):
         assert text in run(*command, COLUMNS="40").stdout
+
+
+def commands_in(done: Done) -> list[list[str]]:
+    """What a command's messages say to type: after `agentcore`, up to the words that explain it."""
+    hints = re.findall(r"agentcore (?!:)((?:[a-z-]+ ?)(?:[0-9a-f]{8}-[0-9a-f-]{27})?[^:;,)]*)", done.stderr)
+    return [hint.split(" takes ")[0].split(" shows ")[0].split() for hint in hints]
+
+
+def test_every_command_that_a_message_suggests_works(run: Callable[..., Done]) -> None:
+    first = run("store", "Ada works at Acme.", "--time", "2026-05-01").stdout.strip()
+    superseding = run("store", "Ada now works at Globex instead of Acme.", "--time", "2026-06-01")
+    updated = run("update", first, "--content", "Ada works at Initech.")
+    suggested = [*commands_in(superseding), *commands_in(updated)]
+    assert ["revert", first] in suggested
+    for words in suggested:
+        done = run(*words)
+        assert done.returncode == 0, (words, done.stderr)
+    assert run("get", first).stdout.startswith("Ada works at Acme.")
+    page = run("list", "--limit", "1")
+    [cursor] = re.findall(r"--cursor \S+", page.stderr)
+    assert run("list", "--limit", "1", *cursor.split()).returncode == 0
+    rejected = run("store", "hi")
+    assert "--force" in rejected.stderr
+    assert run("store", "hi", "--force").returncode == 0
+    none = run("prune", "episodic", "--target", "20%", "--dry-run")
+    [target] = re.findall(r"--target \d+", none.stderr)
+    assert run("prune", "episodic", "--dry-run", *target.split()).stdout.startswith("would go: 1\n")
+
+
+def test_revert_takes_back_the_last_change_and_says_where_there_is_none(run: Callable[..., Done]) -> None:
+    memory_id = run("store", "The kiln is fired on Mondays.").stdout.strip()
+    never = run("revert", memory_id)
+    assert (never.returncode, "never changed" in never.stderr) == (1, True)
+    for day in ("Tuesdays", "Wednesdays"):
+        run("update", memory_id, "--content", f"The kiln is fired on {day}.")
+    assert run("revert", memory_id).stderr == "version 4 has what version 2 had\n"
+    assert "Tuesdays" in run("get", memory_id).stdout
+
+
+def test_what_was_superseded_is_told_on_storing_and_marked_in_lists(run: Callable[..., Done]) -> None:
+    old = run("store", "My favorite color is blue.", "--speaker", "Ada", "--time", "2026-05-01").stdout[:-1]
+    new = run("store", "My favorite color is green now.", "--speaker", "Ada", "--time", "2026-06-01")
+    assert f"superseded {old}" in new.stderr
+    listed = run("list").stdout.splitlines()
+    assert [line.split("\t")[0] for line in listed if "[superseded]" in line] == [old]
+
+
+def test_a_prune_that_takes_nothing_says_why(run: Callable[..., Done]) -> None:
+    empty = run("prune", "episodic", "--dry-run")
+    assert (empty.stdout, empty.stderr) == ("would go: 0\n", "the layer contains no memories\n")
+    for day in ("Monday", "Tuesday", "Friday"):
+        run("store", f"On {day} the kiln is fired.")
+    few = run("prune", "episodic", "--target", "20%", "--dry-run")
+    assert (few.stdout, few.stderr) == (
+        "would go: 0\n", "20 % of 3 memories is less than one: --target 1 takes one\n")
+
+
+def test_human_dates_and_durations_are_taken_everywhere(run: Callable[..., Done]) -> None:
+    memory_id = run("store", "The kiln is fired.", "--time", "3d", "--ttl", "1y").stdout.strip()
+    for filters in (("--after", "1w"), ("--before", "yesterday"), ("--after", "1y", "--before", "today")):
+        assert memory_id in run("list", *filters).stdout
+    assert run("list", "--after", "yesterday").stderr == "no memories\n"
+
+
+def test_a_piped_table_has_a_tab_between_cells_and_no_padding(run: Callable[..., Done]) -> None:
+    run("store", "One line with a\ttab.")
+    header, line = run("list").stdout.splitlines()
+    assert header.split("\t") == ["memory_id", "layer", "when", "who", "memory"]
+    assert line.split("\t")[4] == "One line with a tab."
+    assert len(line) < 100
+
+
+def test_the_defaults_of_language_models_are_shown_without_a_warning(run: Callable[..., Done]) -> None:
+    done = run("llm", "show")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_rule_without_effect_is_told(serving: Serving, run: Callable[..., Done], agent_id: str) -> None:
+    admin = serving.token(agent_id, scopes=("memory:read", "memory:admin"))
+    done = serving.cli("layers", "set", "semantic", "--extend-after-uses", "3", "--token", admin)
+    assert "semantic gives memories no time to live, so extend_after_uses applies only" in done.stderr
+    done = serving.cli("layers", "set", "semantic", "--ttl", "1y", "--token", admin)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_past_is_searched_as_of_a_time(run: Callable[..., Done]) -> None:

@@ -104,15 +104,16 @@ async def test_layers_without_a_capacity_and_working_memory_are_left_alone(agent
 
 
 async def test_every_layer_with_a_capacity_is_kept_to_its_own(services: Services) -> None:
-    layers = {"semantic": {"capacity": 5}, "procedural": {"capacity": 10}}
+    layers = {"working": {"capacity": 3}, "semantic": {"capacity": 5}, "procedural": {"capacity": 10}}
     async with open_runtime(settings_for(services, memory_layers=layers)) as running:
         agent = Agent(running)
-        for layer in ("semantic", "procedural", "episodic"):
+        names = ("working", "semantic", "procedural", "episodic")
+        for layer in names:
             await fill(agent, 15, memory_type=layer, force=True)
         await run_jobs(running)
-        assert [await count(agent, layer) for layer in ("semantic", "procedural", "episodic")] == [5, 10, 15]
+        assert [await count(agent, layer) for layer in names] == [3, 5, 10, 15]
         stats = await agent.memory.stats(StatsParams())
-        assert [stats.layers[layer].capacity for layer in stats.layers] == [0, 0, 5, 10]
+        assert [stats.layers[layer].capacity for layer in stats.layers] == [3, 0, 5, 10]
 
 
 async def test_neither_pinned_memories_nor_only_copies_are_taken(agent: Agent) -> None:

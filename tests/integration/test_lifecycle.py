@@ -22,9 +22,11 @@ from agentcore.memory.archival import DirectoryArchive, object_key, vector_of
 from agentcore.memory.forgetting import deadlines, removing
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
+from agentcore.memory.params.archive import RestoreParams
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import (
     CompleteTaskParams,
+    ContextParams,
     CountParams,
     DeleteParams,
     GetParams,
@@ -139,6 +141,29 @@ async def test_pruning_archives_the_lowest_fifth_before_it_goes(agent: Agent) ->
     vector = vector_of(copy)
     assert vector is not None
     assert vector.dimensions() == 64
+
+
+@pytest.mark.parametrize(("strategy", "goes"), [("oldest_first", "Step 0"), ("least_relevant", "Step 2")])
+async def test_pruning_working_memory_takes_it_from_the_tasks_window_into_the_archive(
+    agent: Agent, strategy: Any, goes: str
+) -> None:
+    for number, importance in enumerate((0.9, 0.8, 0.0)):
+        await agent.store(f"Step {number} of the migration is done.", memory_type=MemoryType.WORKING,
+                          task_id="migration", importance=importance, force=True)
+    await agent.store("The migration is urgent.", task_id="migration")
+    asked = ContextParams(query="the migration", task_id="migration")
+    before = (await agent.memory.get_context(asked)).context
+    assert all(f"Step {number}" in before for number in range(3))
+    params = PruneParams(memory_layer=MemoryType.WORKING, strategy=strategy, target=1)
+    dry = await agent.memory.prune(params.model_copy(update={"dry_run": True}))
+    done = await agent.memory.prune(params)
+    assert (done.pruned_count, done.memory_ids) == (1, dry.memory_ids)
+    context = (await agent.memory.get_context(asked)).context
+    assert [step for step in ("Step 0", "Step 1", "Step 2") if step not in context] == [goes]
+    assert "urgent" in context
+    restored = await agent.memory.restore(RestoreParams(memory_ids=done.memory_ids))
+    assert restored.restored_count == 1
+    assert goes in (await agent.memory.get_context(asked)).context
 
 
 async def test_a_pruned_memorys_idempotency_key_still_answers_with_its_id(agent: Agent) -> None:

@@ -81,7 +81,7 @@ def test_each_command_has_a_help_with_an_example(typed: Typed, command: str) -> 
     ["store", "text", "--importance", "7"],
     ["store", "text", "--ttl", "soon"],
     ["store", "text", "--ttl", "0"],
-    ["store", "text", "--time", "yesterday"],
+    ["store", "text", "--time", "someday"],
     ["store", "text", "--metadata", "[1]"],
     ["store", ""],
     ["retrieve", "query", "-k", "0"],

@@ -135,11 +135,6 @@ def test_a_prune_of_more_than_all_is_refused_with_a_sentence() -> None:
         PruneParams.model_validate({"memory_layer": "episodic", "target": 1.5})
 
 
-def test_a_prune_of_working_memory_is_refused_with_what_to_use_instead() -> None:
-    with pytest.raises(ValidationError, match=r"never pruned: memory\.complete_task .* memory\.end_session"):
-        PruneParams.model_validate({"memory_layer": "working", "target": 1, "dry_run": True})
-
-
 def test_conditions_hold_the_filters_and_nothing_else() -> None:
     params = RetrieveParams.model_validate({"query": "x", "k": 3, "entities": ["Anna"], "tags": ["Work"]})
     assert params.conditions() == {"entities": ["anna"], "tags": ["Work"]}

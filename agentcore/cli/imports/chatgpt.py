@@ -55,7 +55,6 @@ def parse(name: str | None, conversation: Any, now: datetime) -> Iterator[Piece]
 
 
 def _beside(nodes: Mapping[str, Any], shown: Set[str], session: str) -> Iterator[Piece]:
-    """What was said on other branches."""
     for node_id, node in nodes.items():
         if node_id not in shown and _role(_said(node)) in ("user", "assistant"):
             yield LeftOut("another branch of the conversation", f"{session} {node_id}")
@@ -120,7 +119,6 @@ def _message(
 
 
 def _passed_over(message: Mapping[str, Any]) -> str | None:
-    """Why the message makes no memory, as far as its kind says."""
     role, content, about = _role(message), message.get("content"), message.get("metadata")
     kind = text_of(content.get("content_type")) if isinstance(content, dict) else ""
     if isinstance(about, dict) and about.get("is_visually_hidden_from_conversation") is True:
@@ -133,7 +131,6 @@ def _passed_over(message: Mapping[str, Any]) -> str | None:
 
 
 def _text(parts: Any) -> tuple[str, list[str]]:
-    """What is said, and the kinds of the parts that hold no text."""
     said: list[str] = []
     others: list[str] = []
     for part in parts if isinstance(parts, list) else [parts]:

@@ -101,7 +101,6 @@ def _message(
 
 
 def _text(message: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """What is said, and why the rest of the message is left out."""
     blocks = objects_in(message.get("content"))
     said = [text_of(each.get("text")) for each in blocks if each.get("type") == "text"]
     others = [_BY_TYPE.get(kind, f"content of the kind {kind[:40] or 'unknown'}")

@@ -81,7 +81,6 @@ def _parsed(form: Form, element: Element, now: datetime) -> Iterator[Piece]:
 
 
 def _hinted(piece: Piece, value: Any, name: str) -> Piece:
-    """With what to type instead, where the record is of another system."""
     return Broken(f"{piece.problem}{hint(value, read_as=name)}") if isinstance(piece, Broken) else piece
 
 

@@ -69,7 +69,6 @@ def _found(item: KeptItem, text: str, expires_at: str | None) -> Found:
 
 
 def _path(item: Mapping[str, Any]) -> list[str]:
-    """The namespace: a list in an item, joined by points in a row."""
     path = item.get("namespace", item.get("prefix"))
     if isinstance(path, str):
         return path.split(".") if path else []
@@ -87,13 +86,11 @@ def _value(value: Any) -> dict[str, Any] | None:
 
 
 def _times(item: Mapping[str, Any], now: datetime) -> tuple[str, str]:
-    """When it was put first, and last."""
     created, updated = item.get("created_at"), item.get("updated_at")
     return time_of(created, updated) or now.isoformat(), time_of(updated, created) or now.isoformat()
 
 
 def _minutes(item: Mapping[str, Any]) -> float | None:
-    """Its time to live; None for what no memory's time to live can say."""
     minutes = item.get("ttl_minutes")
     if isinstance(minutes, bool) or not isinstance(minutes, int | float):
         return None
@@ -101,7 +98,6 @@ def _minutes(item: Mapping[str, Any]) -> float | None:
 
 
 def _said(value: Mapping[str, Any]) -> str:
-    """The value's text; without a text of its own it is said as JSON."""
     for name in _TEXTS:
         inner = value.get(name)
         # LangMem wraps a memory once more: {"kind": "Memory", "content": {"content": "..."}}.

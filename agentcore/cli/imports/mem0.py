@@ -57,7 +57,6 @@ def parse(name: str | None, record: Any, now: datetime) -> Iterator[Piece]:
 
 
 def _problem_of(record: Any) -> str | None:
-    """Why it is no memory of mem0; None if it is one."""
     if not isinstance(record, dict):
         return "is no memory: it is no object"
     if not any(isinstance(record.get(each, 0), str | None) for each in _TEXTS):
@@ -67,7 +66,6 @@ def _problem_of(record: Any) -> str | None:
 
 
 def _tags(categories: Any) -> list[str]:
-    """The first of its categories, as many as a memory has tags."""
     told = map(label_of, categories if isinstance(categories, list) else [categories])
     return list(dict.fromkeys(each for each in told if each))[:MAX_LABELS]
 

@@ -32,7 +32,6 @@ def _advice(likely: str | None) -> str:
 
 
 def _likely(source: BufferedReader) -> str | None:
-    """Whose its first record is."""
     with suppress(BadJson):
         for element in elements(source, ()):
             return likely_form(element.value)

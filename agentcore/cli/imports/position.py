@@ -20,7 +20,6 @@ class Position:
     """
 
     def __init__(self, kept: Path | None, file: Path, **how: Any) -> None:
-        """`how`: what else makes it another import of the same file."""
         self._kept = kept
         self._most: float = math.inf
         if kept is None:

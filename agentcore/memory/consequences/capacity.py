@@ -6,17 +6,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from agentcore.memory.jobs import job_lock
-from agentcore.memory.models import MemoryType
 from agentcore.memory.storage import MemoryTransaction
 
 PRUNE_LAYER = "prune_layer"
 # Deciding reads the whole layer: a large one gathers more before it is done again.
 MEMORIES_A_SECOND = 1_000
 LONGEST_WAIT_SECONDS = 300.0
-
-
-# Working memory ends with its task, never by pruning.
-LIMITED = frozenset(MemoryType) - {MemoryType.WORKING}
 
 
 async def watch_capacity(
@@ -26,7 +21,7 @@ async def watch_capacity(
 
     `capacities` are the service's, by layer; an agent's own go before them.
     """
-    watched = {layer.value: capacities.get(layer, 0) for layer in LIMITED if layer in set(layers)}
+    watched = {layer: capacities.get(layer, 0) for layer in sorted(set(layers))}
     if not watched:
         return
     locks = [job_lock(PRUNE_LAYER, layer=layer) for layer in watched]

@@ -18,9 +18,9 @@ from agentcore.memory.consequences.llm_work import after_deletion
 from agentcore.memory.consequences.succession import hand_on
 from agentcore.memory.forgetting.deadlines import Deadline
 from agentcore.memory.params.layers import rules_of
-from agentcore.memory.params.memories import DeleteParams, PruneParams
+from agentcore.memory.params.memories import DEFAULT_SHARE, DeleteParams, PruneParams
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.pruning import DEFAULT_SHARE, Prunable, PruningPolicy, decide
+from agentcore.memory.pruning import Prunable, PruningPolicy, decide
 from agentcore.memory.rows.archive_rows import Tombstone
 from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.storage import DELETE_CHUNK, MemoryTransaction

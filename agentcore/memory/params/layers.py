@@ -27,7 +27,9 @@ class LayerRules(Strict):
         None, description="Memories the layer holds before it is pruned; 0: unlimited."
     )
     extend_after_uses: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] | None = Field(
-        None, description="Used so often within its life, a memory gets its time to live again; 0: never."
+        None,
+        description="Used so often within its life, a memory gets its time to live again; 0: never. No "
+        "effect on a memory stored without a time to live.",
     )
 
 
@@ -95,6 +97,16 @@ def rules_of(service: Mapping[str, LayerRules], own: OwnRules) -> dict[MemoryTyp
         )
         for layer in MemoryType
     }
+
+
+def layer_warnings(rules: Mapping[MemoryType, LayerRules]) -> list[str]:
+    """Warnings about rules that have no effect, or less than it seems."""
+    return [
+        f"layers: {layer.value} gives memories no time to live, so extend_after_uses applies only to those "
+        "stored with ttl_seconds of their own."
+        for layer, each in rules.items()
+        if each.extend_after_uses and not each.ttl_seconds
+    ]
 
 
 def changed_rules(own: OwnRules, changes: Mapping[MemoryType, LayerRules]) -> dict[str, dict[str, int]]:

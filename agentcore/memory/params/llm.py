@@ -39,13 +39,17 @@ def warnings_of(
     has_summariser: bool,
     has_embedder: bool,
     given: SummaryRules | None = None,
+    by_default: bool = False,
 ) -> list[str]:
-    """What of the rules in force, and those just given, works less well than it may seem, a sentence each."""
+    """Warnings about the rules in force, and those just given, a sentence each.
+
+    `by_default`: nobody chose to have no rules.
+    """
     found = []
     if extract_facts and not has_extractor:
         found.append("extract_facts: this service has no language model; facts are those plain code finds.")
     if rules is None:
-        found += [NOT_RECOMMENDED] if has_embedder else []
+        found += [NOT_RECOMMENDED] if has_embedder and not by_default else []
     else:
         found += _warnings(rules, has_summariser=has_summariser, has_embedder=has_embedder)
     return found if given is None else found + _not_kept(given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import Field, SerializeAsAny, WrapValidator, field_validator, model_validator
+from pydantic import Field, SerializeAsAny, WrapValidator, model_validator
 
 from agentcore.limits import (
     MAX_BATCH_ITEMS,
@@ -39,6 +39,8 @@ from agentcore.memory.models import (
     Vector,
 )
 from agentcore.memory.params.refused_items import RefusedItem, each_alone
+
+DEFAULT_SHARE = 0.2
 
 # A list matches any of its values, so an empty one could only mean nothing, or be meant to say anything.
 FilterLabels = Annotated[Labels, Field(min_length=1)]
@@ -292,8 +294,7 @@ class PruneParams(Strict):
     """Which layer is cut back, by which strategy, and how far."""
 
     memory_layer: MemoryType = Field(
-        description="Not working: that ends with its task (memory.complete_task) or session "
-        "(memory.end_session)."
+        description="working: what is pruned is archived and leaves its task's window, as in any other layer."
     )
     strategy: PruningStrategyName = Field(
         "least_relevant", description="Absent: MEMORY_PRUNING_STRATEGY of the service, if that is set."
@@ -304,16 +305,6 @@ class PruneParams(Strict):
         "the layer, 1.0 all of it. Absent: down to capacity where exceeded, else the lowest 20 %.",
     )
     dry_run: Flag = Field(False, description="Name what would go, and take nothing.")
-
-    @field_validator("memory_layer")
-    @classmethod
-    def _is_pruned(cls, layer: MemoryType) -> MemoryType:
-        if layer is MemoryType.WORKING:
-            raise ValueError(
-                "working memory is never pruned: memory.complete_task ends a task's, memory.end_session a "
-                "session's, memory.clear or memory.delete removes it for good"
-            )
-        return layer
 
 
 class PruneResult(Strict):

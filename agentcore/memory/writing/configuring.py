@@ -10,7 +10,14 @@ from agentcore.memory.api import Caller
 from agentcore.memory.consequences.capacity import watch_capacity
 from agentcore.memory.consequences.staleness import QUEUE_PERIODS
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.layers import ConfigureParams, LayerRules, OwnRules, changed_rules, rules_of
+from agentcore.memory.params.layers import (
+    ConfigureParams,
+    LayerRules,
+    OwnRules,
+    changed_rules,
+    layer_warnings,
+    rules_of,
+)
 from agentcore.memory.params.llm import LlmUse, warnings_of
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.storage import MemoryTransaction
@@ -25,7 +32,7 @@ async def rules(parts: MemoryParts, caller: Caller) -> dict[str, Any]:
     async with parts.storage.transaction(caller.agent_id) as transaction:
         wish, _ = await transaction.clusters.settings()
         models = await _models(parts, transaction)
-    return {**_told(parts, own, wish), **models}
+    return _with_warnings({**_told(parts, own, wish), **models})
 
 
 async def configure(parts: MemoryParts, caller: Caller, params: ConfigureParams) -> dict[str, Any]:
@@ -43,7 +50,11 @@ async def configure(parts: MemoryParts, caller: Caller, params: ConfigureParams)
         models = await _models(parts, transaction, params.summaries)
         changed = [layer.value for layer in params.layers or {}]
         await watch_capacity(transaction, parts.capacities, changed, parts.clock())
-    return {**_told(parts, own, wish), **models}
+    return _with_warnings({**_told(parts, own, wish), **models})
+
+
+def _with_warnings(result: dict[str, Any]) -> dict[str, Any]:
+    return {**result, "warnings": [*layer_warnings(result["layers"]), *result["warnings"]]}
 
 
 def _changed_wishes(wishes: Mapping[str, Any], params: ConfigureParams) -> dict[str, Any]:
@@ -94,6 +105,7 @@ async def _models(
             has_extractor=parts.extractor is not None,
             has_summariser=parts.summariser is not None,
             has_embedder=parts.embedder is not None,
+            by_default=wishes.get("summaries") is None and parts.storage.service_rules is None,
         ),
     }
 

@@ -500,7 +500,7 @@ export interface LayerRules {
   ttl_seconds?: number | null;
   /** Memories the layer holds before it is pruned; 0: unlimited. */
   capacity?: number | null;
-  /** Used so often within its life, a memory gets its time to live again; 0: never. */
+  /** Used so often within its life, a memory gets its time to live again; 0: never. No effect on a memory stored without a time to live. */
   extend_after_uses?: number | null;
 }
 
@@ -726,7 +726,7 @@ export interface Message {
 
 /** Which layer is cut back, by which strategy, and how far. */
 export interface PruneParams {
-  /** Not working: that ends with its task (memory.complete_task) or session (memory.end_session). */
+  /** working: what is pruned is archived and leaves its task's window, as in any other layer. */
   memory_layer: MemoryType;
   /** Absent: MEMORY_PRUNING_STRATEGY of the service, if that is set. */
   strategy?: "least_relevant" | "oldest_first" | "frequency_based" | "retention_curve";

@@ -65,11 +65,10 @@ LIVED = (
            "test_at_its_end_important_and_used_working_memories_last_and_the_others_are_over"),
     _asked("5.1", "Capacities hold by layer and by agent.",
            "integration/test_layers.py::test_a_prune_goes_down_to_the_agents_own_capacity"),
-    _asked("5 never taken", "Pinned, working and superseding-only-copy records are never pruned.",
+    _asked("5 never taken", "Pinned and superseding-only-copy records are never pruned.",
            "integration/test_capacity.py::test_neither_pinned_memories_nor_only_copies_are_taken",
            "integration/test_superseding.py::"
-           "test_a_prune_by_hand_takes_what_was_superseded_and_leaves_what_alone_says_it",
-           "unit/test_params.py::test_a_prune_of_working_memory_is_refused_with_what_to_use_instead"),
+           "test_a_prune_by_hand_takes_what_was_superseded_and_leaves_what_alone_says_it"),
     _asked("5 curve", "A retention curve, S growing with use, is a strategy; more than 100 % is refused.",
            "unit/test_pruning.py::test_the_retention_curve_takes_what_is_most_forgotten",
            "unit/test_scoring.py::test_what_is_remembered_fades_with_time_and_holds_with_use",
@@ -226,7 +225,7 @@ LIVED = (
      "test_a_thousand_stores_side_by_side_make_one_job_and_end_at_the_capacity",
      "integration/test_capacity.py::test_the_leader_finds_the_layers_that_no_store_saw",
      "integration/test_capacity.py::test_what_one_run_has_no_time_for_the_next_ones_do"),
-    _asked("5 kept", "Pinned memories, working memory and only copies are never taken.",
+    _asked("5 kept", "Pinned memories, only copies, and layers without a capacity are never taken.",
      "integration/test_capacity.py::test_neither_pinned_memories_nor_only_copies_are_taken",
      "integration/test_capacity.py::"
      "test_layers_without_a_capacity_and_working_memory_are_left_alone"),

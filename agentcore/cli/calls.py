@@ -1,0 +1,89 @@
+"""Calls to a running service: from what was typed, or the environment, to a client.
+
+Nothing here reads a file `.env`: a directory somebody else made must not say where texts and tokens go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import httpx
+import stamina.instrumentation
+import typer
+from stamina.instrumentation import RetryDetails
+
+from agentcore.cli.app import say
+from agentcore.client import MemoryClient, TokenSource
+from agentcore.config import Settings, environment_settings
+from agentcore.errors import ConfigurationError, RateLimited
+from agentcore.registry import resolve
+
+OWN_TOKEN_SECONDS = 600
+TOLD_WAIT_SECONDS = 1.0
+DEFAULT_SCOPES: Sequence[str] = ("memory:read", "memory:write")
+# A client with a token needs nothing of what creates one.
+CREATES_TOKENS = {"server": "agentcore.cli.connection:token_for"}
+
+ResultT = TypeVar("ResultT")
+
+
+def ask(context: typer.Context, question: Callable[[MemoryClient], Awaitable[ResultT]], *,
+        max_attempts: int = 3, timeout_seconds: float = 60.0,
+        scopes: Sequence[str] = DEFAULT_SCOPES) -> ResultT:
+    """Asks the service that the command's --url, --token and --agent name; `scopes` with --agent."""
+    stamina.instrumentation.set_on_retry_hooks([_tell_of_waiting])
+
+    async def asked() -> ResultT:
+        client = opened(context, max_attempts=max_attempts, timeout_seconds=timeout_seconds, scopes=scopes)
+        async with client:
+            return await question(client)
+
+    return asyncio.run(asked())
+
+
+def _tell_of_waiting(details: RetryDetails) -> None:
+    """A rate limit can delay a command by a minute; other retries are reported when the call fails."""
+    if isinstance(details.caused_by, RateLimited) and details.wait_for >= TOLD_WAIT_SECONDS:
+        say(f"the rate limit is reached: trying again in {details.wait_for:.0f} s")
+
+
+def opened(context: typer.Context, *, max_attempts: int, timeout_seconds: float,
+           scopes: Sequence[str] = DEFAULT_SCOPES) -> MemoryClient:
+    """A client for the command's --url, --token and --agent, else for the environment."""
+    url, token, agent = (context.params.get(name) for name in ("url", "token", "agent"))
+    if token is not None and agent is not None:
+        raise typer.BadParameter("give either --token or --agent", ctx=context)
+    settings = environment_settings()
+    address = url or settings.agentcore_url
+    if agent is not None and url is None and not _is_loopback(address):
+        raise ConfigurationError([
+            f"--agent makes a token, and AGENTCORE_URL={address} is another machine: type --url {address} if "
+            "the token may go there, or give --token."])
+    return MemoryClient(address, _token_source(settings, token, agent, scopes),
+                        max_attempts=max_attempts, timeout_seconds=timeout_seconds)
+
+
+def _is_loopback(url: str) -> bool:
+    try:
+        host = httpx.URL(url).host
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except (httpx.InvalidURL, ValueError):
+        return False
+
+
+def _token_source(
+    settings: Settings, token: str | None, agent: str | None, scopes: Sequence[str]
+) -> TokenSource:
+    if token is not None:
+        return token
+    if agent is not None:
+        create = resolve("server", CREATES_TOKENS, kind="part behind --agent")
+        return lambda: str(create(settings, agent, scopes, OWN_TOKEN_SECONDS))
+    if settings.agentcore_token is not None:
+        return settings.agentcore_token.get_secret_value()
+    raise ConfigurationError([
+        "No token: set AGENTCORE_TOKEN in the environment (`agentcore token --agent my-agent` prints one), "
+        "or add --agent my-agent where the embedded service's home is on this machine."])

@@ -1,0 +1,124 @@
+"""demo: a conversation imported into a temporary memory of its own, and ten questions about it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from agentcore.agents.open_memory import open_memory
+from agentcore.cli import options
+from agentcore.cli.app import SERVICE, app, examples, out, say, show
+from agentcore.cli.importing import Import
+from agentcore.cli.lines import read_lines
+from agentcore.cli.tally import Tally
+from agentcore.config import Settings, environment_settings
+from agentcore.memory.api import MemoryApi
+from agentcore.memory.models import MemorySummary
+from agentcore.memory.params.memories import GetContextParams, RetrieveParams
+from agentcore.telemetry import configure_logging
+
+DATA = files("agentcore.cli") / "demo_data"
+AGENT = "mira-assistant"
+SHOWN = 3
+CONTEXT_TOKENS = 600
+# The embedder is the caller's choice; the caller's databases, tokens and homes are not used.
+KEPT_SETTINGS = re.compile(r"embedding_|openai_|cohere_|agentcore_cache$")
+
+
+@app.command(rich_help_panel=SERVICE, epilog=examples("agentcore demo", "agentcore demo --json"))
+@options.with_json
+def demo(context: typer.Context) -> None:
+    """Import a conversation into a temporary service and ask it ten questions.
+
+    It prints the three memories found first, how each was ranked, and whether one
+    of them gives the current answer: facts change in the course of the
+    conversation. PostgreSQL, Redis and the home are its own, and gone at the end.
+    """
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, lambda number, frame: sys.exit(128 + number))
+    configure_logging("WARNING", "text")
+    with tempfile.TemporaryDirectory(prefix="agentcore-demo-", ignore_cleanup_errors=True) as home:
+        say("starting PostgreSQL and Redis in a temporary home ...")
+        results = asyncio.run(_asked(_settings(Path(home)), told=not context.params["as_json"]))
+    if not options.printed_as_json(context, results):
+        typer.echo(f"\n{summary(results)}")
+
+
+def summary(results: Sequence[Mapping[str, Any]]) -> str:
+    """How many questions had a current answer shown, and which had none."""
+    missed = [each["question"] for each in results if not each["current_shown"]]
+    count = f"{len(results) - len(missed)} of {len(results)} questions"
+    return "\n".join([f"{count}: a current answer is among the {SHOWN} memories shown.",
+                      *(f"missed: {question}" for question in missed)])
+
+
+def _settings(home: Path) -> Settings:
+    given, fields = environment_settings(), Settings.model_fields
+    chosen = {
+        name: getattr(given, name) if KEPT_SETTINGS.match(name)
+        else each.get_default(call_default_factory=True) for name, each in fields.items()}
+    return Settings(_env_file=None, **{**chosen, "agentcore_home": home})
+
+
+async def _asked(settings: Settings, *, told: bool) -> list[dict[str, Any]]:
+    questions = json.loads((DATA / "questions.json").read_text(encoding="utf-8"))
+    async with open_memory(agent_id=AGENT, settings=settings) as memory:
+        texts = await _import(memory)
+        return [await _ask(memory, asked, texts, told=told) for asked in questions]
+
+
+async def _import(memory: MemoryApi) -> list[str]:
+    """Stores the conversation; its texts, line by line."""
+    texts = []
+    importing = Import(memory, Tally(), strict=True, forced=False)
+    for numbered in read_lines(BytesIO((DATA / "conversation.jsonl").read_bytes())):
+        texts.append(getattr(numbered.line, "text", ""))
+        await importing.take(numbered)
+    await importing.finish()
+    say(f"imported a conversation of {len(texts)} lines")
+    return texts
+
+
+async def _ask(
+    memory: MemoryApi, asked: Mapping[str, Any], texts: Sequence[str], *, told: bool
+) -> dict[str, Any]:
+    """Asks one question; `current` and `outdated` are the lines of the conversation that answer it."""
+    found = (await memory.retrieve(RetrieveParams(
+        query=asked["question"], k=SHOWN, asked_at=asked["asked_at"], explain=True))).memories
+    built = await memory.get_context(GetContextParams(
+        query=asked["question"], max_tokens=CONTEXT_TOKENS, asked_at=asked["asked_at"]))
+    labels = {texts[line - 1]: label for label in ("outdated", "current") for line in asked[label]}
+    marks = [labels.get(each.content, "") for each in found]
+    if told:
+        typer.echo()
+        out.print(Rule(Text(asked["question"]), align="left"))
+        show(_answers(found, marks))
+        verdict = "current answer shown" if "current" in marks else "no current answer shown"
+        typer.echo(f"{verdict}; context: {built.token_count} tokens of {CONTEXT_TOKENS}, "
+                   f"from {len(built.memory_ids)} memories")
+    return {"question": asked["question"], "current_shown": "current" in marks,
+            "shown": [each.content for each in found], "labels": marks}
+
+
+def _answers(memories: Sequence[MemorySummary], marks: Sequence[str]) -> Table:
+    table = Table("answer", "score", "= sum of", "when", "who", "memory", box=None, pad_edge=False)
+    for memory, mark in zip(memories, marks, strict=True):
+        terms = " + ".join(f"{name} {term.contribution:.2f}" for name, term in (memory.terms or {}).items()
+                           if round(term.contribution, 2))
+        table.add_row(mark, f"{memory.score or 0:.2f}", terms, f"{memory.timestamp:%d %b}",
+                      Text(memory.speaker or ""), Text(memory.content))
+    return table
