@@ -123,7 +123,6 @@ async def refuse(
 
 
 def _challenge(exchange: Exchange, error: AuthenticationFailed) -> str:
-    """RFC 6750, section 3: who sent no token is told the scheme alone."""
     if b"authorization" not in exchange.headers:
         return 'Bearer realm="agentcore"'
     return f'Bearer realm="agentcore", error="invalid_token", error_description="{error.message}"'

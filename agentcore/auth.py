@@ -248,7 +248,6 @@ def _bearer(authorization: str | None) -> str:
 
 
 def _is_plain_id(value: Any) -> bool:
-    """1 to 255 characters, none of them a control character or half of a surrogate pair."""
     return (isinstance(value, str) and 1 <= len(value) <= MAX_ID_CHARS
             and not any(unicodedata.category(character) in ("Cc", "Cs") for character in value))
 

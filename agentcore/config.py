@@ -331,7 +331,6 @@ def revealed(secret: SecretStr | None) -> str | None:
 
 
 def _archive_problems(settings: Settings) -> Problems:
-    """Never quotes a value: the options hold keys."""
     given = settings.memory_archive_options
     try:
         options = read_archive_options(revealed(given))
@@ -345,7 +344,6 @@ def _archive_problems(settings: Settings) -> Problems:
 
 
 def _url_problems(settings: Settings) -> Problems:
-    """Never quotes the URL: it may hold a password."""
     for field, url in {
         "database_url": settings.database_url,
         "database_read_url": settings.database_read_url,

@@ -110,7 +110,6 @@ class LimitedProtocol(HttpToolsProtocol):
         return self._start("unread", UNREAD_SECONDS, self._response_is_unread)
 
     def _refuse(self, status: HTTPStatus, header: bytes = b"") -> None:
-        """Answers before there is a request to answer, then discards what the client still sends."""
         self._refused = True
         self._unset_keepalive_if_required()
         if self.cycle is not None and not self.cycle.response_complete:

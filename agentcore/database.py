@@ -176,7 +176,6 @@ class Database:
             self._opening = False
 
     async def _try_again(self, pool: Pool) -> None:
-        """At the start nobody calls yet who would begin the attempts anew."""
         if self._opening:
             await pool.check()
 

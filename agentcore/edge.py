@@ -59,7 +59,6 @@ def trace_id_of(exchange: Exchange, call: Call | None) -> str:
 
 
 def _a2a_text(call: Call | None, field: str) -> str | None:
-    """A field of the call's A2A context, if it is a text that is fit for one line."""
     text = call.a2a_context.get(field) if call is not None and call.a2a_context else None
     usable = isinstance(text, str) and 0 < len(text) <= MAX_A2A_TEXT_CHARS and text.isprintable()
     return str(text) if usable else None

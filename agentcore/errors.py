@@ -18,6 +18,7 @@ __all__ = [
     "ConfigurationError",
     "Conflict",
     "DependencyUnavailable",
+    "DiskFull",
     "InternalError",
     "InvalidParams",
     "InvalidRequest",
@@ -27,9 +28,14 @@ __all__ = [
     "NotFound",
     "NotReady",
     "ParseError",
+    "PoolExhausted",
     "RateLimited",
+    "ReadOnlyDatabase",
     "StartupError",
+    "StatementTimeout",
     "TooLarge",
+    "TransactionConflict",
+    "Unreachable",
 ]
 
 
@@ -224,7 +230,6 @@ def problem_sentence(found: Mapping[str, Any]) -> str:
 
 
 def _too_long(said: str) -> str:
-    """A text behind a validator is counted in "items" by pydantic: only a List is one."""
     unit = "items" if said.startswith(("List", "Tuple", "Set", "Dictionary")) else "characters"
     return re.sub(r"^.*?at most (\d+).*$", rf"is longer than \1 {unit}", said)
 

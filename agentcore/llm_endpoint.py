@@ -63,7 +63,6 @@ def _is_meant(url: str, openai_base_url: str | None) -> bool:
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:
-    """Nothing of an address that is none: a key for it goes nowhere else."""
     try:
         parts = urlsplit(url)
         port = parts.port

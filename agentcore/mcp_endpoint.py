@@ -96,7 +96,6 @@ def _one_message(body: bytes) -> Frame:
 
 
 def _is_local(origin: str | None, given: bool) -> bool:
-    """Whether no page calls, or one of this machine: a name that was bound anew to 127.0.0.1 is not local."""
     if not given:
         return True
     try:
@@ -107,7 +106,6 @@ def _is_local(origin: str | None, given: bool) -> bool:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """The body that was read already, then whatever else the client does."""
     given: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:

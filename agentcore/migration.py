@@ -114,7 +114,6 @@ def _newer(found: str, head: str) -> str:
 
 
 def _lock(connection: Connection) -> None:
-    """A session lock: it goes with the connection, also when the process is killed."""
     cursor = connection.connection.cursor()
     cursor.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'")
     try:
@@ -151,7 +150,6 @@ def _connected(database_url: str) -> Iterator[Connection]:
 
 
 def _refusal(error: psycopg.OperationalError) -> StartupError | DependencyUnavailable:
-    """Why there is no connection. A refused one often has no SQLSTATE: then the server's words tell."""
     said = str(error)
     for states, words, sentence in _REFUSALS:
         if (error.sqlstate or "").startswith(states) or words.search(said):
@@ -160,7 +158,6 @@ def _refusal(error: psycopg.OperationalError) -> StartupError | DependencyUnavai
 
 
 def _explained(error: psycopg.Error) -> str:
-    """What the server says is wrong, and its hint. A missing extension is the usual case."""
     said = [error.diag.message_primary, error.diag.message_detail, error.diag.message_hint]
     if "vector" in (error.diag.message_primary or ""):
         said.append("Install pgvector on the server and, as an administrator, run: CREATE EXTENSION vector;")

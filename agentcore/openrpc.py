@@ -103,6 +103,5 @@ def _descriptor(name: str, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """The params object itself, where the schema only points at it."""
     reference = schema.get("$ref")
     return schema if reference is None else dict(definitions[reference.rpartition("/")[2]])

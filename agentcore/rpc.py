@@ -193,7 +193,6 @@ def _outline(body: bytes) -> bytes:
 
 
 def _too_deep(outline: bytes) -> bool:
-    """Whether arrays and objects nest past MAX_DEPTH."""
     steps = np.frombuffer(outline.translate(_STEPS), np.int8)
     return bool(np.any(np.cumsum(steps, dtype=np.int32) > MAX_DEPTH))
 
@@ -386,7 +385,6 @@ def _refuse_unknown(method: RpcMethod[Any], given: dict[str, Any]) -> None:
 
 
 def _bind(method: RpcMethod[ContextT], timeout_seconds: float) -> Callable[..., Awaitable[Result]]:
-    """The method as jsonrpcserver calls it: every exception ends here, as an error object or a reference."""
     validate = TypeAdapter(method.params).validate_python
     dump = TypeAdapter(method.result).dump_json
 
@@ -480,7 +478,6 @@ class MethodTable(Generic[ContextT]):
         return response.get("result"), error
 
     def _unknown(self, name: str) -> str:
-        """Which method there is not, and the known one that is spelt most like it."""
         unprefixed = [known for known in self._methods if known.rpartition(".")[2] == name]
         near = unprefixed or get_close_matches(name[:MAX_FIELD_CHARS], self._methods, n=1)
         meant = f"; did you mean {near[0]}?" if near else "; rpc.discover names them all"

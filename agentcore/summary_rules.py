@@ -56,7 +56,6 @@ class SummaryRules(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _compactions_are_used(cls, given: Any) -> Any:
-        """Who names no provider beside that trigger means the summaries that come with it."""
         if isinstance(given, Mapping) and given.get("trigger") == "compaction" and "provider" not in given:
             return {**given, "provider": "compaction_aware"}
         return given

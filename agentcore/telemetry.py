@@ -256,7 +256,6 @@ def _quoted(value: str | float) -> str:
 
 
 def _log_retry(details: RetryDetails) -> None:
-    """Of messages only our own: another's may quote a memory."""
     cause = getattr(details.caused_by, "message", type(details.caused_by).__name__)
     logger.warning(
         "attempt %d failed, the next is in %.1f s: %s", details.retry_num, details.wait_for, cause)

@@ -194,7 +194,6 @@ class AgentMemory:
             "store", None, self.api.add_interaction(interaction, **(labels | options)))
 
     async def _attempted(self, turn: AgentTurn, storing: Storing) -> StoreResult | None:
-        """Store within a turn."""
         [stored] = await asyncio.gather(
             self._stored(storing.interaction, storing.task_id, storing.options), return_exceptions=True)
         if not isinstance(stored, BaseException):
@@ -205,7 +204,6 @@ class AgentMemory:
         return None
 
     def _note_failure(self, turn: AgentTurn, what: str, failure: BaseException) -> None:
-        """What went wrong within a turn is told by the log and in the turn's problems."""
         if isinstance(failure, REFUSED):
             turn.refused = failure
         problem = _told(failure)
@@ -240,7 +238,6 @@ def _now() -> float:
 
 
 def _told(failure: BaseException) -> str:
-    """What went wrong, with its code, for who runs the agent: nothing of what was to be stored."""
     if isinstance(failure, ValidationError):
         return f"{type(failure).__name__}: {failure_sentence(failure)}"
     if isinstance(failure, AgentCoreError):
@@ -269,11 +266,9 @@ def _interaction(
 
 
 def _key(turn: AgentTurn) -> str:
-    """The key of the turn's own interaction."""
     return f"turn:{turn.turn_id}"
 
 
 def _key_within(turn: AgentTurn, other: Interaction) -> str:
-    """The key of another interaction that is stored within the turn."""
     said = json.dumps(other.model_dump(mode="json"), sort_keys=True)
     return f"{_key(turn)}:{hashlib.sha256(said.encode()).hexdigest()[:16]}"

@@ -36,7 +36,6 @@ async def end_session(
 
 
 async def _kept_beside(memory: MemoryApi, session_id: str, filters: dict[str, Any]) -> int:
-    """How many messages session memory keeps of the session outside the scope: they name no user."""
     if filters.get("namespace") == SESSION_MESSAGES:
         return 0
     beside = await memory.count(

@@ -186,14 +186,12 @@ class MemoryEnabledAgent(ABC):
         return answer if isinstance(answer, str) else _as_text(answer)
 
     def _raise_refusal(self) -> None:
-        """That memory refused the token must not stay unseen for ever: once for each refusal."""
         refused, self._refused = self._refused, None
         if refused is not None:
             raise refused
 
 
 def _as_text(answer: Any) -> str:
-    """Whoever's `process_query` answers with an object keeps the answer, as its text."""
     return "" if answer is None else said(answer)
 
 

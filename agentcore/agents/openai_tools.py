@@ -57,7 +57,6 @@ def _described(tool: ToolDefinition, strict: bool) -> dict[str, Any]:
 
 
 def _strict(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The form that strict mode takes: everything required, null for what is left out."""
     required = parameters.get("required", [])
     properties = {name: _known(schema) if name in required else _nullable(schema)
                   for name, schema in parameters["properties"].items()}
@@ -79,7 +78,6 @@ def _known(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(call: Any) -> dict[str, Any]:
-    """A call of the SDK's (a pydantic model) or of the wire (an object) as an object."""
     return dict(call if isinstance(call, Mapping) else call.model_dump())
 
 

@@ -37,7 +37,6 @@ def _match(memory: MemorySummary) -> float:
 
 
 def _stands(matches: Sequence[float]) -> bool:
-    """Whether the best match, the first, is one: a name that all memories share lifts all of them alike."""
     best, *others = matches
     if best >= SURE_MATCH:
         return True

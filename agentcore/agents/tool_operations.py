@@ -138,7 +138,6 @@ class ToolOperations:
         return {**bounded(lines), "made_from": [told(each) for each in await self._sources(record)]}
 
     async def _last_of(self, session_id: str | None) -> dict[str, Any]:
-        """What was said last in a session, in the order of its times."""
         page = await self._memory.list(ListParams(
             session_id=session_id, limit=MOST_NEIGHBOURS, consistent=True, **self._scope.filters()))
         records = [record for record in page.memories if not is_template(record.namespace)]
@@ -159,7 +158,6 @@ class ToolOperations:
         return await asyncio.gather(*(self._record(memory_id) for memory_id in memory_ids))
 
     async def _those_there(self, memory_ids: Sequence[UUID]) -> list[MemoryRecord]:
-        """Those of what a search found that are still there."""
         found = await asyncio.gather(*map(self._record, memory_ids), return_exceptions=True)
         for each in found:
             if isinstance(each, BaseException) and not isinstance(each, NotFound):
@@ -167,7 +165,6 @@ class ToolOperations:
         return [each for each in found if isinstance(each, MemoryRecord)]
 
     async def _meant(self, query: str) -> dict[UUID, float | None]:
-        """The memories that surely are meant, best first, with their scores."""
         found = await self._memory.retrieve(RetrieveParams(
             query=query, k=MOST_PROPOSED, distinct=False, min_fit=SURE_FIT, explain=True,
             **self._scope.filters()))
@@ -201,7 +198,6 @@ class ToolOperations:
         return {"status": "forgotten", "deleted_count": deleted.deleted_count}
 
     async def _neighbours(self, record: MemoryRecord, before: int, after: int) -> list[MemoryRecord]:
-        """In the order of their times, the memory itself among them."""
         if record.session_id is not None:
             within = {"session_id": record.session_id}
         elif record.task_id is not None:
@@ -216,7 +212,6 @@ class ToolOperations:
         return [*earlier[::-1], record, *await self._behind(record, since, after)]
 
     async def _behind(self, record: MemoryRecord, asked: ListParams, count: int) -> list[MemoryRecord]:
-        """What the list has behind the memory: of one time there may be many, in the order of their ids."""
         behind: list[MemoryRecord] = []
         seen, cursor, limit = False, None, count + 1
         while len(behind) < count:
@@ -231,7 +226,6 @@ class ToolOperations:
         return behind[:count]
 
     async def _sources(self, record: MemoryRecord) -> list[MemoryRecord]:
-        """What it was made from: its parent, and what a summary sums up."""
         named = [record.parent_memory_id, *(link.target_id for link in record.links
                                             if link.relation == SUMMARY_RELATION)]
         sources: list[MemoryRecord] = []

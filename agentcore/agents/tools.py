@@ -177,7 +177,6 @@ class MemoryTools:
 
 
 def _present(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given: models write null for what they leave out, also where that is no value."""
     return {name: value for name, value in given.items() if value is not None}
 
 

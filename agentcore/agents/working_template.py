@@ -129,7 +129,6 @@ class WorkingTemplate:
             f"into it, correct it when it changes, and leave the others alone:\n{lines}")
 
     async def _kept(self) -> MemoryRecord | None:
-        """The memory, if there is one."""
         page = await self._memory.list(ListParams(namespace=self._place, descending=False, consistent=True))
         return next(iter(page.memories), None)
 

@@ -24,7 +24,6 @@ def token_for(settings: Settings, agent_id: str, scopes: Sequence[str], ttl_seco
 
 
 def _note_minting(home: Home, agent_id: str, scopes: Sequence[str], ttl_seconds: int) -> None:
-    """Whoever mints a token acts for its agent: who did, for whom and how long stands in log/tokens.jsonl."""
     if not home.path.is_dir():
         return
     note = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "user_id": os.geteuid(),

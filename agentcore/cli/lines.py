@@ -236,7 +236,6 @@ def _ttl_seconds(line: Line, now: datetime) -> int | None:
 
 
 def _interaction(line: Line) -> Interaction | None:
-    """The interaction that makes exactly the line's text, if its actions, outcome or id need one."""
     if not line.actions and line.outcome is None and line.interaction_id is None:
         return None
     done = interaction_text(None, None, line.actions, line.outcome)

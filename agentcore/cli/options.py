@@ -141,7 +141,6 @@ def filters(*, without: Iterable[str] = ()) -> Callable[[CommandT], CommandT]:
 
 
 def _with(command: CommandT, added: Mapping[str, tuple[Any, Any]]) -> CommandT:
-    """The command with options appended that are read from its context, not from its arguments."""
     signature = inspect.signature(command, eval_str=True)
     options = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
                for name, (annotation, default) in added.items()]

@@ -57,7 +57,6 @@ async def _stored_keys(settings: Settings, key_id: str | None) -> Sequence[Row]:
 
 
 def _keys_of_secrets(settings: Settings) -> list[bytes]:
-    """The keys of older versions: of the token secrets, or with a JWKS of the home's own for receipts."""
     if settings.jwt_jwks_url is None:
         return [key_of_secret(each) for each in read_secrets(signing_secret_at_hand(settings))]
     home = home_of(settings)

@@ -160,7 +160,6 @@ Ctrl-C stops it.
 
 
 def _where_the_commands_look(settings: Settings, url: str) -> str:
-    """What `agentcore store` and the others must be told, where it is not their default."""
     return "" if url == settings.agentcore_url.rstrip("/") else f"\n  export AGENTCORE_URL={url}"
 
 
@@ -178,7 +177,6 @@ def _home_prefix(settings: Settings) -> str:
 
 
 def _own_name() -> str:
-    """How to type this command: its name where the PATH finds it, else the path it was started by."""
     name = Path(sys.argv[0]).name
     if name == "__main__.py":
         return f"{shlex.quote(sys.executable)} -m agentcore"

@@ -222,7 +222,6 @@ def _source(file: Path) -> Iterator[tuple[BufferedReader, int | None]]:
 
 @contextmanager
 def _target(file: Path | None, *, overwrite: bool) -> Iterator[BinaryIO]:
-    """Where an export goes: a file is there when it is whole, and open to its owner alone."""
     if file is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

@@ -56,7 +56,6 @@ class Batch:
         delivery.add_done_callback(functools.partial(self._end, calls))
 
     def _end(self, calls: Sequence[_Waiting], delivery: asyncio.Task[None]) -> None:
-        """Whatever a delivery ended by, nobody waits for it any longer."""
         self._deliveries.discard(delivery)
         failure = None if delivery.cancelled() else delivery.exception()
         for _, answer in calls:

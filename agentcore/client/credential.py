@@ -82,7 +82,6 @@ async def _given(source: Callable[[], Any]) -> Any:
 
 
 async def _in_thread(source: Callable[[], Any]) -> Any:
-    """As `asyncio.to_thread`, but nobody who closes the loop waits for a source that hangs."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Any] = loop.create_future()
 

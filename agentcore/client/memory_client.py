@@ -188,7 +188,6 @@ def _nothing_sent(params: StoreBatchParams | AddSessionParams) -> StoreBatchResu
 
 
 def _again(error: Exception, repeatable: bool) -> bool | float:
-    """Whether to try again, or in how many seconds."""
     if isinstance(error, RateLimited):
         wait = error.data.get("retry_after_seconds")
         if not isinstance(wait, int | float):

@@ -40,7 +40,6 @@ async def own_token(settings: Settings, home: Home) -> Check:
 
 
 def _secret(settings: Settings, home: Home) -> str | None:
-    """The secret that the service checks with, where this process may know it."""
     if settings.jwt_algorithm != "HS256":
         return None
     if settings.jwt_secret_key is not None:

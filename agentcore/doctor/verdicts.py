@@ -168,6 +168,5 @@ def secrets(modes: Mapping[str, int]) -> Check:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """18.4 (Debian 18.4-1) -> (18, 4)"""
     first = (version.split() or [""])[0]
     return tuple(int(part) for part in first.split(".") if part.isdigit())

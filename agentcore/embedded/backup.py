@@ -214,7 +214,6 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, draft: Home) -> str:
 
 
 async def _load(source: Path, manifest: Manifest, draft: Home, tell: Tell) -> None:
-    """Restore the dump into a database of the draft, and check it."""
     async with EmbeddedParts(draft, postgres=True, redis=False, log=tell) as parts:
         url = str(parts.urls.database_url)
         await asyncio.to_thread(_run, draft, url, "pg_restore", "--no-owner", "--exit-on-error",
@@ -228,7 +227,6 @@ async def _load(source: Path, manifest: Manifest, draft: Home, tell: Tell) -> No
 
 
 def _run(home: Home, url: str, program: str, *arguments: str) -> None:
-    """Run a program of PostgreSQL. The password is in no argument: other users see those."""
     fields = {name: str(value) for name, value in conninfo_to_dict(url).items()}
     password, account = fields.pop("password", ""), ourselves()
     path = find_postgres(home, account).directory / program

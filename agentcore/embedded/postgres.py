@@ -153,7 +153,6 @@ class PostgresPart:
                 f"memories, move {self._data} away, then start this one and `agentcore import` them.")
 
     def _make(self) -> None:
-        """initdb beside the place, then a rename: an interrupted first start leaves nothing half made."""
         draft = Path(tempfile.mkdtemp(prefix="initdb-", dir=self._home.run))
         try:
             password = draft / "password"
@@ -190,7 +189,6 @@ class PostgresPart:
         self._account.give(kept)
 
     async def _ready(self) -> bool:
-        """Whether it takes connections. The file alone may be an earlier one's, of the same process id."""
         return self._says_ready() and await self._listens() and self._says_ready()
 
     def _says_ready(self) -> bool:
@@ -229,7 +227,6 @@ class PostgresPart:
 
 
 def _status(lock: Path) -> tuple[int, str]:
-    """Process id (or NOBODY) and state, from the first and eighth line of PostgreSQL's own lock file."""
     # PostgreSQL makes the file first and fills it then: it may be empty a moment, or for good after a crash.
     with suppress(OSError, ValueError, IndexError):
         lines = lock.read_text().splitlines()

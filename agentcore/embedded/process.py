@@ -147,6 +147,5 @@ def _identity(account: Account) -> tuple[int | None, int | None, list[int] | Non
 
 
 def _environment() -> dict[str, str]:
-    """Little: PGDATA, PGPORT and their like from the caller's shell would lead the part astray."""
     kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
     return {"PATH": os.defpath, **kept, "LC_ALL": "C", "TZ": "UTC"}

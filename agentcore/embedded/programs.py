@@ -91,7 +91,6 @@ def _redis_version(program: Path) -> tuple[int, int]:
 
 
 def _fingerprint(program: Path) -> str:
-    """Another for another version of the program: a copy is never older than what is installed."""
     status = program.stat()
     return hashlib.sha256(f"{program}\0{status.st_size}\0{status.st_mtime_ns}".encode()).hexdigest()[:12]
 

@@ -50,7 +50,6 @@ def _fits(directory: Path) -> bool:
 
 
 def _claim(directory: Path, account: Account) -> None:
-    """Make the directory ours, by a look at the thing itself: another user may have put it there."""
     with suppress(FileExistsError):
         directory.mkdir(mode=0o700)
     try:

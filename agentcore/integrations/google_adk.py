@@ -135,7 +135,6 @@ class AgentCoreMemoryService(BaseMemoryService):
                 await self._memory.delete(DeleteParams(memory_ids=[wanted]))
 
     async def _known(self, own: MemoryScope, items: Iterable[StoreParams]) -> frozenset[str | None]:
-        """The ids of the events since the first of these that are kept: a key alone is forgotten some day."""
         first = min(item.timestamp for item in items if item.timestamp is not None)
         known: set[str | None] = set()
         cursor: str | None = None
@@ -227,14 +226,12 @@ def _entry(memory: MemorySummary) -> MemoryEntry:
 
 
 def _text(content: types.Content | None) -> str:
-    """What is said in it, without a model's thoughts."""
     parts = (content.parts if content is not None else None) or []
     said = " ".join(part.text for part in parts if part.text and not part.thought)
     return said.replace("\x00", " ").strip()[:MAX_TEXT_CHARS]
 
 
 def _speaking(role: str, author: str | None) -> dict[str, Any]:
-    """A model's words count as an assistant's, whatever its agent is called."""
     speaker = "assistant" if role == MODEL else author
     return {"speaker": speaker} if speaker else {}
 
@@ -246,7 +243,6 @@ def _given(custom: Mapping[str, object], **kept: str | None) -> dict[str, Any]:
 
 
 def _moment(timestamp: str | None) -> datetime | None:
-    """The time an entry tells, where it is one."""
     with suppress(ValueError):
         return datetime.fromisoformat(timestamp or "")
     return None

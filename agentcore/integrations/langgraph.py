@@ -156,12 +156,10 @@ class AgentCoreStore(BaseStore):
         raise ValueError(f"Unknown operation type: {type(op)}")
 
     async def _get(self, op: GetOp) -> list[_Held]:
-        """The item, if it is there."""
         items = await self._held(op.namespace, op.key)
         return [max(items, key=lambda each: each.kept.changed_at)] if items else []
 
     async def _search(self, op: SearchOp) -> list[_Held]:
-        """What the query finds, best first, then the rest in the order it was first put."""
         wanted = op.offset + op.limit
         taken: dict[tuple[Namespace, str], _Held] = {}
         async for each in self._candidates(op, wanted):
@@ -185,7 +183,6 @@ class AgentCoreStore(BaseStore):
             yield each
 
     async def _under(self, prefix: Namespace) -> AsyncIterator[_Held]:
-        """All items below a namespace, as they were first put."""
         cursor: str | None = None
         while True:
             page = await self._memory.list(ListParams(
@@ -257,7 +254,6 @@ class AgentCoreStore(BaseStore):
             await self._memory.delete(DeleteParams(memory_ids=[each.memory_id for each in items]))
 
     async def _renew(self, items: Sequence[_Held], patience: Patience) -> None:
-        """Let what was read live its time from now on."""
         now = datetime.now(UTC)
 
         async def renewed(each: _Held) -> None:

@@ -20,7 +20,6 @@ def passes(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
 
 
 def _fits(value: Any, wanted: Any) -> bool:
-    """As JSON is compared: objects in what is named, lists in all."""
     if isinstance(wanted, Mapping):
         if any(name.startswith("$") for name in wanted):
             return all(_compares(value, name, bound) for name, bound in wanted.items())
@@ -32,7 +31,6 @@ def _fits(value: Any, wanted: Any) -> bool:
 
 
 def _compares(value: Any, name: str, bound: Any) -> bool:
-    """What is no number is neither more nor less than one."""
     if name in _SAME:
         return _SAME[name](value, bound)
     if name not in _ORDERED:

@@ -127,7 +127,6 @@ class AgentCoreSession(SessionABC):
             self._memory, self.session_id, MemoryScope(**self._scope), summarize=summarize)
 
     async def _add_waiting(self) -> None:
-        """Store what waits. What memory never takes waits no longer, and its first error raises."""
         problem: AgentCoreError | None = None
         async with self._adding:
             while self._waiting:
@@ -149,7 +148,6 @@ class AgentCoreSession(SessionABC):
         return {"session_id": self.session_id, "tags": [TAG], **self._scope}
 
     async def _last(self, most: int | None) -> list[MemoryRecord]:
-        """The last so many records in their order, or all."""
         found: list[MemoryRecord] = []
         cursor: str | None = None
         while True:
@@ -196,7 +194,6 @@ def _function_tool(tools: MemoryTools, tool: ToolDefinition) -> FunctionTool:
 
 
 def _being_said(turn_input: Sequence[Any]) -> set[str]:
-    """What the user says in the running turn: the SDK stores it in the session before the model reads it."""
     newest = itertools.dropwhile(lambda item: _speaker(item) != "user", reversed(turn_input))
     return {_said(item) for item in itertools.takewhile(lambda item: _speaker(item) == "user", newest)}
 
@@ -211,7 +208,6 @@ def _speaker(item: Mapping[str, Any]) -> str:
 
 
 def _said(item: Mapping[str, Any]) -> str:
-    """What a message says in words. A call and its output say nothing: they quote, often memory itself."""
     said = " ".join(_texts(item.get("content") or "")) if "role" in item else ""
     return said.replace("\x00", " ").encode(errors="replace").decode().strip()[:MAX_TEXT_CHARS]
 

@@ -55,7 +55,6 @@ class OwnLoop:
         return asyncio.run_coroutine_threadsafe(call, loop).result()
 
     def _turning(self) -> asyncio.AbstractEventLoop:
-        """The loop, which takes calls up: a framework may wait on it for the very thread of the call."""
         if self._loop is None or self._loop is _running():
             raise RuntimeError(NO_LOOP if self._loop is None else SAME_LOOP)
         turned = Event()

@@ -125,7 +125,6 @@ def _is_due(index: VectorIndex | None, rows: int) -> bool:
 
 
 def _unmeasured(index: VectorIndex | None, rows: int) -> VectorIndex | None:
-    """The index, if it was never measured or on a partition of quite another size."""
     if index is None or index.measured_rows is None:
         return index
     most, least = max(rows, index.measured_rows), min(rows, index.measured_rows)

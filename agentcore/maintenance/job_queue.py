@@ -160,13 +160,11 @@ class JobQueue:
 
 
 def _may_pass(failure: Exception) -> bool:
-    """Whether the database may answer another time: a job whose end is not told seems to run for ever."""
     return isinstance(failure, ConnectorException | DependencyUnavailable)
 
 
 @contextmanager
 def _unless_gone() -> Iterator[None]:
-    """Pass over that procrastinate finds no such job any more."""
     try:
         yield
     except ConnectorException as failure:

@@ -117,7 +117,6 @@ class Purge:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _replace_wal(self, connection: Connection) -> None:
-        """Begin new WAL segments until every file that exists now, future ones included, is deleted."""
         async def recycles_none() -> bool:
             return not (await _rows(connection, "purge_recycles_wal"))[0]["recycles"]
 

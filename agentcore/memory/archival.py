@@ -227,7 +227,6 @@ def vector_of(copy: Mapping[str, Any]) -> HalfVector | None:
 
 
 def _own(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what a re-embedding under way put beside the memory's vector."""
     return {name: value for name, value in row.items() if not name.startswith("next_embedding")}
 
 

@@ -136,7 +136,6 @@ def _fill(
 def _tell_once(
     filling: Filling, found: Sequence[ContextEntry], behind: Sequence[ContextEntry], kept: int
 ) -> None:
-    """Leave out what lines tell twice, and give the room to what has none, but for what is kept free."""
     for _ in range(TOLD_ONCE_ROUNDS):
         if not filling.tell_once():
             return
@@ -146,7 +145,6 @@ def _tell_once(
 
 
 def _parted(entries: Sequence[ContextEntry]) -> tuple[list[ContextEntry], list[ContextEntry]]:
-    """The task's own, and what else was found."""
     working = [entry for entry in entries if _is_working(entry)]
     return working, [entry for entry in entries if not _is_working(entry)]
 
@@ -173,14 +171,11 @@ def _unlike(entries: Sequence[ContextEntry]) -> list[ContextEntry]:
 
 
 def _beginning(content: str) -> str:
-    """The first words of its normal form: the same of any two texts whose normal forms are the same."""
     start = " ".join(content.split(None, BEGINNING_WORDS)[:BEGINNING_WORDS])
     return " ".join(normal_form(start).split()[:BEGINNING_WORDS])
 
 
 def _shorter_first(found: Sequence[ContextEntry]) -> list[ContextEntry]:
-    """By the worth of each place, a long text's divided: for its room several shorter ones may stand."""
-
     def worth(entry: ContextEntry) -> float:
         return float(entry.worth / max(1.0, len(entry.content) / LONG_CHARS) ** LONG_EXPONENT)
 
@@ -188,7 +183,6 @@ def _shorter_first(found: Sequence[ContextEntry]) -> list[ContextEntry]:
 
 
 def _drop(lines: list[ContextLine], excess_tokens: int) -> None:
-    """Take the least important lines that hold this many tokens, so that a count or two suffice."""
     while lines and excess_tokens > 0:
         excess_tokens -= lines.pop().tokens
 

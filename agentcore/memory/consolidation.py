@@ -87,7 +87,6 @@ def _rule(old: Told, new: Told) -> str:
 
 
 def _other_fact(old: Told, new: Told) -> str:
-    """Where no statement takes a place by its form: one short fact may, however it is worded."""
     was, now = fact(old.content), fact(new.content)
     if was is None or now is None or not speaks_against(was, now) or not is_plain(was, now):
         return ""
@@ -97,7 +96,6 @@ def _other_fact(old: Told, new: Told) -> str:
 
 
 def _only_statement(old: Told) -> Statement | None:
-    """What it states, where that is all it says: nothing else is to be hidden with it."""
     before = read(old.content)
     if not before.whole or before.adds or len(before.statements) != 1:
         return None
@@ -120,7 +118,6 @@ def _holds_whoever_says_it(was: Statement, now: Statement) -> bool:
 
 
 def _answers_more(reply: str, was: Statement) -> bool:
-    """Whether an answer says what would be hidden with the statement it answers."""
     said = read(reply).statements
     other = (each.subject - {"you", "i", "we"} for each in said)
     return len(reply) > _ANSWER_CHARS or any(subject and subject != was.subject - {"i"} for subject in other)
@@ -131,13 +128,11 @@ def _of_other_tasks(old: Told, new: Told) -> bool:
 
 
 def _in_one_scope(old: Told, new: Told) -> bool:
-    """ "The deadline" without a word of what is that of the session or the task."""
     sessions = old.session_id is not None and old.session_id == new.session_id
     return sessions or (old.task_id is not None and old.task_id == new.task_id)
 
 
 def _is_near(old: Told, new: Told) -> bool:
-    """The same values and names in nearly the same words."""
     if not same_speaker(old, new) or old.user_id != new.user_id or _asks(old) != _asks(new):
         return False
     before, after = read_tokens(plain(old.content)), read_tokens(plain(new.content))
@@ -164,7 +159,6 @@ def _in_like_words(before: set[str], after: set[str]) -> bool:
 
 
 def _telling(tokens: Sequence[Token]) -> set[str]:
-    """What is said apart from words that only join, verbs of state and courtesies."""
     said = {token.canon for token in tokens if fold(token.canon).replace("'", "") not in STOP_WORDS}
     return {word for word in said if word not in known.VERBS} - known.FILLERS
 
@@ -184,7 +178,6 @@ def subject_keys(reading: Reading, speaker: str | None = None) -> list[str]:
 
 
 def _keys(said: Statement, speaker: str | None) -> Iterator[str]:
-    """By its subject, by the role it gives, by what it counts."""
     yield from _keys_of_subject(said, speaker)
     if not said.own and said.tail and (said.verb in known.ROLE_VERBS or said.verb == "be"):
         yield f"{said.verb}|" + " ".join(sorted(content(said.tail)))
@@ -194,7 +187,6 @@ def _keys(said: Statement, speaker: str | None) -> Iterator[str]:
 
 
 def _keys_of_subject(said: Statement, speaker: str | None) -> Iterator[str]:
-    """Of a person by the verb too: of them much is said, and a change may speak of any of it."""
     subject = " ".join(sorted(said.subject)) + (f"|{(speaker or '').casefold()}" if said.own else "")
     if not said.subject <= {"i", "we", "you", "!"}:
         yield subject

@@ -167,7 +167,6 @@ class CachingEmbedder(EmbedderLayer):
         return found
 
     def _share_soon(self, made: Mapping[CacheKey, Vectors]) -> None:
-        """Nobody waits for Redis to take what its caller already has."""
         if self._redis is not None:
             task = asyncio.create_task(self._share(made))
             self._sharing.add(task)

@@ -73,7 +73,6 @@ _BY_SHARE = {
 
 @lru_cache(maxsize=1)
 def _shares() -> Mapping[str, float]:
-    """The share of each word's term, the largest where forms of it are listed apart."""
     shares: dict[str, float] = {}
     for share, listed in _BY_SHARE.items():
         for term in terms(listed):

@@ -20,13 +20,12 @@ from agentcore.memory.language.moments import mentioned
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.language.screening import Screen
 from agentcore.memory.lexical import term_key, term_keys
-from agentcore.memory.models import Interaction, Link, MemoryType
+from agentcore.memory.models import DEFAULT_IMPORTANCE, Interaction, Link, MemoryType
 from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.scoring import is_assistant
 from agentcore.memory.statements.facts import fact, fact_keys
 from agentcore.memory.statements.statements import read
 
-DEFAULT_IMPORTANCE = 0.5
 # A memory from the future would supersede and outrank all that is stored until then.
 LARGEST_CLOCK_SKEW = timedelta(hours=24)
 ONLY_REASONING = "it contains nothing but a model's reasoning"

@@ -221,7 +221,6 @@ def select_query_keys(
 
 @lru_cache(maxsize=32_768)
 def _term(word: str) -> str:
-    """The word's term, empty for a stop word."""
     if word in STOP_WORDS:
         return ""
     joined = word.replace("-", "")

@@ -146,7 +146,6 @@ class _Limited(Generic[ModelT]):
 
 
 def _was_not_asked(failure: AgentCoreError) -> bool:
-    """Whether the model had no part in it: a budget used up is one agent's business, want of room ours."""
     return is_budget_spent(failure) or bool(failure.data.get("crowded"))
 
 

@@ -118,7 +118,6 @@ class LlmMeter:
         return _Reserved(day, input_tokens, output_tokens)
 
     async def _close(self, agent_id: str, work: str, reserved: _Reserved, bill: _OpenBill) -> None:
-        """Without a word of what it took, a request keeps what was reserved: it may have been charged."""
         input_tokens, output_tokens = bill.known or (reserved.input_tokens, reserved.output_tokens)
         if self._metrics is not None:
             cost = self.options.micros(input_tokens, output_tokens) / MICROS
@@ -152,7 +151,6 @@ async def _at_most(seconds: float | None) -> AsyncIterator[None]:
 
 
 def _charged(tokens: int) -> int:
-    """A count that a server tells, as far as it can be believed."""
     return min(MOST_CHARGED, max(0, tokens))
 
 

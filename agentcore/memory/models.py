@@ -26,6 +26,7 @@ from agentcore.memory.json_values import storable_json, without_nul
 FIRST_YEAR, LAST_YEAR = 2, 9998
 # IEEE 754 half precision, in which vectors are stored: the smallest normal and the largest number.
 HALF_SMALLEST, HALF_LARGEST = 6.1e-5, 65_504.0
+DEFAULT_IMPORTANCE = 0.5
 SINGLE_SMALLEST = 1.2e-38
 # The tag of a fact that a model read out of the memory that is its parent.
 FACT_TAG = "fact"
@@ -55,7 +56,6 @@ def _not_blank(text: str) -> str:
 
 
 def _iso_8601(moment: Any) -> Any:
-    """Digits alone are refused: 20260501 could be a day or seconds since 1970."""
     if isinstance(moment, date):
         return moment
     if isinstance(moment, str) and not moment.isdecimal():
@@ -65,7 +65,6 @@ def _iso_8601(moment: Any) -> Any:
 
 
 def _in_utc(moment: datetime) -> datetime:
-    """A time without a zone is taken as UTC."""
     if not FIRST_YEAR <= moment.year <= LAST_YEAR:
         raise ValueError(f"lies outside the years {FIRST_YEAR} to {LAST_YEAR}")
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -75,7 +75,6 @@ class LifecycleOperations:
         return FeedbackResult(**changed, relevance_score=judging.relevance_score)
 
     async def _changed(self, changing: Changing | Renewing) -> dict[str, Any]:
-        """What every change of a memory answers with."""
         steps = self._parts.steps()
         with steps(changing.operation):
             version = await changing.run()
@@ -176,7 +175,6 @@ class LifecycleOperations:
 
 
 def _young(done: consolidating.Consolidated) -> list[Dropped]:
-    """Those left for later, where there are any."""
     return [Dropped(reason="too_young", count=done.too_young_count)] if done.too_young_count else []
 
 

@@ -130,7 +130,6 @@ def _told(dropped: Counter[str]) -> list[Dropped]:
 def _without_the_query(
     candidates: Sequence[Candidate], question: Question, dropped: Counter[str]
 ) -> Sequence[Candidate]:
-    """Without what is the query itself: it would be the best match of all, and tell nothing."""
     kept = [each for each in candidates if not _is_the_query(each, question)]
     if len(kept) < len(candidates):
         dropped["the_query_itself"] = len(candidates) - len(kept)
@@ -138,7 +137,6 @@ def _without_the_query(
 
 
 def _is_the_query(candidate: Candidate, question: Question) -> bool:
-    """Whether it is named as that, or a turn of a talk that says the same just now."""
     if candidate.memory_id in question.own:
         return True
     said = candidate.speaker is not None and not is_assistant(candidate.speaker)
@@ -160,7 +158,6 @@ def _similar_enough(
 def _without_summaries(
     candidates: Sequence[Candidate], ties: Sequence[Tie], dropped: Counter[str]
 ) -> Sequence[Candidate]:
-    """A summary speaks for sources that are not there: beside one of them it would only take its place."""
     if not any(each.is_summary for each in candidates):
         return candidates
     there = {each.memory_id for each in candidates}
@@ -228,7 +225,6 @@ def _said_share(candidate: Candidate, weights: RetrievalWeights) -> float:
 
 
 def _named_speakers(candidates: Sequence[Candidate], query_words: Collection[str]) -> set[str]:
-    """The people who speak and whom the query names, by any part of the name."""
     speakers = {each.speaker for each in candidates if each.speaker is not None and is_person(each.speaker)}
     return {
         speaker
@@ -261,7 +257,6 @@ def _share_inside(event: Span, window: Span) -> float:
 
 
 def _shares(candidates: Sequence[Candidate], weights: RetrievalWeights, question: Question) -> Values:
-    """The weight of each term, scaled to sum to one over those that can tell anything here."""
     raw = np.array([float(getattr(weights, name)) for name in TERMS])
     if not any(each.is_turn for each in candidates):
         raw[_COLUMN["neighbours"]] = 0.0
@@ -273,14 +268,12 @@ def _shares(candidates: Sequence[Candidate], weights: RetrievalWeights, question
 
 
 def _matches(values: Values, shares: Values) -> Values:
-    """How well each candidate matches by itself, by similarity and words."""
     both = [_COLUMN["similarity"], _COLUMN["words"]]
     total = shares[both].sum()
     return np.asarray(values[:, both] @ shares[both] / total if total > 0 else np.zeros(len(values)))
 
 
 def _add_links(values: Values, places: Mapping[UUID, int], matches: Values, ties: Sequence[Tie]) -> None:
-    """A memory shares in the best match of what it is tied to."""
     column = values[:, _COLUMN["links"]]
     for tie in ties:
         source, target = places.get(tie.source_id), places.get(tie.target_id)
@@ -337,7 +330,6 @@ def _cut(
     cut_offs: CutOffs,
     dropped: Counter[str],
 ) -> list[int]:
-    """The places that are given: none where nothing fits, else the `k` best that are near enough the best."""
     if fit < cut_offs.min_fit:
         dropped["nothing_fits"] = len(order)
         return []
@@ -353,7 +345,6 @@ def _cut(
 
 
 def _newest_first(candidates: Sequence[Candidate]) -> Places:
-    """The places, newest first, then by id."""
     keys = [(-each.timestamp.timestamp(), each.memory_id) for each in candidates]
     return np.array(sorted(range(len(keys)), key=keys.__getitem__))
 
@@ -381,7 +372,6 @@ def _repeated(
 
 
 def _repetition(score: float, likeness: float) -> dict[str, ScoreTerm]:
-    """The term that says what a memory lost because a better one says nearly the same."""
     if not likeness:
         return {}
     weight = -LOSS * score

@@ -147,7 +147,6 @@ def _breaks(text: str) -> Iterator[int]:
 
 
 def _between_words(text: str, length: int) -> str:
-    """The first `length` characters, or fewer where they would end inside a word that begins near the end."""
     if not 0 < length < len(text) or not text[length - 1:length + 1].isalnum():
         return text[:length]
     start = length

@@ -221,7 +221,6 @@ class PgVectorStore:
     def _words(
         self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions, breadth: int
     ) -> dict[str, Any]:
-        """What fills the `lexical_hits` statement."""
         return {
             "agent_id": agent_id,
             "filter": Jsonb(conditions),
@@ -256,7 +255,6 @@ class PgVectorStore:
         )
 
     def _values(self, agent_id: str, request: SearchRequest) -> dict[str, Any]:
-        """What fills the `candidates` statement."""
         limits = self._limits.times(request.breadth)
         vectors = [] if request.vectors is None else [HalfVector(each) for each in request.vectors]
         return {
@@ -300,7 +298,6 @@ class PgVectorStore:
         return (await self._database.fetch(agent_id, statements, binary=True))[-1]
 
     def _statement(self, shape: Shape) -> sql.Composed:
-        """The `candidates` statement of this shape, made once."""
         mode, several, in_sessions, timely, then = shape
         if shape not in self._statements:
             name = "distance_to_nearest" if several else "distance_to_one"
@@ -318,7 +315,6 @@ class PgVectorStore:
         return self._statements[shape]
 
     def _nearest(self, mode: str, several: bool, *, then: bool = False) -> sql.SQL | sql.Composed:
-        """The vector arm: nothing for words alone, else exact or through the index, to one or several."""
         if mode == "words":
             return query("vector_arm_none")
         shape = {**self._place.shape, "vector": ONE_OF_SEVERAL if several else ASKED}

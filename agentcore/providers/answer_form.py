@@ -31,7 +31,6 @@ def read_answer(said: str, form: type[Form]) -> Form:
 
 
 def _storable(value: Any) -> Any:
-    """Texts without control characters and lone surrogates, each run of blanks in a line one blank."""
     if isinstance(value, str):
         lines = _UNSTORABLE.sub("", value).splitlines()
         return "\n".join(line for each in lines if (line := " ".join(each.split())))

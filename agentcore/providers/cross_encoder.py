@@ -181,7 +181,6 @@ def _tokenizer(directory: Path) -> tuple[Tokenizer, int]:
 
 
 def _max_tokens(directory: Path) -> int:
-    """How much of a pair the model reads, by what its files say: never more than MAX_TOKENS."""
     lengths = [MAX_TOKENS]
     for name, key in LENGTHS.items():
         try:

@@ -73,7 +73,6 @@ def _embed(texts: Sequence[str], dimensions: int) -> Vectors:
 
 @lru_cache(maxsize=65_536)
 def _features(word: str, dimensions: int) -> NDArray[np.int64]:
-    """Where a word and its trigrams go: each position times len(WEIGHTS), plus the index of its weight."""
     bounded = f"<{word}>"
     trigrams = [f"#{bounded[start:start + 3]}" for start in range(len(bounded) - 2)]
     digests = [_digest(feature) for feature in (word, *trigrams)]

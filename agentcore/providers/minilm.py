@@ -131,7 +131,6 @@ class _Batch:
 
 
 def _begin(model: _Model, texts: Sequence[str]) -> _Batch:
-    """What there is to do for these texts. If it is little, it is done at once."""
     tokens = [_tokens(model.tokenizer, text) for text in texts]
     batch = _Batch(tokens, list(chunks([len(each) for each in tokens], CHUNK_TOKENS)),
                    np.empty((len(texts), DIMENSIONS), np.float32))
@@ -142,7 +141,6 @@ def _begin(model: _Model, texts: Sequence[str]) -> _Batch:
 
 
 def _tokens(tokenizer: Tokenizer, text: str) -> TokenIds:
-    """The text's tokens, at most MAX_TOKENS."""
     if len(text) > HEAD_CHARACTERS:
         # Where the head overflows, the rest of it is cut off anyway. Words must stay whole.
         head, _, _ = text[:HEAD_CHARACTERS].rpartition(" ")

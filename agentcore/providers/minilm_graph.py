@@ -56,7 +56,6 @@ class _Writer:
         return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
 
     def _embed_tokens(self) -> str:
-        """Word, position and segment added up, as one row for each token of the batch."""
         words = self._node("Gather", [self._weight("embeddings.word_embeddings.weight"), "input_ids"])
         first, second = self._integers("first", 0), self._integers("second", 1)
         length = self._node("Shape", ["input_ids"], start=1, end=2)
@@ -78,7 +77,6 @@ class _Writer:
         return self._normalise(self._node("Add", [narrowed, hidden]), f"{name}.output.LayerNorm")
 
     def _pool(self, hidden: str) -> None:
-        """The mean of a text's tokens, at unit length: only the direction is kept, which is the sum's too."""
         second = self._integers("second", 1)
         mask = self._node("Unsqueeze", [self._node("Cast", ["attention_mask"], to=TensorProto.FLOAT), second])
         total = self._node("Squeeze", [self._node("MatMul", [mask, hidden]), second])

@@ -59,7 +59,6 @@ class OpenAiChat(Generic[Form]):
         self._client: AsyncOpenAI | None = None
 
     def _known_forms(self) -> list[Mapping[str, Any]]:
-        """Ways to ask for JSON and to limit it, the strictest first: no server knows all of them."""
         most = self._task.output_tokens
         schema = {"name": "answer", "strict": True, "schema": self._schema}
         return [
@@ -157,7 +156,6 @@ class OpenAiChat(Generic[Form]):
 
 
 def _content(answer: Any, bill: Bill | None) -> str:
-    """What an answer says, its cost put on the bill where it tells of it."""
     usage = getattr(answer, "usage", None)
     taken = [getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens")]
     if bill is not None and all(isinstance(each, int) for each in taken):
@@ -171,6 +169,5 @@ def _is_declined(answer: Any) -> bool:
 
 
 def _unfenced(said: str) -> str:
-    """The JSON itself: some models put it into a code block whatever they are told."""
     text = said.strip()
     return text.removeprefix("```json").removeprefix("```").removesuffix("```").strip()

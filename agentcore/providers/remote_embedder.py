@@ -86,7 +86,6 @@ class RemoteEmbedder(ABC):
         """One request, tried once: a row for each text, in order. Raises RequestFailed."""
 
     async def _fit(self, text: str) -> str:
-        """The text as the provider takes it: providers refuse an empty one."""
         return text or " "
 
     def _parts(self, texts: Sequence[str]) -> Iterator[list[str]]:

@@ -111,7 +111,6 @@ async def persist(
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """A Retry-After header in seconds. Its other form, a date, is rare, and left to the usual backoff."""
     try:
         seconds = float(retry_after or "")
     except ValueError:

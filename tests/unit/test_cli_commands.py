@@ -160,7 +160,7 @@ def test_a_command_whose_package_is_missing_says_what_to_install(tmp_path: Any) 
 
 
 def test_the_settings_are_printed_without_secrets(tmp_path: Any) -> None:
-    secret = "0123456789abcdef0123456789abcdef"
+    secret = "kV3q8ZtW1nXb7cLs5mPd2fGh9jRw4yTu"
     done = subprocess.run(
         [sys.executable, "-m", "agentcore", "config", "--json"], cwd=tmp_path, text=True, capture_output=True,
         check=True, env={**os.environ, "JWT_SECRET_KEY": secret, "PORT": "8123",

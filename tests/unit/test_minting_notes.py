@@ -31,9 +31,9 @@ def test_the_command_binds_a_token_to_users(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AGENTCORE_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("JWT_SECRET_KEY", "s" * 40)
+    monkeypatch.setenv("JWT_SECRET_KEY", "kV3q8ZtW1nXb7cLs5mPd2fGh9jRw4yTu")
     with pytest.raises(SystemExit) as ended:
         main(["token", "--agent", "ada", "--user", "anna", "--user", "bob", "--shared"])
     assert not ended.value.code
-    claims = jwt.decode(capsys.readouterr().out.strip(), "s" * 40, ["HS256"])
+    claims = jwt.decode(capsys.readouterr().out.strip(), "kV3q8ZtW1nXb7cLs5mPd2fGh9jRw4yTu", ["HS256"])
     assert claims["users"] == ["anna", "bob", None]

@@ -158,7 +158,6 @@ class HierarchicalSessionMemory:
         return found if found or not lasting else await self.sessions(limit, lasting[-1])
 
     async def _lasts_before(self, session_id: str, after: SessionListing | None) -> bool:
-        """Whether a message in long-term memory alone puts the session before `after`, or at it."""
         if after is None or self._long_term is None:
             return False
         newest = await self._long_term.retrieve(session_id, RetrieveOptions(limit=1))
@@ -178,7 +177,6 @@ class HierarchicalSessionMemory:
             tiers=tiers)
 
     async def _count(self) -> int:
-        """How many sessions any tier has."""
         found, after = set(self._all_near()), None
         while self._long_term is not None:
             page = await self._long_term.sessions(MAX_LISTED, after)
@@ -202,7 +200,6 @@ class HierarchicalSessionMemory:
         return {session_id: list(held.values()) for session_id, held in found.items()}
 
     def _near(self, session_id: str) -> list[SessionMessage]:
-        """What the tiers of this process hold, each once, the newest first."""
         held: dict[str | None, SessionMessage] = {}
         for tier in (self._working, self._short_term):
             for message in reversed(tier.held(session_id)):

@@ -161,7 +161,6 @@ class InMemorySessionMemory:
                     session.move_to_end(message_id)
 
     def _session(self, session_id: str, *, make: bool = False) -> OrderedDict[str, Held]:
-        """The session's living messages, the least recently used first."""
         checked_session_id(session_id)
         if session_id not in self._sessions:
             if not make:

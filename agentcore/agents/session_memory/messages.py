@@ -11,9 +11,17 @@ from pydantic import Field, model_validator
 
 from agentcore.errors import InvalidParams
 from agentcore.limits import MAX_K, MAX_PAGE
-from agentcore.memory.intake import DEFAULT_IMPORTANCE
 from agentcore.memory.keys import encode_segment
-from agentcore.memory.models import FilledText, Identifier, Labels, Metadata, Moment, Share, Strict
+from agentcore.memory.models import (
+    DEFAULT_IMPORTANCE,
+    FilledText,
+    Identifier,
+    Labels,
+    Metadata,
+    Moment,
+    Share,
+    Strict,
+)
 from agentcore.memory.params.memories import Query
 from agentcore.memory.params.sessions import ROLE_IMPORTANCE
 

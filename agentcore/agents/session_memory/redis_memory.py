@@ -288,7 +288,6 @@ def _message(member: Any) -> SessionMessage:
 
 
 def _text(value: Any) -> str:
-    """What Redis gave, whether the caller's client decodes or not."""
     return value.decode() if isinstance(value, bytes) else str(value)
 
 

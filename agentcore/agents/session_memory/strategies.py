@@ -10,8 +10,7 @@ from pydantic import Field
 
 from agentcore.agents.session_memory.messages import MAX_LIMIT, QUOTED_ROLE, SessionMessage
 from agentcore.agents.session_memory.summary import summed_up
-from agentcore.memory.intake import DEFAULT_IMPORTANCE
-from agentcore.memory.models import Share, Strict
+from agentcore.memory.models import DEFAULT_IMPORTANCE, Share, Strict
 
 Count: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=MAX_LIMIT)]
 

@@ -12,8 +12,8 @@ from agentcore.agents.session_memory.messages import (
     SummaryStyle,
 )
 from agentcore.agents.session_memory.selection import said_at
-from agentcore.memory.intake import DEFAULT_IMPORTANCE
 from agentcore.memory.language.llm_text import beginning
+from agentcore.memory.models import DEFAULT_IMPORTANCE
 from agentcore.memory.summaries.summarizing import Source, summarize
 
 USUAL_CHARS: Mapping[SummaryStyle, int] = {"brief": 400, "detailed": 2_000}

@@ -109,7 +109,6 @@ class VectorSessionMemory:
         return _message(found.memory)
 
     async def _records(self, **filters: Any) -> AsyncIterator[MemoryRecord]:
-        """All that the filters mean, the newest first."""
         cursor = None
         while True:
             page = await self._memory.list(ListParams(limit=MAX_LIMIT, cursor=cursor, **filters))
@@ -193,7 +192,6 @@ class VectorSessionMemory:
         return found
 
     async def _is_behind(self, place: Place, after: Place | None) -> bool:
-        """Whether the session is listed after that place: it is not where it was spoken in later still."""
         if after is None:
             return True
         if not lies_behind(place, after):
@@ -228,7 +226,6 @@ def _message(memory: MemoryRecord | MemorySummary) -> SessionMessage:
 
 
 def _shortened(session_id: str) -> dict[str, str]:
-    """The id whole where its key does not tell it: that of a long one holds its beginning alone."""
     told = unquote(session_key(session_id)) == session_id
     return {} if told else {"session": quote(session_id, safe="")}
 

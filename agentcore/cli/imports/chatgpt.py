@@ -145,7 +145,6 @@ def _text(parts: Any) -> tuple[str, list[str]]:
 
 
 def _worded(text: str) -> str:
-    """A text as the app shows it: without the marks of its sources, with the names that marks stand for."""
     if _MARK_SIGN not in text:
         return text
     return _MARK.sub(lambda mark: _named(mark["kind"], mark["told"]), text).strip()

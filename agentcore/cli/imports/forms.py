@@ -53,7 +53,6 @@ def numbered_lines(
 def _pieces(
     name: str, sources: Sequence[BufferedIOBase], now: datetime
 ) -> Iterator[tuple[int, Piece, int]]:
-    """What the records hold, each with its record's number and the bytes that were read by its end."""
     form = form_named(name)
     number = before = 0
     for source in sources:

@@ -171,7 +171,6 @@ def _array(text: _Text, name: str | None) -> Iterator[Element]:
 
 
 def _line(text: _Text, arrays: Container[str]) -> Iterator[Element]:
-    """An object: in a line of its own, or over many lines."""
     line = text.line()
     if line is not None:
         try:

@@ -11,9 +11,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from agentcore.memory.intake import DEFAULT_IMPORTANCE
 from agentcore.memory.keys import encode_segment
-from agentcore.memory.models import FIRST_YEAR, LAST_YEAR, Identifier
+from agentcore.memory.models import DEFAULT_IMPORTANCE, FIRST_YEAR, LAST_YEAR, Identifier
 from agentcore.memory.params.layers import MAX_TTL_SECONDS
 from agentcore.memory.params.sessions import ROLE_IMPORTANCE
 

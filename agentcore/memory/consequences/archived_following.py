@@ -69,7 +69,6 @@ async def supersede_followers(
 
 
 def _sources(copy: Mapping[str, Any]) -> set[UUID]:
-    """What it was made of and was there when it was archived."""
     form = copy["provenance"].get("form")
     if form == FACT_FORM:
         return {_parent(copy)}
@@ -84,7 +83,6 @@ def _parent(copy: Mapping[str, Any]) -> UUID:
 
 
 def _follows_words(copy: Mapping[str, Any]) -> bool:
-    """Whether a model read it from words, and nobody made another fact of it."""
     told = (change["before"] or {} for change in copy.get("history", ()))
     its_own = copy["pinned"] or any("content" in before for before in told)
     return copy["provenance"].get("form") == FACT_FORM and not its_own

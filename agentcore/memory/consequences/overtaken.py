@@ -49,7 +49,6 @@ async def supersede_overtaken(
 
 
 async def _standing(transaction: MemoryTransaction, keys: Sequence[int]) -> dict[int, list[Earlier]]:
-    """What holds now, by the subjects that it states something of."""
     lookup = Lookup(keys, max_chars=JUDGED_CHARS)
     rows = await transaction.subjects.stated_before(lookup, limit=ON_A_SUBJECT, session_limit=0)
     by_subject: dict[int, list[Earlier]] = {}
@@ -60,7 +59,6 @@ async def _standing(transaction: MemoryTransaction, keys: Sequence[int]) -> dict
 
 
 def _overtaken(old: Earlier, newer: Mapping[UUID, Earlier], archived_at: datetime) -> Supersession | None:
-    """By the earliest that takes its place."""
     for each in sorted(newer.values(), key=lambda each: (each.told.timestamp, each.memory_id)):
         meanwhile = each.created_at is not None and each.created_at > archived_at
         if not meanwhile or not each.takes_places or not admits(old, each) or not may_give_way(old, each):

@@ -42,7 +42,6 @@ async def hand_on(transaction: MemoryTransaction, caller: Caller, deleted: Seque
 
 
 def _last_of(gone: Mapping[UUID, Row], successor: UUID) -> Row:
-    """The last deleted one of a line of successors: what superseded it is there, or it held."""
     seen: set[UUID] = set()
     while gone[successor]["superseded_by"] in gone.keys() - seen:
         seen.add(successor)

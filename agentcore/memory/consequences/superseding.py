@@ -116,7 +116,6 @@ class Superseding:
         }
 
     def _met(self, new: Draft) -> Iterator[Earlier]:
-        """What the new memory may be compared with, whether it holds or not."""
         groups = [self._on_subject.get(key, ()) for key in new.columns["subjects"]]
         if corrects(told(new.columns).content):
             groups.append(self._in_session.get(new.columns["session_id"] or "", ()))
@@ -137,7 +136,6 @@ class Superseding:
             self._in_session.setdefault(each.told.session_id, []).append(each)
 
     def _before(self, new: Draft) -> list[Earlier]:
-        """What the new memory may take the place of, the newest first."""
         found: list[Earlier] = []
         for key in new.columns["subjects"]:
             found += self._on_subject.get(key, ())[-ON_A_SUBJECT:]
@@ -153,7 +151,6 @@ class Superseding:
         return sorted(unique.values(), key=lambda earlier: earlier.memory_id, reverse=True)
 
     def _after(self, new: Draft) -> list[Earlier]:
-        """What may have the new memory's place already, told before it, the earliest first."""
         stated = from_draft(new, _UNSTORED)
         found = {
             each.memory_id: each
@@ -200,7 +197,6 @@ class Superseding:
         return outcomes
 
     def _held_by(self, each: Earlier) -> UUID | None:
-        """What has its place, by what was decided so far."""
         decided = self._decided.get(each.memory_id)
         return each.superseded_by if decided is None else decided.by
 
@@ -224,7 +220,6 @@ class Superseding:
         return Outcome(superseded, near)
 
     def _decide_late(self, each: Draft, memory: NewMemory, outcome: Outcome) -> Outcome:
-        """Whether what was told before it has its place: it comes before that, and after what is older."""
         new = told(each.columns)
         for later in self._after(each):
             verdict = self._judge(new, later.told)
@@ -237,7 +232,6 @@ class Superseding:
         return outcome
 
     def _cut_off(self, late: Earlier, later: Earlier) -> Iterator[Supersession]:
-        """What `later` took the place of, and the late one had taken already."""
         found = {each.memory_id: each for key in late.subjects for each in self._on_subject.get(key, ())}
         for old in found.values():
             if self._held_by(old) == later.memory_id and admits(old, late) and may_give_way(old, late):

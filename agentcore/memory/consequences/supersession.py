@@ -78,7 +78,6 @@ async def take_places(
 
 
 async def _echoes(transaction: MemoryTransaction, taken: Sequence[Supersession]) -> list[Supersession]:
-    """What others said of the superseded in the same session, and nothing else: it holds no longer either."""
     stated = [each for each in taken if each.old.told.session_id and each.old.superseded_by is None]
     if not stated:
         return []
@@ -157,7 +156,6 @@ def tie(target_id: UUID, relation: str) -> Link:
 
 
 def _changes(caller: Caller, each: Supersession, version: int) -> list[Change]:
-    """What the histories of both say."""
     old = each.old
     after = {"superseded_by": str(each.by), "valid_to": each.at.isoformat(), "rule": each.rule}
     before = {

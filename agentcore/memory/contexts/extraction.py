@@ -41,7 +41,6 @@ def extract(text: str, query_terms: Set[str], max_tokens: int, count: Callable[[
 
 
 def _worths(pieces: Sequence[str], query_terms: Set[str]) -> list[float]:
-    """How much each sentence tells: the share of the query's terms in it, the rare ones counting more."""
     starts = {term[:_START] for term in query_terms}
     held = [_held(piece, query_terms, starts) for piece in pieces]
     found = Counter(term for each in held for term in each)

@@ -61,14 +61,12 @@ def quoted(text: str) -> str:
 
 
 def _spelling(joiners: re.Match[str]) -> str:
-    """One of them where it joins something."""
     text, start, end = joiners.string, joiners.start(), joiners.end()
     beside = text[max(0, start - 1) : start] + text[end : end + 1]
     return joiners[0][0] if _JOINED.fullmatch(beside) else ""
 
 
 def _is_harmful(line: str, angle: re.Match[str]) -> bool:
-    """Whether a tag of the fence or a mark of a chat begins here, for whoever overlooks what is not seen."""
     begins_tags = angle.group() in _TAG_ANGLES
     if begins_tags and next(_seen(line, angle.end()), "") in _BARS:
         return True
@@ -91,7 +89,6 @@ def _is_name(signs: Iterable[str], *, opened: bool) -> bool:
 
 
 def _seen(line: str, start: int) -> Iterator[str]:
-    """What is seen from there on, each sign in its plainest form, a space for any of those."""
     for at in range(start, len(line)):
         for sign in normalize("NFKD", line[at]).casefold():
             category = unicodedata.category(sign)

@@ -133,7 +133,6 @@ class Filling:
         self._add_in_pieces(waiting[behind:], kept, room)
 
     def _fit(self, notes: Sequence[ContextEntry], room: int) -> bool:
-        """Whether all of them together fit in full, as they were counted when they were stored."""
         needed = 0
         for note in notes:
             needed += self._tokens(note, "") + (note.content_tokens or len(note.content))
@@ -142,7 +141,6 @@ class Filling:
         return True
 
     def _add_in_pieces(self, notes: Sequence[ContextEntry], kept: int, most: int) -> None:
-        """Each by what tells most of it, in an equal piece of the room above `kept`."""
         for place, note in enumerate(notes):
             free = self.room - kept
             if free < LEAST_SHORTENED_TOKENS // 2:
@@ -208,7 +206,6 @@ class Filling:
         return entry.content_tokens > room or len(entry.content) > max(0, room) * MOST_CHARACTERS_PER_TOKEN
 
     def _add_facts(self, entry: ContextEntry, room: int) -> bool:
-        """Whether a fact read from it is there, now or already."""
         kept = self.room - room
         facts = self._facts.get(entry.memory_id, [])
         for fact in self.waiting(facts):
@@ -232,7 +229,6 @@ class Filling:
         return {line.entry.memory_id for line in self.lines if not line.shortened}
 
     def _drop_told(self) -> None:
-        """Take away the summaries that add nothing any more to what stands there."""
         told = self.told_by(self._telling())
         self._drop([line for line in self.lines if line.entry.memory_id in told])
 

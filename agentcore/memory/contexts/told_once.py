@@ -108,7 +108,6 @@ class _Repeats:
                 self._tellers.setdefault(each.words, {}).setdefault(place, set()).add(each.speaker)
 
     def _begun(self) -> Mapping[Words, Set[int]]:
-        """The lines that may go, or what of them may, by how that begins."""
         begun: dict[Words, set[int]] = {}
         for place, line in enumerate(self._lines):
             if line.entry.sources:
@@ -119,7 +118,6 @@ class _Repeats:
         return begun
 
     def _read(self, place: int) -> list[_Sentence]:
-        """The sentences of a line, each with who says it: a summary names them."""
         found = self._sentences.get(place)
         if found is None:
             found = self._sentences[place] = []
@@ -216,7 +214,6 @@ class _Repeats:
 
 
 def _whole(line: ContextLine, tokens_of: TokensOf) -> ContextLine:
-    """The line before anything was left out of it."""
     if not line.told_elsewhere:
         return line
     text = quoted(line.said)
@@ -225,7 +222,6 @@ def _whole(line: ContextLine, tokens_of: TokensOf) -> ContextLine:
 
 
 def _may_go(entry: ContextEntry) -> bool:
-    """A task's own notes stay as they are."""
     return entry.section != TASK or entry.outside
 
 

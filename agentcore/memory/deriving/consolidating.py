@@ -129,7 +129,6 @@ class Consolidating:
                 return
 
     async def _page(self, after: UUID | None) -> _Page:
-        """The next new episodes, up to the first that will only be old enough later."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             rows = await transaction.clusters.unseen(after, PAGE)
         ids: list[UUID] = []
@@ -140,7 +139,6 @@ class Consolidating:
         return _Page(ids, last=len(rows) < PAGE)
 
     async def _late(self, after: UUID | None) -> list[UUID]:
-        """The next of those that became episodes, or came back, when their ids had been passed."""
         model = self._parts.vector_model
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             return await transaction.clusters.late(model, self._before, after, PAGE)
@@ -161,7 +159,6 @@ class Consolidating:
                 await transaction.clusters.seen(reached, page.memory_ids[-1])
 
     async def _clusters(self, seeds: Sequence[UUID]) -> _Found:
-        """The clusters that these memories and what is near them form."""
         if not seeds:
             return _Found([], {})
         model = self._parts.vector_model
@@ -196,7 +193,6 @@ class Consolidating:
         return pairs
 
     async def _keep(self, cluster: Cluster, rows: Mapping[UUID, Row]) -> None:
-        """Write a cluster's summary, unless its members changed meanwhile or it has one."""
         members = [rows[each.memory_id] for each in cluster.members]
         summary, by = await self._summary(members)
         if not summary.text:
@@ -234,7 +230,6 @@ class Consolidating:
         return summary, {} if model is None else {"by": model.model, "prompt": model.prompt}
 
     def _draft(self, cluster: Cluster, members: Sequence[Row], summary: Summary) -> Draft:
-        """The summary as a memory."""
         sources = [str(member.memory_id) for member in cluster.members]
         each = draft(
             StoreParams(
@@ -294,7 +289,6 @@ class Consolidating:
         return memory.memory_id
 
     async def _note(self, transaction: MemoryTransaction, cluster: Cluster, memory_id: UUID) -> None:
-        """The histories of the new summary, and of the one that it supersedes."""
         source = self._caller.token_id, self._caller.trace_id
         sources = [str(member.memory_id) for member in cluster.members]
         made = {"sources": sources, "replaces": cluster.replaces and str(cluster.replaces)}
@@ -344,7 +338,6 @@ class SourcePruning(Pruning):
 def _decided(
     rows: Mapping[UUID, Row], held: Sequence[Row], pairs: Sequence[tuple[UUID, UUID]]
 ) -> list[Cluster]:
-    """A summary of whose sources one is in the archive, or gone, stays as it is, and so do the others."""
     whole = [row for row in held if _is_whole(row, rows)]
     closed = {each for row in held if row not in whole for each in row["member_ids"]}
     tied = {each for row in whole for each in row["member_ids"]}
@@ -359,7 +352,6 @@ def _decided(
 
 
 def _is_whole(summary: Row, rows: Mapping[UUID, Row]) -> bool:
-    """Whether all that the summary is of is there, with vectors that can be compared."""
     members = {*summary["member_ids"]}
     return members <= rows.keys() and {*summary["source_ids"]} == {str(each) for each in members}
 

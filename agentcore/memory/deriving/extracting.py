@@ -105,7 +105,6 @@ class Extracting:
         return len(storing.taken) == len(rows)
 
     async def _note(self, asked: Asked[_Read]) -> None:
-        """What is asked about again has been in vain since now, or before."""
         if asked.again or asked.tried:
             async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
                 await transaction.llm.note_failure("facts", asked.again)
@@ -166,7 +165,6 @@ class FactStoring(Storing):
 
 
 def _batch(rows: Sequence[Row]) -> list[Row]:
-    """As many as one request holds."""
     batch: list[Row] = []
     size = 0
     for row in rows:
@@ -194,7 +192,6 @@ def _all_checked(
 
 
 def _checked(row: Row, said: Source, answer: Extraction) -> _Read:
-    """What of an answer holds: facts with its own names and numbers that are not the text, names it has."""
     heard = Heard([said])
     known = normal_form(said.content)
     facts: dict[str, str] = {}
@@ -209,7 +206,6 @@ def _checked(row: Row, said: Source, answer: Extraction) -> _Read:
 
 
 def _is_fact(text: str) -> bool:
-    """Whether it states something, in a sentence."""
     if not len(words(text)) >= LEAST_WORDS or len(text) > FACT_CHARS:
         return False
     return not text.endswith("?") and rejection(text) is None
@@ -235,7 +231,6 @@ def _fact(row: Row, fact: str, told: Mapping[str, str], parts: MemoryParts) -> S
 
 
 def _name(columns: dict[str, Any], entities: Sequence[str]) -> None:
-    """Give a fact the names that the model found and it holds."""
     low = columns["content"].casefold()
     own = {each.casefold(): each for each in columns["entities"]}
     found = {each.casefold(): each for each in entities if each.casefold() in low} | own

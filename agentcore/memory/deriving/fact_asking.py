@@ -76,7 +76,6 @@ def _of_the_request(failure: DependencyUnavailable, count: int) -> DependencyUna
 
 
 def _blame(asked: Asked[Read], row: Row, failure: DependencyUnavailable, now: datetime) -> None:
-    """Its fault: others were answered."""
     if failure.data.get("refused"):
         asked.without[row["memory_id"]] = failure.message
     else:

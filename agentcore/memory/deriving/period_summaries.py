@@ -121,7 +121,6 @@ class PeriodSummarizing:
         return later
 
     def _may_wait(self, place: _Place | None, standing: Standing, share: _Share) -> bool:
-        """Whether a model, which reads all of a period each time, is asked later: few new ones wait yet."""
         row = standing.row
         if place is None or row is None or standing.stays or not standing.is_whole:
             return False
@@ -134,7 +133,6 @@ class PeriodSummarizing:
         return not has_grown and not self._is_quiet(place, share)
 
     def _is_quiet(self, place: _Place, share: _Share) -> bool:
-        """Whether nothing was added to the period for a while."""
         quiet = (place.period.ends - place.period.starts) / QUIET_PARTS
         added_at: datetime = max(each["queued_at"] for each in share.rows)
         return added_at + quiet <= self._parts.clock()
@@ -175,7 +173,6 @@ class PeriodSummarizing:
         return Standing(row, ordered, rules, "period", taken, sorted(_ids(share.rows)), since)
 
     def _provider(self, rules: SummaryRules | None) -> str:
-        """A model's words where the agent wishes them, or what was said as it was and there is a model."""
         name = EXTRACTED if rules is None else rules.provider
         has_model = self._parts.summariser is not None
         return BY_LLM if name in BY_MODEL or (name == AS_SAID and has_model) else EXTRACTED
@@ -229,7 +226,6 @@ class PeriodSummarizing:
 
 
 def _begins(place: _Place, standing: Standing) -> bool:
-    """Whether a period without a summary gets one."""
     return place.begins and len(standing.told) >= FEWEST_SESSIONS
 
 
@@ -271,7 +267,6 @@ def _anew(place: _Place, standing: Standing, row: Row, summary: SessionSummary) 
 
 
 def _made_of(place: _Place, standing: Standing) -> dict[str, Any]:
-    """What the summary's provenance says: of which period, of what, of whom."""
     before = {} if standing.row is None else standing.row["provenance"]
     sources = [str(each["memory_id"]) for each in standing.sources]
     gone = [each for each in before.get("sources", []) if each not in sources]
@@ -287,7 +282,6 @@ def _made_of(place: _Place, standing: Standing) -> dict[str, Any]:
 
 
 def _told_of(place: _Place, standing: Standing) -> dict[str, Any]:
-    """What the summary's metadata say: of which period and time, of how many sessions' summaries."""
     row, began = standing.row, [_began(each) for each in standing.sources]
     gone = 0
     if row is not None and not standing.is_whole:
@@ -313,7 +307,6 @@ def _began(row: Row) -> str:
 
 
 def _until(standing: Standing) -> datetime:
-    """The end of what was said, as far as it is told."""
     ends = [each["timestamp"] for each in standing.told]
     if standing.row is not None and (not standing.is_whole or not ends):
         ends.append(standing.row["timestamp"])

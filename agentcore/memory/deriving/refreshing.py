@@ -55,7 +55,6 @@ class Refreshing:
         raise DependencyUnavailable("Others are at work on what this summary is of.", data={BUSY: True})
 
     async def _look(self, memory_id: UUID) -> Standing | None:
-        """The summary and its sources as they stand, if it waits still."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             waiting = await transaction.summaries.waits("refresh", memory_id)
             if not waiting:

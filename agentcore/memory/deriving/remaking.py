@@ -222,13 +222,11 @@ def ties(sources: Sequence[Row]) -> list[Link]:
 
 
 def _budget(standing: Standing) -> int:
-    """The tokens that a summary without rules was made for."""
     default: int = SummaryRules().max_tokens
     return default if standing.row is None else standing.row["provenance"].get("max_tokens", default)
 
 
 async def _in_one(parts: ProviderParts, messages: Sequence[Message]) -> SessionSummary:
-    """A model's summary of all messages: of more than one request holds, that of their summaries."""
     model, told = LlmSummaryProvider(parts), messages
     while True:
         made = [await model.summary(piece) for piece in requests_of(told)]
@@ -249,7 +247,6 @@ def _as_message(piece: SessionSummary) -> Message:
 async def _of_all(
     parts: ProviderParts, made: SessionSummary, messages: Sequence[Message]
 ) -> SessionSummary:
-    """The summary of summaries of the messages, with what of their own evidence it lost on the way."""
     by_code = ExtractiveSummaryProvider(parts)
     if made.by == EXTRACTED:
         return await by_code.extracted(messages, made.degraded)

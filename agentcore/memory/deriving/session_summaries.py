@@ -134,7 +134,6 @@ class SessionSummarizing:
         return _Found(rules, rows, Conversation([message_of(row) for row in rows], held)) if rows else None
 
     def _only_told(self, rules: SummaryRules) -> bool:
-        """Whether the rest goes on waiting: a provider that uses no compactions tells all of it."""
         return self._only_compacted and rules.provider != "llm"
 
     def _provider(self, found: _Found) -> SummaryProvider:
@@ -274,7 +273,6 @@ async def at_the_end(
 
 
 async def _last(parts: MemoryParts, caller: Caller, session_id: str) -> list[Kept]:
-    """The latest summary that the session has already."""
     conditions = {"session_id": session_id, "tags": [SUMMARY_TAG], "current": True}
     page = await parts.storage.page(
         caller.agent_id, conditions, order_by="timestamp", descending=True, place=None, after_id=None,

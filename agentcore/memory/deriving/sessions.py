@@ -161,12 +161,10 @@ async def summary_of(
 
 
 def _tells_of_episodes(conditions: Mapping[str, Any]) -> bool:
-    """Whether summaries of sessions may stand for what matches."""
     return "tags" not in conditions and "episodic" in conditions.get("memory_types", ["episodic"])
 
 
 def _told_once(records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-    """Without the summaries of which every source is among them, and without what others say of those."""
     there, told = {each.memory_id: each for each in records}, []
     for each in records:
         sources = _sources(each)

@@ -245,7 +245,6 @@ def requests_of(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
 
 
 def _segments(messages: Sequence[Message], rules: SummaryRules) -> Iterator[Sequence[Message]]:
-    """The messages in pieces that are a memory each."""
     for segment in segments(messages, rules.most_messages):
         yield from requests_of(segment)
 

@@ -206,7 +206,6 @@ class Erasing:
         return _Plan(ids, set(listed), found, place, elsewhere, loose)
 
     async def _of_others(self, archive: Archive | None, strays: Sequence[tuple[UUID, str]]) -> list[UUID]:
-        """Copies that state another agent: on a case-insensitive file system folders may have been shared."""
         others: list[UUID] = []
         if archive is not None and archive.name == "directory":
             for start in range(0, len(strays), ERASE_CHUNK):
@@ -225,7 +224,6 @@ class Erasing:
         tombstones: Mapping[UUID, Row],
         copies: Mapping[UUID, str],
     ) -> _Plan:
-        """The user's own, what was made of it, and copies of which nothing but themselves tells whose."""
         own = [*rows, *(each for each, row in tombstones.items() if row["user_id"] == self._user_id)]
         async with self._parts.storage.transaction(self._agent_id) as transaction:
             known = await transaction.erasing.known({*copies, *own})
@@ -261,7 +259,6 @@ class Erasing:
         return True
 
     async def _chunk(self, memory_ids: Sequence[UUID], plan: _Plan) -> None:
-        """No prune copies them meanwhile, and no restore brings them back: both are waited for."""
         while not await self._erase_chunk(memory_ids, plan):
             # What was made of a user's memories names nobody. Were its copy gone and this call killed,
             # nothing would tell whose the tombstone is.
@@ -270,7 +267,6 @@ class Erasing:
             failpoint("erase.named")
 
     async def _erase_chunk(self, memory_ids: Sequence[UUID], plan: _Plan) -> bool:
-        """False, and nothing has gone, where archived memories must first be given the user's name."""
         erased: Counter[str] = Counter()
         keys = {object_key(self._agent_id, each) for each in memory_ids}
         async with self._parts.storage.transaction(self._agent_id) as transaction:
@@ -373,7 +369,6 @@ async def _read(
 
 
 def _is_made_of(copy: Mapping[str, Any], sources: set[UUID], user_id: str | None) -> bool:
-    """Whether an archived memory that names no user was made of one of these, or of the user's."""
     if not copy or copy["user_id"] is not None:
         return False
     provenance = copy.get("provenance") or {}

@@ -192,7 +192,6 @@ class Restoring:
         tombstones: Mapping[UUID, Row],
         copies: Mapping[UUID, Mapping[str, Any]],
     ) -> list[UUID]:
-        """Which of them hold no longer: a newer fact has their place, or that of what they were read from."""
         stated = {
             memory_id: subjects_of(self._caller.agent_id, copy)
             for memory_id, copy in copies.items()
@@ -239,7 +238,6 @@ async def _located(
 def _renew(
     copies: Mapping[UUID, dict[str, Any]], tombstones: Mapping[UUID, Row], now: datetime
 ) -> list[UUID]:
-    """Give time to what ran out of it in the archive: it would vanish as it comes back. Which these are."""
     renewed = []
     for memory_id, copy in copies.items():
         if copy["pinned"] or copy["expires_at"] is None:
@@ -253,7 +251,6 @@ def _renew(
 
 
 def _without_old_vectors(copies: Mapping[UUID, dict[str, Any]], model: str) -> list[UUID]:
-    """Leave out what another model made, so that the maintenance embeds it again. Which these are."""
     made = (model, refused_by(model))
     waiting = [memory_id for memory_id, copy in copies.items() if copy["embedding_model"] not in made]
     for memory_id in waiting:
@@ -267,7 +264,6 @@ def _used(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _exact(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with its numbers in words where JSON in PostgreSQL would change one: it knows no -0."""
     vector = vector_of(row)
     words = {name: str(value) for name, value in row.items() if isinstance(value, float)}
     return {**row, **words, "embedding": None if vector is None else vector.to_text()}

@@ -77,7 +77,6 @@ def _not_kept(given: SummaryRules) -> list[str]:
 
 
 def _idle(rules: SummaryRules) -> list[str]:
-    """Numbers that say when another trigger would be due."""
     usual = SummaryRules()
     return [
         f"summaries: {name} has no effect with the trigger {rules.trigger}."

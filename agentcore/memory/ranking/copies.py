@@ -76,7 +76,6 @@ def _newest(
 
 
 def _before(one: Candidate, other: Candidate, windows: Sequence[Span]) -> bool:
-    """Whether the one stays rather than the other."""
     if not windows:
         return _age(one) > _age(other)
     return (_said_in(one, windows), _age(one)) > (_said_in(other, windows), _age(other))

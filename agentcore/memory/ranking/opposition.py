@@ -55,7 +55,6 @@ def contradicted(memories: Sequence[MemorySummary]) -> dict[UUID, UUID]:
 
 
 def _on_one_subject(memories: Sequence[MemorySummary]) -> Iterator[list[_Said]]:
-    """Those of one user and namespace that have a subject in common, two at least."""
     groups: dict[tuple[str | None, str | None, str], list[_Said]] = {}
     for memory in memories:
         said = _said(memory)

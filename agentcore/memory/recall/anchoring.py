@@ -83,7 +83,6 @@ def _anchored(
 
 
 def _told(anchored: Anchored) -> Mapping[str, Any]:
-    """What the receipt says of it."""
     phrase = anchored.anchor.phrase
     if not anchored.times:
         return {"phrase": phrase, "windows": [], "reason": NO_MEMORY}

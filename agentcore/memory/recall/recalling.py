@@ -98,7 +98,6 @@ def _task_memory(rows: Sequence[Row], entries: Sequence[WorkingEntry]) -> TaskMe
 
 
 def _is_whole(copied: Sequence[WorkingEntry], rows: Sequence[Row]) -> bool:
-    """Whether the copy holds just what the rows do, in their versions and order."""
     held = [(each.memory_id, each.version) for each in copied]
     return held == [(row["memory_id"], row["version"]) for row in rows]
 
@@ -273,14 +272,12 @@ def _cut_offs(parts: MemoryParts, params: GetContextParams) -> CutOffs:
 
 
 def _holding(params: GetContextParams, conditions: Mapping[str, Any]) -> dict[str, Any]:
-    """The conditions, and that it holds: now, or at the time asked for."""
     if params.as_of is not None:
         return {**conditions, "as_of": params.as_of.isoformat()}
     return {**conditions, "current": True}
 
 
 def _talk(params: GetContextParams, working: Sequence[WorkingEntry]) -> Talk:
-    """Which of the task's memories say what is asked, and its turns before, with `ASKED_BEFORE` requests."""
     said, meant = normal_form(params.query), gist(params.query)
     own = {
         each.memory_id

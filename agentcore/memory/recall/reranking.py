@@ -52,7 +52,6 @@ async def reranked(
 
 
 def _fitting(reranker: LimitedReranker, found: int, notes: Notes) -> int:
-    """How many of the foremost to rerank: none where there is nothing to choose from."""
     count = min(found, reranker.candidates)
     if count < 2:
         return 0

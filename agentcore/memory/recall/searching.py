@@ -153,11 +153,9 @@ class Search:
         return SearchResult(memories, self._receipt(found, ranking, text, wording, back))
 
     def _looking_back(self, named: Sequence[tuple[str, Span]], now: datetime) -> LookingBack | None:
-        """Whether the query is historical: then superseded memories may answer. `as_of` takes precedence."""
         return None if self._params.as_of is not None else looking_back(self._params.query, named, now)
 
     def _conditions(self, back: LookingBack | None) -> Mapping[str, Any]:
-        """Which memories may answer: current ones that match, or all that match a historical query."""
         if self._params.as_of is not None:
             return {**self._filters, "as_of": self._params.as_of.isoformat()}
         return self._filters if back is not None else {**self._filters, "current": True}
@@ -221,7 +219,6 @@ class Search:
         return vectors[:asked], vectors[asked:]
 
     async def _with_aliases(self, vectors: Vectors, text: str, wording: Wording) -> Vectors:
-        """One row more where the query has other forms: of its text with them behind it."""
         embedder = self._parts.embedder
         given = self._params.query_vector is not None
         if vectors is None or embedder is None or given or not wording.aliases:
@@ -235,8 +232,6 @@ class Search:
             return vectors
 
     async def _understood(self, now: datetime) -> tuple[str, Sequence[Window], Sequence[Anchor]]:
-        """The query, completed where it is vague, the times it names and the events that tell one."""
-
         def read() -> tuple[str, Sequence[Window], Sequence[Anchor]]:
             self._digest = digest(normal_form(self._params.query))
             text = complete(self._params.query, self._history)
@@ -261,7 +256,6 @@ class Search:
         wording: Wording,
         conditions: Mapping[str, Any],
     ) -> list[Anchored]:
-        """The times that the query's events tell."""
         sought = [
             Sought(anchor, None if events is None else events[place], wording.parts[place])
             for place, anchor in enumerate(anchors)
@@ -291,7 +285,6 @@ class Search:
         )
 
     async def _read(self, ranked: Sequence[Ranked]) -> list[MemorySummary]:
-        """What is given back, with its score and, if asked for, the terms of it."""
         wanted = [each.memory_id for each in ranked]
         summaries, left_out = await self._parts.storage.summaries(self._agent_id, wanted)
         self._left_out += left_out
@@ -343,10 +336,8 @@ class Search:
 
 
 def _times_in(named: Sequence[Window]) -> list[tuple[str, Span]]:
-    """The times that the query names, each with the words for it."""
     return [(each.phrase, (each.start, each.end)) for each in named]
 
 
 def _times_of(told: Sequence[Anchored]) -> list[tuple[str, Span]]:
-    """The times of the events that were found, each as the query calls its event."""
     return [(each.anchor.phrase, time) for each in told for time in each.times]

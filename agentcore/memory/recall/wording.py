@@ -108,7 +108,6 @@ async def search_words(
 
 
 def _looked_up(bm25: Bm25, longest_list: float) -> dict[int, float]:
-    """The weights of the terms that are looked up: the rarest."""
     frequencies = bm25.statistics.document_frequency
     return bm25.weights(select_query_keys(bm25.keys, frequencies, MAX_POSTINGS, longest_list))
 
@@ -162,8 +161,6 @@ class _Reading:
 
 
 async def _read(agent_id: str, text: str) -> tuple[dict[int, str], dict[int, list[int]]]:
-    """The text's terms by their keys, in order, and what in it may have another form."""
-
     def read() -> tuple[dict[int, str], dict[int, list[int]]]:
         return {term_key(agent_id, term): term for term in terms(text)}, forms(agent_id, text)
 
@@ -176,7 +173,6 @@ async def read_text(read: Callable[[], Read], chars: int) -> Read:
 
 
 def _replaced(others: Sequence[Expansion], statistics: LexicalStatistics) -> set[int]:
-    """The terms that no memory holds, of forms that another form stands in for."""
     held = {key for each in others for key in each.held_keys}
     return {key for key in held if not statistics.document_frequency.get(key)}
 
@@ -184,7 +180,6 @@ def _replaced(others: Sequence[Expansion], statistics: LexicalStatistics) -> set
 def _slips(
     agent_id: str, keys: Mapping[int, str], statistics: LexicalStatistics
 ) -> dict[int, dict[int, str]]:
-    """For the first keys that no memory holds, the terms one slip away by their keys."""
     if not statistics.memory_count:
         return {}
     unknown = (each for each in keys.items() if not statistics.document_frequency.get(each[0]))
@@ -200,7 +195,6 @@ async def _frequencies(
     others: Sequence[Expansion],
     statistics: LexicalStatistics,
 ) -> Mapping[int, int]:
-    """In how many memories each term stands, those of the query, of its slips and of its other forms."""
     more = {key for near in slips.values() for key in near}
     more |= {key for each in others for key in each.other_keys}
     if not more:
@@ -212,7 +206,6 @@ async def _frequencies(
 def _corrected(
     slips: Mapping[int, Mapping[int, str]], frequencies: Mapping[int, int]
 ) -> dict[int, tuple[str, int]]:
-    """For each key that no memory holds, the most common term one slip away, with its key."""
     best: dict[int, tuple[str, int]] = {}
     for key, near in slips.items():
         count, meant = max((frequencies.get(slip, 0), slip) for slip in near)
@@ -227,7 +220,6 @@ def _everyday(
     corrected: Mapping[int, tuple[str, int]],
     others: Sequence[Expansion],
 ) -> dict[int, float]:
-    """The everyday share of each term: the query's own, what was probably meant, those of its other forms."""
     known = {key: everyday_share(term) for key, term in keys.items()}
     known |= {key: everyday_share(term) for term, key in corrected.values()}
     other_terms = {term for each in others for term in phrase(each.other)}
@@ -244,7 +236,6 @@ def _added(others: Sequence[Expansion], own: Sequence[int]) -> dict[int, float]:
 
 
 def _told(others: Sequence[Expansion]) -> dict[str, str]:
-    """Each form of the query with its other forms, as the receipt tells them."""
     told: dict[str, str] = {}
     for each in others:
         told[each.written] = f"{told[each.written]}, {each.other}" if each.written in told else each.other

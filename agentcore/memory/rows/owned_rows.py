@@ -21,7 +21,6 @@ class OwnedRows:
         self._agent_id = agent_id
 
     async def _rows(self, statement: NamedOrComposed, /, **values: Any) -> list[Row]:
-        """Run it, and wait for its rows."""
         cursor = await self._connection.execute(_composed(statement), {"agent_id": self._agent_id, **values})
         return cast(list[Row], await cursor.fetchall())
 

@@ -29,7 +29,6 @@ class RuledRows(OwnedRows):
         return rules_in_force((await self.wishes()).get("summaries"), self._service)
 
     async def _ruled(self, name: str, /, **values: Any) -> list[Row]:
-        """Run a statement that asks for those rules, and wait for its rows."""
         statement, rules = self._with_rules(name)
         return await self._rows(statement, **rules, **values)
 

@@ -152,7 +152,6 @@ def _clusters_of(
 def _grouped(
     episodes: Sequence[Episode], vectors: Mapping[UUID, NDArray[np.float32]], standing: Sequence[Standing]
 ) -> list[_Group]:
-    """Merge the two groups that are nearest on average, until none are near enough that may be one."""
     groups = _first_groups(episodes, standing)
     matrix = np.stack([vectors[each.memory_id] for each in episodes])
     cosines, apart = matrix @ matrix.T, _apart(episodes, matrix @ matrix.T)
@@ -181,7 +180,6 @@ def _grouped(
 
 
 def _first_groups(episodes: Sequence[Episode], standing: Sequence[Standing]) -> list[_Group]:
-    """What has a summary together, and each other memory by itself."""
     places = {each.memory_id: place for place, each in enumerate(episodes)}
     held = [
         _Group(sorted(places[each] for each in group.member_ids if each in places), group)
@@ -193,7 +191,6 @@ def _first_groups(episodes: Sequence[Episode], standing: Sequence[Standing]) -> 
 
 
 def _apart(episodes: Sequence[Episode], cosines: NDArray[np.float32]) -> NDArray[np.float64]:
-    """1.0 for each two that may never stand together."""
     said = [_said(each) for each in episodes]
     apart = np.zeros((len(episodes), len(episodes)))
     for one, other in combinations(range(len(episodes)), 2):
@@ -215,7 +212,6 @@ def _said(episode: Episode) -> _Said:
 
 
 def _tell_of_others(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Both name something, and nothing of it is the same: another person, date, order, amount."""
     return bool(one) and bool(other) and not one & other
 
 

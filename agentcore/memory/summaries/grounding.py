@@ -84,7 +84,6 @@ class Heard:
         return " ".join(kept), len(found) - len(kept)
 
     def _said(self, name: str) -> bool:
-        """Whether the word was said, or another form of it."""
         parts = words(name)
         return all(part in self._words or self._begins(part) for part in parts)
 
@@ -113,7 +112,6 @@ def _is_ordinary(word: str) -> bool:
 
 
 def _dates(source: Source) -> set[str]:
-    """The years, months and days of when it was said, and of the time that it speaks of."""
     days = [source.timestamp]
     span = mentioned(source.content, source.timestamp)
     if span is not None:
@@ -122,7 +120,6 @@ def _dates(source: Source) -> set[str]:
 
 
 def _capitals_tell(texts: Sequence[str]) -> bool:
-    """Whether a capital inside a sentence is a name's, as far as these texts show."""
     inside = [
         word for text in texts for sentence in sentences(text) for word in _WORD.findall(sentence)[1:]
     ]

@@ -40,7 +40,6 @@ def _without(summary: str, lines: set[str]) -> str:
 
 
 def _lines(spoken: Spoken, text: str) -> set[str]:
-    """The lines that a summary makes of what was said: whole, or sentence by sentence."""
     parts = {*sentences(text), *text.split("\n")}
     if spoken.speaker is None:
         return parts

@@ -80,7 +80,6 @@ def summarize(sources: Sequence[Source], max_tokens: int, count: Callable[[str],
 
 
 def _fitting(found: Iterator[_Sentence], max_tokens: int, count: Callable[[str], int]) -> list[_Sentence]:
-    """Those that fit, or the first where none does."""
     passed: list[_Sentence] = []
     chosen: list[_Sentence] = []
     room = max_tokens
@@ -142,7 +141,6 @@ def _worth_saying(sources: Sequence[Source]) -> list[_Sentence]:
 
 
 def _states(text: str, said: Set[str]) -> bool:
-    """Whether it is more than a question, a word, a greeting or thanks."""
     if len(said) < 2 or text.endswith("?"):
         return False
     return len(said) >= LEAST_TERMS or rejection(text) is None

@@ -91,7 +91,6 @@ class Changing(ABC):
         """What the memory is to become, given how it stands."""
 
     async def _prepare(self, transaction: MemoryTransaction, found: Row, wanted: Wanted) -> None:
-        """Hold what the change touches beside the memory, in one order, before it. May raise Conflict."""
         tied = wanted.tied(self.memory_id)
         if wanted.current and found["superseded_by"] is not None:
             # The tie from what took its place goes: who deletes that one meanwhile takes the tie, too.
@@ -103,7 +102,6 @@ class Changing(ABC):
             await transaction.summaries.hold(changing=[self.memory_id], staying=tied)
 
     async def _missing(self, transaction: MemoryTransaction, wanted: Wanted) -> set[UUID]:
-        """Which ends of the wanted ties are no memories."""
         ends = {tie[end] for tie in wanted.put for end in ("source_id", "target_id")}
         targets = ends | {link.target_id for link in wanted.links}
         return targets - await transaction.existing(targets)
@@ -207,7 +205,6 @@ class Changing(ABC):
     async def _follow(
         self, transaction: MemoryTransaction, row: Row, wanted: Wanted, *, reworded: bool, retimed: bool
     ) -> None:
-        """What was made of the memory follows it: facts read from it, and what tells of it."""
         if retimed:
             await transaction.facts.live_with(self.memory_id, self.operation, self._caller)
         if reworded and row["flagged"]:
@@ -221,7 +218,6 @@ class Changing(ABC):
     async def _restate(
         self, transaction: MemoryTransaction, row: Row, columns: Mapping[str, Any], wanted: Wanted
     ) -> None:
-        """Keep of what the memory states something, unless another holds in its place."""
         keys = subjects_of(self._caller.agent_id, {**row, **columns})
         if wanted.current:
             await transaction.subjects.reinstate(self.memory_id, keys)

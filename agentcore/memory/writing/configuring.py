@@ -68,7 +68,6 @@ def _changed_wishes(wishes: Mapping[str, Any], params: ConfigureParams) -> dict[
 
 
 async def _follow_summaries(transaction: MemoryTransaction, before: SummaryRules | None) -> None:
-    """See to what waits under other rules: for periods that are new, or for nothing any more."""
     rules = await transaction.llm.summary_rules()
     if rules is None:
         await transaction.llm.leave_summaries()

@@ -31,7 +31,6 @@ async def embed_each(embedder: Embedder, texts: Sequence[str], kind: EmbeddingKi
 async def _embed_halves(
     embedder: Embedder, texts: Sequence[str], kind: EmbeddingKind
 ) -> list[Vectors | None]:
-    """For texts among which one at least was refused."""
     if len(texts) == 1:
         return [None]
     vectors: list[Vectors | None] = []

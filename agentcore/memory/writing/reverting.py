@@ -78,7 +78,6 @@ class Reverting(Changing):
         return changes
 
     async def _ties_back(self, changes: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-        """The ties to cut and those to put, so that they are as before the changes."""
         cut: dict[tuple[Any, ...], Row] = {}
         put: dict[tuple[Any, ...], Row] = {}
         for change in changes:

@@ -83,7 +83,6 @@ class Storing:
         self._results[index] = StoreResult(success=False, memory_id=None, status="rejected", reason=reason)
 
     def _open(self, drafts: Mapping[int, Draft]) -> dict[int, Draft]:
-        """The drafts that have no answer yet."""
         return {index: each for index, each in drafts.items() if self._results[index] is None}
 
     def _refuse(self, index: int, error: AgentCoreError) -> None:
@@ -96,7 +95,6 @@ class Storing:
         )
 
     async def _embedded_drafts(self) -> dict[int, Draft]:
-        """The drafts of the items that can be stored at all, with vectors where they are to be stored."""
         known = await self._known_keys()
         drafts: dict[int, Draft] = {}
         async with asyncio.TaskGroup() as embedding:
@@ -110,7 +108,6 @@ class Storing:
         return drafts
 
     async def _drafts(self, places: Sequence[int]) -> dict[int, Draft]:
-        """The drafts of the items at these places, of those that have nothing wrong with them."""
         places = [place for place in places if self._results[place] is None]
         items = [self._items[place] for place in places]
         long = is_long_work(sum(map(_chars, items)), len(items))
@@ -150,7 +147,6 @@ class Storing:
             )
 
     async def _known_keys(self) -> Mapping[str, Row]:
-        """Known keys need no embedding: a resumed import passes over what it has stored at full speed."""
         keys = {each.idempotency_key for each in self._items} - {None}
         if not keys:
             return {}
@@ -158,7 +154,6 @@ class Storing:
             return await transaction.known_keys([key for key in keys if key is not None])
 
     def _answer_early(self, index: int, each: Draft, earlier: Row | None) -> None:
-        """What needs no vector: text that is not worth storing, and what was stored under its key."""
         if each.reason is not None:
             self._pass_over(index, each.reason)
         elif earlier is not None:
@@ -173,7 +168,6 @@ class Storing:
                 message, data={"field": "idempotency_key", "memory_id": str(row["memory_id"])}))
 
     async def _embed(self, drafts: Sequence[Draft]) -> None:
-        """Fill in the vectors. What stays without one the maintenance embeds, unless it was refused."""
         waiting = [each for each in drafts if each.columns["embedding"] is None]
         for each in drafts:
             each.columns["embedding_model"] = self._parts.vector_model
@@ -205,7 +199,6 @@ class Storing:
     async def _insert(
         self, transaction: MemoryTransaction, drafts: Mapping[int, Draft], memories: Mapping[int, NewMemory]
     ) -> None:
-        """Store what is new, and say what it took the place of."""
         new = {memory.memory_id for memory in self._stored}
         stored = {index: memory for index, memory in memories.items() if memory.memory_id in new}
         outcomes = self._superseding.decide([(drafts[index], memory) for index, memory in stored.items()])
@@ -223,7 +216,6 @@ class Storing:
         await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
 
     async def _check_targets(self, transaction: MemoryTransaction, drafts: Mapping[int, Draft]) -> None:
-        """Refuse the items that name a memory that is not there."""
         wanted = {index: _targets(each.params) for index, each in drafts.items()}
         earlier, changing = self._superseding.candidates(), self._superseding.changing()
         existing = await transaction.existing(earlier.union(*wanted.values()), changing)
@@ -242,7 +234,6 @@ class Storing:
         same: list[Row],
         claimed: dict[str, tuple[NewMemory, UUID]],
     ) -> None:
-        """Decide what one item becomes: an earlier key's memory, the same words again, or a new memory."""
         key = memory.idempotency_key
         earlier = _earlier(key, taken, claimed)
         if earlier is not None:
@@ -279,7 +270,6 @@ class Storing:
 
 
 def _with_own_key(item: StoreParams, users: Set[str | None]) -> StoreParams:
-    """An idempotency key of a bound caller never meets a key of other users."""
     if item.idempotency_key is None:
         return item
     whose = json.dumps([sorted(users, key=str), item.idempotency_key])
@@ -299,7 +289,6 @@ def _twin(each: Draft, same: Sequence[Mapping[str, Any]]) -> UUID | None:
 def _earlier(
     key: str | None, taken: Mapping[str, Row], claimed: Mapping[str, tuple[NewMemory, UUID]]
 ) -> Row | None:
-    """What the key stands for already: by an earlier request, or an earlier item of this one."""
     if key is None:
         return None
     if key in claimed:
