@@ -138,6 +138,13 @@ def test_no_test_waits_by_the_clock() -> None:
     assert [place for path in tests for place in sleeps(path)] == []
 
 
+def test_no_test_counts_all_threads_of_the_process() -> None:
+    """Executors and other tests start and end threads of their own."""
+    counted = [f"{name_of(path)}:{node.lineno}" for path in TESTS for node in nodes(path)
+               if isinstance(node, ast.Attribute) and node.attr == "active_count"]
+    assert counted == []
+
+
 def test_no_file_names_a_place_on_somebodys_machine_or_a_package_index() -> None:
     kinds = (MACHINE_PATH, PACKAGE_INDEX)
     found = {name_of(path): places for path in tracked_files()

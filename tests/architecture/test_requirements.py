@@ -38,6 +38,11 @@ def test_no_requirement_is_listed_twice() -> None:
     assert len(names) == len(set(names))
 
 
+def test_every_finding_is_listed() -> None:
+    listed = {requirement.number.split(" ")[0] for requirement in REQUIREMENTS if requirement.source == "finding"}
+    assert listed == {f"A{number}" for number in range(1, 16)} | {f"B{number}" for number in range(1, 24)}
+
+
 def test_every_acceptance_file_shows_a_requirement() -> None:
     files = {f"acceptance/{path.name}" for path in FILES if path.parent.name == "acceptance"}
     assert files - {each.partition("::")[0] for each in EVIDENCE} == set(), "name it in requirements.py"
