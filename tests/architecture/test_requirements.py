@@ -39,7 +39,7 @@ def test_no_requirement_is_listed_twice() -> None:
 
 
 def test_every_finding_is_listed() -> None:
-    listed = {requirement.number.split(" ")[0] for requirement in REQUIREMENTS if requirement.source == "finding"}
+    listed = {each.number.split(" ")[0] for each in REQUIREMENTS if each.source == "finding"}
     assert listed == {f"A{number}" for number in range(1, 16)} | {f"B{number}" for number in range(1, 24)}
 
 
