@@ -102,7 +102,8 @@ async def test_the_agent_answers_nobody_without_a_good_token_and_keeps_who_calle
     serving: Serving, agent_id: str
 ) -> None:
     with librarian(serving, agent_id) as url:
-        for token in (None, "t.o.k", calling("planner", ttl_seconds=-60), calling("planner", "x" * 40)):
+        foreign = calling("planner", "of somebody else, who signs nothing here")
+        for token in (None, "t.o.k", calling("planner", ttl_seconds=-60), foreign):
             with pytest.raises(A2AClientError, match="401"):
                 await asked(url, token, PARROTS)
         assert await asked(url, calling("planner"), PARROTS) == "I will remember that."

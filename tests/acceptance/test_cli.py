@@ -163,7 +163,7 @@ async def elsewhere(stopped: Serving) -> AsyncIterator[ScriptedServer]:
     """A server that the file .env of the directory names, with a secret that signs tokens."""
     file = stopped.home.parent / ".env"
     async with scripted_http(lambda request: Reply({"jsonrpc": "2.0", "id": 1, "result": {}})) as server:
-        file.write_text(f"AGENTCORE_URL={server.url}\nAGENTCORE_TOKEN=t.o.k\nJWT_SECRET_KEY={'s' * 32}\n")
+        file.write_text(f"AGENTCORE_URL={server.url}\nAGENTCORE_TOKEN=t.o.k\nJWT_SECRET_KEY=kV3q8ZtW1nXb7cLs5mPd2fGh9jRw4yTu\n")
         try:
             yield server
         finally:
@@ -191,7 +191,7 @@ async def test_mcp_reads_no_env_file_either(stopped: Serving, elsewhere: Scripte
 def test_a_token_made_here_goes_to_another_machine_only_where_its_url_is_typed(
     stopped: Serving, url: str
 ) -> None:
-    secret = {"JWT_SECRET_KEY": "s" * 32}
+    secret = {"JWT_SECRET_KEY": "kV3q8ZtW1nXb7cLs5mPd2fGh9jRw4yTu"}
     done = stopped.cli("list", "--agent", "ada", AGENTCORE_URL=url, **secret)
     assert done.returncode == 1
     assert f"type --url {url}" in done.stderr
@@ -201,7 +201,8 @@ def test_a_token_made_here_goes_to_another_machine_only_where_its_url_is_typed(
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "[::1]", "localhost", "LOCALHOST"])
 def test_this_machine_may_have_a_token_made_here(stopped: Serving, host: str) -> None:
-    done = stopped.cli("list", "--agent", "ada", AGENTCORE_URL=f"http://{host}:9", JWT_SECRET_KEY="s" * 32)
+    done = stopped.cli("list", "--agent", "ada", AGENTCORE_URL=f"http://{host}:9",
+                       JWT_SECRET_KEY="kV3q8ZtW1nXb7cLs5mPd2fGh9jRw4yTu")
     assert "No service answers at" in done.stderr
 
 

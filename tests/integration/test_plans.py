@@ -159,6 +159,8 @@ async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent, t
         foremost_lexical_ids=ids[:20],
         foremost=20,
         link_limit=20,
+        most_terms=1_024,
+        query_keys=[],
     )
     assert "memories_pkey" in text or "_pkey on memories_p" in text
     assert "memory_links_by_target" in text

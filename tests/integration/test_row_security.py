@@ -224,7 +224,8 @@ async def test_the_services_role_is_bound_and_owns_nothing(walled: Walled) -> No
             connection, "SELECT relname FROM pg_class WHERE relowner = %s::regrole", (SERVICE_ROLE,)) == []
         assert await values(
             connection, "SELECT rolname FROM pg_auth_members JOIN pg_roles r ON r.oid = roleid "
-            "WHERE member = %s::regrole", (SERVICE_ROLE,)) == []
+            "WHERE member = %s::regrole AND (rolname <> %s OR inherit_option OR admin_option)",
+            (SERVICE_ROLE, BOUND_ROLE)) == [], "it may switch to the narrower role, and no other"
         reachable = await values(
             connection, "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace "
             "AND relkind IN ('r', 'p', 'v', 'm') "

@@ -99,10 +99,11 @@ async def test_metadata_of_a_callers_own_by_that_name_are_no_compaction(
     assert told_in(talk) == [[*LINES[:2], "The compressor in hall 4 was repaired."]]
 
 
-async def test_thoughts_alone_are_nothing_to_summarise(talk: Talking) -> None:
+async def test_reasoning_alone_is_neither_stored_nor_summarized(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="llm", trigger="session_end")
-    await agent.stored_id("<think>I had better say nothing of the goats.</think>", session_id="s")
+    stored = await agent.store("<think>I had better say nothing of the goats.</think>", session_id="s")
+    assert (stored.status, stored.memory_id) == ("rejected", None)
     await end(agent)
     await talk.work()
     assert talk.model.asked == await summaries(agent) == []
