@@ -19,15 +19,18 @@ def token_for(settings: Settings, agent_id: str, scopes: Sequence[str], ttl_seco
     """A fresh token for an agent, noted in the home; raises ConfigurationError where there is no secret."""
     token = mint_token(_secret(settings, make_home=make_home), agent_id, scopes, ttl_seconds,
                        issuer=settings.jwt_issuer, audience=settings.jwt_audience, users=users)
-    _note_minting(Home(settings.agentcore_home or default_home()), agent_id, scopes, ttl_seconds)
+    _note_minting(Home(settings.agentcore_home or default_home()), agent_id, scopes, ttl_seconds, users)
     return token
 
 
-def _note_minting(home: Home, agent_id: str, scopes: Sequence[str], ttl_seconds: int) -> None:
+def _note_minting(
+    home: Home, agent_id: str, scopes: Sequence[str], ttl_seconds: int, users: Sequence[str | None]
+) -> None:
     if not home.path.is_dir():
         return
     note = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "user_id": os.geteuid(),
-            "agent_id": agent_id, "scopes": list(scopes), "ttl_seconds": ttl_seconds}
+            "agent_id": agent_id, "scopes": list(scopes), "ttl_seconds": ttl_seconds,
+            **({"users": list(users)} if users else {})}
     home.append(home.directory(home.log) / "tokens.jsonl", json.dumps(note))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, cast
 
@@ -85,18 +85,20 @@ class CachingEmbedder(EmbedderLayer):
         """Wait until Redis has been told of everything."""
         await asyncio.gather(*self._sharing)
 
-    def for_agent(self, agent_id: str) -> AgentEmbedder:
-        """The embedder with this agent's cache entries, and nobody else's."""
-        return AgentEmbedder(self, agent_id)
+    def for_agent(self, agent_id: str, users: Iterable[str | None] | None = None) -> AgentEmbedder:
+        """Returns the embedder with the cache entries of this agent; `users`: of a token bound to them."""
+        return AgentEmbedder(self, agent_id, "" if users is None else repr(sorted(map(repr, users))))
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
         return await self._inner.embed(texts, kind)
 
-    async def embed_cached(self, agent_id: str, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
-        """A vector for each text, from the agent's cache entries or from the model."""
+    async def embed_cached(
+        self, agent_id: str, texts: Sequence[str], kind: EmbeddingKind, scope: str = ""
+    ) -> Vectors:
+        """A vector for each text, from the agent's cache entries of this scope or from the model."""
         if not texts:
             return np.empty((0, self.dimensions), np.float32)
-        keys = [self._key(agent_id, text, kind) for text in texts]
+        keys = [self._key(agent_id, text, kind, scope) for text in texts]
         found = self._recall(keys)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         if missing and kind == "query":
@@ -124,9 +126,9 @@ class CachingEmbedder(EmbedderLayer):
             except (RedisError, OSError) as cause:
                 raise DependencyUnavailable("Redis did not answer: cached embeddings may remain.") from cause
 
-    def _key(self, agent_id: str, text: str, kind: str) -> CacheKey:
+    def _key(self, agent_id: str, text: str, kind: str, scope: str) -> CacheKey:
         asked_as = kind if self.kind_matters else ""
-        head = f"{self.model}\0{self.dimensions}\0{asked_as}\0"
+        head = f"{self.model}\0{self.dimensions}\0{asked_as}\0{scope}\0"
         return agent_id, hashlib.sha256((head + text).encode("utf-8", "surrogatepass")).digest()
 
     def _recall(self, keys: Sequence[CacheKey]) -> dict[CacheKey, Vectors]:
@@ -184,16 +186,17 @@ class CachingEmbedder(EmbedderLayer):
 class AgentEmbedder(EmbedderLayer):
     """The cached embedder of one agent."""
 
-    def __init__(self, cache: CachingEmbedder, agent_id: str) -> None:
+    def __init__(self, cache: CachingEmbedder, agent_id: str, scope: str = "") -> None:
         super().__init__(cache)
         self._cache = cache
         self._agent_id = agent_id
+        self._scope = scope
 
     async def close(self) -> None:
         await self._cache.close()
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
-        return await self._cache.embed_cached(self._agent_id, texts, kind)
+        return await self._cache.embed_cached(self._agent_id, texts, kind, self._scope)
 
     async def forget(self) -> None:
         """Drop the agent's cached vectors. Raises DependencyUnavailable."""

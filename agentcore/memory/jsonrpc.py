@@ -26,7 +26,7 @@ ROWS_A_UNIT = 50
 EMBEDS_ONE = frozenset({"memory.store", "memory.retrieve", "memory.get_context", "memory.update"})
 READS_MANY = frozenset({
     "memory.prune", "memory.clear", "memory.restore", "memory.consolidate", "memory.summarize",
-    "memory.erase", "memory.end_session"})
+    "memory.erase", "memory.end_session", "memory.delete", "memory.stats"})
 UNITS_OF_MANY = 20
 
 

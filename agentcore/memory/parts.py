@@ -129,7 +129,7 @@ class MemoryParts:
         """The parts of one caller's manager: cached vectors of its agent, rows of its token's users alone."""
         parts = self
         if isinstance(self.embedder, CachingEmbedder):
-            parts = replace(parts, embedder=self.embedder.for_agent(caller.agent_id))
+            parts = replace(parts, embedder=self.embedder.for_agent(caller.agent_id, caller.users))
         if caller.users is None:
             return parts
         return replace(parts, storage=self.storage.bound_to(caller.users),

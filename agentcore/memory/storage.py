@@ -239,7 +239,9 @@ class MemoryStorage:
 
     def bound_to(self, users: Users) -> MemoryStorage:
         """The rows of these users alone."""
-        return MemoryStorage(self._database.bound_to(users), self.service_rules)
+        bound = MemoryStorage(self._database.bound_to(users), self.service_rules)
+        bound.indexes = self.indexes
+        return bound
 
     @asynccontextmanager
     async def transaction(self, agent_id: str) -> AsyncIterator[MemoryTransaction]:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, cast
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisUnreachable
@@ -127,8 +127,10 @@ class WorkingMemory:
 
     async def check(self) -> None:
         """Raises Unreachable unless Redis accepts a write."""
-        if not await self._ask("SET", READY_KEY, 1, "EX", 5) or await self._ask("DEL", READY_KEY) != 1:
+        key = f"{READY_KEY}:{uuid4().hex}"  # another process checks at the same time
+        if not await self._ask("SET", key, 1, "EX", 5) or await self._ask("DEL", key) != 1:
             raise Unreachable("Redis does not answer, or refuses to write.")
+
     def without_copies(self) -> WorkingMemory:
         """The same, which neither reads nor writes copies: they hold the memories of all users of a task."""
         return _RowsAlone(self._redis, ttl_seconds=self.ttl_seconds, budget_tokens=self.budget_tokens)

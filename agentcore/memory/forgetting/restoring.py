@@ -12,7 +12,7 @@ from uuid import UUID
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
-from agentcore.memory.archival import Archive, ArchivedObject, archive_id, read_copies, vector_of
+from agentcore.memory.archival import Archive, ArchivedObject, archive_id, read_copies, stored_id, vector_of
 from agentcore.memory.consequences.archived_following import orphans, supersede_followers
 from agentcore.memory.consequences.overtaken import supersede_overtaken
 from agentcore.memory.consequences.staleness import let_restored_wait
@@ -305,7 +305,7 @@ async def archived(
 async def _own_id(archive: Archive | None) -> UUID | None:
     """The id of this server's archive; None where it does not answer. A list needs no archive."""
     with suppress(DependencyUnavailable):
-        return None if archive is None else await archive_id(archive)
+        return None if archive is None else await stored_id(archive)
     return None
 
 
