@@ -124,6 +124,8 @@ class MemoryParts:
     summariser: Summariser | None = None
     meter: LlmMeter | None = None
     vectors_moving: bool = False
+    # All rows of the agent, beside `storage` of a caller whose token is bound to users.
+    whole_storage: MemoryStorage | None = None
 
     def for_caller(self, caller: Caller) -> MemoryParts:
         """The parts of one caller's manager: cached vectors of its agent, rows of its token's users alone."""
@@ -132,7 +134,7 @@ class MemoryParts:
             parts = replace(parts, embedder=self.embedder.for_agent(caller.agent_id, caller.users))
         if caller.users is None:
             return parts
-        return replace(parts, storage=self.storage.bound_to(caller.users),
+        return replace(parts, storage=self.storage.bound_to(caller.users), whole_storage=self.storage,
                        vectors=self.vectors.bound_to(caller.users), working=self.working.without_copies())
 
     @property

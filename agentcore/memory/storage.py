@@ -195,6 +195,15 @@ class MemoryTransaction(OwnedRows):
         rows = await self._rows("delete_expired_memories", memory_ids=list(memory_ids))
         return await self._forget([*made_of, *rows])
 
+    async def chosen(
+        self, memory_ids: Sequence[UUID], conditions: Mapping[str, Any], limit: int
+    ) -> list[UUID]:
+        """Returns those of these memories that are visible; without any, at most `limit` that match."""
+        if memory_ids:
+            return sorted(await self.existing(memory_ids))
+        rows = await self._rows("matching_ids", filter=Jsonb(conditions), limit=limit)
+        return [row["memory_id"] for row in rows]
+
     async def delete_matching(self, conditions: Mapping[str, Any], limit: int = DELETE_CHUNK) -> list[Row]:
         """Remove at most `limit` memories that match, and what was made of them; a row for each."""
         rows = await self._rows("matching_ids", filter=Jsonb(conditions), limit=limit)

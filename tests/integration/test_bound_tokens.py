@@ -186,6 +186,23 @@ async def test_a_memory_of_another_user_is_not_found_by_its_id(agent: Agent, bou
     assert len((await anna.history(HistoryParams(memory_id=own.memory_id))).changes) == 1
 
 
+async def test_a_deletion_by_a_bound_token_takes_summaries_of_several_users_with_it(
+    agent: Agent, bound: Bound
+) -> None:
+    said = {"anna": "Anna sold the blue kiln to Pieter in Ghent.", "bob": "Bob keeps the red kiln in Porto."}
+    for number, (user, text) in enumerate(said.items()):
+        for suffix in ("", " It was a long talk about clay.", " The glaze was still wet then."):
+            message = Message(role="user", content=f"{text}{suffix} {number}")
+            await agent.memory.add_session(AddSessionParams(session_id="s", user_id=user, messages=[message]))
+    await agent.memory.end_session(EndSessionParams(session_id="s"))
+
+    summaries = [each for each in (await agent.memory.list()).memories if each.user_id is None]
+    assert any("blue kiln" in each.content for each in summaries)
+    await bound(agent, "anna").delete(ask.DeleteParams(all=True, confirm=True))
+    left = " ".join(each.content for each in (await agent.memory.list()).memories)
+    assert "blue kiln" not in left and said["bob"] in left
+
+
 async def test_deleting_all_deletes_what_the_token_may_read_with_its_history(
     agent: Agent, bound: Bound
 ) -> None:

@@ -187,7 +187,15 @@ async def _delete_chunk(
     conditions: Mapping[str, Any],
     deleted: Deleted,
 ) -> int:
-    async with parts.storage.transaction(caller.agent_id) as transaction:
+    storage = parts.storage
+    if parts.whole_storage is not None:
+        # Summaries of several users are hidden from the caller: choose as the caller, delete as the agent.
+        async with storage.transaction(caller.agent_id) as transaction:
+            memory_ids = await transaction.chosen(memory_ids, conditions, DELETE_CHUNK)
+        storage = parts.whole_storage
+        if not memory_ids:
+            return 0
+    async with storage.transaction(caller.agent_id) as transaction:
         if memory_ids:
             rows = await transaction.delete(memory_ids)
         else:
