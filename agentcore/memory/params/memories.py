@@ -217,7 +217,7 @@ class RetrieveResult(Strict):
     receipt: Receipt
 
 
-GateMode = Literal["off", "cautious", "general_knowledge"]
+GateMode = Literal["off", "cautious"]
 ContextFormat = Literal["markdown", "text", "json"]
 EncodingName = Literal["cl100k_base", "o200k_base"]
 MAX_LEFT_OUT = 50
@@ -235,8 +235,8 @@ class GetContextParams(Filters):
     )
     gate: GateMode = Field(
         "cautious",
-        description="What is not searched for: nothing (off), greetings and requests that need no memory "
-        "(cautious), or questions of general knowledge too. The receipt tells.",
+        description="What is not searched for: nothing (off), or greetings and requests that need no "
+        "memory (cautious). The receipt gives the reason.",
     )
     asked_at: Moment | None = None
     history: Annotated[list[Turn], Field(max_length=64)] = Field(default_factory=list)

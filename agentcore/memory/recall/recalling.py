@@ -258,7 +258,7 @@ async def _search(
 ) -> SearchResult:
     """The `k` best memories; none, with the reason, where the query needs no memory."""
     if params.gate != "off" and params.query_vector is None:
-        judged = gate(params.query, general_knowledge=params.gate == "general_knowledge")
+        judged = gate(params.query)
         if not judged.needed:
             return SearchResult([], Receipt(searched={"passed_over": judged.reason}))
     search = Search(parts, caller, params, conditions, steps, talk)
