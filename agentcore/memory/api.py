@@ -24,7 +24,14 @@ from agentcore.memory.params.aliases import (
     SetAliasParams,
     SetAliasResult,
 )
-from agentcore.memory.params.archive import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
+from agentcore.memory.params.archive import (
+    ArchivedParams,
+    ArchivedResult,
+    EraseParams,
+    EraseResult,
+    RestoreParams,
+    RestoreResult,
+)
 from agentcore.memory.params.changes import (
     FeedbackParams,
     FeedbackResult,
@@ -35,15 +42,17 @@ from agentcore.memory.params.changes import (
     UpdateParams,
     UpdateResult,
 )
-from agentcore.memory.params.consolidation import ConsolidateParams, ConsolidateResult
-from agentcore.memory.params.erasing import EraseParams, EraseResult
 from agentcore.memory.params.layers import (
     ConfigureParams,
     ConfigureResult,
+    ConsolidateParams,
+    ConsolidateResult,
     SettingsParams,
     SettingsResult,
 )
 from agentcore.memory.params.memories import (
+    CapabilitiesParams,
+    CapabilitiesResult,
     CompleteTaskParams,
     CompleteTaskResult,
     CountParams,
@@ -60,12 +69,13 @@ from agentcore.memory.params.memories import (
     PruneResult,
     RetrieveParams,
     RetrieveResult,
+    StatsParams,
+    StatsResult,
     StoreBatchParams,
     StoreBatchResult,
     StoreParams,
     StoreResult,
 )
-from agentcore.memory.params.overview import CapabilitiesParams, CapabilitiesResult, StatsParams, StatsResult
 from agentcore.memory.params.sessions import (
     AddSessionParams,
     AddSessionResult,

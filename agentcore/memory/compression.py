@@ -13,9 +13,16 @@ from typing import Literal
 from uuid import UUID
 
 from agentcore.memory.contexts.context_lines import TASK, ContextEntry, ContextLine, in_order, sections
-from agentcore.memory.contexts.filling import PLAIN, CountTokens, Filling, Manner
+from agentcore.memory.contexts.filling import (
+    BEST_FOUND,
+    PLAIN,
+    CountTokens,
+    Filling,
+    Manner,
+    clearly_meant,
+    newest_first,
+)
 from agentcore.memory.contexts.rendering import Form
-from agentcore.memory.contexts.task_window import BEST_FOUND, clearly_meant, newest_first
 from agentcore.memory.contexts.told_once import told_by_others
 from agentcore.memory.language.text import normal_form
 

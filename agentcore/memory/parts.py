@@ -18,8 +18,8 @@ from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, Limit
 from agentcore.memory.llm_meter import LlmMeter
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.layers import LayerRules
+from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.ranking.fitness import CutOffs
-from agentcore.memory.ranking.search_limits import SearchLimits
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.scoring import RetrievalWeights
 from agentcore.memory.storage import MemoryStorage

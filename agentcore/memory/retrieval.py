@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from agentcore.memory.language.text import words
 from agentcore.memory.models import Dropped, ScoreTerm
 from agentcore.memory.ranking.candidates import Candidate, MatchScale, Question, Span, Tie
-from agentcore.memory.ranking.copies import Distinct, distinct
+from agentcore.memory.ranking.copies import LOSS, Distinct, distinct, left, likenesses
 from agentcore.memory.ranking.fitness import FIT, CutOffs, Signals
-from agentcore.memory.ranking.repetition import LOSS, left, likenesses
 from agentcore.memory.scoring import (
     RetrievalWeights,
     frequencies,

@@ -19,11 +19,10 @@ from psycopg.types.json import Jsonb
 
 from agentcore.database import Database, Row, Statement, Users, query, shaped_query
 from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics, OtherForm
-from agentcore.memory.ranking.candidates import Candidate, Mention, Span, Tie
-from agentcore.memory.ranking.search_limits import SearchLimits
+from agentcore.memory.ranking.candidates import Candidate, Mention, SearchLimits, Span, Tie
+from agentcore.memory.rows.embedding_models import SETTLED, VectorPlace
 from agentcore.memory.rows.serving_indexes import ServingIndexes, index_settings
 from agentcore.memory.rows.vector_index import ServingIndex
-from agentcore.memory.rows.vector_place import SETTLED, VectorPlace
 
 Conditions = Mapping[str, Any]
 # How vectors are searched; whether to several, in sessions, in windows of time, what held at such times.

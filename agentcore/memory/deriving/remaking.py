@@ -15,8 +15,8 @@ from uuid import UUID
 
 from agentcore.errors import Conflict, DependencyUnavailable
 from agentcore.memory.api import Caller
+from agentcore.memory.consequences.following import hand_on
 from agentcore.memory.consequences.llm_work import after_deletion, gives_up
-from agentcore.memory.consequences.succession import hand_on
 from agentcore.memory.deriving.summary_providers import (
     AS_SAID,
     EXTRACTED,
@@ -35,9 +35,8 @@ from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.rows.summary_rows import SummaryWork
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.summaries.grounding import Heard
-from agentcore.memory.summaries.remnants import Spoken, remnants, without_stale
 from agentcore.memory.summaries.summarizing import SUMMARY_RELATION, digest_of
-from agentcore.memory.summaries.survival import as_read, checked
+from agentcore.memory.summaries.survival import Spoken, as_read, checked, remnants, without_stale
 from agentcore.memory.writing.changing import Changing, Wanted
 from agentcore.summary_rules import SummaryRules
 

@@ -25,8 +25,8 @@ from agentcore.memory.params.sessions import (
 )
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.owned_rows import Row
-from agentcore.memory.summaries.remnants import Spoken, remnants
 from agentcore.memory.summaries.summarizing import Source, Summary, summarize
+from agentcore.memory.summaries.survival import Spoken, remnants
 from agentcore.memory.writing.storing import Storing
 
 MOST_SUMMARISED = 1_000

@@ -19,8 +19,7 @@ from agentcore.memory.language.llm_text import MEMORY_BYTES, REQUEST_BYTES, size
 from agentcore.memory.language.text import collapse
 from agentcore.memory.llm import Said, Summariser, SummaryWish, WrittenSummary
 from agentcore.memory.summaries.grounding import Heard
-from agentcore.memory.summaries.segments import pieces, segments
-from agentcore.memory.summaries.summarizing import Source, summarize
+from agentcore.memory.summaries.summarizing import Source, pieces, segments, summarize
 from agentcore.memory.summaries.survival import as_read, checked, told_tokens
 from agentcore.summary_rules import SummaryRules
 

@@ -29,11 +29,11 @@ from agentcore.memory.archival import (
     read_stray,
 )
 from agentcore.memory.embedding_cache import AgentEmbedder
-from agentcore.memory.forgetting.deadlines import Deadline
 from agentcore.memory.forgetting.erase_receipt import sign_receipt
 from agentcore.memory.forgetting.inventory import ARCHIVE, JOBS, REMAINS, TABLES, WORKING_MEMORY
+from agentcore.memory.forgetting.removing import Deadline
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.erasing import EraseParams
+from agentcore.memory.params.archive import EraseParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.storage import MemoryTransaction

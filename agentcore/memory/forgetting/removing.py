@@ -14,9 +14,8 @@ from agentcore.errors import AgentCoreError, Conflict
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive, archive_id, archive_memories, object_key
+from agentcore.memory.consequences.following import hand_on
 from agentcore.memory.consequences.llm_work import after_deletion
-from agentcore.memory.consequences.succession import hand_on
-from agentcore.memory.forgetting.deadlines import Deadline
 from agentcore.memory.params.layers import rules_of
 from agentcore.memory.params.memories import DEFAULT_SHARE, DeleteParams, PruneParams
 from agentcore.memory.parts import MemoryParts
@@ -24,6 +23,30 @@ from agentcore.memory.pruning import Prunable, PruningPolicy, decide
 from agentcore.memory.rows.archive_rows import Tombstone
 from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.storage import DELETE_CHUNK, MemoryTransaction
+
+# Shorter than REQUEST_TIMEOUT: the caller learns what went, rather than nothing.
+WRITE_DEADLINE_SECONDS = 25.0
+
+
+class Deadline:
+    """Whether there is time for another chunk like the longest so far; for the first there always is."""
+
+    def __init__(self) -> None:
+        self._clock = asyncio.get_running_loop().time
+        self._started = self._chunk_started = self._clock()
+        self._longest_seconds = 0.0
+        self._chunks = 0
+
+    def leaves_time(self) -> bool:
+        """Asked before each chunk."""
+        now = self._clock()
+        if self._chunks:
+            self._longest_seconds = max(self._longest_seconds, now - self._chunk_started)
+        self._chunks += 1
+        self._chunk_started = now
+        spent = now - self._started + self._longest_seconds
+        return self._chunks == 1 or spent < WRITE_DEADLINE_SECONDS
+
 
 PRUNE_CHUNK = 200
 THREAD_ABOVE_MEMORIES = 5_000

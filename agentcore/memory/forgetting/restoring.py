@@ -13,12 +13,12 @@ from agentcore.errors import Conflict, DependencyUnavailable, NotFound
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive, ArchivedObject, archive_id, read_copies, vector_of
-from agentcore.memory.consequences.archived_following import orphans, supersede_followers
+from agentcore.memory.consequences.following import orphans, supersede_followers
 from agentcore.memory.consequences.overtaken import supersede_overtaken
 from agentcore.memory.consequences.staleness import let_restored_wait
 from agentcore.memory.cursors import read_cursor, write_cursor
 from agentcore.memory.embeddings import refused_by
-from agentcore.memory.forgetting.deadlines import Deadline
+from agentcore.memory.forgetting.removing import Deadline
 from agentcore.memory.intake import subjects_of
 from agentcore.memory.params.archive import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
 from agentcore.memory.parts import MemoryParts

@@ -13,7 +13,7 @@ from agentcore.errors import InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.memory.compression import Context, build_context
 from agentcore.memory.contexts.context_lines import KNOWLEDGE, PAST, TASK, ContextEntry
-from agentcore.memory.contexts.filling import CountTokens, Manner
+from agentcore.memory.contexts.filling import LEAST_SUMMARISED, CountTokens, Manner
 from agentcore.memory.contexts.rendering import FORMS
 from agentcore.memory.encoding import digest
 from agentcore.memory.language.gate import gate
@@ -23,10 +23,9 @@ from agentcore.memory.lexical import terms
 from agentcore.memory.models import FACT_TAG, Dropped, MemorySummary, MemoryType, Receipt, time_held
 from agentcore.memory.params.memories import MAX_LEFT_OUT, GetContextParams, GetContextResult, LeftOut, Turn
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.ranking.candidates import breadth_for
 from agentcore.memory.ranking.fitness import CutOffs
-from agentcore.memory.ranking.search_limits import breadth_for
 from agentcore.memory.recall.searching import Search, SearchResult, Talk
-from agentcore.memory.recall.standing_in import stand_ins
 from agentcore.memory.recall.wording import read_text
 from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.scoring import is_assistant
@@ -34,6 +33,9 @@ from agentcore.memory.tokens import ENCODINGS, encoding_for_model
 from agentcore.memory.working import MAX_ENTRIES, WorkingEntry
 from agentcore.telemetry import Steps
 
+# What has fewer characters for each token of room may all fit.
+LEAST_CHARACTERS_PER_TOKEN = 2
+MOST_STAND_INS = 16
 # A short turn takes about so many; where memories are longer, there is something left to choose from.
 TOKENS_A_MEMORY = 20
 MIN_MEMORIES, MAX_MEMORIES = 12, 400
@@ -365,3 +367,32 @@ def _losses(built: Context) -> list[Dropped]:
     reasons = Counter[str](reason for _, reason in built.left_out)
     losses: dict[str, int] = {"shortened": len(built.shortened), **reasons}
     return [Dropped(reason=reason, count=count) for reason, count in losses.items() if count]
+
+
+async def stand_ins(
+    parts: MemoryParts,
+    caller: Caller,
+    entries: Sequence[ContextEntry],
+    conditions: Mapping[str, Any],
+    max_tokens: int,
+) -> list[ContextEntry]:
+    """Summaries of several of these memories that the search did not find; none where all may fit."""
+    said = sum(len(entry.content) for entry in entries)
+    if parts.policy.summaries_share is None or said < max_tokens * LEAST_CHARACTERS_PER_TOKEN:
+        return []
+    of = [entry.memory_id for entry in entries]
+    found = parts.storage.summaries_of(caller.agent_id, of, conditions, LEAST_SUMMARISED, MOST_STAND_INS)
+    return [_summary_entry(row) for row in await found]
+
+
+def _summary_entry(row: Row) -> ContextEntry:
+    return ContextEntry(
+        row["memory_id"],
+        KNOWLEDGE,
+        row["timestamp"],
+        None,
+        row["content"],
+        row["summary"],
+        row["token_count"],
+        sources=frozenset(map(UUID, row["sources"])),
+    )

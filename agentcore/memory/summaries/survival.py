@@ -7,12 +7,12 @@ of others alone, spoke of something else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agentcore.memory.language.entities import find_entities
 from agentcore.memory.language.llm_text import capped, within, without_reasoning, without_thoughts
-from agentcore.memory.language.text import collapse, words
+from agentcore.memory.language.text import collapse, sentences, words
 from agentcore.memory.scoring import is_assistant
 from agentcore.memory.summaries.grounding import Heard, numbers_of, numbers_told
 from agentcore.memory.summaries.summarizing import Source, summarize
@@ -131,3 +131,37 @@ def _evidence(sources: Sequence[Source], max_tokens: int, count: Count) -> list[
         for line, names in zip(lines, find_entities(lines, (), speakers), strict=True)
     ]
     return [each for each in found if each.names or each.numbers]
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """What a source that is there says now, if it holds, and all that it said before or no longer holds."""
+
+    speaker: str | None
+    now: str
+    before: Sequence[str]
+
+
+def remnants(summary: str, there: Iterable[Spoken]) -> str:
+    """The lines of a summary made of sentences that are of none of the sources that are there."""
+    said = {line for each in there for text in (each.now, *each.before) for line in _lines(each, text)}
+    return _without(summary, said)
+
+
+def without_stale(summary: str, there: Iterable[Spoken]) -> str:
+    """The lines of any summary but for sentences that were said, and no longer are."""
+    known = [*there]
+    now = {line for each in known for line in _lines(each, each.now)}
+    stale = {line for each in known for text in each.before for line in _lines(each, text)}
+    return _without(summary, stale - now)
+
+
+def _without(summary: str, lines: set[str]) -> str:
+    return "\n".join(line for line in summary.split("\n") if line.removeprefix("- ") not in lines)
+
+
+def _lines(spoken: Spoken, text: str) -> set[str]:
+    parts = {*sentences(text), *text.split("\n")}
+    if spoken.speaker is None:
+        return parts
+    return parts | {f"{spoken.speaker}: {part}" for part in parts}
