@@ -1,7 +1,6 @@
-"""The memory API as Python sees it: one `Method` for each RPC method, the same in-process and over HTTP.
+"""The memory API: one `Method` for each RPC method, the same in process and over HTTP.
 
-`MemoryManager` and the client implement `MemoryApi.call`. The RPC method table, the OpenRPC document and the
-method reference are derived from `METHODS`.
+The RPC method table, the OpenRPC document and the method reference are derived from `METHODS`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What of the memories fits a token budget, and the context it makes. Pure: the caller counts tokens.
-
-What fits stands in full, the best first; what does not is shortened to the sentences that tell most of the
-query, or left out. Inside a section memories stand as they were said: by session and time.
-"""
+"""Fits memories into a token budget and builds the context. Pure: the caller counts tokens."""
 
 from __future__ import annotations
 
@@ -161,7 +157,7 @@ def _is_working(entry: ContextEntry) -> bool:
 
 
 def _unlike(entries: Sequence[ContextEntry]) -> list[ContextEntry]:
-    """Of those found with the same words of the same speaker the first; the task's stay as they are."""
+    """Drops repeated words of one speaker; entries of the task stay."""
     begun: dict[tuple[str, str | None], list[ContextEntry]] = {}
     for entry in entries:
         begun.setdefault((_beginning(entry.content), entry.speaker), []).append(entry)
@@ -202,6 +198,5 @@ def _counted(lines: Sequence[ContextLine], form: Form, count: CountTokens) -> tu
 
 
 def _nothing(form: Form, max_tokens: int, count: CountTokens) -> tuple[str, int]:
-    """A document of the form without a memory, where that fits; else no text at all."""
     tokens = count(form.nothing) if form.nothing else 0
     return (form.nothing, tokens) if tokens <= max_tokens else ("", 0)

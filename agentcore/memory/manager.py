@@ -1,7 +1,4 @@
-"""MemoryManager: one agent's memory, one short method an operation.
-
-A manager is light: it is made for each caller over the parts all of them share.
-"""
+"""MemoryManager: one agent's memory, one short method an operation, one instance a caller."""
 
 from __future__ import annotations
 
@@ -496,7 +493,7 @@ def _within(place: Any, most: float) -> Any:
 
 
 def _place(params: ListParams) -> tuple[Any, UUID | None]:
-    """Where the page before ended. Raises InvalidParams."""
+    """Raises InvalidParams for a cursor of another order."""
     if params.cursor is None:
         return None, None
 

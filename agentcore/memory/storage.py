@@ -1,7 +1,4 @@
-"""Durable rows: what is written, read, listed, counted and removed in PostgreSQL, always for one agent.
-
-Finding candidates for a query is the vector store's; deciding what to do is the manager's.
-"""
+"""Reads and writes memories in PostgreSQL, always for one agent."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What lay in the archive while what it was made of went, or changed: facts and summaries follow even so.
-
-A summary whose sources say something else by now is made anew once it is back: that is `staleness`'s.
-"""
+"""Facts and summaries follow the memories they were derived from, also while those are archived."""
 
 from __future__ import annotations
 

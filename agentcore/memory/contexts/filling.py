@@ -1,4 +1,4 @@
-"""Filling a context's room with memories: each in full, by what stands for it, or shortened. Pure."""
+"""Fills a context's budget: memories in full, by their summary, or shortened; task notes by age. Pure."""
 
 from __future__ import annotations
 

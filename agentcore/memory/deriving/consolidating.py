@@ -1,4 +1,4 @@
-"""Consolidating, as a story: look at new episodes, find clusters, write their summaries, archive sources."""
+"""Consolidates: finds clusters of new episodes, writes their summaries, archives their sources."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Consolidating:
                 await transaction.clusters.late_seen(late)
 
     async def _remember(self, after: UUID | None, page: _Page) -> None:
-        """How far it came; at the end no further than what has settled."""
+        """Stores the position; at the end never beyond rows of transactions that may still be open."""
         reached = page.memory_ids[-1]
         if page.last:
             settled = UUID(int=int((self._now - SETTLED_AFTER).timestamp() * 1_000) << 80)
@@ -219,7 +219,6 @@ class Consolidating:
         )
 
     async def _summary(self, members: Sequence[Row]) -> tuple[Summary, dict[str, str]]:
-        """What the members say, empty where nothing of it stands by itself; and whose words, if a model's."""
         said = [
             Source(row["memory_id"], row["timestamp"], None, row["content"], row["relevance_score"])
             for row in members
@@ -264,7 +263,7 @@ class Consolidating:
         self.degraded += degraded
 
     async def _write(self, cluster: Cluster, each: Draft) -> UUID | None:
-        """The new summary's id; None if what it is of changed, or somebody wrote it meanwhile."""
+        """Returns the id of the new summary; None if its sources changed or someone else wrote it."""
         params = each.params
         digest = hashlib.sha256(cluster.digest.encode()).digest()
         memory = NewMemory(mint_memory_id(), each.columns, params.links, params.idempotency_key, digest)
@@ -400,7 +399,6 @@ async def condense(
 async def _written(
     parts: MemoryParts, agent_id: str, sources: Sequence[Source], max_tokens: int
 ) -> tuple[Summary | None, str | None]:
-    """The model's summary as far as it holds; else why there is none."""
     if parts.summariser is None:
         return None, None
     if sum(size_bytes(each.content) for each in sources) > REQUEST_BYTES:

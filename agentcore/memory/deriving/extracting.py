@@ -1,6 +1,7 @@
-"""Extracting facts, as a story: memories that wait are read by a model, its facts checked and stored.
+"""Extracts facts: a model reads each pending memory once; its facts are checked and stored.
 
-A memory is read once: what follows from it is stored in the transaction that takes it out of what waits.
+One text can spoil the answer for a batch: then each is asked about alone, and what fails beside others that
+succeed is itself at fault.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def _fail(
     *,
     own_fault: bool = False,
 ) -> None:
-    """Do without what was asked about for long enough, or may not be; else it is asked about again."""
+    """Gives up what has failed for too long or must not be asked; enqueues the rest again."""
     for row in rows:
         given_up = is_budget_spent(failure) or now - failing_since([row], now) >= PATIENCE
         if given_up or (own_fault and row["tries"] + 1 >= MOST_TRIES):
@@ -132,8 +133,6 @@ UNSTORABLE = "The language model answered with what no memory can hold."
 
 @dataclass(frozen=True)
 class _Read:
-    """A memory, what it says as the model was told it, and what of the model's answer holds."""
-
     row: Row
     facts: Sequence[str] = ()
     entities: Sequence[str] = ()
@@ -166,7 +165,7 @@ class Extracting:
         return not settled or rows[0]["waiting"] > len(asked.read) + len(asked.without)
 
     async def _read(self, extractor: FactExtractor, batch: Sequence[Row]) -> list[_Read]:
-        """What the model reads, checked. Raises DependencyUnavailable."""
+        """Asks the model and checks its answer. Raises DependencyUnavailable."""
         sources = await asyncio.to_thread(as_read, [_source(row) for row in batch])
         said = [Said(each.content, each.speaker, each.timestamp) for each in sources]
         answers = await extractor.extract(said, agent_id=self._caller.agent_id)
@@ -181,7 +180,7 @@ class Extracting:
             raise DependencyUnavailable(UNSTORABLE, data={"unreadable": True}) from None
 
     async def _store(self, extractor: FactExtractor, batch: Sequence[Row], asked: Asked[_Read]) -> bool:
-        """Store what was read; whether all that is done with still waited as it was read."""
+        """Stores what was read; returns whether every memory was still pending."""
         told = {each.row["memory_id"]: _told_by(extractor) for each in asked.read}
         told |= {memory_id: {"degraded": reason} for memory_id, reason in asked.without.items()}
         rows = {row["memory_id"]: row for row in batch if row["memory_id"] in told}

@@ -1,7 +1,6 @@
-"""Summarising a session in stretches, as a story: what waits is read, summarised, taken out, written.
+"""Summarizes a session in stretches, and again when its sources change.
 
-Each message is in one stretch, whoever works on the session at the same time: who finds a message taken, or
-changed, writes nothing and looks again.
+Each message is in one stretch: a worker that finds one taken or changed writes nothing and reads again.
 """
 
 from __future__ import annotations
@@ -132,7 +131,6 @@ class SessionSummarizing:
         raise DependencyUnavailable("Others are at work on this session.", data={BUSY: True})
 
     async def _look(self) -> _Found | None:
-        """What waits now, with the rules that hold; None where there is nothing to do."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             rules = await transaction.llm.summary_rules() or self._otherwise
             if rules is None:
@@ -166,7 +164,7 @@ class SessionSummarizing:
         )
 
     async def _write(self, summary: SessionSummary, found: _Found) -> None:
-        """Keep one summary and take what it is of out of what waits. Raises Conflict, NotFound."""
+        """Stores a summary and removes its sources from the queue. Raises Conflict, NotFound."""
         each = None
         if summary.text and summary.memory_id is None:
             each = self._draft(summary, found)
@@ -248,7 +246,6 @@ class SessionSummarizing:
 async def _told_in(
     transaction: MemoryTransaction, memory_id: UUID | None, new: Draft | None, links: Sequence[Link]
 ) -> UUID | None:
-    """The memory that tells of these: a new one, or what they are added to; None where nothing does."""
     if new is not None:
         memory = NewMemory(mint_memory_id(), new.columns, links)
         await transaction.insert([memory])
@@ -309,7 +306,7 @@ def message_of(row: Row) -> Message:
 
 
 def _compaction(row: Row) -> Compaction | None:
-    """The caller's own summary; None where its metadata were written by another hand."""
+    """Returns the caller's own summary; None if someone else wrote its metadata."""
     said = row["compaction"]
     try:
         began = None if said.get("from") is None else datetime.fromisoformat(said["from"])

@@ -1,4 +1,4 @@
-"""Removing, as stories: prune a layer, delete by ids or by filter, in chunks and within a time."""
+"""Prunes a layer and deletes by ids or by filter, in chunks and within a deadline."""
 
 from __future__ import annotations
 
@@ -125,11 +125,8 @@ class Pruning:
         return await asyncio.to_thread(choose) if len(rows) > THREAD_ABOVE_MEMORIES else choose()
 
     async def _chunk(self, versions: Mapping[UUID, int]) -> list[UUID] | None:
-        """What went, in the order it was named; None if another prune holds the layer.
-
-        The rows are held from before their copy until they go: nobody changes or deletes them in between, and
-        no other prune writes over a copy whose digest a tombstone keeps.
-        """
+        """Returns the removed ids in order; None if another prune has locked the layer. Rows stay locked from
+        before their copy is written until they are deleted, so a tombstone always matches its copy."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             if not await transaction.claim_layer(self._layer):
                 return None
@@ -171,10 +168,7 @@ class Pruning:
     async def _remove_copies(
         self, archive: Archive, transaction: MemoryTransaction, held: Sequence[UUID]
     ) -> None:
-        """Removes what a failed attempt wrote: no tombstone refers to it, its memory may be deleted later.
-
-        What cannot be removed now is overwritten by the next prune of the memory, or erased with the agent.
-        """
+        """Removes the copies of a failed attempt; the next prune overwrites what remains."""
         with suppress(AgentCoreError):
             # Raises unless the locks are still held: without them another prune may own the copies.
             await transaction.archived.held(held)

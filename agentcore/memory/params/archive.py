@@ -1,4 +1,4 @@
-"""Params and results of the methods about the archive: the contract, refusing unknown fields by name."""
+"""Params and results of the methods about the archive and erasing; unknown fields are errors."""
 
 from __future__ import annotations
 

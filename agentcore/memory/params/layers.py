@@ -1,4 +1,4 @@
-"""An agent's own rules: the methods' params and results, and how those of layers meet the service's. Pure."""
+"""Params and results of an agent's own rules and of consolidation. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Params and results of the methods about memories themselves: store, retrieve, list, delete, prune ..."""
+"""Params and results of the methods about memories themselves: store, retrieve, delete, stats ..."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ranking is given: the memories that the arms found, what ties them, and what is asked. Pure."""
+"""The input of ranking: candidates, links and the question; how many are searched. Pure."""
 
 from __future__ import annotations
 

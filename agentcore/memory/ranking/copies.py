@@ -1,4 +1,7 @@
-"""Of memories that say the same the newest stays, and stands for the others. Pure."""
+"""Drops copies of a newer memory and lowers near-duplicates of a better one. Pure.
+
+The latter by maximal marginal relevance (Carbonell & Goldstein 1998) over the share of common terms.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,6 @@ def distinct(candidates: Sequence[Candidate], windows: Sequence[Span], dropped: 
 
 
 def _gist(candidate: Candidate) -> Hashable:
-    """What near-duplicates share; nothing where the gist is not known."""
     if candidate.gist is None:
         return candidate.memory_id
     return (candidate.gist, *candidate.text[1:], candidate.held)
@@ -71,7 +73,6 @@ def _newest(
     windows: Sequence[Span],
     stands_for: StandsFor,
 ) -> list[Candidate]:
-    """The one to stay of each key; `stands_for` is told."""
     keys = [key(each) for each in candidates]
     if len(set(keys)) == len(keys):
         return list(candidates)
@@ -125,11 +126,7 @@ def _sketch(keys: set[int]) -> Collection[int]:
 
 
 def _jaccard(term_keys: Sequence[Sequence[int]]) -> Floats:
-    """The likeness of each two sets of terms, a row and a column for each; 0 with itself.
-
-    Of long memories only the smallest keys are compared, which are as good as drawn by lot: keys are hashes
-    (Broder 1997, "On the resemblance and containment of documents").
-    """
+    """Returns pairwise Jaccard coefficients; of long sets from their smallest keys (Broder 1997)."""
     sketches = [_sketch(set(keys)) for keys in term_keys]
     owners = np.repeat(np.arange(len(sketches)), [len(keys) for keys in sketches])
     keys = np.fromiter(chain.from_iterable(sketches), dtype=np.int64, count=len(owners))

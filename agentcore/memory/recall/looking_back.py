@@ -1,4 +1,7 @@
-"""Looking back: whether a query surely asks of the past, so that what held before may answer it. Pure."""
+"""Detects historical queries, which superseded memories may answer. English; pure.
+
+`ranking/opposition.py` handles what only may ask about the past ("who was ...").
+"""
 
 from __future__ import annotations
 

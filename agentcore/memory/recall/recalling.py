@@ -191,7 +191,6 @@ async def context(parts: MemoryParts, caller: Caller, params: GetContextParams) 
 
 
 async def _counter(parts: MemoryParts, params: GetContextParams) -> tuple[str, CountTokens]:
-    """The encoding that the caller counts in, and its counter; a table not yet read is read in a thread."""
     default = parts.token_counters.default
     encoding = params.encoding or default
     if params.model is not None:
@@ -211,7 +210,7 @@ async def _counter(parts: MemoryParts, params: GetContextParams) -> tuple[str, C
 
 
 def _manner(parts: MemoryParts, params: GetContextParams, receipt: Receipt) -> Manner:
-    """How the context is made; where little speaks for an answer, what was found takes less of the room."""
+    """Returns how to build the context; if the query seems unanswerable, what was found gets less of it."""
     cut_offs = _cut_offs(parts, params)
     asks_for_all = params.min_fit is not None or receipt.searched.get("vectors") == "words"
     return Manner(
@@ -258,7 +257,6 @@ async def _search(
     k: int,
     talk: Talk,
 ) -> SearchResult:
-    """The `k` best memories; none, with the reason, where the query needs no memory."""
     if params.gate != "off" and params.query_vector is None:
         judged = gate(params.query)
         if not judged.needed:
@@ -268,7 +266,7 @@ async def _search(
 
 
 def _cut_offs(parts: MemoryParts, params: GetContextParams) -> CutOffs:
-    """The service's own; in a task silence alone where the query is unsure: what a step says follows on."""
+    """Returns the default cut-offs; in a task only for unsure queries, since a step follows from others."""
     own = parts.policy.context_cut_offs
     return own if params.task_id is None else replace(own, full_fit=0.0, from_fit=SURE_FIT)
 
@@ -299,7 +297,7 @@ def _talk(params: GetContextParams, working: Sequence[WorkingEntry]) -> Talk:
 def _entries(
     params: GetContextParams, task: TaskMemory, found: Sequence[MemorySummary]
 ) -> list[ContextEntry]:
-    """The task's memories, newest first, each with its rank if it was found; then what else was found."""
+    """Returns the task's memories, newest first, with the rank of those found, then the others found."""
     held = {entry.memory_id for entry in task.entries}
     ranks = {memory.memory_id: rank for rank, memory in enumerate(found)}
     # A reranker decides places, not what a place is worth.

@@ -1,4 +1,4 @@
-"""Searching, as a story: complete the query, embed, ask every arm, rank, fetch what is given back."""
+"""Searches: completes and rewrites the query, embeds it, asks every retriever, ranks, reads the results."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class Search:
         return self._filters if back is not None else {**self._filters, "current": True}
 
     def _wanted(self, cut_offs: CutOffs, found: Found) -> CutOffs:
-        """The caller's own bound, where one is given; without vectors the service has none of its own."""
+        """Returns the caller's threshold if given; without vectors there is no default."""
         given = self._params.min_fit
         if found.mode == "words":
             return CutOffs(min_fit=given or 0.0)
@@ -195,8 +195,7 @@ class Search:
         )
 
     async def _vectors(self, text: str, anchors: Sequence[Anchor]) -> tuple[Vectors, Vectors]:
-        """A row for the text and each other wording of the query, or the caller's own vector; and a row for
-        each event that tells a time."""
+        """Returns a row for each text of the query (or the given vector), and one for each event."""
         if self._params.query_vector is not None:
             return self._given_vector(self._params.query_vector), None
         if self._parts.embedder is None:

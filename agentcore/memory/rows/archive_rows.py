@@ -1,4 +1,4 @@
-"""Archived memories as rows: the tombstones, and what is put back from a copy. Inside one transaction."""
+"""Rows of archived memories, and of everything that erasing removes. Inside one transaction."""
 
 from __future__ import annotations
 

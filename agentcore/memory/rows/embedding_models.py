@@ -1,6 +1,6 @@
-"""Which embedding model is in force, and which is to come: the database's own word, before the settings'.
+"""Reads which embedding model is in force, which is to come, and in which column its vectors are.
 
-As long as no memories were embedded anew there is none, and the settings say it.
+Until memories are embedded again there are no such rows, and the settings apply.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long a memory lives, as its row says it. Inside one transaction."""
+"""Rows of life times, and of how the layers of an agent forget. Inside one transaction."""
 
 from __future__ import annotations
 

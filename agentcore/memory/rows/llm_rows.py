@@ -1,4 +1,4 @@
-"""What language models are used for, as rows: accounts, wishes, what waits. Inside one transaction."""
+"""Rows of language models: accounts, settings, queues, and the facts they read. Inside one transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rows of every kind have in common: each statement is told the agent. Inside one transaction."""
+"""Base classes of rows: statements get the agent, and its summary rules. Inside one transaction."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class OwnedRows:
         return cast(list[Row], await cursor.fetchall())
 
     async def _run(self, statement: NamedOrComposed, /, **values: Any) -> None:
-        """Send it; what is wrong with it shows at the transaction's next answer."""
+        """Executes without reading the result; errors surface at the transaction's next result."""
         await self._connection.execute(_composed(statement), {"agent_id": self._agent_id, **values})
 
 

@@ -1,4 +1,4 @@
-"""Of what memories state something, and which took another's place, as rows. Inside one transaction."""
+"""Rows of what memories state, what superseded what, and aliases. Inside one transaction."""
 
 from __future__ import annotations
 

@@ -256,10 +256,7 @@ def _is_on_some_days(now: Statement, apart: Difference) -> bool:
 
 
 def _is_hour_among_others(now: Statement, apart: Difference) -> bool:
-    """ "The bus to Graz is at 9" may go at 10 too; what leaves, opens or starts by the clock has a timetable.
-
-    One that has a number of its own, such as a flight, goes once.
-    """
+    """Returns whether a time is one of several ("the bus to Graz is at 9"); a numbered thing has only one."""
     if "at" not in apart.frame or not kinds(apart.come) <= {"time", "number"}:
         return False
     if now.verb in known.TIMETABLED:

@@ -1,8 +1,7 @@
-"""A summary made of the memories' own sentences. Pure: the caller counts tokens.
+"""Summarizes memories by their own sentences, and cuts conversations into stretches. Pure.
 
-SumBasic (Nenkova and Vanderwende, The Impact of Frequency on Summarization, 2005): a sentence is worth the
-mean probability of its words; after it is taken the probabilities of its words are squared, so that the next
-sentence says something else. Here a sentence also weighs by its memory's importance.
+SumBasic (Nenkova and Vanderwende, 2005): a sentence is worth the mean probability of its words, squared once
+they were used; here also its importance.
 """
 
 from __future__ import annotations
@@ -99,10 +98,7 @@ def _fitting(found: Iterator[_Sentence], max_tokens: int, count: Callable[[str],
 
 
 def _best_first(waiting: list[_Sentence]) -> Iterator[_Sentence]:
-    """Each time the one that says most beside those before it.
-
-    What a sentence is worth only falls, so one that still is worth most when it is weighed again is the best.
-    """
+    """Yields the best sentence given those before it; lazily, since a sentence's value only falls."""
     frequencies = Counter(term for each in waiting for term in each.terms)
     total = sum(frequencies.values())
     probability = {term: times / total for term, times in frequencies.items()}
@@ -129,7 +125,7 @@ def _worth(sentence: _Sentence, probability: dict[str, float]) -> float:
 
 
 def _worth_saying(sources: Sequence[Source]) -> list[_Sentence]:
-    """The sentences that state something, in the order of their times; of equal ones the last."""
+    """Returns the sentences that state something, by time; of equal ones the last."""
     ordered = sorted(sources, key=lambda source: (source.timestamp, source.memory_id))
     found: dict[frozenset[str], _Sentence] = {}
     for source in ordered:

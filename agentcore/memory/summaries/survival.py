@@ -1,8 +1,6 @@
-"""What of a model's summary is kept, and what of what was said survives in it. Pure.
+"""Keeps what is supported of a model's summary, and what an earlier one said of sources that are gone. Pure.
 
-The evidence are the sentences that extraction would choose for a third of the room: what of its names,
-numbers and dates the model's words lost stands below them, verbatim. A model that kept none of them, or told
-of others alone, spoke of something else.
+Names, numbers and dates that the model lost are added verbatim, from the sentences extraction would choose.
 """
 
 from __future__ import annotations
@@ -97,8 +95,6 @@ def _facts(facts: Sequence[str], heard: Heard) -> list[str]:
 
 
 class _Told:
-    """The words and the numbers of what a model told."""
-
     def __init__(self, text: str) -> None:
         self.words = {*words(text)}
         self.numbers = numbers_told(text)
@@ -106,8 +102,6 @@ class _Told:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """A sentence with names, each as its words, or with numbers."""
-
     line: str
     names: Sequence[frozenset[str]]
     numbers: set[str]

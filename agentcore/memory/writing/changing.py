@@ -1,4 +1,4 @@
-"""Changing one memory, as a story: read, embed the new text, lock, write with its history."""
+"""Changes one memory: update, feedback or renewal; embeds, locks, and writes with its history."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Changing(ABC):
 
     @abstractmethod
     async def _wanted(self, row: Row) -> Wanted:
-        """What the memory is to become, given how it stands."""
+        """Returns the change to apply to this row."""
 
     async def _prepare(self, transaction: MemoryTransaction, found: Row, wanted: Wanted) -> None:
         tied = wanted.tied(self.memory_id)
@@ -138,7 +138,7 @@ class Changing(ABC):
             )
 
     async def _new_text(self, row: Row, content: str | None) -> dict[str, Any]:
-        """The columns of the new text with its vector; nothing if the text stays. Embeds before any lock."""
+        """Returns the columns of a new text and its vector, empty if it stays. Embeds before any lock."""
         if content is None or content == row["content"]:
             return {}
         content = spoken(content, row) or content
@@ -151,13 +151,12 @@ class Changing(ABC):
         return {**columns, "content": content, **await self._vector_of(text)}
 
     async def _vector_of(self, text: str) -> dict[str, Any]:
-        """The vector's columns; without one, what the maintenance needs to know to embed it later."""
         [columns], degraded = await vector_columns(self._parts, [text])
         self.degraded += degraded
         return columns
 
     async def _write(self, found: Row, wanted: Wanted, text: Mapping[str, Any]) -> int | None:
-        """The new version; None if the memory changed since it was read."""
+        """Returns the new version; None if the memory changed since it was read."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await self._prepare(transaction, found, wanted)
             row = await transaction.lock(self.memory_id)
@@ -230,7 +229,6 @@ class Changing(ABC):
     async def _relate(
         self, transaction: MemoryTransaction, wanted: Wanted
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Change the ties; those that went, and those that came."""
         others = wanted.tied(self.memory_id)
         if not others:
             return [], []

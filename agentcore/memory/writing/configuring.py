@@ -1,4 +1,4 @@
-"""An agent's own rules: how its layers forget, what is consolidated, what models are used for."""
+"""Sets an agent's own rules (layers, consolidation, models) and aliases."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _with_warnings(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _changed_wishes(wishes: Mapping[str, Any], params: ConfigureParams) -> dict[str, Any]:
-    """What the agent wishes of models after the change; of `none` nothing else is kept."""
+    """Returns the agent's changed settings for models; the provider `none` clears its other fields."""
     changed = {**wishes, **params.model_dump(include={"extract_facts", "summaries"}, exclude_none=True)}
     if params.summaries is not None and params.summaries.provider == "none":
         changed["summaries"] = {"provider": "none"}
@@ -86,10 +86,7 @@ async def _follow_summaries(transaction: MemoryTransaction, before: SummaryRules
 async def _models(
     parts: MemoryParts, transaction: MemoryTransaction, given: SummaryRules | None = None
 ) -> dict[str, Any]:
-    """What holds for the agent of models, what they cost it today, and what is unwise of its wishes.
-
-    `given`: what it has just wished.
-    """
+    """Returns the settings for models, today's cost and warnings; `given` are the settings just changed."""
     wishes, used = await transaction.llm.wishes(), await transaction.llm.usage_today()
     options = LlmUseOptions() if parts.meter is None else parts.meter.options
     rules = rules_in_force(wishes.get("summaries"), parts.storage.service_rules)

@@ -1,4 +1,4 @@
-"""The vectors of texts that are stored: what gets none now is found by its words, and embedded later."""
+"""Embeds texts to store; without a vector they are found by words and embedded later."""
 
 from __future__ import annotations
 

@@ -85,7 +85,6 @@ class Storing:
         return {index: each for index, each in drafts.items() if self._results[index] is None}
 
     def _refuse(self, index: int, error: AgentCoreError) -> None:
-        """Answer one item with what is wrong with it; the others go on."""
         self.errors[index] = error
         missing = error.data.get("memory_id")
         reason = error.message if missing is None else f"{error.message.rstrip('.')}: {missing}"
