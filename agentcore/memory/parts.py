@@ -12,12 +12,14 @@ from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive
 from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.embeddings import Embedder
+from agentcore.memory.intake import Draft, draft
 from agentcore.memory.language.screening import Screen
 from agentcore.memory.llm import FactExtractor, Summariser
 from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter
 from agentcore.memory.llm_meter import LlmMeter
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.layers import LayerRules
+from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.rows.vector_index import IndexPolicy
@@ -134,6 +136,17 @@ class MemoryParts:
             return parts
         return replace(parts, storage=self.storage.bound_to(caller.users),
                        vectors=self.vectors.bound_to(caller.users), working=self.working.without_copies())
+
+    def draft(self, params: StoreParams, caller: Caller, now: datetime | None = None) -> Draft:
+        """Returns everything of a memory that follows from the params alone. Raises InvalidParams."""
+        return draft(
+            params,
+            caller,
+            now=now or self.clock(),
+            count_tokens=self.count_tokens,
+            default_ttls=self.default_ttls,
+            screen=self.policy.screen,
+        )
 
     @property
     def default_ttls(self) -> dict[str, int]:

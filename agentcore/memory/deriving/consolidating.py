@@ -18,7 +18,7 @@ from agentcore.memory.consequences.capacity import watch_capacity
 from agentcore.memory.consequences.staleness import let_summaries_wait
 from agentcore.memory.forgetting.removing import PRUNE_CHUNK, Pruning, Removed
 from agentcore.memory.ids import mint_memory_id
-from agentcore.memory.intake import Draft, draft
+from agentcore.memory.intake import Draft
 from agentcore.memory.language.llm_text import REQUEST_BYTES, size_bytes
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.llm import Said, SummaryWish
@@ -233,7 +233,7 @@ class Consolidating:
 
     def _draft(self, cluster: Cluster, members: Sequence[Row], summary: Summary) -> Draft:
         sources = [str(member.memory_id) for member in cluster.members]
-        each = draft(
+        each = self._parts.draft(
             StoreParams(
                 content=summary.text,
                 memory_type=MemoryType.SEMANTIC,
@@ -248,10 +248,7 @@ class Consolidating:
                 **{name: shared(row[name] for row in members) for name in SHARED},
             ),
             self._caller,
-            now=self._now,
-            count_tokens=self._parts.count_tokens,
-            default_ttls=self._parts.default_ttls,
-            screen=self._parts.policy.screen,
+            self._now,
         )
         each.columns["facts"] = facts_of(fact for row in members for fact in row["facts"])
         each.columns["provenance"] |= {"form": FORM, "digest": cluster.digest, "sources": sources}

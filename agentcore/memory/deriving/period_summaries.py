@@ -27,7 +27,7 @@ from agentcore.memory.deriving.remaking import (
 from agentcore.memory.deriving.session_summaries import MOST_LOOKS
 from agentcore.memory.deriving.summary_providers import AS_SAID, EXTRACTED, Message, SessionSummary
 from agentcore.memory.ids import mint_memory_id
-from agentcore.memory.intake import Draft, draft
+from agentcore.memory.intake import Draft
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.parts import MemoryParts
@@ -193,7 +193,7 @@ class PeriodSummarizing:
             await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
 
     def _draft(self, place: _Place, standing: Standing, summary: SessionSummary) -> Draft:
-        each = draft(
+        each = self._parts.draft(
             StoreParams(
                 content=summary.content,
                 memory_type=MemoryType.SEMANTIC,
@@ -206,10 +206,6 @@ class PeriodSummarizing:
                 supersede=False,
             ),
             self._caller,
-            now=self._parts.clock(),
-            count_tokens=self._parts.count_tokens,
-            default_ttls=self._parts.default_ttls,
-            screen=self._parts.policy.screen,
         )
         each.columns["facts"] = [*summary.key_facts] or each.columns["facts"]
         each.columns["provenance"] |= _made_of(place, standing)

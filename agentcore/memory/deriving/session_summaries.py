@@ -47,7 +47,7 @@ from agentcore.memory.deriving.summary_providers import (
     SummaryProvider,
 )
 from agentcore.memory.ids import mint_memory_id
-from agentcore.memory.intake import Draft, draft
+from agentcore.memory.intake import Draft
 from agentcore.memory.models import Link, MemoryType
 from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.parts import MemoryParts
@@ -192,7 +192,7 @@ class SessionSummarizing:
         covers = summary.covers
         of = {message.memory_id for message in covers}
         rows = [row for row in found.rows if row["memory_id"] in of]
-        each = draft(
+        each = self._parts.draft(
             StoreParams(
                 content=summary.content,
                 memory_type=MemoryType.SEMANTIC,
@@ -212,10 +212,6 @@ class SessionSummarizing:
                 supersede=False,
             ),
             self._caller,
-            now=self._parts.clock(),
-            count_tokens=self._parts.count_tokens,
-            default_ttls=self._parts.default_ttls,
-            screen=self._parts.policy.screen,
         )
         each.columns["facts"] = [*summary.key_facts] or each.columns["facts"]
         sources = [str(message.memory_id) for message in covers]

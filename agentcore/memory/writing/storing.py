@@ -16,7 +16,7 @@ from agentcore.memory.consequences.llm_work import queue_llm_work
 from agentcore.memory.consequences.staleness import let_summaries_wait
 from agentcore.memory.consequences.superseding import Superseding
 from agentcore.memory.ids import mint_memory_id
-from agentcore.memory.intake import Draft, draft, is_long_work, is_same
+from agentcore.memory.intake import Draft, is_long_work, is_same
 from agentcore.memory.params.memories import StoreParams, StoreResult, answer_to
 from agentcore.memory.params.refused_items import RefusedItem
 from agentcore.memory.parts import MemoryParts
@@ -121,14 +121,7 @@ class Storing:
         for item in items:
             try:
                 self._check_vector(item)
-                each = draft(
-                    item,
-                    self._caller,
-                    now=self._parts.clock(),
-                    count_tokens=self._parts.count_tokens,
-                    default_ttls=self._parts.default_ttls,
-                    screen=self._parts.policy.screen,
-                )
+                each = self._parts.draft(item, self._caller)
             except InvalidParams as error:
                 made.append(error)
             else:
