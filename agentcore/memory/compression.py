@@ -60,7 +60,7 @@ def build_context(
     """Fill the budget with these memories, the most important first; the text never exceeds `max_tokens`.
 
     First what a clear query means of the task, then the task's window, with it no more than half of the
-    budget (`contexts/task_window.py`); then what else was found, and of `stand_ins` the summaries of what
+    budget (`contexts/filling.py`); then what else was found, and of `stand_ins` the summaries of what
     has no room; then the task again, in full what stood shortened; last, shortened, what was found and
     too long. What several lines tell stands once (`contexts/told_once.py`), and the room that leaves is
     filled again.
