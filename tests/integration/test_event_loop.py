@@ -9,7 +9,7 @@ import pytest
 
 from agentcore.memory.models import MAX_TEXT_CHARS
 from agentcore.memory.params.changes import UpdateParams
-from agentcore.memory.params.memories import MAX_QUERY_CHARS, ContextParams, RetrieveParams
+from agentcore.memory.params.memories import MAX_QUERY_CHARS, GetContextParams, RetrieveParams
 from tests.fixtures.memory import Agent
 
 # CPU time of this thread in one step of the loop: what other threads and processes do does not count.
@@ -56,7 +56,7 @@ async def test_no_text_occupies_the_event_loop(agent: Agent, name: str) -> None:
         elif doing == "retrieve":
             await agent.memory.retrieve(RetrieveParams(query=query))
         else:
-            await agent.memory.get_context(ContextParams(query=query, task_id="t", gate="off"))
+            await agent.memory.get_context(GetContextParams(query=query, task_id="t", gate="off"))
         found[doing] = round(steps.longest, 3)
     steps.stop()
     assert max(found.values()) < MOST_SECONDS, found

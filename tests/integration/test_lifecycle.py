@@ -27,9 +27,9 @@ from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import (
     CapabilitiesParams,
     CompleteTaskParams,
-    ContextParams,
     CountParams,
     DeleteParams,
+    GetContextParams,
     GetParams,
     PruneParams,
     RetrieveParams,
@@ -152,7 +152,7 @@ async def test_pruning_working_memory_takes_it_from_the_tasks_window_into_the_ar
         await agent.store(f"Step {number} of the migration is done.", memory_type=MemoryType.WORKING,
                           task_id="migration", importance=importance, force=True)
     await agent.store("The migration is urgent.", task_id="migration")
-    asked = ContextParams(query="the migration", task_id="migration")
+    asked = GetContextParams(query="the migration", task_id="migration")
     before = (await agent.memory.get_context(asked)).context
     assert all(f"Step {number}" in before for number in range(3))
     params = PruneParams(memory_layer=MemoryType.WORKING, strategy=strategy, target=1)
