@@ -42,11 +42,10 @@ from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, Limit
 from agentcore.memory.llm_meter import LONGEST_WAIT_SECONDS, LlmMeter
 from agentcore.memory.params.layers import LayerRules
 from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
+from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.ranking.fitness import CutOffs
-from agentcore.memory.ranking.search_limits import SearchLimits
-from agentcore.memory.rows.embedding_models import KnownModel
+from agentcore.memory.rows.embedding_models import MOVING, SETTLED, KnownModel
 from agentcore.memory.rows.vector_index import IndexPolicy
-from agentcore.memory.rows.vector_place import MOVING, SETTLED
 from agentcore.memory.sealing import SealedArchive
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.tokens import TokenCounters

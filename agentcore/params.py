@@ -27,6 +27,8 @@ from agentcore.memory.params.archive import (
     ArchivedParams,
     ArchivedResult,
     ArchiveFilters,
+    EraseParams,
+    EraseResult,
     LostLink,
     RestoreParams,
     RestoreResult,
@@ -43,17 +45,20 @@ from agentcore.memory.params.changes import (
     UpdateResult,
     Updates,
 )
-from agentcore.memory.params.consolidation import ConsolidatedCluster, ConsolidateParams, ConsolidateResult
-from agentcore.memory.params.erasing import EraseParams, EraseResult
 from agentcore.memory.params.layers import (
     ConfigureParams,
     ConfigureResult,
+    ConsolidatedCluster,
+    ConsolidateParams,
+    ConsolidateResult,
     LayerRules,
     SettingsParams,
     SettingsResult,
 )
 from agentcore.memory.params.llm import LlmUse
 from agentcore.memory.params.memories import (
+    CapabilitiesParams,
+    CapabilitiesResult,
     CompleteTaskParams,
     CompleteTaskResult,
     CountParams,
@@ -65,6 +70,7 @@ from agentcore.memory.params.memories import (
     GetContextResult,
     GetParams,
     GetResult,
+    LayerStats,
     LeftOut,
     ListParams,
     ListResult,
@@ -72,18 +78,13 @@ from agentcore.memory.params.memories import (
     PruneResult,
     RetrieveParams,
     RetrieveResult,
+    StatsParams,
+    StatsResult,
     StoreBatchParams,
     StoreBatchResult,
     StoreParams,
     StoreResult,
     Turn,
-)
-from agentcore.memory.params.overview import (
-    CapabilitiesParams,
-    CapabilitiesResult,
-    LayerStats,
-    StatsParams,
-    StatsResult,
 )
 from agentcore.memory.params.sessions import (
     AddSessionParams,

@@ -9,8 +9,7 @@ import typer
 from agentcore.cli import options
 from agentcore.cli.app import MEMORIES, app, counted, examples, say
 from agentcore.cli.calls import ask
-from agentcore.memory.params.consolidation import DEFAULT_ARCHIVE_AFTER_DAYS, ConsolidateParams
-from agentcore.memory.params.layers import ConfigureParams
+from agentcore.memory.params.layers import DEFAULT_ARCHIVE_AFTER_DAYS, ConfigureParams, ConsolidateParams
 
 
 @app.command(rich_help_panel=MEMORIES, epilog=examples(

@@ -19,6 +19,7 @@ from agentcore.memory.models import Interaction, MemorySummary, MemoryType, Rece
 from agentcore.memory.params.memories import (
     DEFAULT_SHARE,
     GetContextParams,
+    LayerStats,
     ListParams,
     ListResult,
     PruneParams,
@@ -26,7 +27,6 @@ from agentcore.memory.params.memories import (
     RetrieveParams,
     StoreParams,
 )
-from agentcore.memory.params.overview import LayerStats
 
 Order = Literal["timestamp", "importance", "access_count"]
 

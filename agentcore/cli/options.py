@@ -104,8 +104,7 @@ MinFit = Annotated[float | None, typer.Option(
     "--min-fit", metavar="0..1", rich_help_panel=_FILTERS,
     help="Return nothing below this probability that anything found answers.")]
 Gate = Annotated[str, typer.Option(
-    metavar="off|cautious|general_knowledge",
-    help="What is passed over: nothing, greetings and what needs no memory, or general knowledge too.")]
+    metavar="off|cautious", help="Search for everything, or not for greetings and what needs no memory.")]
 AsOf = Annotated[datetime | None, typer.Option(
     "--as-of", parser=moment, metavar="TIME", help="What was valid at this time.")]
 AskedAt = Annotated[datetime | None, typer.Option(

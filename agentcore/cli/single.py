@@ -17,8 +17,7 @@ from agentcore.cli.calls import ask
 from agentcore.cli.times import seconds
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params.changes import UpdateParams, Updates
-from agentcore.memory.params.memories import DeleteParams, GetParams
-from agentcore.memory.params.overview import StatsResult
+from agentcore.memory.params.memories import DeleteParams, GetParams, StatsResult
 
 MemoryId = Annotated[UUID, typer.Argument(help="The memory's id, as `agentcore list` prints it.",
                                           show_default=False)]

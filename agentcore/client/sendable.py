@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from agentcore.errors import InternalError
-from agentcore.memory.params.memories import StoreBatchResult
-from agentcore.memory.params.refused_answers import answer_to
+from agentcore.memory.params.memories import StoreBatchResult, answer_to
 from agentcore.memory.params.refused_items import RefusedItem
 from agentcore.memory.params.sessions import AddSessionResult
 

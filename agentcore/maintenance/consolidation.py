@@ -7,7 +7,7 @@ from typing import Any
 from agentcore.database import Database, query
 from agentcore.maintenance.jobs import Work, job
 from agentcore.memory.deriving.consolidating import LEAST_AGE, Consolidating
-from agentcore.memory.params.consolidation import ConsolidateParams
+from agentcore.memory.params.layers import ConsolidateParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.summary_rules import BY_MODEL
 

@@ -22,8 +22,7 @@ from agentcore.memory.consequences.llm_work import (
 from agentcore.memory.consequences.staleness import QUEUE_PERIODS, REFRESH_SUMMARIES, SUMMARISE_PERIODS
 from agentcore.memory.deriving.extracting import Extracting
 from agentcore.memory.deriving.period_summaries import PeriodSummarizing
-from agentcore.memory.deriving.refreshing import Refreshing
-from agentcore.memory.deriving.session_summaries import SessionSummarizing
+from agentcore.memory.deriving.session_summaries import Refreshing, SessionSummarizing
 from agentcore.memory.deriving.summary_providers import AskedInVain
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.storage import MemoryTransaction

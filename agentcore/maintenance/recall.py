@@ -22,9 +22,9 @@ from psycopg import IsolationLevel, sql
 from psycopg.types.json import Jsonb
 
 from agentcore.database import SERVICE_ROLE, Connection, query, shaped_query
+from agentcore.memory.rows.embedding_models import SETTLED
 from agentcore.memory.rows.serving_indexes import index_settings
 from agentcore.memory.rows.vector_index import ServingIndex, VectorIndex, most_reach, reaches
-from agentcore.memory.rows.vector_place import SETTLED
 from agentcore.memory.vector_store import ASKED
 
 NEAREST = 50

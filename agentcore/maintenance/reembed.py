@@ -9,7 +9,7 @@ from pgvector import HalfVector
 from agentcore.database import Database, query
 from agentcore.memory.embeddings import Embedder, refused_by
 from agentcore.memory.encoding import embedding_text
-from agentcore.memory.writing.refusals import embed_each
+from agentcore.memory.writing.document_vectors import embed_each
 
 ROWS_A_ROUND = 256
 

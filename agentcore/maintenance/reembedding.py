@@ -31,11 +31,10 @@ from agentcore.maintenance.index_keeper import (
 )
 from agentcore.memory.embeddings import Embedder, refused_by
 from agentcore.memory.encoding import embedding_text
-from agentcore.memory.rows.embedding_models import KnownModel, known_models
+from agentcore.memory.rows.embedding_models import MOVING, KnownModel, known_models
 from agentcore.memory.rows.serving_indexes import LIFE_SECONDS
 from agentcore.memory.rows.vector_index import IndexPolicy, VectorIndex, first_reach, shape_for
-from agentcore.memory.rows.vector_place import MOVING
-from agentcore.memory.writing.refusals import embed_each
+from agentcore.memory.writing.document_vectors import embed_each
 
 LOCK_KEY = 5_520_981_347_702_114_406
 ROWS_A_BATCH, MOVED_A_BATCH = 500, 500

@@ -1,7 +1,6 @@
-"""Two forms of one thing: read from a text ("Kubernetes (k8s)", "Robert, known as Bob"), found in a query.
+"""Reads two names of one thing from a text ("Kubernetes (k8s)") and finds them in a query. Pure.
 
-Pure. Precision goes before recall: a pair must be evident from the words alone. Each sign is looked for in a
-bounded stretch of text, so that the work grows with the length of the text and no faster.
+Every pattern searches a bounded stretch of text, so the work is linear.
 """
 
 from __future__ import annotations
@@ -200,12 +199,7 @@ def _of_any_number(short: str, long: str) -> Iterator[tuple[str, str]]:
 
 
 def _long_form(short: str, words: Sequence[str]) -> str | None:
-    """The last of the words, as many as the short form can abbreviate.
-
-    The bound on their number is that of Schwartz & Hearst 2003, "A simple algorithm for identifying
-    abbreviation definitions in biomedical text", section 3.1; stricter than there, each word but stop words
-    gives its first letter.
-    """
+    """Returns the last words that the short form abbreviates (as Schwartz & Hearst 2003, but stricter)."""
     most = min(len(short) + 5, 2 * len(short), len(words))
     # The most words: American Animal Hospital Association (AAHA) is no Animal Hospital Association.
     for count in range(most, 0, -1):
@@ -262,10 +256,7 @@ def _segment(before: str) -> list[str]:
 
 
 def _form_before(before: str, *, alone: bool) -> str | None:
-    """What the words end with: something quoted, a name, what an article begins, or one word by itself.
-
-    `alone`: the last word will do, whatever stands before it.
-    """
+    """Returns the form at the end of the words; `alone`: the last word is enough, whatever precedes it."""
     quoted = _IN_QUOTES_BEFORE.search(before)
     if quoted is not None:
         return quoted["quoted"]

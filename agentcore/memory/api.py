@@ -1,7 +1,6 @@
-"""The memory API as Python sees it: one `Method` for each RPC method, the same in-process and over HTTP.
+"""The memory API: one `Method` for each RPC method, the same in process and over HTTP.
 
-`MemoryManager` and the client implement `MemoryApi.call`. The RPC method table, the OpenRPC document and the
-method reference are derived from `METHODS`.
+The RPC method table, the OpenRPC document and the method reference are derived from `METHODS`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,14 @@ from agentcore.memory.params.aliases import (
     SetAliasParams,
     SetAliasResult,
 )
-from agentcore.memory.params.archive import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
+from agentcore.memory.params.archive import (
+    ArchivedParams,
+    ArchivedResult,
+    EraseParams,
+    EraseResult,
+    RestoreParams,
+    RestoreResult,
+)
 from agentcore.memory.params.changes import (
     FeedbackParams,
     FeedbackResult,
@@ -35,15 +41,17 @@ from agentcore.memory.params.changes import (
     UpdateParams,
     UpdateResult,
 )
-from agentcore.memory.params.consolidation import ConsolidateParams, ConsolidateResult
-from agentcore.memory.params.erasing import EraseParams, EraseResult
 from agentcore.memory.params.layers import (
     ConfigureParams,
     ConfigureResult,
+    ConsolidateParams,
+    ConsolidateResult,
     SettingsParams,
     SettingsResult,
 )
 from agentcore.memory.params.memories import (
+    CapabilitiesParams,
+    CapabilitiesResult,
     CompleteTaskParams,
     CompleteTaskResult,
     CountParams,
@@ -60,12 +68,13 @@ from agentcore.memory.params.memories import (
     PruneResult,
     RetrieveParams,
     RetrieveResult,
+    StatsParams,
+    StatsResult,
     StoreBatchParams,
     StoreBatchResult,
     StoreParams,
     StoreResult,
 )
-from agentcore.memory.params.overview import CapabilitiesParams, CapabilitiesResult, StatsParams, StatsResult
 from agentcore.memory.params.sessions import (
     AddSessionParams,
     AddSessionResult,

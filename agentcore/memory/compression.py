@@ -1,8 +1,4 @@
-"""What of the memories fits a token budget, and the context it makes. Pure: the caller counts tokens.
-
-What fits stands in full, the best first; what does not is shortened to the sentences that tell most of the
-query, or left out. Inside a section memories stand as they were said: by session and time.
-"""
+"""Fits memories into a token budget and builds the context. Pure: the caller counts tokens."""
 
 from __future__ import annotations
 
@@ -13,9 +9,16 @@ from typing import Literal
 from uuid import UUID
 
 from agentcore.memory.contexts.context_lines import TASK, ContextEntry, ContextLine, in_order, sections
-from agentcore.memory.contexts.filling import PLAIN, CountTokens, Filling, Manner
+from agentcore.memory.contexts.filling import (
+    BEST_FOUND,
+    PLAIN,
+    CountTokens,
+    Filling,
+    Manner,
+    clearly_meant,
+    newest_first,
+)
 from agentcore.memory.contexts.rendering import Form
-from agentcore.memory.contexts.task_window import BEST_FOUND, clearly_meant, newest_first
 from agentcore.memory.contexts.told_once import told_by_others
 from agentcore.memory.language.text import normal_form
 
@@ -57,7 +60,7 @@ def build_context(
     """Fill the budget with these memories, the most important first; the text never exceeds `max_tokens`.
 
     First what a clear query means of the task, then the task's window, with it no more than half of the
-    budget (`contexts/task_window.py`); then what else was found, and of `stand_ins` the summaries of what
+    budget (`contexts/filling.py`); then what else was found, and of `stand_ins` the summaries of what
     has no room; then the task again, in full what stood shortened; last, shortened, what was found and
     too long. What several lines tell stands once (`contexts/told_once.py`), and the room that leaves is
     filled again.
@@ -154,7 +157,7 @@ def _is_working(entry: ContextEntry) -> bool:
 
 
 def _unlike(entries: Sequence[ContextEntry]) -> list[ContextEntry]:
-    """Of those found with the same words of the same speaker the first; the task's stay as they are."""
+    """Drops repeated words of one speaker; entries of the task stay."""
     begun: dict[tuple[str, str | None], list[ContextEntry]] = {}
     for entry in entries:
         begun.setdefault((_beginning(entry.content), entry.speaker), []).append(entry)
@@ -195,6 +198,5 @@ def _counted(lines: Sequence[ContextLine], form: Form, count: CountTokens) -> tu
 
 
 def _nothing(form: Form, max_tokens: int, count: CountTokens) -> tuple[str, int]:
-    """A document of the form without a memory, where that fits; else no text at all."""
     tokens = count(form.nothing) if form.nothing else 0
     return (form.nothing, tokens) if tokens <= max_tokens else ("", 0)

@@ -1,7 +1,6 @@
-"""What a new memory means for an old one: the same, nearly the same, in its place, or nothing. Pure.
+"""Decides what a new memory means for an old one: equal, nearly equal, its successor, or nothing. Pure.
 
-A wrong replacement hides what is true, so only what is plainly the same thing with another value takes a
-place: whatever is asked, supposed, quoted, past, added, of another person or condition stands beside the old.
+A wrong replacement hides the truth, so only plainly the same thing with another value is superseded.
 """
 
 from __future__ import annotations
@@ -70,7 +69,6 @@ def judge(old: Told, new: Told) -> Verdict:
 
 
 def _replacement(old: Told, new: Told) -> str:
-    """The rule by which the new text takes the place of what alone the old one states; else empty."""
     was, after = _only_statement(old), read(new.content)
     if was is None or after.adds:
         return ""
@@ -81,7 +79,7 @@ def _replacement(old: Told, new: Told) -> str:
 
 
 def _rule(old: Told, new: Told) -> str:
-    """By which the new one takes the old one's place; a fact's where no statement's decides."""
+    """Returns the rule of a statement, else that of a fact."""
     rule = correction(old, new) or _replacement(old, new)
     return rule if rule and rule != POSSIBLE else _other_fact(old, new) or rule
 
@@ -150,7 +148,7 @@ def _typed_values(tokens: Sequence[Token]) -> set[str]:
 
 
 def _in_like_words(before: set[str], after: set[str]) -> bool:
-    """Most of the shorter one's words are in the longer; one word for another where they are spelt alike."""
+    """Returns whether the longer text contains most words of the shorter; one word may differ in spelling."""
     gone, come = before - after, after - before
     if gone and come and not _alike_words(gone, come):
         return False

@@ -1,7 +1,6 @@
-"""What turns text into vectors: the Embedder protocol, its table of implementations, and batching.
+"""The Embedder protocol, its table of implementations, and batching.
 
-The implementations are in `agentcore/providers/`, one file each. To make a running embedder, put the layers
-around one: `CachingEmbedder(BatchingEmbedder(provider), redis)`.
+To make a running embedder, wrap one: `CachingEmbedder(BatchingEmbedder(provider), redis)`.
 """
 
 from __future__ import annotations
@@ -143,7 +142,7 @@ class EmbedderLayer:
 
 @dataclass(eq=False)
 class _Request:
-    """One caller's texts and where the answer goes. `alone`: in no batch with others."""
+    """One caller's texts and the future of its vectors; `alone`: never batched with others."""
 
     texts: Sequence[str]
     answer: asyncio.Future[Vectors]
@@ -151,7 +150,7 @@ class _Request:
 
 
 class _Lane:
-    """The requests of one kind: what waits while a batch is under way makes up the next one."""
+    """Pending requests of one kind: those that arrive during a batch form the next one."""
 
     def __init__(self, inner: Embedder, kind: EmbeddingKind) -> None:
         self._inner = inner

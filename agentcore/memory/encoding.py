@@ -1,8 +1,4 @@
-"""What an agent hands in becomes a record's fields: content, summary, entities, facts, keywords, hash.
-
-Deterministic and pure, without a model. What is not worth a record at all is the business of
-`language/rejection.py`.
-"""
+"""Derives a record's fields from its input: content, summary, entities, facts, keywords, hash. Pure."""
 
 from __future__ import annotations
 
@@ -109,8 +105,6 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    """A sentence and what its scores are made of: its words in lower case, without the speaker's label."""
-
     text: str
     said: list[str]
     content_words: list[str]

@@ -1,7 +1,6 @@
-"""How common a word is in what people tell an assistant, whatever it is about. English; pure.
+"""How common a word is in what people tell an assistant. English; pure.
 
-An agent with thirty memories knows too little of its own to tell "take" from "metformin". The shares are
-rounded from the turns of our own labelled talks that hold a word, and filled up and evened out by hand.
+An agent with thirty memories has too few words of its own for that; the shares come from our labelled talks.
 """
 
 from __future__ import annotations

@@ -9,10 +9,7 @@ from uuid import UUID
 
 
 class _Mint:
-    """UUIDv7 (RFC 9562): 48 bits of milliseconds, then 74 bits, random but rising within this process.
-
-    So the memories of one batch stand in its order, also where they tell the same time (section 6.2).
-    """
+    """Creates UUIDv7 (RFC 9562) that rise within this process, so a batch keeps its order."""
 
     def __init__(self) -> None:
         self._last = 0

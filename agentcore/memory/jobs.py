@@ -1,8 +1,4 @@
-"""Durable background work, as rows: what is to be done after a transaction, enqueued inside it.
-
-A job is a function's name with ids, never a text. Which functions there are, and who runs them, is the
-maintenance's.
-"""
+"""Rows of background jobs, enqueued inside a transaction: a function name with ids, never a text."""
 
 from __future__ import annotations
 

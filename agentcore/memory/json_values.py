@@ -31,8 +31,6 @@ def storable_json(value: Any) -> Any:
 
 
 class _Reading:
-    """One value being read: how much of it there was so far."""
-
     def __init__(self) -> None:
         self._count = 0
 

@@ -1,8 +1,4 @@
-"""What models beside the embedder are asked for: a protocol for each use, its table, and who pays for it.
-
-The implementations are in `agentcore/providers/`, one file each. Nothing depends on them: without one, or
-when one fails, plain code does what it can.
-"""
+"""The protocols of language models, one for each use, with their tables; all are optional."""
 
 from __future__ import annotations
 

@@ -96,11 +96,8 @@ class LimitedReranker:
 
 
 class _Limited(Generic[ModelT]):
-    """A model with a time limit; its circuit opens after it ran over it.
-
-    A model whose requests end by themselves before that says so (`data.late`): its circuit opens for that,
-    and never for what its requests waited for before they were sent.
-    """
+    """A model with a time limit; its circuit opens when a request exceeds it. If the model reports the excess
+    itself (`data.late`), only that counts, and never the time in its queue."""
 
     use: ClassVar[str]
 
@@ -121,7 +118,7 @@ class _Limited(Generic[ModelT]):
         await self._inner.close()
 
     async def _wait_for(self, asking: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Its answer. Raises DependencyUnavailable, at once while it rests."""
+        """Raises DependencyUnavailable, at once while the circuit is open."""
         if not self.circuit.admits():
             raise DependencyUnavailable(f"{self.model} is left alone for a while: it was too slow.")
         try:

@@ -1,7 +1,6 @@
-"""What every request to a language model goes through: room for it, and its agent's budget of the day.
+"""Limits the requests to language models and the daily budget of an agent.
 
-The budget stands in the database: it holds for all processes together, and after a restart. What a request
-may take at most is reserved before it is sent, so requests at the same time cannot pass it together.
+The budget is in the database; the most that a request can cost is reserved before it is sent.
 """
 
 from __future__ import annotations
@@ -38,8 +37,6 @@ class _Reserved:
 
 
 class _OpenBill:
-    """What is known of a request's cost."""
-
     def __init__(self) -> None:
         self.known: tuple[int, int] | None = None
 
@@ -137,10 +134,7 @@ class LlmMeter:
 
 @asynccontextmanager
 async def _at_most(seconds: float | None) -> AsyncIterator[None]:
-    """Puts an account right, if that can be done in time.
-
-    Else the reservation stands: too much is charged rather than too little.
-    """
+    """Corrects an account within a time limit; after that the reservation remains."""
     try:
         async with asyncio.timeout(seconds):
             yield

@@ -1,11 +1,8 @@
-"""MemoryManager: one agent's memory, one short method an operation.
-
-A manager is light: it is made for each caller over the parts all of them share.
-"""
+"""MemoryManager: one agent's memory, one short method an operation, one instance a caller."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -15,9 +12,9 @@ from agentcore.errors import InvalidParams, NotFound
 from agentcore.limits import limits_in_force
 from agentcore.memory.api import Caller, MemoryApi, Method, P, ParamsT, ResultT
 from agentcore.memory.cursors import read_cursor, write_cursor
-from agentcore.memory.forgetting import removing, restoring
-from agentcore.memory.models import MemoryType, Receipt
-from agentcore.memory.operations import LifecycleOperations, filter_receipt, receipt_of
+from agentcore.memory.deriving import consolidating, sessions
+from agentcore.memory.forgetting import erasing, removing, restoring
+from agentcore.memory.models import Dropped, MemoryType, Receipt
 from agentcore.memory.params.aliases import (
     DeleteAliasParams,
     DeleteAliasResult,
@@ -26,11 +23,38 @@ from agentcore.memory.params.aliases import (
     SetAliasParams,
     SetAliasResult,
 )
-from agentcore.memory.params.archive import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
+from agentcore.memory.params.archive import (
+    ArchivedParams,
+    ArchivedResult,
+    EraseParams,
+    EraseResult,
+    RestoreParams,
+    RestoreResult,
+)
+from agentcore.memory.params.changes import (
+    FeedbackParams,
+    FeedbackResult,
+    HistoryParams,
+    HistoryResult,
+    RevertParams,
+    RevertResult,
+    UpdateParams,
+    UpdateResult,
+)
 from agentcore.memory.params.layers import (
+    ConfigureParams,
+    ConfigureResult,
+    ConsolidateParams,
+    ConsolidateResult,
+    SettingsParams,
+    SettingsResult,
     rules_of,
 )
 from agentcore.memory.params.memories import (
+    CapabilitiesParams,
+    CapabilitiesResult,
+    CompleteTaskParams,
+    CompleteTaskResult,
     CountParams,
     CountResult,
     DeleteParams,
@@ -39,31 +63,39 @@ from agentcore.memory.params.memories import (
     GetContextResult,
     GetParams,
     GetResult,
+    LayerStats,
     ListParams,
     ListResult,
     PruneParams,
     PruneResult,
     RetrieveParams,
     RetrieveResult,
+    StatsParams,
+    StatsResult,
     StoreBatchParams,
     StoreBatchResult,
     StoreParams,
     StoreResult,
 )
-from agentcore.memory.params.overview import (
-    CapabilitiesParams,
-    CapabilitiesResult,
-    LayerStats,
-    StatsParams,
-    StatsResult,
+from agentcore.memory.params.sessions import (
+    AddSessionParams,
+    AddSessionResult,
+    ClearParams,
+    ClearResult,
+    EndSessionParams,
+    EndSessionResult,
+    SummarizeParams,
+    SummarizeResult,
 )
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import STRATEGIES
 from agentcore.memory.recall import recalling
 from agentcore.memory.recall.searching import Search
-from agentcore.memory.writing import naming
-from agentcore.memory.writing.refusals import OTHER_MODEL
+from agentcore.memory.writing import changing, configuring, reverting
+from agentcore.memory.writing.changing import Changing, Judging, Renewing, Updating
+from agentcore.memory.writing.document_vectors import OTHER_MODEL
 from agentcore.memory.writing.storing import Storing
+from agentcore.telemetry import Steps
 
 FEATURES = (
     "batch_store",
@@ -111,8 +143,12 @@ class MemoryManager(MemoryApi):
         return await operation(params)
 
 
-class MemoryOperations(LifecycleOperations):
+class MemoryOperations:
     """One function for each method of `MemoryApi`, over the params."""
+
+    def __init__(self, parts: MemoryParts, caller: Caller) -> None:
+        self._parts = parts.for_caller(caller)
+        self._caller = caller
 
     async def store(self, params: StoreParams) -> StoreResult:
         steps = self._parts.steps()
@@ -281,20 +317,150 @@ class MemoryOperations(LifecycleOperations):
     async def set_alias(self, params: SetAliasParams) -> SetAliasResult:
         steps = self._parts.steps()
         with steps("alias"):
-            await naming.set_alias(self._parts, self._caller, params)
+            await configuring.set_alias(self._parts, self._caller, params)
         return SetAliasResult(success=True, receipt=receipt_of(steps))
 
     async def delete_alias(self, params: DeleteAliasParams) -> DeleteAliasResult:
         steps = self._parts.steps()
         with steps("alias"):
-            deleted = await naming.delete_alias(self._parts, self._caller, params)
+            deleted = await configuring.delete_alias(self._parts, self._caller, params)
         return DeleteAliasResult(success=deleted > 0, deleted_count=deleted, receipt=receipt_of(steps))
 
     async def list_aliases(self, params: ListAliasesParams) -> ListAliasesResult:
         steps = self._parts.steps()
         with steps("alias"):
-            aliases, cursor = await naming.list_aliases(self._parts, self._caller, params)
+            aliases, cursor = await configuring.list_aliases(self._parts, self._caller, params)
         return ListAliasesResult(aliases=aliases, next_cursor=cursor, receipt=receipt_of(steps))
+
+    async def update(self, params: UpdateParams) -> UpdateResult:
+        if params.updates.renew is not None:
+            return UpdateResult(**await self._changed(Renewing(self._parts, self._caller, params.memory_id)))
+        return UpdateResult(**await self._changed(Updating(self._parts, self._caller, params)))
+
+    async def history(self, params: HistoryParams) -> HistoryResult:
+        steps = self._parts.steps()
+        with steps("fetch"):
+            standing, changes, cursor = await reverting.changes(self._parts, self._caller, params)
+        return HistoryResult(**standing, changes=changes, next_cursor=cursor, receipt=receipt_of(steps))
+
+    async def revert(self, params: RevertParams) -> RevertResult:
+        return RevertResult(**await self._changed(reverting.Reverting(self._parts, self._caller, params)))
+
+    async def feedback(self, params: FeedbackParams) -> FeedbackResult:
+        judging = Judging(self._parts, self._caller, params)
+        changed = await self._changed(judging)
+        return FeedbackResult(**changed, relevance_score=judging.relevance_score)
+
+    async def _changed(self, changing: Changing | Renewing) -> dict[str, Any]:
+        steps = self._parts.steps()
+        with steps(changing.operation):
+            version = await changing.run()
+        receipt = receipt_of(steps, changing.degraded)
+        return {"success": True, "memory_id": changing.memory_id, "version": version, "receipt": receipt}
+
+    async def complete_task(self, params: CompleteTaskParams) -> CompleteTaskResult:
+        steps = self._parts.steps()
+        with steps("complete"):
+            cleared = await changing.complete_task(self._parts, self._caller, params.task_id)
+        return CompleteTaskResult(success=True, cleared_count=cleared, receipt=receipt_of(steps))
+
+    async def add_session(self, params: AddSessionParams) -> AddSessionResult:
+        steps = self._parts.steps()
+        with steps("store"):
+            results, degraded = await sessions.add(self._parts, self._caller, params)
+        return AddSessionResult(
+            success=all(result.success or result.code is None for result in results),
+            session_id=params.session_id,
+            stored_count=sum(result.status == "stored" for result in results),
+            results=results,
+            receipt=receipt_of(steps, degraded),
+        )
+
+    async def end_session(self, params: EndSessionParams) -> EndSessionResult:
+        steps = self._parts.steps()
+        with steps("end"):
+            ended = await sessions.end(self._parts, self._caller, params)
+        return EndSessionResult(
+            success=True,
+            session_id=params.session_id,
+            promoted_count=ended.promoted_count,
+            ended_count=ended.ended_count,
+            summary_id=ended.summary_ids[-1] if ended.summary_ids else None,
+            summary_ids=[*ended.summary_ids],
+            summary=ended.summary,
+            summary_pending=ended.summary_pending,
+            receipt=receipt_of(steps),
+        )
+
+    async def summarize(self, params: SummarizeParams) -> SummarizeResult:
+        steps, conditions = self._parts.steps(), params.conditions()
+        with steps("summarize"):
+            summary, read = await sessions.summary_of(
+                self._parts, self._caller, conditions, params.max_tokens
+            )
+        return SummarizeResult(
+            summary=summary.text,
+            token_count=summary.token_count,
+            memory_ids=[*summary.memory_ids],
+            memory_count=read,
+            receipt=filter_receipt(conditions, steps),
+        )
+
+    async def clear(self, params: ClearParams) -> ClearResult:
+        steps = self._parts.steps()
+        with steps("delete"):
+            cleared = await sessions.clear(self._parts, self._caller, params)
+        return ClearResult(
+            cleared_count=cleared.count,
+            reinstated_count=len(cleared.reinstated),
+            complete=cleared.complete,
+            receipt=receipt_of(steps),
+        )
+
+    async def settings(self, params: SettingsParams) -> SettingsResult:
+        steps = self._parts.steps()
+        with steps("fetch"):
+            rules = await configuring.rules(self._parts, self._caller)
+        return SettingsResult(**rules, receipt=receipt_of(steps))
+
+    async def configure(self, params: ConfigureParams) -> ConfigureResult:
+        steps = self._parts.steps()
+        with steps("configure"):
+            rules = await configuring.configure(self._parts, self._caller, params)
+        return ConfigureResult(success=True, **rules, receipt=receipt_of(steps))
+
+    async def consolidate(self, params: ConsolidateParams) -> ConsolidateResult:
+        steps = self._parts.steps()
+        work = consolidating.Consolidating(self._parts, self._caller, params)
+        with steps("consolidate"):
+            done = await work.run()
+        return ConsolidateResult(
+            success=True,
+            dry_run=params.dry_run,
+            clusters=done.clusters,
+            looked_at_count=done.looked_at_count,
+            archived_count=len(done.archived),
+            complete=done.complete,
+            receipt=receipt_of(steps, work.degraded).model_copy(update={"dropped": _young(done)}),
+        )
+
+    async def erase(self, params: EraseParams) -> EraseResult:
+        steps = self._parts.steps()
+        with steps("erase"):
+            done = await erasing.Erasing(self._parts, self._caller, params).run()
+        return EraseResult(verified=done.verified, **vars(done), receipt=receipt_of(steps))
+
+
+def _young(done: consolidating.Consolidated) -> list[Dropped]:
+    return [Dropped(reason="too_young", count=done.too_young_count)] if done.too_young_count else []
+
+
+def receipt_of(steps: Steps, degraded: Sequence[str] = ()) -> Receipt:
+    return Receipt(degraded=[*degraded], timings_ms=steps.timings_ms)
+
+
+def filter_receipt(conditions: Mapping[str, Any], steps: Steps) -> Receipt:
+    return Receipt(searched={"filters": sorted(conditions)}, timings_ms=steps.timings_ms)
 
 
 def _features(parts: MemoryParts) -> list[str]:
@@ -327,7 +493,7 @@ def _within(place: Any, most: float) -> Any:
 
 
 def _place(params: ListParams) -> tuple[Any, UUID | None]:
-    """Where the page before ended. Raises InvalidParams."""
+    """Raises InvalidParams for a cursor of another order."""
     if params.cursor is None:
         return None, None
 

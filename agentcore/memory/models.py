@@ -71,7 +71,7 @@ def _in_utc(moment: datetime) -> datetime:
 
 
 def _in_single_precision(share: float) -> float:
-    """What the database keeps; nearer to 0 than that it would refuse."""
+    """Rounds to what the database stores; it rejects values nearer to 0."""
     return 0.0 if share < SINGLE_SMALLEST else share
 
 

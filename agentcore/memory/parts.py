@@ -12,14 +12,16 @@ from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive
 from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.embeddings import Embedder
+from agentcore.memory.intake import Draft, draft
 from agentcore.memory.language.screening import Screen
 from agentcore.memory.llm import FactExtractor, Summariser
 from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter
 from agentcore.memory.llm_meter import LlmMeter
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.layers import LayerRules
+from agentcore.memory.params.memories import StoreParams
+from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.ranking.fitness import CutOffs
-from agentcore.memory.ranking.search_limits import SearchLimits
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.scoring import RetrievalWeights
 from agentcore.memory.storage import MemoryStorage
@@ -136,6 +138,17 @@ class MemoryParts:
             return parts
         return replace(parts, storage=self.storage.bound_to(caller.users), whole_storage=self.storage,
                        vectors=self.vectors.bound_to(caller.users), working=self.working.without_copies())
+
+    def draft(self, params: StoreParams, caller: Caller, now: datetime | None = None) -> Draft:
+        """Returns everything of a memory that follows from the params alone. Raises InvalidParams."""
+        return draft(
+            params,
+            caller,
+            now=now or self.clock(),
+            count_tokens=self.count_tokens,
+            default_ttls=self.default_ttls,
+            screen=self.policy.screen,
+        )
 
     @property
     def default_ttls(self) -> dict[str, int]:

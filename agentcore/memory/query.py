@@ -1,8 +1,4 @@
-"""What is asked: a vague query is completed from the turns before it, a long prompt becomes several queries.
-
-Pure. Whether memory is needed at all is the business of `language/gate.py`, the times a query names that of
-`language/moments`.
-"""
+"""Completes a vague query from the turns before it, and splits a long prompt into several queries. Pure."""
 
 from __future__ import annotations
 

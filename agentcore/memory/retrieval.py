@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from agentcore.memory.language.text import words
 from agentcore.memory.models import Dropped, ScoreTerm
 from agentcore.memory.ranking.candidates import Candidate, MatchScale, Question, Span, Tie
-from agentcore.memory.ranking.copies import Distinct, distinct
+from agentcore.memory.ranking.copies import LOSS, Distinct, distinct, left, likenesses
 from agentcore.memory.ranking.fitness import FIT, CutOffs, Signals
-from agentcore.memory.ranking.repetition import LOSS, left, likenesses
 from agentcore.memory.scoring import (
     RetrievalWeights,
     frequencies,
@@ -169,7 +168,6 @@ def _without_summaries(
 
 
 def _values(candidates: Sequence[Candidate], weights: RetrievalWeights, question: Question) -> Values:
-    """A row for each candidate, a column for each term; what others give it is still nothing."""
     named = _named_speakers(candidates, question.words)
     now, scale = question.now.timestamp(), question.scale
     said = _said_shares(candidates, weights)
@@ -191,10 +189,7 @@ def _values(candidates: Sequence[Candidate], weights: RetrievalWeights, question
 
 
 def _facts(candidate: Candidate, now: float) -> tuple[float, ...]:
-    """Similarity, words, session, seconds to its time, accesses, seconds since the last, importance.
-
-    What is to come is no more recent than what was as long ago: a time far ahead gives no place at the top.
-    """
+    """Returns the raw features. A future time is no more recent than a past one of the same distance."""
     last = candidate.last_accessed
     return (
         math.nan if candidate.similarity is None else candidate.similarity,
@@ -208,10 +203,7 @@ def _facts(candidate: Candidate, now: float) -> tuple[float, ...]:
 
 
 def _said_shares(candidates: Sequence[Candidate], weights: RetrievalWeights) -> Values:
-    """What the match of each candidate counts, by who says it, how, and at what length.
-
-    What a user and an assistant say was not seen to tell more by its length, and of notes nothing is known.
-    """
+    """Returns the weight of each match by speaker, kind and length, where length was measured to matter."""
     said = np.array([_said_share(each, weights) for each in candidates])
     terms = np.array([len(each.term_keys) for each in candidates], dtype=np.float64)
     by_length = np.array([each.is_exchange or is_person(each.speaker) for each in candidates], dtype=bool)
@@ -234,11 +226,8 @@ def _named_speakers(candidates: Sequence[Candidate], query_words: Collection[str
 
 
 def _timely(candidate: Candidate, question: Question) -> float:
-    """Whether it speaks of a time that the query speaks of, or of any time where the query asks for one.
-
-    Of what it speaks of, the square root of the share inside a window counts: "in the last five years" tells
-    less of last week than "on Monday" does.
-    """
+    """Returns how well each candidate fits the time asked for: the square root of its event's share inside a
+    window, so "in the last five years" matches last week less than "on Monday" does."""
     event = candidate.event
     if not question.windows:
         return float(question.seeks_time and event is not None)
@@ -290,10 +279,7 @@ def _add_neighbours(
     neighbours: Sequence[Tie],
     weights: RetrievalWeights,
 ) -> None:
-    """A memory shares in the match of what people said right beside it, most where it answers a question.
-
-    In a user's talk with an assistant the same was measured to mislead.
-    """
+    """Adds a share of the match of adjacent turns between people; with an assistant it does harm."""
     column = values[:, _COLUMN["neighbours"]]
     for tie in neighbours:
         pair = [places[each] for each in (tie.source_id, tie.target_id) if each in places]
@@ -308,7 +294,6 @@ def _add_neighbours(
 
 
 def _signals(candidates: Sequence[Candidate], scores: Values, scale: MatchScale) -> Signals:
-    """What the best look like; `scores` are in order, the best first."""
     best = np.array(
         [(each.similarity or 0.0, each.words, each.session_words) for each in candidates]
     ).max(axis=0)
@@ -350,7 +335,6 @@ def _newest_first(candidates: Sequence[Candidate]) -> Places:
 
 
 def _in_order(newest: Places, scores: Values) -> list[int]:
-    """The places, best first; equal scores stand as in `newest`."""
     in_order: list[int] = newest[np.argsort(-scores[newest], kind="stable")].tolist()
     return in_order
 
@@ -358,10 +342,7 @@ def _in_order(newest: Places, scores: Values) -> list[int]:
 def _repeated(
     candidates: Sequence[Candidate], scores: Values, first: Sequence[int], asked: bytes | None
 ) -> Values:
-    """How much each candidate repeats a better one; only those among the first are looked at.
-
-    Not one that asked the very same: an answer says its words again, and more.
-    """
+    """Returns how much each top candidate repeats a better one; the query itself among them is skipped."""
     repeated = np.zeros(len(candidates))
     foremost = [at for at in first if not (candidates[at].asks and candidates[at].text[0] == asked)]
     if not foremost:

@@ -1,7 +1,7 @@
-"""Copies sealed before they leave: AES-256-GCM around any archive, with keys that can be changed.
+"""Encrypts archived copies with AES-256-GCM; keys can be rotated.
 
 An object is `agentcore-sealed/1 <key id>`, a line feed, a nonce of 12 bytes, and the ciphertext with its tag.
-The object's key is the associated data, so that no object can stand in another's place.
+Its key is the associated data, so that no object can replace another.
 """
 
 from __future__ import annotations

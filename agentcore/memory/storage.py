@@ -1,7 +1,4 @@
-"""Durable rows: what is written, read, listed, counted and removed in PostgreSQL, always for one agent.
-
-Finding candidates for a query is the vector store's; deciding what to do is the manager's.
-"""
+"""Reads and writes memories in PostgreSQL, always for one agent."""
 
 from __future__ import annotations
 
@@ -22,19 +19,15 @@ from agentcore.limits import MAX_PAGE_BYTES
 from agentcore.memory.jobs import JobRows
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
 from agentcore.memory.params.layers import OwnRules
-from agentcore.memory.rows.alias_rows import AliasRows
-from agentcore.memory.rows.archive_rows import ArchiveRows
+from agentcore.memory.rows.archive_rows import ArchiveRows, EraseRows
 from agentcore.memory.rows.cluster_rows import ClusterRows
-from agentcore.memory.rows.erase_rows import EraseRows
-from agentcore.memory.rows.fact_rows import FactRows
 from agentcore.memory.rows.history_rows import HistoryRows
-from agentcore.memory.rows.life_rows import LifeRows
+from agentcore.memory.rows.life_rows import LifeRows, RuleRows
 from agentcore.memory.rows.link_rows import LinkRows
-from agentcore.memory.rows.llm_rows import LlmRows
+from agentcore.memory.rows.llm_rows import FactRows, LlmRows
 from agentcore.memory.rows.owned_rows import OwnedRows, Row
-from agentcore.memory.rows.rule_rows import RuleRows
 from agentcore.memory.rows.serving_indexes import ServingIndexes
-from agentcore.memory.rows.subject_rows import SubjectRows
+from agentcore.memory.rows.subject_rows import AliasRows, SubjectRows
 from agentcore.memory.rows.summary_rows import SummaryRows
 from agentcore.summary_rules import SummaryRules
 

@@ -36,8 +36,6 @@ _ENVIRONMENT = threading.Lock()
 
 @dataclass(frozen=True)
 class _Table:
-    """Where tiktoken would fetch an encoding's ranks from, and the SHA-256 it expects of them."""
-
     url: str
     sha256: str
 
@@ -139,7 +137,7 @@ class TokenCounters:
 
 
 def _breaks(text: str) -> Iterator[int]:
-    """Where a text must be divided so that no part holds too long a run of white space; its end at last."""
+    """Yields where to split a text so that no part has a long run of white space, which is slow to encode."""
     if len(text) > MAX_WHITE_RUN:
         for run in _WHITE_RUN.finditer(text):
             yield from range(run.start() + MAX_WHITE_RUN, run.end(), MAX_WHITE_RUN)

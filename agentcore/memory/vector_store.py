@@ -1,7 +1,4 @@
-"""Finding candidates: the arms of a search in PostgreSQL, filtered before anything is ranked.
-
-Words are looked up while the query is embedded; then one round trip finds and reads what ranking needs.
-"""
+"""Finds candidates in PostgreSQL, filtered before ranking, in one round trip after the words."""
 
 from __future__ import annotations
 
@@ -19,11 +16,10 @@ from psycopg.types.json import Jsonb
 
 from agentcore.database import Database, Row, Statement, Users, query, shaped_query
 from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics, OtherForm
-from agentcore.memory.ranking.candidates import Candidate, Mention, Span, Tie
-from agentcore.memory.ranking.search_limits import SearchLimits
+from agentcore.memory.ranking.candidates import Candidate, Mention, SearchLimits, Span, Tie
+from agentcore.memory.rows.embedding_models import SETTLED, VectorPlace
 from agentcore.memory.rows.serving_indexes import ServingIndexes, index_settings
 from agentcore.memory.rows.vector_index import ServingIndex
-from agentcore.memory.rows.vector_place import SETTLED, VectorPlace
 
 Conditions = Mapping[str, Any]
 # How vectors are searched; whether to several, in sessions, in windows of time, what held at such times.
@@ -326,7 +322,6 @@ class PgVectorStore:
         return shaped_query("vector_arm_several", arm=arm) if several else arm
 
     async def _index(self, agent_id: str, request: SearchRequest) -> ServingIndex | None:
-        """What a large agent's vectors are searched through; None: all of them are compared."""
         large = request.bm25.statistics.memory_count > self._limits.exact_search_limit
         if request.vectors is None or request.model is None or not large:
             return None
@@ -365,7 +360,7 @@ def _near(rows: Sequence[Row]) -> int:
 
 
 def _counts(rows: Sequence[Row], request: SearchRequest) -> dict[str, int]:
-    """How many candidates each arm gave; a neighbour or linked memory counts where no arm found it itself."""
+    """Counts candidates by retriever; neighbors and linked ones only if no retriever found them."""
     lexical = set(request.words.memory_ids)
     counts = {"lexical": len(lexical)}
     if request.vectors is not None:

@@ -1,7 +1,6 @@
-"""Working memory: a task's newest memories, copied in Redis with a time to live and a token budget.
+"""Working memory: a task's newest memories, cached in Redis with a time to live and a token budget.
 
-The rows in PostgreSQL are the record. A copy that is lost is made again from them; a copy that is stale is
-found out by comparing it with the rows. So Redis failing makes an answer slower, never wrong.
+A copy is compared with the rows in PostgreSQL, so a failing Redis makes an answer slower, never wrong.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.aliases import SetAliasParams
-from agentcore.memory.params.archive import RestoreParams
-from agentcore.memory.params.erasing import EraseParams
+from agentcore.memory.params.archive import EraseParams, RestoreParams
 from agentcore.memory.params.layers import ConfigureParams
 from agentcore.memory.params.memories import (
     CompleteTaskParams,

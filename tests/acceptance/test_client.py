@@ -28,6 +28,7 @@ from agentcore.memory.api import METHODS, MemoryApi
 from agentcore.memory.models import Interaction, MemoryType
 from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.memories import (
+    CapabilitiesParams,
     CompleteTaskParams,
     CountParams,
     DeleteParams,
@@ -36,10 +37,10 @@ from agentcore.memory.params.memories import (
     ListParams,
     PruneParams,
     RetrieveParams,
+    StatsParams,
     StoreBatchParams,
     StoreParams,
 )
-from agentcore.memory.params.overview import CapabilitiesParams, StatsParams
 from agentcore.runtime import Runtime
 from agentcore.server import create_app
 from tests.fixtures.serving import Serving

@@ -10,8 +10,7 @@ import psycopg
 import pytest
 
 from agentcore.embedded import Home, attach
-from agentcore.memory.params.memories import RetrieveParams, StoreBatchParams, StoreParams
-from agentcore.memory.params.overview import CapabilitiesParams
+from agentcore.memory.params.memories import CapabilitiesParams, RetrieveParams, StoreBatchParams, StoreParams
 from tests.fixtures.serving import Serving
 
 COUNT = 1_000

@@ -20,8 +20,7 @@ from agentcore.memory.api import METHODS, MemoryApi
 from agentcore.memory.models import Interaction, MemoryType
 from agentcore.memory.params import aliases as naming
 from agentcore.memory.params import memories as ask
-from agentcore.memory.params import overview
-from agentcore.memory.params.archive import ArchivedParams, RestoreParams
+from agentcore.memory.params.archive import ArchivedParams, EraseParams, RestoreParams
 from agentcore.memory.params.changes import (
     FeedbackParams,
     HistoryParams,
@@ -29,9 +28,7 @@ from agentcore.memory.params.changes import (
     UpdateParams,
     Updates,
 )
-from agentcore.memory.params.consolidation import ConsolidateParams
-from agentcore.memory.params.erasing import EraseParams
-from agentcore.memory.params.layers import ConfigureParams, LayerRules, SettingsParams
+from agentcore.memory.params.layers import ConfigureParams, ConsolidateParams, LayerRules, SettingsParams
 from agentcore.memory.params.sessions import (
     AddSessionParams,
     ClearParams,
@@ -177,7 +174,7 @@ async def test_pages_hold_every_memory_once(memory: MemoryApi) -> None:
     rest = await memory.list(ask.ListParams(limit=2, cursor=page.next_cursor))
     assert {record.memory_id for record in [*page.memories, *rest.memories]} == kept
     assert rest.next_cursor is None
-    assert (await memory.stats(overview.StatsParams())).total == await count(memory) == 3
+    assert (await memory.stats(ask.StatsParams())).total == await count(memory) == 3
 
 
 async def test_what_is_deleted_is_gone(memory: MemoryApi) -> None:
@@ -242,7 +239,7 @@ async def test_what_is_erased_leaves_nothing(memory: MemoryApi) -> None:
 
 
 async def test_the_service_tells_what_it_can_do(memory: MemoryApi) -> None:
-    told = await memory.capabilities(overview.CapabilitiesParams())
+    told = await memory.capabilities(ask.CapabilitiesParams())
     assert MemoryType.SEMANTIC in told.memory_types
     assert told.limits
 

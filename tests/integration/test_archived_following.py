@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from agentcore.errors import Conflict, InvalidParams
-from agentcore.memory.forgetting import deadlines, restoring
+from agentcore.memory.forgetting import removing, restoring
 from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.params.archive import RestoreParams, RestoreResult
 from agentcore.memory.params.memories import DeleteParams, PruneParams
@@ -107,7 +107,7 @@ async def test_a_restore_ends_in_time_and_its_cursor_leads_behind_what_it_refuse
     others = [await agent.stored_id(f"Ada keeps key {n}.", memory_type="semantic") for n in (1, 2)]
     await archive_semantic(agent)
     refused = await refused_facts(talk, agent, 2)
-    monkeypatch.setattr(deadlines, "WRITE_DEADLINE_SECONDS", 0.0)
+    monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
     told = [await restore(agent, all=True, limit=1)]
     while told[-1].next_cursor is not None:
         told.append(await restore(agent, all=True, limit=1, cursor=told[-1].next_cursor))

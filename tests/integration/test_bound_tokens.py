@@ -17,8 +17,7 @@ from agentcore.memory.models import Link, MemorySummary, MemoryType
 from agentcore.memory.params import memories as ask
 from agentcore.memory.params.archive import ArchivedParams
 from agentcore.memory.params.changes import FeedbackParams, HistoryParams, UpdateParams
-from agentcore.memory.params.memories import RetrieveParams, StoreBatchParams, StoreParams
-from agentcore.memory.params.overview import StatsParams
+from agentcore.memory.params.memories import RetrieveParams, StatsParams, StoreBatchParams, StoreParams
 from agentcore.memory.params.sessions import AddSessionParams, EndSessionParams, Message, SummarizeParams
 from agentcore.runtime import Runtime
 from agentcore.server import MCP_ENDPOINT, create_app

@@ -17,9 +17,14 @@ import pytest
 
 from agentcore.maintenance.pruning import enqueue_missed
 from agentcore.memory.archival import object_key
-from agentcore.memory.forgetting import deadlines, removing
-from agentcore.memory.params.memories import CountParams, PruneParams, StoreBatchParams, StoreParams
-from agentcore.memory.params.overview import StatsParams
+from agentcore.memory.forgetting import removing
+from agentcore.memory.params.memories import (
+    CountParams,
+    PruneParams,
+    StatsParams,
+    StoreBatchParams,
+    StoreParams,
+)
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.memory import Agent, fill, settings_for
 from tests.fixtures.services import Services
@@ -146,7 +151,7 @@ async def rows_of(agent: Agent) -> set[UUID]:
 async def test_what_one_run_has_no_time_for_the_next_ones_do(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deadlines, "WRITE_DEADLINE_SECONDS", 0.0)
+    monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
     await fill(agent, CAPACITY + removing.PRUNE_CHUNK + 30)
     await run_jobs(agent.runtime)
     assert await count(agent) == CAPACITY

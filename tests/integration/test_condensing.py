@@ -8,8 +8,7 @@ import pytest
 
 from agentcore.maintenance.consolidation import CONSOLIDATE_EPISODES
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params.consolidation import ConsolidateParams
-from agentcore.memory.params.layers import ConfigureParams
+from agentcore.memory.params.layers import ConfigureParams, ConsolidateParams
 from agentcore.memory.params.memories import ListParams
 from agentcore.summary_rules import SummaryRules
 from tests.fixtures.chat_model import Talking, talking

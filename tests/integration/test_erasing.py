@@ -22,12 +22,11 @@ from agentcore.errors import (
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import DirectoryArchive
 from agentcore.memory.embedding_cache import CachingEmbedder
-from agentcore.memory.forgetting import deadlines, erasing
+from agentcore.memory.forgetting import erasing, removing
 from agentcore.memory.forgetting.inventory import ARCHIVE, PROCESS_EMBEDDINGS, SHARED_EMBEDDINGS
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link, MemoryType
-from agentcore.memory.params.archive import RestoreParams
-from agentcore.memory.params.erasing import EraseParams
+from agentcore.memory.params.archive import EraseParams, RestoreParams
 from agentcore.memory.params.memories import CountParams, GetParams, PruneParams, RetrieveParams
 from agentcore.memory.params.sessions import EndSessionParams
 from agentcore.memory.working import WorkingMemory
@@ -186,7 +185,7 @@ async def test_what_one_call_has_no_time_for_the_next_ones_erase(
     for number in range(3):
         await agent.stored_id(f"Ada saw heron {number}.", user_id="ada")
     monkeypatch.setattr(erasing, "ERASE_CHUNK", 2)
-    monkeypatch.setattr(deadlines, "WRITE_DEADLINE_SECONDS", 0.0)
+    monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
     first = await agent.memory.erase(OF_ADA)
     assert (first.complete, first.verified, first.signed_receipt) == (False, False, None)
     assert first.erased["memories"] == 2
@@ -205,7 +204,7 @@ async def test_broken_off_between_a_memory_and_what_was_made_of_it_the_next_call
         ids.append(parent)
     await _prune(agent, MemoryType.SEMANTIC)
     monkeypatch.setattr(erasing, "ERASE_CHUNK", 1)
-    monkeypatch.setattr(deadlines, "WRITE_DEADLINE_SECONDS", 0.0)
+    monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
     results = [await agent.memory.erase(OF_ADA) for _ in ids]
     assert [result.complete for result in results] == [False] * 4 + [True]
     assert results[-1].verified

@@ -14,7 +14,7 @@ from agentcore.auth import mint_token
 from agentcore.client import MemoryClient
 from agentcore.errors import AuthenticationFailed, InvalidParams, NotAuthorised
 from agentcore.memory.forgetting.erase_receipt import key_id_of, read_receipt
-from agentcore.memory.params.erasing import EraseParams
+from agentcore.memory.params.archive import EraseParams
 from agentcore.memory.params.memories import CountParams
 from agentcore.runtime import Runtime, open_runtime
 from agentcore.server import create_app

@@ -16,8 +16,7 @@ from agentcore import assembly
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.llm import LlmOptions
 from agentcore.memory.llm_meter import CROWDED
-from agentcore.memory.params.memories import StoreBatchParams, StoreParams
-from agentcore.memory.params.overview import CapabilitiesParams
+from agentcore.memory.params.memories import CapabilitiesParams, StoreBatchParams, StoreParams
 from agentcore.memory.statements.statements import Told
 from agentcore.providers.openai_fact_judge import OpenAiFactJudge
 from agentcore.providers.prompts import load_prompt

@@ -10,7 +10,7 @@ from agentcore.errors import ConfigurationError
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.archive import RestoreParams
 from agentcore.memory.params.changes import RevertParams, UpdateParams
-from agentcore.memory.params.consolidation import ConsolidateParams
+from agentcore.memory.params.layers import ConsolidateParams
 from agentcore.memory.params.memories import (
     GetContextParams,
     GetContextResult,

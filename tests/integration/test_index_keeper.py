@@ -17,7 +17,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.lexical import Bm25, LexicalStatistics
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.params.memories import RetrieveParams, StoreBatchParams, StoreParams
-from agentcore.memory.ranking.search_limits import SearchLimits
+from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.rows import serving_indexes, vector_index
 from agentcore.memory.rows.serving_indexes import ServingIndexes
 from agentcore.memory.rows.vector_index import IndexPolicy, VectorIndex

@@ -30,7 +30,7 @@ from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType, Strict
 from agentcore.memory.params import memories as ask
 from agentcore.memory.params.memories import PruneParams, StoreBatchParams, StoreParams
-from agentcore.memory.ranking.search_limits import SearchLimits
+from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.vector_store import PgVectorStore
 from agentcore.runtime import Runtime

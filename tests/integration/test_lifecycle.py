@@ -19,12 +19,13 @@ from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.maintenance.folding import fold_deltas
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import DirectoryArchive, object_key, vector_of
-from agentcore.memory.forgetting import deadlines, removing
+from agentcore.memory.forgetting import removing
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.archive import RestoreParams
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import (
+    CapabilitiesParams,
     CompleteTaskParams,
     CountParams,
     DeleteParams,
@@ -32,8 +33,8 @@ from agentcore.memory.params.memories import (
     GetParams,
     PruneParams,
     RetrieveParams,
+    StatsParams,
 )
-from agentcore.memory.params.overview import CapabilitiesParams, StatsParams
 from tests.fixtures.memory import Agent, fill
 from tests.fixtures.picky_embedder import picky_memory
 
@@ -243,7 +244,7 @@ async def test_without_time_left_a_prune_stops_between_chunks_and_says_so(
 ) -> None:
     await fill(agent, 25)
     monkeypatch.setattr(removing, "PRUNE_CHUNK", 10)
-    monkeypatch.setattr(deadlines, "WRITE_DEADLINE_SECONDS", 0.0)
+    monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
     done = await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=25))
     assert (done.pruned_count, len(done.memory_ids), done.complete) == (10, 10, False)
     assert len(await tombstones(agent)) == 10
@@ -257,7 +258,7 @@ async def test_without_time_left_a_delete_stops_between_chunks_and_says_so(
 ) -> None:
     ids = await fill(agent, 30)
     monkeypatch.setattr(removing, "DELETE_CHUNK", 10)
-    monkeypatch.setattr(deadlines, "WRITE_DEADLINE_SECONDS", 0.0)
+    monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
     by_id = await agent.memory.delete(DeleteParams(memory_ids=ids))
     by_filter = await agent.memory.delete(DeleteParams(after=FIRST_DAY, confirm=True))
     assert [(each.deleted_count, each.complete) for each in (by_id, by_filter)] == [(10, False)] * 2

@@ -14,9 +14,8 @@ import pytest
 
 from agentcore.errors import NotFound
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.archive import RestoreParams
+from agentcore.memory.params.archive import EraseParams, RestoreParams
 from agentcore.memory.params.changes import UpdateParams
-from agentcore.memory.params.erasing import EraseParams
 from agentcore.memory.params.memories import DeleteParams, GetParams, PruneParams
 from tests.fixtures.gate import gate
 from tests.fixtures.memory import Agent

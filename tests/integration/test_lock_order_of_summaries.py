@@ -9,8 +9,7 @@ from uuid import UUID
 import pytest
 
 from agentcore.memory.api import Caller
-from agentcore.memory.deriving.refreshing import Refreshing
-from agentcore.memory.deriving.session_summaries import SessionSummarizing
+from agentcore.memory.deriving.session_summaries import Refreshing, SessionSummarizing
 from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.params.memories import DeleteParams, PruneParams
 from tests.fixtures.chat_model import Talking, talking

@@ -16,8 +16,8 @@ from agentcore.memory.deriving import consolidating
 from agentcore.memory.forgetting.inventory import ARCHIVE
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link, MemoryType
-from agentcore.memory.params.consolidation import ConsolidateParams
-from agentcore.memory.params.erasing import EraseParams
+from agentcore.memory.params.archive import EraseParams
+from agentcore.memory.params.layers import ConsolidateParams
 from agentcore.memory.params.memories import CountParams, DeleteParams, PruneParams
 from agentcore.memory.params.sessions import ClearParams, EndSessionParams
 from agentcore.memory.summaries.summarizing import SUMMARY_RELATION

@@ -19,8 +19,13 @@ from agentcore.maintenance.rounds import Maintenance
 from agentcore.memory.api import Caller
 from agentcore.memory.embeddings import Vectors
 from agentcore.memory.manager import MemoryManager
-from agentcore.memory.params.memories import CountParams, DeleteParams, StoreBatchParams, StoreParams
-from agentcore.memory.params.overview import StatsParams
+from agentcore.memory.params.memories import (
+    CountParams,
+    DeleteParams,
+    StatsParams,
+    StoreBatchParams,
+    StoreParams,
+)
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.runtime import open_runtime
 from tests.fixtures.databases import migrated_database

@@ -21,8 +21,7 @@ from agentcore.memory.archival import DirectoryArchive, archive_id, object_key, 
 from agentcore.memory.forgetting.erase_receipt import read_receipt
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.archive import ArchivedParams, RestoreParams
-from agentcore.memory.params.erasing import EraseParams, EraseResult
+from agentcore.memory.params.archive import ArchivedParams, EraseParams, EraseResult, RestoreParams
 from agentcore.memory.params.memories import CountParams, DeleteParams, PruneParams
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.memory import Agent, settings_for

@@ -14,8 +14,13 @@ from agentcore.memory.api import Caller
 from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.memories import CountParams, GetParams, ListParams
-from agentcore.memory.params.overview import CapabilitiesParams, StatsParams
+from agentcore.memory.params.memories import (
+    CapabilitiesParams,
+    CountParams,
+    GetParams,
+    ListParams,
+    StatsParams,
+)
 from tests.fixtures.memory import Agent, fill
 
 

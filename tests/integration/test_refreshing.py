@@ -10,7 +10,7 @@ import pytest
 
 from agentcore.maintenance.llm_work import enqueue_llm_work
 from agentcore.memory.api import Caller
-from agentcore.memory.deriving.refreshing import Refreshing
+from agentcore.memory.deriving.session_summaries import Refreshing
 from agentcore.memory.params.changes import HistoryParams, RevertParams
 from agentcore.memory.params.memories import DeleteParams
 from agentcore.memory.params.sessions import EndSessionParams

@@ -12,8 +12,13 @@ import pytest
 
 from agentcore import assembly
 from agentcore.errors import ConfigurationError
-from agentcore.memory.params.memories import GetContextParams, RetrieveParams, RetrieveResult, Turn
-from agentcore.memory.params.overview import CapabilitiesParams
+from agentcore.memory.params.memories import (
+    CapabilitiesParams,
+    GetContextParams,
+    RetrieveParams,
+    RetrieveResult,
+    Turn,
+)
 from agentcore.runtime import open_runtime
 from tests.fixtures.cross_encoders import write_cross_encoder
 from tests.fixtures.memory import Agent, settings_for

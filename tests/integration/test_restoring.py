@@ -26,8 +26,8 @@ from agentcore.memory.params.memories import (
     GetContextParams,
     PruneParams,
     RetrieveParams,
+    StatsParams,
 )
-from agentcore.memory.params.overview import StatsParams
 from benchmarks.crash.records import records
 from benchmarks.crash.verdict import MISCOUNTED
 from tests.fixtures.gate import gate

@@ -19,7 +19,7 @@ from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind, Vectors
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link
 from agentcore.memory.params.memories import RetrieveParams, StoreBatchParams, StoreParams, Turn
-from agentcore.memory.ranking.search_limits import SearchLimits
+from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.vector_store import PgVectorStore
 from agentcore.providers.hashing import HashingEmbedder

@@ -11,8 +11,7 @@ from pydantic import ValidationError
 
 from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.params.changes import HistoryParams
-from agentcore.memory.params.memories import ListParams, RetrieveParams
-from agentcore.memory.params.overview import StatsParams
+from agentcore.memory.params.memories import ListParams, RetrieveParams, StatsParams
 from agentcore.memory.params.sessions import (
     AddSessionParams,
     AddSessionResult,

@@ -13,7 +13,7 @@ from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.layers import ConfigureParams
 from agentcore.memory.params.memories import DeleteParams, GetContextParams
 from agentcore.memory.params.sessions import EndSessionParams
-from agentcore.memory.recall.standing_in import stand_ins
+from agentcore.memory.recall.recalling import stand_ins
 from agentcore.summary_rules import SEGMENT_MESSAGES, SummaryRules
 from tests.fixtures.memory import Agent
 

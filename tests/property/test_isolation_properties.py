@@ -19,10 +19,9 @@ from agentcore.memory.params import aliases as naming
 from agentcore.memory.params import changes as past
 from agentcore.memory.params import layers as rules
 from agentcore.memory.params import memories as ask
-from agentcore.memory.params import overview
 from agentcore.memory.params import sessions as talk
-from agentcore.memory.params.consolidation import ConsolidateParams
-from agentcore.memory.params.erasing import EraseParams
+from agentcore.memory.params.archive import EraseParams
+from agentcore.memory.params.layers import ConsolidateParams
 from agentcore.runtime import Runtime
 from tests.fixtures.archive_turns import list_archived, restore
 from tests.fixtures.isolation_model import Model, Stage, Turn
@@ -246,7 +245,7 @@ async def complete_task(turn: Turn, task_id: str) -> None:
 
 
 async def stats(turn: Turn) -> None:
-    result = await turn.ask(turn.memory.stats, overview.StatsParams())
+    result = await turn.ask(turn.memory.stats, ask.StatsParams())
     assert (result.total, result.archived) == (len(turn.model.visible()), len(turn.model.archived))
 
 
@@ -258,7 +257,7 @@ async def erase_all(turn: Turn) -> None:
 
 
 async def capabilities(turn: Turn) -> None:
-    assert (await turn.ask(turn.memory.capabilities, overview.CapabilitiesParams())).limits
+    assert (await turn.ask(turn.memory.capabilities, ask.CapabilitiesParams())).limits
 
 
 async def set_alias(turn: Turn, alias: str) -> None:

@@ -22,14 +22,8 @@ TURNS = st.builds(Turn, role=st.sampled_from(["user", "assistant"]), content=TEX
 
 @given(TEXTS)
 def test_a_word_about_the_one_who_asks_always_brings_the_search(text: str) -> None:
-    assert gate(f"{text} what is my number", general_knowledge=True).needed
+    assert gate(f"{text} what is my number").needed
     assert gate(text).reason
-
-
-@given(TEXTS)
-def test_without_the_callers_wish_general_knowledge_is_never_passed_over(text: str) -> None:
-    if not gate(text).needed:
-        assert gate(text) == gate(text, general_knowledge=True)
 
 
 @given(TEXTS, st.lists(TURNS, max_size=4))

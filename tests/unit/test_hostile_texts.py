@@ -27,13 +27,13 @@ from agentcore.memory.language.gate import gate
 from agentcore.memory.language.gist import gist
 from agentcore.memory.language.llm_text import within, without_reasoning, without_thoughts
 from agentcore.memory.language.moments import anchors, windows
-from agentcore.memory.language.past import sign_of_the_past
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.language.screening import Screen
 from agentcore.memory.language.text import normal_form, sentences, words
 from agentcore.memory.models import MAX_TEXT_CHARS
 from agentcore.memory.query import complete, split, wants
 from agentcore.memory.ranking.opposition import asks_of_the_past
+from agentcore.memory.recall.looking_back import sign_of_the_past
 from agentcore.memory.statements.statements import Told
 from agentcore.memory.summaries.grounding import Heard
 from agentcore.memory.summaries.summarizing import Source, summarize

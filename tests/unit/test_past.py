@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentcore.memory.language.past import READ_CHARS, sign_of_the_past
+from agentcore.memory.recall.looking_back import READ_CHARS, sign_of_the_past
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentcore.memory.summaries.segments import PAUSE, segments
+from agentcore.memory.summaries.summarizing import PAUSE, segments
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 

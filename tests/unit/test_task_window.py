@@ -8,8 +8,7 @@ from uuid import UUID
 
 from agentcore.memory.compression import Context, build_context
 from agentcore.memory.contexts.context_lines import PAST, TASK, ContextEntry
-from agentcore.memory.contexts.filling import Filling, Manner
-from agentcore.memory.contexts.task_window import clearly_meant, newest_first
+from agentcore.memory.contexts.filling import Filling, Manner, clearly_meant, newest_first
 
 START = datetime(2026, 5, 1, 9, tzinfo=UTC)
 VAGUE = Manner(clear=False)

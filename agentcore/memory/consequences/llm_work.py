@@ -1,7 +1,4 @@
-"""What a store leaves to language models: new memories wait, and jobs are enqueued where it is time.
-
-The rows that wait are the account of it, not the jobs: a job that finds nothing waiting has nothing to do.
-"""
+"""Enqueues the work that a write leaves to language models; the pending rows count, not the jobs."""
 
 from __future__ import annotations
 

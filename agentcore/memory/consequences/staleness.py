@@ -1,7 +1,4 @@
-"""What a change leaves behind: summaries that tell something else than their sources wait to be made anew.
-
-The rows that wait are written with the change, and the job that sees to them is enqueued with it.
-"""
+"""Marks summaries stale after a change and enqueues the jobs that refresh them, in one transaction."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Superseding, as a story: what a new memory takes the place of is looked up, judged, and written with it.
+"""Finds, judges and writes what a new memory supersedes.
 
-An old memory is never changed but for when it held and what holds now; `reinstate` takes that back.
-What is told late, after what took its place, is filed as superseded already, in its place in the line.
+A late memory, older than the one that superseded it, is stored as superseded, in its place of the chain.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ class Superseding:
         await self._ask_model(asking)
 
     async def _read(self, lookup: Lookup, first: datetime) -> list[Earlier]:
-        """What holds, and what that took the place of where it was told of a time after `first`; by id."""
+        """Returns valid memories, and those they superseded at a time after `first`, by id."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             rows = await transaction.subjects.stated_before(
                 lookup, limit=ON_A_SUBJECT, session_limit=IN_A_SESSION
@@ -123,7 +122,6 @@ class Superseding:
         return (old for group in groups for old in group if admits(old, stated) and may_give_way(old, stated))
 
     def _judge(self, old: Told, new: Told) -> Verdict:
-        """What the rules say of two; they are asked once."""
         verdict = self._verdicts.get((old, new))
         if verdict is None:
             verdict = self._verdicts[old, new] = judge(old, new)
@@ -162,10 +160,7 @@ class Superseding:
         return sorted(found.values(), key=lambda each: (each.told.timestamp, each.memory_id))
 
     async def _ask_model(self, asking: Sequence[Draft]) -> None:
-        """Let the model, where there is one, say of the pairs that the rules allow what they are.
-
-        Of those it does not answer in time the rules decide.
-        """
+        """Asks the model about the pairs that the rules allow; without an answer the rules decide."""
         model = self._parts.fact_judge
         if model is None:
             return
@@ -240,7 +235,7 @@ class Superseding:
                     yield Supersession(old, late.memory_id, None, late.told.timestamp, verdict.rule)
 
     def _takes_place(self, old: Earlier, new: Told, verdict: Verdict) -> bool:
-        """The rules' word, which a model may veto; what the rules leave open, only with the model's."""
+        """Returns the verdict of the rules, which a model may veto; undecided pairs need its consent."""
         said = self._confirmed.get((old.memory_id, new.content))
         if verdict.relation == "possible":
             return said is True
@@ -271,7 +266,6 @@ class Superseding:
 
 
 def _lookup_of(asking: Sequence[Draft]) -> Lookup | None:
-    """What is to be looked for; nothing where none states or corrects anything."""
     keys = {key for each in asking for key in each.columns["subjects"]}
     sessions = {
         each.columns["session_id"]: each.columns["timestamp"]

@@ -101,7 +101,7 @@ def _repeats(other: Earlier, each: Supersession) -> bool:
 async def _written(
     transaction: MemoryTransaction, caller: Caller, supersessions: Sequence[Supersession]
 ) -> list[Row]:
-    """Write these; a row for each that was still possible."""
+    """Writes those that are still possible; returns a row for each."""
     decided = {each.old.memory_id: each for each in supersessions}
     if not decided:
         return []
@@ -136,7 +136,6 @@ async def _written(
 async def _facts_follow(
     transaction: MemoryTransaction, taken: Sequence[Supersession]
 ) -> list[tuple[Supersession, int]]:
-    """Let facts that were read from superseded memories be superseded with them; each with its version."""
     of = {each.old.memory_id: each for each in taken}
     await transaction.facts.read_no_more([*of])
     facts = await transaction.facts.hold_with({key: each.old.superseded_by for key, each in of.items()})

@@ -1,8 +1,4 @@
-"""The forms of a context: markdown, plain text, JSON. What stands where is decided elsewhere. Pure.
-
-Memories are numbered through; those said together stand under one time. Whatever a memory says has been
-quoted before (`fencing.py`).
-"""
+"""Renders a context as markdown, plain text or JSON. Pure; `fencing.py` has quoted the texts before."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What several lines of a context tell stands once: summaries go without what other lines tell. Pure.
-
-The same is what is the same sentence of the same speaker but for case and punctuation. A line that is no
-summary stays whole, or goes where one later line of its speaker holds all of it.
-"""
+"""Drops from summaries the sentences that other lines of the context contain. Pure."""
 
 from __future__ import annotations
 
@@ -30,8 +26,6 @@ Words = tuple[str, ...]
 
 @dataclass(frozen=True)
 class _Sentence:
-    """One sentence, who says it, and in which row of its line it stands."""
-
     row: int
     speaker: str
     text: str
@@ -86,7 +80,7 @@ def told_by_others(
 
 
 class _Repeats:
-    """Which line tells which sentence, as far as it may be told twice: `doubtful` are those that may go."""
+    """Which line contains which sentence; `doubtful` are the lines that may be dropped."""
 
     def __init__(self, lines: Sequence[ContextLine], reading: Reading) -> None:
         self._lines = lines
@@ -157,7 +151,7 @@ class _Repeats:
         return replace(line, text=text, tokens=tokens, told_elsewhere=True)
 
     def _joined(self, read: Sequence[_Sentence], left: Set[_Sentence], own: str) -> str:
-        """What is left; an ellipsis stands where something of a row is left out in between."""
+        """Joins the rest of a line, with an ellipsis where a row lost something in the middle."""
         text, before = "", _Sentence(-1, own, "", ())
         gap = False
         for each in read:
@@ -234,5 +228,4 @@ def _sentences(text: str) -> list[tuple[str, Words]]:
 
 
 def _words(text: str) -> Words:
-    """The words of a text, equal for texts that differ in case and punctuation alone; a question is one."""
     return tuple([word for each in normal_form(text).split() if (word := each.strip(_SET_OFF))])

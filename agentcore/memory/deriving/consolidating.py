@@ -1,4 +1,4 @@
-"""Consolidating, as a story: look at new episodes, find clusters, write their summaries, archive sources."""
+"""Consolidates: finds clusters of new episodes, writes their summaries, archives their sources."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.memory.consequences.capacity import watch_capacity
 from agentcore.memory.consequences.staleness import let_summaries_wait
-from agentcore.memory.deriving.condensing import condense
 from agentcore.memory.forgetting.removing import PRUNE_CHUNK, Pruning, Removed
 from agentcore.memory.ids import mint_memory_id
-from agentcore.memory.intake import Draft, draft
+from agentcore.memory.intake import Draft
+from agentcore.memory.language.llm_text import REQUEST_BYTES, size_bytes
 from agentcore.memory.language.rejection import rejection
+from agentcore.memory.llm import Said, SummaryWish
 from agentcore.memory.models import Link, MemoryType
-from agentcore.memory.params.consolidation import ConsolidatedCluster, ConsolidateParams
+from agentcore.memory.params.layers import ConsolidatedCluster, ConsolidateParams
 from agentcore.memory.params.memories import PruneParams, StoreParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import Prunable
@@ -33,10 +34,12 @@ from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.rows.serving_indexes import index_settings
 from agentcore.memory.storage import MemoryTransaction, NewMemory
 from agentcore.memory.summaries.clustering import Cluster, Episode, Standing, clusters, facts_of
-from agentcore.memory.summaries.summarizing import SUMMARY_RELATION, Summary, shared
-from agentcore.memory.summaries.summarizing import Source as Said
+from agentcore.memory.summaries.grounding import Heard
+from agentcore.memory.summaries.summarizing import SUMMARY_RELATION, Source, Summary, shared, summarize
+from agentcore.memory.summaries.survival import as_read, checked, told_tokens
 from agentcore.memory.writing.document_vectors import vector_columns
 
+TOO_LONG = "it is more than one request to a model holds"
 SUMMARY_TAG = "consolidated"
 LEAST_AGE = timedelta(days=1)
 PAGE, NEIGHBOURS, ASKED_AT_ONCE, MOST_CHANGED = 200, 24, 25, 100
@@ -149,7 +152,7 @@ class Consolidating:
                 await transaction.clusters.late_seen(late)
 
     async def _remember(self, after: UUID | None, page: _Page) -> None:
-        """How far it came; at the end no further than what has settled."""
+        """Stores the position; at the end never beyond rows of transactions that may still be open."""
         reached = page.memory_ids[-1]
         if page.last:
             settled = UUID(int=int((self._now - SETTLED_AFTER).timestamp() * 1_000) << 80)
@@ -216,9 +219,8 @@ class Consolidating:
         )
 
     async def _summary(self, members: Sequence[Row]) -> tuple[Summary, dict[str, str]]:
-        """What the members say, empty where nothing of it stands by itself; and whose words, if a model's."""
         said = [
-            Said(row["memory_id"], row["timestamp"], None, row["content"], row["relevance_score"])
+            Source(row["memory_id"], row["timestamp"], None, row["content"], row["relevance_score"])
             for row in members
         ]
         room = max(LEAST_TOKENS, min(MOST_TOKENS, sum(row["token_count"] for row in members) // 2))
@@ -231,7 +233,7 @@ class Consolidating:
 
     def _draft(self, cluster: Cluster, members: Sequence[Row], summary: Summary) -> Draft:
         sources = [str(member.memory_id) for member in cluster.members]
-        each = draft(
+        each = self._parts.draft(
             StoreParams(
                 content=summary.text,
                 memory_type=MemoryType.SEMANTIC,
@@ -246,10 +248,7 @@ class Consolidating:
                 **{name: shared(row[name] for row in members) for name in SHARED},
             ),
             self._caller,
-            now=self._now,
-            count_tokens=self._parts.count_tokens,
-            default_ttls=self._parts.default_ttls,
-            screen=self._parts.policy.screen,
+            self._now,
         )
         each.columns["facts"] = facts_of(fact for row in members for fact in row["facts"])
         each.columns["provenance"] |= {"form": FORM, "digest": cluster.digest, "sources": sources}
@@ -261,7 +260,7 @@ class Consolidating:
         self.degraded += degraded
 
     async def _write(self, cluster: Cluster, each: Draft) -> UUID | None:
-        """The new summary's id; None if what it is of changed, or somebody wrote it meanwhile."""
+        """Returns the id of the new summary; None if its sources changed or someone else wrote it."""
         params = each.params
         digest = hashlib.sha256(cluster.digest.encode()).digest()
         memory = NewMemory(mint_memory_id(), each.columns, params.links, params.idempotency_key, digest)
@@ -380,3 +379,37 @@ def _episode(row: Row) -> Episode:
 def _unit(row: Row) -> NDArray[np.float32]:
     vector = np.asarray(row["embedding"].to_numpy(), dtype=np.float32)
     return vector / max(float(np.linalg.norm(vector)), 1e-9)
+
+
+async def condense(
+    parts: MemoryParts, agent_id: str, sources: Sequence[Source], max_tokens: int, *, by_model: bool
+) -> tuple[Summary, str | None]:
+    """A summary of at most so many tokens, and why it is not the model's where it was to be."""
+    degraded = None
+    if by_model and parts.summariser is not None:
+        written, degraded = await _written(parts, agent_id, sources, max_tokens)
+        if written is not None:
+            return written, None
+    return await asyncio.to_thread(summarize, sources, max_tokens, parts.count_tokens), degraded
+
+
+async def _written(
+    parts: MemoryParts, agent_id: str, sources: Sequence[Source], max_tokens: int
+) -> tuple[Summary | None, str | None]:
+    if parts.summariser is None:
+        return None, None
+    if sum(size_bytes(each.content) for each in sources) > REQUEST_BYTES:
+        return None, TOO_LONG
+    read = await asyncio.to_thread(as_read, sources)
+    said = [Said(each.content, each.speaker, each.timestamp) for each in read]
+    wish = SummaryWish(told_tokens(max_tokens))
+    try:
+        written = await parts.summariser.summarise(said, wish, agent_id=agent_id)
+    except DependencyUnavailable as failure:
+        return None, failure.message
+    count = parts.count_tokens
+    found = await asyncio.to_thread(lambda: checked(written.text, (), Heard(read), read, max_tokens, count))
+    if not found.text:
+        return None, found.degraded
+    tokens = count(found.content)
+    return Summary(found.content, tokens, [each.memory_id for each in sources]), None

@@ -1,27 +1,30 @@
-"""Extracting facts, as a story: memories that wait are read by a model, its facts checked and stored.
+"""Extracts facts: a model reads each pending memory once; its facts are checked and stored.
 
-A memory is read once: what follows from it is stored in the transaction that takes it out of what waits.
+One text can spoil the answer for a batch: then each is asked about alone, and what fails beside others that
+succeed is itself at fault.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from pydantic import ValidationError
 
 from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
-from agentcore.memory.deriving.fact_asking import Asked, ask
+from agentcore.memory.consequences.llm_work import PATIENCE, failing_since
 from agentcore.memory.intake import Draft
 from agentcore.memory.language.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes, without_thoughts
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.language.text import collapse, normal_form, words
 from agentcore.memory.llm import Extraction, FactExtractor, Said
+from agentcore.memory.llm_limits import is_budget_spent
 from agentcore.memory.models import FACT_FORM, FACT_TAG, MemoryType
 from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.parts import MemoryParts
@@ -33,6 +36,94 @@ from agentcore.memory.summaries.summarizing import Source
 from agentcore.memory.summaries.survival import as_read
 from agentcore.memory.writing.storing import Storing
 
+# So often a text is asked about by itself whose answers cannot be read.
+MOST_TRIES = 5
+# A request that no text is answered to is not mended by asking again soon.
+LONG_WAIT_SECONDS = 600
+
+Read = TypeVar("Read")
+Ask = Callable[[Sequence[Row]], Awaitable[Sequence[Read]]]
+
+
+@dataclass
+class Asked(Generic[Read]):
+    """What was read, what is done without and why, and what is to be asked about again."""
+
+    read: list[Read] = field(default_factory=list)
+    without: dict[UUID, str] = field(default_factory=dict)
+    again: list[UUID] = field(default_factory=list)
+    tried: list[UUID] = field(default_factory=list)
+    """Again, too: those whose own fault it is, asked about by themselves from now on."""
+    failure: DependencyUnavailable | None = None
+
+
+async def ask(model: Ask[Read], batch: Sequence[Row], now: datetime) -> Asked[Read]:
+    """Ask about memories that wait: together, else one by one. Raises nothing that a model fails of."""
+    try:
+        return Asked([*await model(batch)])
+    except DependencyUnavailable as failure:
+        if len(batch) > 1 and _may_be_the_texts(failure):
+            return await _one_by_one(model, batch, now)
+        asked = Asked[Read]()
+        _fail(asked, batch, failure, now, own_fault=batch[0]["tries"] > 0)
+        return asked
+
+
+async def _one_by_one(model: Ask[Read], batch: Sequence[Row], now: datetime) -> Asked[Read]:
+    asked = Asked[Read]()
+    failed: list[tuple[Row, DependencyUnavailable]] = []
+    for place, row in enumerate(batch):
+        try:
+            asked.read += await model([row])
+        except DependencyUnavailable as failure:
+            if not _may_be_the_texts(failure):
+                _fail(asked, [*(each for each, _ in failed), *batch[place:]], failure, now)
+                return asked
+            failed.append((row, failure))
+    if asked.read:
+        for row, why in failed:
+            _blame(asked, row, why, now)
+    else:
+        _fail(asked, batch, _of_the_request(failed[-1][1], len(batch)), now)
+    return asked
+
+
+def _of_the_request(failure: DependencyUnavailable, count: int) -> DependencyUnavailable:
+    message = f"The language model answers no text of {count}, each by itself: {failure.message}"
+    data = {**failure.data, "retry_after_seconds": LONG_WAIT_SECONDS}
+    return DependencyUnavailable(message, data=data)
+
+
+def _blame(asked: Asked[Read], row: Row, failure: DependencyUnavailable, now: datetime) -> None:
+    if failure.data.get("refused"):
+        asked.without[row["memory_id"]] = failure.message
+    else:
+        _fail(asked, [row], failure, now, own_fault=True)
+        asked.failure = None
+
+
+def _fail(
+    asked: Asked[Read],
+    rows: Sequence[Row],
+    failure: DependencyUnavailable,
+    now: datetime,
+    *,
+    own_fault: bool = False,
+) -> None:
+    """Gives up what has failed for too long or must not be asked; enqueues the rest again."""
+    for row in rows:
+        given_up = is_budget_spent(failure) or now - failing_since([row], now) >= PATIENCE
+        if given_up or (own_fault and row["tries"] + 1 >= MOST_TRIES):
+            asked.without[row["memory_id"]] = failure.message
+        else:
+            (asked.tried if own_fault else asked.again).append(row["memory_id"])
+            asked.failure = failure
+
+
+def _may_be_the_texts(failure: DependencyUnavailable) -> bool:
+    return bool(failure.data.get("refused") or failure.data.get("unreadable"))
+
+
 BATCH_MEMORIES = 8
 MOST_FACTS, MOST_ENTITIES = 8, 16
 FACT_CHARS, ENTITY_CHARS = 400, 255
@@ -42,8 +133,6 @@ UNSTORABLE = "The language model answered with what no memory can hold."
 
 @dataclass(frozen=True)
 class _Read:
-    """A memory, what it says as the model was told it, and what of the model's answer holds."""
-
     row: Row
     facts: Sequence[str] = ()
     entities: Sequence[str] = ()
@@ -76,7 +165,7 @@ class Extracting:
         return not settled or rows[0]["waiting"] > len(asked.read) + len(asked.without)
 
     async def _read(self, extractor: FactExtractor, batch: Sequence[Row]) -> list[_Read]:
-        """What the model reads, checked. Raises DependencyUnavailable."""
+        """Asks the model and checks its answer. Raises DependencyUnavailable."""
         sources = await asyncio.to_thread(as_read, [_source(row) for row in batch])
         said = [Said(each.content, each.speaker, each.timestamp) for each in sources]
         answers = await extractor.extract(said, agent_id=self._caller.agent_id)
@@ -91,7 +180,7 @@ class Extracting:
             raise DependencyUnavailable(UNSTORABLE, data={"unreadable": True}) from None
 
     async def _store(self, extractor: FactExtractor, batch: Sequence[Row], asked: Asked[_Read]) -> bool:
-        """Store what was read; whether all that is done with still waited as it was read."""
+        """Stores what was read; returns whether every memory was still pending."""
         told = {each.row["memory_id"]: _told_by(extractor) for each in asked.read}
         told |= {memory_id: {"degraded": reason} for memory_id, reason in asked.without.items()}
         rows = {row["memory_id"]: row for row in batch if row["memory_id"] in told}

@@ -1,8 +1,4 @@
-"""Summarising periods, as a story: summaries of sessions are told once more for their day, week or month.
-
-What waits are the summaries of sessions. A period with two or more of them gets a summary, or has its own
-made anew in its place. Which sessions belong to a period is looked up, not counted.
-"""
+"""Summarizes the session summaries of a day, week or month once there are two or more."""
 
 from __future__ import annotations
 
@@ -31,7 +27,7 @@ from agentcore.memory.deriving.remaking import (
 from agentcore.memory.deriving.session_summaries import MOST_LOOKS
 from agentcore.memory.deriving.summary_providers import AS_SAID, EXTRACTED, Message, SessionSummary
 from agentcore.memory.ids import mint_memory_id
-from agentcore.memory.intake import Draft, draft
+from agentcore.memory.intake import Draft
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.parts import MemoryParts
@@ -60,8 +56,6 @@ class _Place:
 
 @dataclass(frozen=True)
 class _Share:
-    """What waits for one place, and what of it is taken out there."""
-
     rows: list[Row] = field(default_factory=list)
     last: list[Row] = field(default_factory=list)
 
@@ -102,7 +96,6 @@ class PeriodSummarizing:
         rules: SummaryRules | None,
         failed: dict[_Place | None, DependencyUnavailable],
     ) -> set[UUID]:
-        """Tell these but for those that failed; what waits for later."""
         held_up, later = set[UUID](), set[UUID]()
         for place, share in shares.items():
             if place not in failed:
@@ -138,7 +131,6 @@ class PeriodSummarizing:
         return added_at + quiet <= self._parts.clock()
 
     async def _tell(self, place: _Place | None, standing: Standing) -> None:
-        """Have a period told, and what waits for it taken out; without one it is of no period."""
         row = standing.row
         if place is None or standing.stays or (row is None and not _begins(place, standing)):
             await leave(self._parts, self._caller, standing)
@@ -156,7 +148,6 @@ class PeriodSummarizing:
     async def _standing(
         self, place: _Place | None, share: _Share, held_up: Set[UUID], rules: SummaryRules | None
     ) -> Standing:
-        """The period's summary and the sessions' as they stand; what is held up goes on waiting."""
         row, sources = None, _by_id([])
         if place is not None:
             where = place.period, place.user_id, place.namespace
@@ -178,7 +169,7 @@ class PeriodSummarizing:
         return BY_LLM if name in BY_MODEL or (name == AS_SAID and has_model) else EXTRACTED
 
     async def _insert(self, place: _Place, standing: Standing, summary: SessionSummary) -> None:
-        """Store a period's first summary. Raises Conflict where there is one meanwhile."""
+        """Stores the first summary of a period. Raises Conflict if there is one by now."""
         each = self._draft(place, standing, summary) if summary.text else None
         if each is not None:
             [columns], _ = await vector_columns(self._parts, [each.embedding_text])
@@ -202,7 +193,7 @@ class PeriodSummarizing:
             await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
 
     def _draft(self, place: _Place, standing: Standing, summary: SessionSummary) -> Draft:
-        each = draft(
+        each = self._parts.draft(
             StoreParams(
                 content=summary.content,
                 memory_type=MemoryType.SEMANTIC,
@@ -215,10 +206,6 @@ class PeriodSummarizing:
                 supersede=False,
             ),
             self._caller,
-            now=self._parts.clock(),
-            count_tokens=self._parts.count_tokens,
-            default_ttls=self._parts.default_ttls,
-            screen=self._parts.policy.screen,
         )
         each.columns["facts"] = [*summary.key_facts] or each.columns["facts"]
         each.columns["provenance"] |= _made_of(place, standing)
@@ -238,10 +225,7 @@ def _ids(rows: Iterable[Row]) -> set[UUID]:
 
 
 def _gathered(rows: Sequence[Row], rules: SummaryRules | None) -> dict[_Place | None, _Share]:
-    """What waits by the periods it belongs to, the last of which takes it out.
-
-    Those are the periods whose summaries tell of it, and that of the agent's rules.
-    """
+    """Groups pending summaries by every period that contains them; the last one dequeues them."""
     gathered: dict[_Place | None, _Share] = {}
     for row in rows:
         labels = {*row["labels"]}

@@ -1,7 +1,6 @@
-"""Making a summary anew, as a story: what it is of as that stands, what it then says, written in its place.
+"""Rewrites a summary from its current sources.
 
-Whatever it rests on is held in the version that was read, and what waited for it is taken out in the same
-transaction: who comes second finds another version, or nothing waiting, and looks again.
+It locks the sources in the version that was read; who comes second finds another version and reads again.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from uuid import UUID
 
 from agentcore.errors import Conflict, DependencyUnavailable
 from agentcore.memory.api import Caller
+from agentcore.memory.consequences.following import hand_on
 from agentcore.memory.consequences.llm_work import after_deletion, gives_up
-from agentcore.memory.consequences.succession import hand_on
 from agentcore.memory.deriving.summary_providers import (
     AS_SAID,
     EXTRACTED,
@@ -35,9 +34,8 @@ from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.rows.summary_rows import SummaryWork
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.summaries.grounding import Heard
-from agentcore.memory.summaries.remnants import Spoken, remnants, without_stale
 from agentcore.memory.summaries.summarizing import SUMMARY_RELATION, digest_of
-from agentcore.memory.summaries.survival import as_read, checked
+from agentcore.memory.summaries.survival import Spoken, as_read, checked, remnants, without_stale
 from agentcore.memory.writing.changing import Changing, Wanted
 from agentcore.summary_rules import SummaryRules
 
@@ -263,11 +261,8 @@ async def _of_all(
 async def _with_remnants(
     parts: ProviderParts, standing: Standing, row: Row, messages: Sequence[Message]
 ) -> SessionSummary:
-    """What it said of sources that are gone, word for word, and sentences of those that are there.
-
-    A model's words cannot be told apart: they stay but for what was said and no longer is, and what is new or
-    was changed stands behind them.
-    """
+    """Adds the verbatim sentences of sources that are gone. A model's words cannot be attributed to sources:
+    they stay unless said and withdrawn, and new or changed content is appended."""
     spoken, most = [_spoken(each) for each in standing.sources], parts.rules.max_tokens
     by_model = row["metadata"].get("by", EXTRACTED) not in (EXTRACTED, AS_SAID)
     kept = (without_stale if by_model else remnants)(row["content"], spoken)
@@ -284,10 +279,8 @@ async def _with_remnants(
 
 
 def _changed(standing: Standing, row: Row) -> set[UUID]:
-    """Which of the sources the summary's words cannot know, or not as they are now.
-
-    Changes are numbered while their memories are held: one that began before the summary may come behind it.
-    """
+    """Returns the sources changed since the summary. Changes are numbered while their memories are locked, so
+    one that began before the summary may have a later number."""
     known = {*row["provenance"].get("sources", [])}
     return {
         each["memory_id"] for each in standing.sources

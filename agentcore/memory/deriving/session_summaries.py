@@ -1,7 +1,6 @@
-"""Summarising a session in stretches, as a story: what waits is read, summarised, taken out, written.
+"""Summarizes a session in stretches, and again when its sources change.
 
-Each message is in one stretch, whoever works on the session at the same time: who finds a message taken, or
-changed, writes nothing and looks again.
+Each message is in one stretch: a worker that finds one taken or changed writes nothing and reads again.
 """
 
 from __future__ import annotations
@@ -19,11 +18,24 @@ from agentcore.memory.consequences.llm_work import (
     SESSION_FORM,
     SUMMARISE_SESSION,
     SUMMARY_TAG,
+    do_each,
     failing_since,
     gives_up,
 )
 from agentcore.memory.consequences.staleness import let_wait_for_period
+from agentcore.memory.deriving.remaking import (
+    BY_LLM,
+    Anew,
+    Standing,
+    leave,
+    metadata_of,
+    remove,
+    worded,
+    write,
+)
 from agentcore.memory.deriving.summary_providers import (
+    AS_SAID,
+    EXTRACTED,
     SUMMARY_PROVIDERS,
     Compaction,
     CompactionAwareSummaryProvider,
@@ -35,7 +47,7 @@ from agentcore.memory.deriving.summary_providers import (
     SummaryProvider,
 )
 from agentcore.memory.ids import mint_memory_id
-from agentcore.memory.intake import Draft, draft
+from agentcore.memory.intake import Draft
 from agentcore.memory.models import Link, MemoryType
 from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.parts import MemoryParts
@@ -46,6 +58,7 @@ from agentcore.memory.summaries.summarizing import SUMMARY_RELATION, digest_of, 
 from agentcore.memory.writing.document_vectors import vector_columns
 from agentcore.summary_rules import BY_MODEL, SummaryRules
 
+BATCH = 20
 MOST_MESSAGES = 400
 # Others may be at work on the same session; each time they are, some of it is done.
 MOST_LOOKS = 8
@@ -118,7 +131,6 @@ class SessionSummarizing:
         raise DependencyUnavailable("Others are at work on this session.", data={BUSY: True})
 
     async def _look(self) -> _Found | None:
-        """What waits now, with the rules that hold; None where there is nothing to do."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             rules = await transaction.llm.summary_rules() or self._otherwise
             if rules is None:
@@ -152,7 +164,7 @@ class SessionSummarizing:
         )
 
     async def _write(self, summary: SessionSummary, found: _Found) -> None:
-        """Keep one summary and take what it is of out of what waits. Raises Conflict, NotFound."""
+        """Stores a summary and removes its sources from the queue. Raises Conflict, NotFound."""
         each = None
         if summary.text and summary.memory_id is None:
             each = self._draft(summary, found)
@@ -180,7 +192,7 @@ class SessionSummarizing:
         covers = summary.covers
         of = {message.memory_id for message in covers}
         rows = [row for row in found.rows if row["memory_id"] in of]
-        each = draft(
+        each = self._parts.draft(
             StoreParams(
                 content=summary.content,
                 memory_type=MemoryType.SEMANTIC,
@@ -200,10 +212,6 @@ class SessionSummarizing:
                 supersede=False,
             ),
             self._caller,
-            now=self._parts.clock(),
-            count_tokens=self._parts.count_tokens,
-            default_ttls=self._parts.default_ttls,
-            screen=self._parts.policy.screen,
         )
         each.columns["facts"] = [*summary.key_facts] or each.columns["facts"]
         sources = [str(message.memory_id) for message in covers]
@@ -234,7 +242,6 @@ class SessionSummarizing:
 async def _told_in(
     transaction: MemoryTransaction, memory_id: UUID | None, new: Draft | None, links: Sequence[Link]
 ) -> UUID | None:
-    """The memory that tells of these: a new one, or what they are added to; None where nothing does."""
     if new is not None:
         memory = NewMemory(mint_memory_id(), new.columns, links)
         await transaction.insert([memory])
@@ -295,7 +302,7 @@ def message_of(row: Row) -> Message:
 
 
 def _compaction(row: Row) -> Compaction | None:
-    """The caller's own summary; None where its metadata were written by another hand."""
+    """Returns the caller's own summary; None if someone else wrote its metadata."""
     said = row["compaction"]
     try:
         began = None if said.get("from") is None else datetime.fromisoformat(said["from"])
@@ -304,3 +311,62 @@ def _compaction(row: Row) -> Compaction | None:
         return None
     aware = found.ended.tzinfo is not None and (began is None or began.tzinfo is not None)
     return found if aware else None
+
+
+class Refreshing:
+    """The summaries of sessions of one agent that wait to be made anew: one batch a run."""
+
+    def __init__(self, parts: MemoryParts, caller: Caller) -> None:
+        self._parts = parts
+        self._caller = caller
+
+    async def run(self) -> bool:
+        """Make a batch anew; whether more wait. Raises DependencyUnavailable: go on later.
+
+        What fails by itself does not keep the others from being made.
+        """
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            rows = await transaction.summaries.waiting_refreshes(BATCH + 1)
+        await do_each([row["memory_id"] for row in rows[:BATCH]], self._refresh)
+        return len(rows) > BATCH
+
+    async def _refresh(self, memory_id: UUID) -> None:
+        for _ in range(MOST_LOOKS):
+            standing = await self._look(memory_id)
+            if standing is None or standing.row is None:
+                return
+            try:
+                await self._make(standing, standing.row)
+            except (Conflict, NotFound):
+                continue
+            return
+        raise DependencyUnavailable("Others are at work on what this summary is of.", data={BUSY: True})
+
+    async def _look(self, memory_id: UUID) -> Standing | None:
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            waiting = await transaction.summaries.waits("refresh", memory_id)
+            if not waiting:
+                return None
+            row = await transaction.summaries.standing(memory_id)
+            sources = await transaction.summaries.sources(memory_id)
+            rules = await transaction.llm.summary_rules()
+        since = failing_since(waiting, self._parts.clock())
+        return Standing(row, sources, rules, "refresh", [memory_id], [memory_id], since)
+
+    async def _make(self, standing: Standing, row: Row) -> None:
+        if standing.stays:
+            await leave(self._parts, self._caller, standing)
+            return
+        messages = [message_of(each) for each in standing.sources]
+        summary = await worded(self._parts, self._caller, standing, _provider(standing), messages)
+        if not summary.text:
+            await remove(self._parts, self._caller, standing, row)
+            return
+        provenance = {**row["provenance"], "of": standing.digest}
+        anew = Anew(summary, metadata_of(row, summary), provenance, row["timestamp"])
+        await write(self._parts, self._caller, standing, row, anew)
+
+
+def _provider(standing: Standing) -> str:
+    name = EXTRACTED if standing.rules is None else standing.rules.provider
+    return name if name in (EXTRACTED, AS_SAID) else BY_LLM

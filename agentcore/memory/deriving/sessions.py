@@ -25,8 +25,8 @@ from agentcore.memory.params.sessions import (
 )
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.owned_rows import Row
-from agentcore.memory.summaries.remnants import Spoken, remnants
 from agentcore.memory.summaries.summarizing import Source, Summary, summarize
+from agentcore.memory.summaries.survival import Spoken, remnants
 from agentcore.memory.writing.storing import Storing
 
 MOST_SUMMARISED = 1_000
@@ -58,7 +58,6 @@ async def add(
 
 
 def _refused(message: Message) -> RefusedStore | None:
-    """What stands in a refused message's place; nothing of one that can be stored."""
     if not isinstance(message, RefusedMessage):
         return None
     return RefusedStore(problem=message.problem, given=message.given, is_wrong=message.is_wrong)
@@ -91,7 +90,6 @@ def _item(params: AddSessionParams, message: Message) -> StoreParams:
 
 
 def _as_compaction(params: AddSessionParams, message: Message) -> dict[str, Any]:
-    """What is different of a message that is its caller's own summary; nothing of others."""
     if message.compacted_until is None:
         return {}
     began = message.compacted_from and message.compacted_from.isoformat()
@@ -176,7 +174,6 @@ def _told_once(records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
 
 
 def _sources(record: MemoryRecord) -> set[UUID]:
-    """What a summary is of; nothing of other memories."""
     return {UUID(each) for each in record.provenance.get("sources", ())}
 
 

@@ -1,8 +1,4 @@
-"""Who summarises a stretch of conversation: the SummaryProvider protocol, its implementations, their table.
-
-Each gives summaries one after the other, with the messages that each is of; a long stretch gives several.
-Those that ask a model do without it where it has to be given up, and say so.
-"""
+"""The SummaryProvider protocol, its implementations and their table; those without a model are fallbacks."""
 
 from __future__ import annotations
 
@@ -19,8 +15,7 @@ from agentcore.memory.language.llm_text import MEMORY_BYTES, REQUEST_BYTES, size
 from agentcore.memory.language.text import collapse
 from agentcore.memory.llm import Said, Summariser, SummaryWish, WrittenSummary
 from agentcore.memory.summaries.grounding import Heard
-from agentcore.memory.summaries.segments import pieces, segments
-from agentcore.memory.summaries.summarizing import Source, summarize
+from agentcore.memory.summaries.summarizing import Source, pieces, segments, summarize
 from agentcore.memory.summaries.survival import as_read, checked, told_tokens
 from agentcore.summary_rules import SummaryRules
 
@@ -169,7 +164,6 @@ class LlmSummaryProvider:
     def _checked(
         self, model: Summariser, written: WrittenSummary, segment: Sequence[Message], read: Sequence[Source]
     ) -> SessionSummary:
-        """No text where nothing of it is of use; `degraded` says why."""
         most, count, heard = self._parts.rules.max_tokens, self._parts.count_tokens, Heard(read)
         found = checked(written.text, written.key_facts, heard, read, most, count)
         topics = _distinct(collapse(each)[:TOPIC_CHARS] for each in written.topics if heard.holds(each))

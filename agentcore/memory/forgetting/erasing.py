@@ -1,7 +1,6 @@
-"""Erasing, as a story: all of an agent, or of a user within it, goes from every place of the inventory.
+"""Erases an agent, or a user within it, from every place of the inventory.
 
-What was made of other memories goes before them, and a copy before its tombstone: whatever a call that was
-killed has left, the same call still finds.
+Derived memories go before their sources and a copy before its tombstone, so a killed call can be repeated.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from agentcore.memory.archival import (
     read_stray,
 )
 from agentcore.memory.embedding_cache import AgentEmbedder
-from agentcore.memory.forgetting.deadlines import Deadline
 from agentcore.memory.forgetting.erase_receipt import sign_receipt
 from agentcore.memory.forgetting.inventory import ARCHIVE, JOBS, REMAINS, TABLES, WORKING_MEMORY
+from agentcore.memory.forgetting.removing import Deadline
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.erasing import EraseParams
+from agentcore.memory.params.archive import EraseParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.storage import MemoryTransaction
@@ -78,7 +77,7 @@ class Erased:
 
 @dataclass
 class _Plan:
-    """What goes, in order; `found` by place; `loose` are objects of no memory; `unreachable` by archive."""
+    """Erased ids, in order; `found` by place; `loose` objects have no memory; `unreachable` by archive."""
 
     memory_ids: list[UUID]
     keys: set[str]
@@ -325,7 +324,6 @@ class Erasing:
         self._done.erased += erased
 
     async def _stale_copies(self) -> list[bytes]:
-        """The agent's copies in working memory; of a user's erasure those that hold what has no row."""
         held = await self._parts.working.held(self._agent_id)
         if self._user_id is None or not held:
             return [*held]
@@ -353,7 +351,6 @@ def _elsewhere(tombstones: Mapping[UUID, Row], place: UUID | None) -> Counter[st
 async def _read(
     archive: Archive, strays: Mapping[UUID, str]
 ) -> tuple[dict[UUID, Mapping[str, Any]], int]:
-    """The copies, empty where there is but a draft of one; and how many cannot be opened."""
     slots = asyncio.Semaphore(READS_AT_ONCE)
 
     async def copy(key: str) -> Mapping[str, Any] | None:

@@ -1,8 +1,4 @@
-"""The text inventory: every place where a memory's text or vector may live, and how an agent's is found.
-
-Erase, expiry and the isolation tests go by this list; it reads and removes nothing itself. A table with an
-`agent_id` column that is missing here, or a column of one that is of no kind, fails a test.
-"""
+"""Lists every place where a text or vector may be stored, for erasing and for the isolation tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Removing, as stories: prune a layer, delete by ids or by filter, in chunks and within a time."""
+"""Prunes a layer and deletes by ids or by filter, in chunks and within a deadline."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from agentcore.errors import AgentCoreError, Conflict
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive, archive_id, archive_memories, object_key
+from agentcore.memory.consequences.following import hand_on
 from agentcore.memory.consequences.llm_work import after_deletion
-from agentcore.memory.consequences.succession import hand_on
-from agentcore.memory.forgetting.deadlines import Deadline
 from agentcore.memory.params.layers import rules_of
 from agentcore.memory.params.memories import DEFAULT_SHARE, DeleteParams, PruneParams
 from agentcore.memory.parts import MemoryParts
@@ -24,6 +23,30 @@ from agentcore.memory.pruning import Prunable, PruningPolicy, decide
 from agentcore.memory.rows.archive_rows import Tombstone
 from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.storage import DELETE_CHUNK, MemoryTransaction
+
+# Shorter than REQUEST_TIMEOUT: the caller learns what went, rather than nothing.
+WRITE_DEADLINE_SECONDS = 25.0
+
+
+class Deadline:
+    """Whether there is time for another chunk like the longest so far; for the first there always is."""
+
+    def __init__(self) -> None:
+        self._clock = asyncio.get_running_loop().time
+        self._started = self._chunk_started = self._clock()
+        self._longest_seconds = 0.0
+        self._chunks = 0
+
+    def leaves_time(self) -> bool:
+        """Asked before each chunk."""
+        now = self._clock()
+        if self._chunks:
+            self._longest_seconds = max(self._longest_seconds, now - self._chunk_started)
+        self._chunks += 1
+        self._chunk_started = now
+        spent = now - self._started + self._longest_seconds
+        return self._chunks == 1 or spent < WRITE_DEADLINE_SECONDS
+
 
 PRUNE_CHUNK = 200
 THREAD_ABOVE_MEMORIES = 5_000
@@ -102,11 +125,8 @@ class Pruning:
         return await asyncio.to_thread(choose) if len(rows) > THREAD_ABOVE_MEMORIES else choose()
 
     async def _chunk(self, versions: Mapping[UUID, int]) -> list[UUID] | None:
-        """What went, in the order it was named; None if another prune holds the layer.
-
-        The rows are held from before their copy until they go: nobody changes or deletes them in between, and
-        no other prune writes over a copy whose digest a tombstone keeps.
-        """
+        """Returns the removed ids in order; None if another prune has locked the layer. Rows stay locked from
+        before their copy is written until they are deleted, so a tombstone always matches its copy."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             if not await transaction.claim_layer(self._layer):
                 return None
@@ -148,10 +168,7 @@ class Pruning:
     async def _remove_copies(
         self, archive: Archive, transaction: MemoryTransaction, held: Sequence[UUID]
     ) -> None:
-        """Removes what a failed attempt wrote: no tombstone refers to it, its memory may be deleted later.
-
-        What cannot be removed now is overwritten by the next prune of the memory, or erased with the agent.
-        """
+        """Removes the copies of a failed attempt; the next prune overwrites what remains."""
         with suppress(AgentCoreError):
             # Raises unless the locks are still held: without them another prune may own the copies.
             await transaction.archived.held(held)

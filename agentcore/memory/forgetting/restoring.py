@@ -13,12 +13,12 @@ from agentcore.errors import Conflict, DependencyUnavailable, NotFound
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive, ArchivedObject, archive_id, read_copies, stored_id, vector_of
-from agentcore.memory.consequences.archived_following import orphans, supersede_followers
+from agentcore.memory.consequences.following import orphans, supersede_followers
 from agentcore.memory.consequences.overtaken import supersede_overtaken
 from agentcore.memory.consequences.staleness import let_restored_wait
 from agentcore.memory.cursors import read_cursor, write_cursor
 from agentcore.memory.embeddings import refused_by
-from agentcore.memory.forgetting.deadlines import Deadline
+from agentcore.memory.forgetting.removing import Deadline
 from agentcore.memory.intake import subjects_of
 from agentcore.memory.params.archive import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
 from agentcore.memory.parts import MemoryParts
@@ -49,8 +49,6 @@ class Restored:
 
 @dataclass(frozen=True)
 class _Page:
-    """What was claimed and read at once; `ends` is where, unless it is the last."""
-
     tombstones: dict[UUID, Row] = field(default_factory=dict)
     copies: dict[UUID, dict[str, Any]] = field(default_factory=dict)
     refused_ids: list[UUID] = field(default_factory=list)
@@ -97,11 +95,8 @@ class Restoring:
     async def _read(
         self, archive: Archive, transaction: MemoryTransaction
     ) -> tuple[dict[UUID, Row], dict[UUID, dict[str, Any]], Restored]:
-        """What is to come back: its tombstones, held, its copies, and what is known of it so far.
-
-        What cannot be read, or whose source was deleted, stays archived and does not count to the limit: a
-        page of nothing else is skipped, while there is time; the cursor leads behind it.
-        """
+        """Returns locked tombstones, their copies and known data. Unreadable copies and orphans stay archived
+        and do not count to the limit; a page of nothing else is skipped while time is left."""
         deadline = Deadline()
         page = _Page(ends=None if self._params.cursor is None else read_cursor(self._params.cursor, _place))
         refused: list[UUID] = []
@@ -169,7 +164,6 @@ class Restoring:
     async def _put_back(
         self, transaction: MemoryTransaction, copies: Mapping[UUID, Mapping[str, Any]]
     ) -> list[LostLink]:
-        """Insert everything that a memory has rows in; the ties whose other end is not there."""
         rows = list(copies.values())
         archived, columns = transaction.archived, await transaction.archived.columns()
         await archived.put_back("memories", columns["memories"], [_exact(row) for row in rows])
@@ -303,7 +297,7 @@ async def archived(
 
 
 async def _own_id(archive: Archive | None) -> UUID | None:
-    """The id of this server's archive; None where it does not answer. A list needs no archive."""
+    """Returns the id of this server's archive; None if it does not answer."""
     with suppress(DependencyUnavailable):
         return None if archive is None else await stored_id(archive)
     return None

@@ -1,7 +1,4 @@
-"""The named things in a text: people, places, addresses, identifiers, versions, money, dates. By rules alone.
-
-Every repetition in the patterns is bounded, so that the work grows with the length of the text and no faster.
-"""
+"""Finds people, places, addresses, identifiers, versions, money and dates by rules, in linear time."""
 
 from __future__ import annotations
 

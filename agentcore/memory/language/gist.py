@@ -1,11 +1,7 @@
-"""The gist of a text: equal for texts that say the same in nearly the same words. Pure.
+"""The gist of a text: equal for texts that say the same in nearly the same words. English; pure.
 
-What changes nothing is taken off and everything else stays: an equality, so no likeness needs a bound and
-nothing depends on what is compared with what. No difference make case, punctuation, quotes, articles,
-greetings, thanks, "please", "again", contractions, the time stamp of a log, a clause of time or condition in
-front instead of behind, and the order of what is liked or needed. All else does: a number, a name, a sign,
-the number of a noun, a tense, a modal, a negation. The rules are English; texts of other languages may differ
-in little more than punctuation.
+It ignores case, punctuation, articles, greetings, contractions, log time stamps, the place of a clause of
+time or condition, and the order of what is liked or needed. Numbers, names, tenses and negations count.
 """
 
 from __future__ import annotations

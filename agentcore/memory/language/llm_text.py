@@ -70,10 +70,7 @@ def _marks_of_blocks(text: str) -> list[re.Match[str]]:
 
 
 def _whole_thoughts(text: str, marks: Sequence[re.Match[str]] | None = None) -> Iterator[tuple[int, int]]:
-    """Where thoughts that are closed start and end, in order.
-
-    A text may be made of such tags: each is looked at once.
-    """
+    """Yields the bounds of closed reasoning blocks in order; linear, whatever tags the text has."""
     ends: dict[str, int] = {}
     closed: list[tuple[int, int]] = []
     for mark in reversed([*_MARK.finditer(text)] if marks is None else marks):

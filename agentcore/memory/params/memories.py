@@ -1,12 +1,14 @@
-"""Params and results of the methods about memories themselves: store, retrieve, list, delete, prune ..."""
+"""Params and results of the methods about memories themselves: store, retrieve, delete, stats ..."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import Field, SerializeAsAny, WrapValidator, model_validator
 
+from agentcore.errors import JsonRpcErrorCode
 from agentcore.limits import (
     MAX_BATCH_ITEMS,
     MAX_CONTEXT_TOKENS,
@@ -217,7 +219,7 @@ class RetrieveResult(Strict):
     receipt: Receipt
 
 
-GateMode = Literal["off", "cautious", "general_knowledge"]
+GateMode = Literal["off", "cautious"]
 ContextFormat = Literal["markdown", "text", "json"]
 EncodingName = Literal["cl100k_base", "o200k_base"]
 MAX_LEFT_OUT = 50
@@ -235,8 +237,8 @@ class GetContextParams(Filters):
     )
     gate: GateMode = Field(
         "cautious",
-        description="What is not searched for: nothing (off), greetings and requests that need no memory "
-        "(cautious), or questions of general knowledge too. The receipt tells.",
+        description="What is not searched for: nothing (off), or greetings and requests that need no "
+        "memory (cautious). The receipt gives the reason.",
     )
     asked_at: Moment | None = None
     history: Annotated[list[Turn], Field(max_length=64)] = Field(default_factory=list)
@@ -399,4 +401,52 @@ class CompleteTaskParams(Strict):
 class CompleteTaskResult(Strict):
     success: bool
     cleared_count: int = Field(description="Memories that left working memory.")
+    receipt: Receipt
+
+
+def answer_to(item: RefusedItem) -> StoreResult:
+    """Its result: with a code where something is wrong with it, without one where it is passed over."""
+    code = int(JsonRpcErrorCode.INVALID_PARAMS) if item.is_wrong else None
+    return StoreResult(success=False, memory_id=None, status="rejected", reason=item.problem, code=code)
+
+
+class StatsParams(Strict):
+    """Nothing to say."""
+
+
+class LayerStats(Strict):
+    count: int
+    capacity: int = Field(description="0 means unlimited.")
+    oldest: datetime | None = None
+    newest: datetime | None = None
+    pinned: int = 0
+    waiting_for_embedding: int = 0
+
+
+class StatsResult(Strict):
+    total: int
+    layers: dict[MemoryType, LayerStats]
+    links: int
+    archived: int
+    accesses: int
+    receipt: Receipt
+
+
+class CapabilitiesParams(Strict):
+    """Nothing to say."""
+
+
+class CapabilitiesResult(Strict):
+    version: str
+    embedding_model: str | None
+    embedding_dimensions: int | None
+    vector_store: str
+    archive: str
+    memory_types: list[MemoryType]
+    pruning_strategies: list[str]
+    limits: dict[str, int]
+    features: list[str] = Field(
+        description="What this service does, by name. Where it has a language model: model_facts (it reads "
+        "memories for facts), model_summaries (of sessions and clusters), model_judge (of replaced facts)."
+    )
     receipt: Receipt

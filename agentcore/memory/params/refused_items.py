@@ -1,6 +1,6 @@
-"""An item of a batch whose values are wrong stands in its place, and says why: the others go on. Pure.
+"""Keeps an invalid item of a batch in its place with its problem, so that the others go on. Pure.
 
-A field that is not known is a slip in the program, not in the data: it still refuses the whole call.
+An unknown field is an error of the program, not of the data: it still rejects the whole call.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def each_alone(instead: Callable[..., RefusedItem]) -> _Validates:
 
 
 def _problem(cause: ValidationError) -> str:
-    """What is wrong with which field of it; never the value."""
+    """Names the fields and what is wrong with them, never their values."""
     found = cause.errors(include_url=False, include_context=False, include_input=False)
     places = ((field_path(each["loc"]), problem_sentence(each)) for each in found)
     return "; ".join(dict.fromkeys(f"{place} {problem}".strip() for place, problem in places))

@@ -46,7 +46,6 @@ NotKept = Annotated[Any, Field(exclude=True)]
 
 
 def _said(content: Any) -> Any:
-    """The texts of a content in parts, one to a line; null where it has none."""
     if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
         return content
     texts = [part["text"] for part in content if isinstance(part.get("text"), str)]

@@ -71,8 +71,7 @@ SELECT pg_advisory_xact_lock(
     hashtextextended(concat_ws(chr(31), 'agentcore session', %(agent_id)s::text, %(session_id)s::text), 0));
 
 -- name: queue_session
--- Let what was said in a session and no summary tells of wait for one. Before sessions were told in stretches, a summary
--- was of all that there was, and tied to the messages alone whose sentences it holds; it does not say until when it tells.
+-- Enqueues the messages of a session that no summary contains.
 INSERT INTO llm_queue (agent_id, memory_id, work, session_id, user_turn)
 SELECT m.agent_id, m.memory_id, 'summary', m.session_id,
        m.provenance ->> 'form' = 'interaction'
@@ -85,11 +84,6 @@ SELECT m.agent_id, m.memory_id, 'summary', m.session_id,
                      JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id
                     WHERE l.agent_id = %(agent_id)s AND l.target_id = m.memory_id AND l.relation = 'summarises'
                       AND (s.provenance ->> 'form' = 'session' OR s.metadata -> 'compaction' ? 'until'))
-   AND m.created_at > coalesce(
-       (SELECT max(s.created_at) FROM memories s
-         WHERE s.agent_id = %(agent_id)s AND s.session_id = %(session_id)s AND s.memory_type = 'semantic'
-           AND 'session_summary' = ANY (s.tags) AND s.superseded_by IS NULL
-           AND s.metadata ? 'summarised_count' AND NOT s.metadata ? 'until'), '-infinity')
  ORDER BY m.memory_id
     ON CONFLICT DO NOTHING;
 

@@ -13,7 +13,7 @@ from agentcore.errors import InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.memory.compression import Context, build_context
 from agentcore.memory.contexts.context_lines import KNOWLEDGE, PAST, TASK, ContextEntry
-from agentcore.memory.contexts.filling import CountTokens, Manner
+from agentcore.memory.contexts.filling import LEAST_SUMMARISED, CountTokens, Manner
 from agentcore.memory.contexts.rendering import FORMS
 from agentcore.memory.encoding import digest
 from agentcore.memory.language.gate import gate
@@ -23,10 +23,9 @@ from agentcore.memory.lexical import terms
 from agentcore.memory.models import FACT_TAG, Dropped, MemorySummary, MemoryType, Receipt, time_held
 from agentcore.memory.params.memories import MAX_LEFT_OUT, GetContextParams, GetContextResult, LeftOut, Turn
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.ranking.candidates import breadth_for
 from agentcore.memory.ranking.fitness import CutOffs
-from agentcore.memory.ranking.search_limits import breadth_for
 from agentcore.memory.recall.searching import Search, SearchResult, Talk
-from agentcore.memory.recall.standing_in import stand_ins
 from agentcore.memory.recall.wording import read_text
 from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.scoring import is_assistant
@@ -34,6 +33,9 @@ from agentcore.memory.tokens import ENCODINGS, encoding_for_model
 from agentcore.memory.working import MAX_ENTRIES, WorkingEntry
 from agentcore.telemetry import Steps
 
+# What has fewer characters for each token of room may all fit.
+LEAST_CHARACTERS_PER_TOKEN = 2
+MOST_STAND_INS = 16
 # A short turn takes about so many; where memories are longer, there is something left to choose from.
 TOKENS_A_MEMORY = 20
 MIN_MEMORIES, MAX_MEMORIES = 12, 400
@@ -189,7 +191,6 @@ async def context(parts: MemoryParts, caller: Caller, params: GetContextParams) 
 
 
 async def _counter(parts: MemoryParts, params: GetContextParams) -> tuple[str, CountTokens]:
-    """The encoding that the caller counts in, and its counter; a table not yet read is read in a thread."""
     default = parts.token_counters.default
     encoding = params.encoding or default
     if params.model is not None:
@@ -209,7 +210,7 @@ async def _counter(parts: MemoryParts, params: GetContextParams) -> tuple[str, C
 
 
 def _manner(parts: MemoryParts, params: GetContextParams, receipt: Receipt) -> Manner:
-    """How the context is made; where little speaks for an answer, what was found takes less of the room."""
+    """Returns how to build the context; if the query seems unanswerable, what was found gets less of it."""
     cut_offs = _cut_offs(parts, params)
     asks_for_all = params.min_fit is not None or receipt.searched.get("vectors") == "words"
     return Manner(
@@ -256,9 +257,8 @@ async def _search(
     k: int,
     talk: Talk,
 ) -> SearchResult:
-    """The `k` best memories; none, with the reason, where the query needs no memory."""
     if params.gate != "off" and params.query_vector is None:
-        judged = gate(params.query, general_knowledge=params.gate == "general_knowledge")
+        judged = gate(params.query)
         if not judged.needed:
             return SearchResult([], Receipt(searched={"passed_over": judged.reason}))
     search = Search(parts, caller, params, conditions, steps, talk)
@@ -266,7 +266,7 @@ async def _search(
 
 
 def _cut_offs(parts: MemoryParts, params: GetContextParams) -> CutOffs:
-    """The service's own; in a task silence alone where the query is unsure: what a step says follows on."""
+    """Returns the default cut-offs; in a task only for unsure queries, since a step follows from others."""
     own = parts.policy.context_cut_offs
     return own if params.task_id is None else replace(own, full_fit=0.0, from_fit=SURE_FIT)
 
@@ -297,7 +297,7 @@ def _talk(params: GetContextParams, working: Sequence[WorkingEntry]) -> Talk:
 def _entries(
     params: GetContextParams, task: TaskMemory, found: Sequence[MemorySummary]
 ) -> list[ContextEntry]:
-    """The task's memories, newest first, each with its rank if it was found; then what else was found."""
+    """Returns the task's memories, newest first, with the rank of those found, then the others found."""
     held = {entry.memory_id for entry in task.entries}
     ranks = {memory.memory_id: rank for rank, memory in enumerate(found)}
     # A reranker decides places, not what a place is worth.
@@ -365,3 +365,32 @@ def _losses(built: Context) -> list[Dropped]:
     reasons = Counter[str](reason for _, reason in built.left_out)
     losses: dict[str, int] = {"shortened": len(built.shortened), **reasons}
     return [Dropped(reason=reason, count=count) for reason, count in losses.items() if count]
+
+
+async def stand_ins(
+    parts: MemoryParts,
+    caller: Caller,
+    entries: Sequence[ContextEntry],
+    conditions: Mapping[str, Any],
+    max_tokens: int,
+) -> list[ContextEntry]:
+    """Summaries of several of these memories that the search did not find; none where all may fit."""
+    said = sum(len(entry.content) for entry in entries)
+    if parts.policy.summaries_share is None or said < max_tokens * LEAST_CHARACTERS_PER_TOKEN:
+        return []
+    of = [entry.memory_id for entry in entries]
+    found = parts.storage.summaries_of(caller.agent_id, of, conditions, LEAST_SUMMARISED, MOST_STAND_INS)
+    return [_summary_entry(row) for row in await found]
+
+
+def _summary_entry(row: Row) -> ContextEntry:
+    return ContextEntry(
+        row["memory_id"],
+        KNOWLEDGE,
+        row["timestamp"],
+        None,
+        row["content"],
+        row["summary"],
+        row["token_count"],
+        sources=frozenset(map(UUID, row["sources"])),
+    )

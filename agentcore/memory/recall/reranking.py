@@ -1,7 +1,6 @@
-"""Reranking, as a story: read what the foremost candidates say, have it judged in time, order them by that.
+"""Reranks the top candidates within a time limit.
 
-The reranker decides who takes which place, not what a place is worth: scores of different rerankers, and of
-one on different queries, cannot be compared, so cut-offs keep to the fused score.
+Scores of rerankers are not comparable between queries: they decide the order, cut-offs use the fused score.
 """
 
 from __future__ import annotations
@@ -63,7 +62,6 @@ def _fitting(reranker: LimitedReranker, found: int, notes: Notes) -> int:
 
 
 async def _texts(parts: MemoryParts, agent_id: str, memory_ids: Sequence[UUID], notes: Notes) -> list[str]:
-    """What each memory says, and who says it; nothing for one that is gone since it was found."""
     with notes.steps("fetch"):
         rows = await parts.storage.contents(agent_id, memory_ids, TEXT_CHARS)
     said = {

@@ -1,9 +1,9 @@
-"""Searching, as a story: complete the query, embed, ask every arm, rank, fetch what is given back."""
+"""Searches: completes and rewrites the query, embeds it, asks every retriever, ranks, reads the results."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -16,27 +16,30 @@ from agentcore.errors import DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.memory.encoding import digest
 from agentcore.memory.language import moments
-from agentcore.memory.language.moments import Anchor, Window
+from agentcore.memory.language.moments import Anchor, Window, told_times
 from agentcore.memory.language.text import normal_form, words
+from agentcore.memory.llm import Rewriting
 from agentcore.memory.models import Dropped, MemorySummary, Receipt
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams, Turn
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query import QUERY_CHARS, complete, split, wants, weighed
-from agentcore.memory.ranking.candidates import Question, Span
-from agentcore.memory.ranking.events import narrowed
+from agentcore.memory.ranking.candidates import Mention, Question, Span
+from agentcore.memory.ranking.events import narrowed, teller
 from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.ranking.opposition import asks_of_the_past
-from agentcore.memory.recall.anchoring import Anchored, Sought, anchored
 from agentcore.memory.recall.looking_back import LookingBack, looking_back
 from agentcore.memory.recall.notes import Notes
 from agentcore.memory.recall.reranking import depth, reranked
-from agentcore.memory.recall.rewriting import rewritten
 from agentcore.memory.recall.settling import SPARE, settled
 from agentcore.memory.recall.wording import READ_CHARS, Wording, read_text, search_words
 from agentcore.memory.retrieval import Ranked, Ranking, rank
-from agentcore.memory.vector_store import MOST_TERMS_AT_ONCE, Found, SearchRequest
+from agentcore.memory.vector_store import MOST_TERMS_AT_ONCE, Conditions, Found, Lookup, SearchRequest
 from agentcore.telemetry import Steps
 
+NO_MEMORY = "no memory surely speaks of it"
+MOST_QUERIES = 3
+# Far longer than a question or a sentence: what a model says beyond that is cut.
+MOST_CHARS = 1_000
 WORDS_ONLY = "embedding: the embedder does not answer; searched by words alone"
 RESTART = "embedding: this process must start again with the model in force; searched by words alone"
 ALIASES_BY_WORDS = "aliases: the embedder does not answer; looked up by their words alone"
@@ -161,7 +164,7 @@ class Search:
         return self._filters if back is not None else {**self._filters, "current": True}
 
     def _wanted(self, cut_offs: CutOffs, found: Found) -> CutOffs:
-        """The caller's own bound, where one is given; without vectors the service has none of its own."""
+        """Returns the caller's threshold if given; without vectors there is no default."""
         given = self._params.min_fit
         if found.mode == "words":
             return CutOffs(min_fit=given or 0.0)
@@ -192,8 +195,7 @@ class Search:
         )
 
     async def _vectors(self, text: str, anchors: Sequence[Anchor]) -> tuple[Vectors, Vectors]:
-        """A row for the text and each other wording of the query, or the caller's own vector; and a row for
-        each event that tells a time."""
+        """Returns a row for each text of the query (or the given vector), and one for each event."""
         if self._params.query_vector is not None:
             return self._given_vector(self._params.query_vector), None
         if self._parts.embedder is None:
@@ -341,3 +343,98 @@ def _times_in(named: Sequence[Window]) -> list[tuple[str, Span]]:
 
 def _times_of(told: Sequence[Anchored]) -> list[tuple[str, Span]]:
     return [(each.anchor.phrase, time) for each in told for time in each.times]
+
+
+async def rewritten(
+    parts: MemoryParts, agent_id: str, query: str, text: str, history: Sequence[Turn], notes: Notes
+) -> list[str]:
+    """The texts whose vectors are searched: `text` first, then other wordings of the query.
+
+    Without a rewriter, or when it fails, `text` alone; `notes` say how many wordings came.
+    """
+    if parts.rewriter is None:
+        return [text]
+    try:
+        with notes.steps("rewrite"):
+            rewriting = await parts.rewriter.rewrite(query, history, agent_id=agent_id)
+    except DependencyUnavailable as failure:
+        notes.degraded.append(f"query rewriting: skipped, {failure.message}")
+        rewriting = Rewriting()
+    texts = list(dict.fromkeys([text, *_wordings(rewriting, query)]))
+    notes.searched["rewritten"] = len(texts) - 1
+    return texts
+
+
+def _wordings(rewriting: Rewriting, query: str) -> Iterator[str]:
+    answers = [] if rewriting.answer is None else [rewriting.answer]
+    for each in [*rewriting.queries[:MOST_QUERIES], *answers]:
+        wording = each[:MOST_CHARS].strip()
+        if wording and wording.casefold() != query.strip().casefold():
+            yield wording
+
+
+@dataclass(frozen=True)
+class Sought:
+    """An anchor with what its event is looked up by: its vector, where there is one, and its words."""
+
+    anchor: Anchor
+    vector: NDArray[np.float32] | None
+    wording: Wording
+
+
+@dataclass(frozen=True)
+class Anchored:
+    """An anchor with the memory that tells its event and the times that come of it, if anything does."""
+
+    anchor: Anchor
+    memory_id: UUID | None
+    times: Sequence[Span]
+
+
+async def anchored(
+    parts: MemoryParts,
+    agent_id: str,
+    sought: Sequence[Sought],
+    conditions: Conditions,
+    names: Collection[str],
+    now: datetime,
+    notes: Notes,
+) -> list[Anchored]:
+    """What each anchor tells, in one round trip for all; `notes` say what came of it.
+
+    `names` are the query's words.
+    """
+    if not sought:
+        return []
+    events = [Lookup(each.wording.hits.memory_ids, each.vector) for each in sought]
+    with notes.steps("anchor"):
+        mentions = await parts.vectors.mentions(agent_id, events, parts.vector_model, conditions)
+    found = [_anchored(each, held, names, now) for each, held in zip(sought, mentions, strict=True)]
+    notes.searched["anchors"] = [_told_anchor(each) for each in found]
+    return found
+
+
+def _anchored(
+    sought: Sought, mentions: Sequence[Mention], names: Collection[str], now: datetime
+) -> Anchored:
+    bm25 = sought.wording.bm25
+    whole = bm25.weigh(sought.wording.keys)
+    telling = teller(
+        mentions,
+        lambda each: bm25.weigh(set(each.term_keys)) / whole,
+        names,
+        of_one_word=len(sought.wording.keys) == 1,
+    )
+    if telling is None:
+        return Anchored(sought.anchor, None, ())
+    memory = telling.memory
+    times = told_times(sought.anchor, memory.event, memory.timestamp, now)
+    return Anchored(sought.anchor, memory.memory_id, times)
+
+
+def _told_anchor(anchored: Anchored) -> Mapping[str, Any]:
+    phrase = anchored.anchor.phrase
+    if not anchored.times:
+        return {"phrase": phrase, "windows": [], "reason": NO_MEMORY}
+    windows = [[start.isoformat(), end.isoformat()] for start, end in anchored.times]
+    return {"phrase": phrase, "windows": windows, "memory_id": str(anchored.memory_id)}

@@ -128,8 +128,6 @@ async def _reading(vectors: VectorStore, agent_id: str, text: str, conditions: M
 
 @dataclass(frozen=True)
 class _Reading:
-    """What an agent's memories make of a text's terms: what was probably meant, what stands in for which."""
-
     keys: Mapping[int, str]
     statistics: LexicalStatistics
     corrected: Mapping[int, tuple[str, int]]

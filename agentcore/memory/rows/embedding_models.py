@@ -1,12 +1,14 @@
-"""Which embedding model is in force, and which is to come: the database's own word, before the settings'.
+"""Reads which embedding model is in force, which is to come, and in which column its vectors are.
 
-As long as no memories were embedded anew there is none, and the settings say it.
+Until memories are embedded again there are no such rows, and the settings apply.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
+
+from psycopg import sql
 
 from agentcore.database import Database, query
 
@@ -54,3 +56,32 @@ async def known_models(database: Database) -> list[KnownModel]:
 async def model_in_force(database: Database) -> KnownModel | None:
     """Whose vectors are searched; None: the settings say it. Raises DependencyUnavailable."""
     return next((each for each in await known_models(database) if each.stage != "filling"), None)
+
+
+@dataclass(frozen=True)
+class VectorPlace:
+    """What statements are shaped with: a memory's vector, and whether it has one of the model asked for.
+
+    An index over one place serves no other: `index_prefix` stands before the model in its comment.
+    """
+
+    stored: sql.SQL
+    held: sql.SQL
+    index_prefix: str = ""
+
+    @property
+    def shape(self) -> dict[str, sql.Composable]:
+        """The placeholders it fills."""
+        return {"stored": self.stored, "held": self.held}
+
+    def index_model(self, model: str) -> str:
+        """What the indexes over this model's vectors in this place are known by."""
+        return f"{self.index_prefix}{model}"
+
+
+SETTLED = VectorPlace(sql.SQL("m.embedding"), sql.SQL("m.embedding_model = %(model)s"))
+MOVING = VectorPlace(
+    sql.SQL("(CASE WHEN m.embedding_model = %(model)s THEN m.embedding ELSE m.next_embedding END)"),
+    sql.SQL("(m.embedding_model = %(model)s OR m.next_embedding_model = %(model)s)"),
+    "moving:",
+)

@@ -1,15 +1,16 @@
-"""How long a memory lives, as its row says it. Inside one transaction."""
+"""Rows of life times, and of how the layers of an agent forget. Inside one transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from agentcore.memory.params.layers import OwnRules
 from agentcore.memory.rows.owned_rows import OwnedRows, Row
 
 
@@ -50,3 +51,15 @@ class LifeRows(OwnedRows):
             moments=[moments[each] for each in ids],
             extend_after_uses=Jsonb(dict(extend_after_uses)),
         )
+
+
+class RuleRows(OwnedRows):
+    """The rules of one agent inside one transaction."""
+
+    async def hold(self) -> OwnRules:
+        """The agent's own rules, which nobody else changes before the end."""
+        return cast(OwnRules, (await self._rows("hold_agent_rules"))[0]["layers"])
+
+    async def set(self, rules: Mapping[str, Mapping[str, int]]) -> None:
+        """These from now on."""
+        await self._run("set_agent_rules", layers=Jsonb(rules))

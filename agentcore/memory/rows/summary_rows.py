@@ -10,8 +10,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from agentcore.database import query, shaped_query
-from agentcore.memory.rows.owned_rows import Row
-from agentcore.memory.rows.ruled_rows import RuledRows
+from agentcore.memory.rows.owned_rows import Row, RuledRows
 from agentcore.memory.summaries.periods import Period
 
 SummaryWork = Literal["refresh", "period", "facts", "summary"]

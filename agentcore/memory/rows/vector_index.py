@@ -1,8 +1,4 @@
-"""What a vector index is made of, and how far a search looks into it.
-
-That distance is the index's *reach*: the lists probed of an ivfflat index, `ef_search` of an HNSW one. What
-an index was built on and which reach was measured to be enough stands in its comment, and goes with it.
-"""
+"""Describes vector indexes and their search width (probes, ef_search), stored in the index's comment."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which episodic memories tell one thing together, and what stands already for them. Pure.
+"""Clusters episodic memories that are about one thing. Pure.
 
-Average link over cosines (Sokal and Michener, 1958), with pairs that may never stand together: the words are
-alike in "Anna is allergic" and "Boris is allergic" too. A false cluster is worse than a missed one.
+Average link over cosines (Sokal and Michener, 1958), with forbidden pairs: "Anna is allergic" and "Boris is
+allergic" are alike, too. A false cluster is worse than a missed one.
 """
 
 from __future__ import annotations
@@ -118,7 +118,6 @@ def _edges(pairs: Iterable[tuple[UUID, UUID]], by_id: Mapping[UUID, int]) -> lis
 
 
 def _components(size: int, edges: Iterable[tuple[int, int]], kept: Sequence[_Group]) -> list[list[int]]:
-    """What hangs together, by pairs or by a summary that stands; places in order."""
     root = list(range(size))
 
     def root_of(place: int) -> int:

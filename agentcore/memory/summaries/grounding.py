@@ -1,8 +1,4 @@
-"""Whether what a model tells was said: every name and every number of it. Pure.
-
-Models make up nothing so often, and nothing does more harm. What cannot be told from something made up is
-left out: a claim less costs less than a false one.
-"""
+"""Checks every name and number in a model's text against the sources; drops unsupported claims. Pure."""
 
 from __future__ import annotations
 
@@ -97,7 +93,6 @@ class Heard:
 
 
 def _names(claim: str) -> Iterator[str]:
-    """The capitalised words of a claim that may be names; what opens it only where it is no ordinary word."""
     for place, match in enumerate(_WORD.finditer(claim)):
         word = match.group()
         plain = fold(word).removesuffix("'s").removesuffix("\u2019s")

@@ -1,8 +1,7 @@
-"""A summary made of the memories' own sentences. Pure: the caller counts tokens.
+"""Summarizes memories by their own sentences, and cuts conversations into stretches. Pure.
 
-SumBasic (Nenkova and Vanderwende, The Impact of Frequency on Summarization, 2005): a sentence is worth the
-mean probability of its words; after it is taken the probabilities of its words are squared, so that the next
-sentence says something else. Here a sentence also weighs by its memory's importance.
+SumBasic (Nenkova and Vanderwende, 2005): a sentence is worth the mean probability of its words, squared once
+they were used; here also its importance.
 """
 
 from __future__ import annotations
@@ -11,9 +10,10 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from heapq import heapify, heappop, heappush
-from typing import TypeVar
+from itertools import pairwise
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from agentcore.memory.language.llm_text import beginning
@@ -21,6 +21,8 @@ from agentcore.memory.language.rejection import rejection
 from agentcore.memory.language.text import sentences
 from agentcore.memory.lexical import terms
 
+# A pause so long parts two talks of one session, unless the first would be shorter than that many messages.
+PAUSE, FEWEST_MESSAGES = timedelta(minutes=30), 4
 # A sentence of fewer terms says little by itself, "Paco is ill.": it stands where room is left.
 LEAST_TERMS = 3
 MOST_SENTENCES = 4_000
@@ -96,10 +98,7 @@ def _fitting(found: Iterator[_Sentence], max_tokens: int, count: Callable[[str],
 
 
 def _best_first(waiting: list[_Sentence]) -> Iterator[_Sentence]:
-    """Each time the one that says most beside those before it.
-
-    What a sentence is worth only falls, so one that still is worth most when it is weighed again is the best.
-    """
+    """Yields the best sentence given those before it; lazily, since a sentence's value only falls."""
     frequencies = Counter(term for each in waiting for term in each.terms)
     total = sum(frequencies.values())
     probability = {term: times / total for term, times in frequencies.items()}
@@ -126,7 +125,7 @@ def _worth(sentence: _Sentence, probability: dict[str, float]) -> float:
 
 
 def _worth_saying(sources: Sequence[Source]) -> list[_Sentence]:
-    """The sentences that state something, in the order of their times; of equal ones the last."""
+    """Returns the sentences that state something, by time; of equal ones the last."""
     ordered = sorted(sources, key=lambda source: (source.timestamp, source.memory_id))
     found: dict[frozenset[str], _Sentence] = {}
     for source in ordered:
@@ -156,3 +155,51 @@ def shared(values: Iterable[_Value]) -> _Value | None:
     """The one value that all sources of a summary have, and so the summary; None where they differ."""
     found = set(values)
     return found.pop() if len(found) == 1 else None
+
+
+class Timed(Protocol):
+    """What was said at a time."""
+
+    @property
+    def said_at(self) -> datetime:
+        """When."""
+
+
+_Message = TypeVar("_Message", bound=Timed)
+
+
+def segments(messages: Sequence[_Message], most_messages: int) -> Iterator[Sequence[_Message]]:
+    """The messages in pieces of at most so many, cut at pauses, and a long talk evenly."""
+    for talk in _talks(messages):
+        count = -(-len(talk) // most_messages)
+        bounds = [len(talk) * place // count for place in range(count + 1)]
+        yield from (talk[begin:end] for begin, end in pairwise(bounds))
+
+
+def _talks(messages: Sequence[_Message]) -> list[list[_Message]]:
+    talks: list[list[_Message]] = []
+    for message in messages:
+        talk = talks[-1] if talks else []
+        if not talk or (len(talk) >= FEWEST_MESSAGES and message.said_at - talk[-1].said_at >= PAUSE):
+            talks.append([message])
+        else:
+            talk.append(message)
+    if len(talks) > 1 and len(talks[-1]) < FEWEST_MESSAGES:
+        talks[-2:] = [talks[-2] + talks[-1]]
+    return talks
+
+
+def pieces(
+    messages: Sequence[_Message], sizes: Sequence[int], most: int
+) -> Iterator[Sequence[_Message]]:
+    """Pieces of at most this size; what is larger by itself stands alone."""
+    piece: list[_Message] = []
+    size = 0
+    for message, own in zip(messages, sizes, strict=True):
+        if piece and size + own > most:
+            yield piece
+            piece, size = [], 0
+        piece.append(message)
+        size += own
+    if piece:
+        yield piece

@@ -1,18 +1,16 @@
-"""What of a model's summary is kept, and what of what was said survives in it. Pure.
+"""Keeps what is supported of a model's summary, and what an earlier one said of sources that are gone. Pure.
 
-The evidence are the sentences that extraction would choose for a third of the room: what of its names,
-numbers and dates the model's words lost stands below them, verbatim. A model that kept none of them, or told
-of others alone, spoke of something else.
+Names, numbers and dates that the model lost are added verbatim, from the sentences extraction would choose.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agentcore.memory.language.entities import find_entities
 from agentcore.memory.language.llm_text import capped, within, without_reasoning, without_thoughts
-from agentcore.memory.language.text import collapse, words
+from agentcore.memory.language.text import collapse, sentences, words
 from agentcore.memory.scoring import is_assistant
 from agentcore.memory.summaries.grounding import Heard, numbers_of, numbers_told
 from agentcore.memory.summaries.summarizing import Source, summarize
@@ -97,8 +95,6 @@ def _facts(facts: Sequence[str], heard: Heard) -> list[str]:
 
 
 class _Told:
-    """The words and the numbers of what a model told."""
-
     def __init__(self, text: str) -> None:
         self.words = {*words(text)}
         self.numbers = numbers_told(text)
@@ -106,8 +102,6 @@ class _Told:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """A sentence with names, each as its words, or with numbers."""
-
     line: str
     names: Sequence[frozenset[str]]
     numbers: set[str]
@@ -131,3 +125,37 @@ def _evidence(sources: Sequence[Source], max_tokens: int, count: Count) -> list[
         for line, names in zip(lines, find_entities(lines, (), speakers), strict=True)
     ]
     return [each for each in found if each.names or each.numbers]
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """What a source that is there says now, if it holds, and all that it said before or no longer holds."""
+
+    speaker: str | None
+    now: str
+    before: Sequence[str]
+
+
+def remnants(summary: str, there: Iterable[Spoken]) -> str:
+    """The lines of a summary made of sentences that are of none of the sources that are there."""
+    said = {line for each in there for text in (each.now, *each.before) for line in _lines(each, text)}
+    return _without(summary, said)
+
+
+def without_stale(summary: str, there: Iterable[Spoken]) -> str:
+    """The lines of any summary but for sentences that were said, and no longer are."""
+    known = [*there]
+    now = {line for each in known for line in _lines(each, each.now)}
+    stale = {line for each in known for text in each.before for line in _lines(each, text)}
+    return _without(summary, stale - now)
+
+
+def _without(summary: str, lines: set[str]) -> str:
+    return "\n".join(line for line in summary.split("\n") if line.removeprefix("- ") not in lines)
+
+
+def _lines(spoken: Spoken, text: str) -> set[str]:
+    parts = {*sentences(text), *text.split("\n")}
+    if spoken.speaker is None:
+        return parts
+    return parts | {f"{spoken.speaker}: {part}" for part in parts}

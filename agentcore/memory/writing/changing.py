@@ -1,4 +1,4 @@
-"""Changing one memory, as a story: read, embed the new text, lock, write with its history."""
+"""Changes one memory: update, feedback or renewal; embeds, locks, and writes with its history."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from agentcore.errors import Conflict, NotFound
+from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.memory.api import Caller
-from agentcore.memory.consequences.fact_following import after_reinstatement, after_rewording
-from agentcore.memory.intake import is_long_work, spoken, subjects_of, text_columns
+from agentcore.memory.consequences.following import after_reinstatement, after_rewording
+from agentcore.memory.intake import check_length, is_long_work, spoken, subjects_of, text_columns
 from agentcore.memory.models import Link
+from agentcore.memory.params.changes import FeedbackParams, UpdateParams, Updates
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.history_rows import Change
 from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.rows.summary_rows import SummaryWork
+from agentcore.memory.scoring import after_feedback
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.writing.document_vectors import vector_columns
 
@@ -88,7 +90,7 @@ class Changing(ABC):
 
     @abstractmethod
     async def _wanted(self, row: Row) -> Wanted:
-        """What the memory is to become, given how it stands."""
+        """Returns the change to apply to this row."""
 
     async def _prepare(self, transaction: MemoryTransaction, found: Row, wanted: Wanted) -> None:
         tied = wanted.tied(self.memory_id)
@@ -136,7 +138,7 @@ class Changing(ABC):
             )
 
     async def _new_text(self, row: Row, content: str | None) -> dict[str, Any]:
-        """The columns of the new text with its vector; nothing if the text stays. Embeds before any lock."""
+        """Returns the columns of a new text and its vector, empty if it stays. Embeds before any lock."""
         if content is None or content == row["content"]:
             return {}
         content = spoken(content, row) or content
@@ -149,13 +151,12 @@ class Changing(ABC):
         return {**columns, "content": content, **await self._vector_of(text)}
 
     async def _vector_of(self, text: str) -> dict[str, Any]:
-        """The vector's columns; without one, what the maintenance needs to know to embed it later."""
         [columns], degraded = await vector_columns(self._parts, [text])
         self.degraded += degraded
         return columns
 
     async def _write(self, found: Row, wanted: Wanted, text: Mapping[str, Any]) -> int | None:
-        """The new version; None if the memory changed since it was read."""
+        """Returns the new version; None if the memory changed since it was read."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await self._prepare(transaction, found, wanted)
             row = await transaction.lock(self.memory_id)
@@ -228,7 +229,6 @@ class Changing(ABC):
     async def _relate(
         self, transaction: MemoryTransaction, wanted: Wanted
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Change the ties; those that went, and those that came."""
         others = wanted.tied(self.memory_id)
         if not others:
             return [], []
@@ -271,3 +271,78 @@ async def complete_task(parts: MemoryParts, caller: Caller, task_id: str) -> int
         await transaction.life.complete_task(task_id, caller.token_id, caller.trace_id)
     await parts.working.forget(caller.agent_id, [task_id])
     return len(held)
+
+
+class Renewing:
+    """One renewal by one caller. What a memory holds does not change: its version and its history stay."""
+
+    operation = "renew"
+
+    def __init__(self, parts: MemoryParts, caller: Caller, memory_id: UUID) -> None:
+        self._parts = parts
+        self._caller = caller
+        self.memory_id = memory_id
+        self.degraded: list[str] = []
+
+    async def run(self) -> int:
+        """Renew the memory, where it has a time to live; its version. Raises NotFound."""
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            row = await transaction.life.renew(self.memory_id)
+        if row is None:
+            raise NotFound(data={"memory_id": str(self.memory_id)})
+        if row["task_id"] is not None:
+            await self._parts.working.forget(self._caller.agent_id, [row["task_id"]])
+        return int(row["version"])
+
+
+class Updating(Changing):
+    """One update of one memory."""
+
+    operation = "update"
+
+    def __init__(self, parts: MemoryParts, caller: Caller, params: UpdateParams) -> None:
+        super().__init__(parts, caller, params.memory_id, params.updates.if_version)
+        self._updates = params.updates
+
+    async def _wanted(self, row: Row) -> Wanted:
+        updates = self._updates
+        if self.memory_id in {link.target_id for link in updates.links}:
+            raise InvalidParams("a memory cannot be linked to itself", data={"field": "updates.links"})
+        content = updates.content
+        if updates.context is not None:
+            content = f"{row['content']}\n{updates.context}"
+            check_length(content, "updates.context")
+        return Wanted(
+            content=content,
+            columns=_plain_columns(updates, row),
+            ttl_seconds=updates.ttl_seconds,
+            never_expires="ttl_seconds" in updates.model_fields_set and updates.ttl_seconds is None,
+            current=updates.current is True,
+            unlink=updates.unlink,
+            links=updates.links,
+        )
+
+
+def _plain_columns(updates: Updates, row: Row) -> dict[str, Any]:
+    importance = updates.relevance_score if updates.relevance_score is not None else updates.importance
+    columns: dict[str, Any] = {"relevance_score": importance, "tags": updates.tags, "pinned": updates.pinned}
+    if updates.metadata is not None:
+        merged = {**row["metadata"], **updates.metadata}
+        columns["metadata"] = {name: value for name, value in merged.items() if value is not None}
+    return {name: value for name, value in columns.items() if value is not None}
+
+
+class Judging(Changing):
+    """One verdict on one memory."""
+
+    operation = "feedback"
+
+    def __init__(self, parts: MemoryParts, caller: Caller, params: FeedbackParams) -> None:
+        super().__init__(parts, caller, params.memory_id)
+        self._params = params
+        self.relevance_score = 0.0
+
+    async def _wanted(self, row: Row) -> Wanted:
+        self.relevance_score = after_feedback(row["relevance_score"], self._params.verdict)
+        told = self._params.model_dump(include={"verdict", "note"}, exclude_none=True)
+        return Wanted(columns={"relevance_score": self.relevance_score}, told=told)

@@ -49,7 +49,6 @@ class Reverting(Changing):
         )
 
     def _expiry(self, earlier: Mapping[str, Any]) -> dict[str, Any]:
-        """What of `Wanted` brings the earlier expiry back; nothing where it cannot, or need not, come."""
         if "memory_type" in earlier:
             # It was promoted since: it stays in its layer, and lives as long as that lets it.
             self.degraded.append(PROMOTED)
@@ -65,7 +64,7 @@ class Reverting(Changing):
         return {"expires_at": expires_at, "ttl_seconds": earlier.get("ttl_seconds")}
 
     async def _changes_since(self, row: Row) -> list[Row]:
-        """Every change since the version, the latest first. Raises Conflict where one is not known."""
+        """Returns every later change, latest first. Raises Conflict if one is not recorded."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             changes = await transaction.history.since(self.memory_id, self._version)
         # Changes made meanwhile are left out: the write then finds another version, and reads anew.

@@ -16,9 +16,8 @@ from agentcore.memory.consequences.llm_work import queue_llm_work
 from agentcore.memory.consequences.staleness import let_summaries_wait
 from agentcore.memory.consequences.superseding import Superseding
 from agentcore.memory.ids import mint_memory_id
-from agentcore.memory.intake import Draft, draft, is_long_work, is_same
-from agentcore.memory.params.memories import StoreParams, StoreResult
-from agentcore.memory.params.refused_answers import answer_to
+from agentcore.memory.intake import Draft, is_long_work, is_same
+from agentcore.memory.params.memories import StoreParams, StoreResult, answer_to
 from agentcore.memory.params.refused_items import RefusedItem
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.owned_rows import Row
@@ -86,7 +85,6 @@ class Storing:
         return {index: each for index, each in drafts.items() if self._results[index] is None}
 
     def _refuse(self, index: int, error: AgentCoreError) -> None:
-        """Answer one item with what is wrong with it; the others go on."""
         self.errors[index] = error
         missing = error.data.get("memory_id")
         reason = error.message if missing is None else f"{error.message.rstrip('.')}: {missing}"
@@ -123,14 +121,7 @@ class Storing:
         for item in items:
             try:
                 self._check_vector(item)
-                each = draft(
-                    item,
-                    self._caller,
-                    now=self._parts.clock(),
-                    count_tokens=self._parts.count_tokens,
-                    default_ttls=self._parts.default_ttls,
-                    screen=self._parts.policy.screen,
-                )
+                each = self._parts.draft(item, self._caller)
             except InvalidParams as error:
                 made.append(error)
             else:

@@ -380,8 +380,8 @@ export interface GetContextParams {
   min_score?: number | null;
   /** As for memory.retrieve; absent: 0.12 with the local embedding model, else 0. */
   min_fit?: number | null;
-  /** What is not searched for: nothing (off), greetings and requests that need no memory (cautious), or questions of general knowledge too. The receipt tells. */
-  gate?: "off" | "cautious" | "general_knowledge";
+  /** What is not searched for: nothing (off), or greetings and requests that need no memory (cautious). The receipt gives the reason. */
+  gate?: "off" | "cautious";
   asked_at?: string | null;
   history?: Turn[];
   as_of?: string | null;

@@ -1,8 +1,7 @@
-"""The time a text speaks of: "last week", "in May 2023", "between the 3rd and Friday" become spans of time.
+"""Turns times in a text ("last week", "in May 2023", "between the 3rd and Friday") into spans. English; pure.
 
-English, pure, linear in the text's length. What could as well mean something else is no time: 7/5/2023 (two
-days), 1.2.2023 (a version), "may" and "march" without a preposition, "in 3 days" where nothing is to come.
-A month or weekday without a year or week is the latest begun; in a sentence of what is to come, the next.
+Ambiguous forms are ignored: 7/5/2023 (two days), 1.2.2023 (a version), a bare "may" or "march".
+A month or weekday without a year or week is the latest begun; in a sentence about the future, the next.
 """
 
 from agentcore.memory.language.moments.anchors import Anchor, anchors, told_times

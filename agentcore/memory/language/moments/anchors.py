@@ -1,9 +1,7 @@
-"""Times told by an event: "before the trip", "since we moved to Berlin". Pure; which event, memory must know.
+"""Finds times defined by an event: "before the trip", "since we moved to Berlin". Pure.
 
-An event is known to both who speak and lies behind them: "the", "my" or a name's before a noun, a clause in
-the past, a doing with its object ("returning from Rome"). What belongs to every day ("before lunch"), what is
-to come ("before I go"), a reason ("since it is late") and set phrases ("after all") are none. A question for
-how long it was between two events needs both of them, so it has no such time either.
+Not events: what happens every day ("before lunch"), future clauses ("before I go"), reasons ("since it is
+late"), set phrases ("after all"), and durations between two events.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Periods of the calendar, in whole days: weeks, months, seasons, the last, this or next of something.
-
-Pure date arithmetic, without language. What lies outside the calendar raises OverflowError or ValueError.
-"""
+"""Calendar arithmetic in whole days. Pure; raises OverflowError or ValueError outside the calendar."""
 
 from __future__ import annotations
 

@@ -1,0 +1,172 @@
+"""Facts and summaries follow the memories they were derived from, also while those are archived."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from agentcore.memory.api import Caller
+from agentcore.memory.consequences.llm_work import (
+    PERIOD_FORM,
+    SESSION_FORM,
+    after_deletion,
+    read_again,
+    read_at_last,
+)
+from agentcore.memory.consequences.overtaken import restored
+from agentcore.memory.consequences.staleness import let_summaries_wait
+from agentcore.memory.consequences.supersession import FOLLOWS, Supersession, take_places
+from agentcore.memory.intake import subjects_of
+from agentcore.memory.models import FACT_FORM, Link
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.rows.cluster_rows import FORM as CLUSTER_FORM
+from agentcore.memory.rows.history_rows import Change
+from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.rows.subject_rows import SUPERSEDES
+from agentcore.memory.storage import MemoryTransaction
+from agentcore.memory.summaries.summarizing import SUMMARY_RELATION
+
+Copies = Mapping[UUID, Mapping[str, Any]]
+_ENDS = ("source_id", "target_id")
+_SUMMARIES = frozenset({CLUSTER_FORM, SESSION_FORM, PERIOD_FORM})
+
+
+async def orphans(transaction: MemoryTransaction, copies: Copies) -> dict[UUID, UUID]:
+    """Which of these copies hold words that are no more, each with the memory that said them.
+
+    That one is neither there nor archived; or a model read a fact from it and it has other words. Nobody
+    deletes what the others are of before the end.
+    """
+    made_of = {memory_id: _sources(copy) for memory_id, copy in copies.items()}
+    wanted = {source for sources in made_of.values() for source in sources}
+    if not wanted:
+        return {}
+    # What will be tied to them is held here, too: locks are taken in one order.
+    tied = {UUID(tie[end]) for copy in copies.values() for tie in copy.get("links", ()) for end in _ENDS}
+    archived = transaction.archived
+    await archived.held(wanted | tied)
+    kept = await archived.visible(list(wanted)) | await archived.buried(wanted) | copies.keys()
+    found = {memory_id: min(gone) for memory_id, sources in made_of.items() if (gone := sources - kept)}
+    facts = [
+        (memory_id, _parent(copy), datetime.fromisoformat(copy["created_at"]))
+        for memory_id, copy in copies.items()
+        if _follows_words(copy)
+    ]
+    return found | await transaction.facts.reworded_since(facts)
+
+
+async def supersede_followers(
+    transaction: MemoryTransaction, caller: Caller, copies: Copies, archived_at: Mapping[UUID, datetime]
+) -> list[UUID]:
+    """File facts that are back as superseded where their memories were meanwhile; which these are."""
+    facts = {memory_id: archived_at[memory_id] for memory_id, copy in copies.items() if _follows_words(copy)}
+    if not facts:
+        return []
+    found = [
+        Supersession(
+            restored(row["memory_id"], copies[row["memory_id"]]),
+            row["superseded_by"],
+            None,
+            row["valid_to"],
+            FOLLOWS,
+        )
+        for row in await transaction.facts.superseded_since(facts)
+    ]
+    return [row["memory_id"] for row in await take_places(transaction, caller, found)]
+
+
+def _sources(copy: Mapping[str, Any]) -> set[UUID]:
+    form = copy["provenance"].get("form")
+    if form == FACT_FORM:
+        return {_parent(copy)}
+    if form not in _SUMMARIES:
+        return set()
+    own = (tie for tie in copy.get("links", ()) if tie["source_id"] == copy["memory_id"])
+    return {UUID(tie["target_id"]) for tie in own if tie["relation"] == SUMMARY_RELATION}
+
+
+def _parent(copy: Mapping[str, Any]) -> UUID:
+    return UUID(copy["parent_memory_id"])
+
+
+def _follows_words(copy: Mapping[str, Any]) -> bool:
+    told = (change["before"] or {} for change in copy.get("history", ()))
+    its_own = copy["pinned"] or any("content" in before for before in told)
+    return copy["provenance"].get("form") == FACT_FORM and not its_own
+
+
+async def after_rewording(
+    transaction: MemoryTransaction, parts: MemoryParts, caller: Caller, row: Row
+) -> None:
+    """A memory has other words: the old ones' facts go, it waits to be read and told anew. Among the last."""
+    facts = await transaction.facts.as_read(row["memory_id"])
+    if facts:
+        changed = await hand_on(transaction, caller, await transaction.delete(facts))
+        await after_deletion(transaction, parts, changed, also=[row["memory_id"]])
+    else:
+        await let_summaries_wait(transaction, [row["memory_id"]])
+    await read_again(transaction, parts, row["memory_id"], row)
+
+
+async def after_reinstatement(
+    transaction: MemoryTransaction, parts: MemoryParts, caller: Caller, operation: str, row: Row
+) -> None:
+    """A memory holds again that `row` tells of as superseded, and so do its facts. Among the last acts."""
+    for fact in await transaction.facts.superseded_with(row["memory_id"], row["superseded_by"]):
+        await _hold_again(transaction, caller, operation, fact)
+    await let_summaries_wait(transaction, [row["memory_id"]])
+    await read_at_last(transaction, parts, [row["memory_id"]])
+
+
+async def _hold_again(transaction: MemoryTransaction, caller: Caller, operation: str, fact: Row) -> None:
+    memory_id: UUID = fact["memory_id"]
+    version = await transaction.subjects.succeed(memory_id, superseded_by=None, valid_to=None)
+    await transaction.subjects.reinstate(memory_id, subjects_of(caller.agent_id, fact))
+    before = {"superseded_by": str(fact["superseded_by"]), "valid_to": fact["valid_to"].isoformat()}
+    after = {"superseded_by": None, "valid_to": None}
+    source = caller.token_id, caller.trace_id
+    await transaction.history.append(Change(memory_id, operation, version, *source, before, after))
+
+
+async def hand_on(transaction: MemoryTransaction, caller: Caller, deleted: Sequence[Row]) -> list[Row]:
+    """Give what deleted memories had superseded to what superseded them, else let it hold; the rows changed.
+
+    Those with `superseded_by` None hold again. An expired memory neither holds nor is given on.
+    """
+    gone = {row["memory_id"]: row for row in deleted}
+    changed: list[Row] = []
+    for row in await transaction.subjects.superseded_by(list(gone)):
+        successor = _last_of(gone, row["superseded_by"])
+        held = {name: successor[name] for name in ("superseded_by", "valid_to")}
+        version = await transaction.subjects.succeed(row["memory_id"], **held)
+        if held["superseded_by"] is None:
+            await transaction.subjects.learn_anew(row["memory_id"], subjects_of(caller.agent_id, row))
+            await transaction.clusters.come_late([row["memory_id"]])
+        else:
+            tie = Link(target_id=row["memory_id"], relation=SUPERSEDES)
+            await transaction.links.add(held["superseded_by"], [tie])
+        before, after = _plain(row), _plain(held)
+        source = caller.token_id, caller.trace_id
+        await transaction.history.append(
+            Change(row["memory_id"], "successor_deleted", version, *source, before, after)
+        )
+        changed.append({**row, **held})
+    return changed
+
+
+def _last_of(gone: Mapping[UUID, Row], successor: UUID) -> Row:
+    seen: set[UUID] = set()
+    while gone[successor]["superseded_by"] in gone.keys() - seen:
+        seen.add(successor)
+        successor = gone[successor]["superseded_by"]
+    return gone[successor]
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    successor, valid_to = row["superseded_by"], row["valid_to"]
+    return {
+        "superseded_by": successor and str(successor),
+        "valid_to": valid_to and valid_to.isoformat(),
+    }
