@@ -6,13 +6,13 @@ import asyncio
 import copy
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
+from statistics import median
 from typing import Any, Self
 from uuid import UUID
 
 from agentcore.agents.failing_open import must_be_asked
 from agentcore.agents.forgetting import Confirmations
 from agentcore.agents.prefetch import prefetched
-from agentcore.agents.proposing import SURE_FIT, surely_meant
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tool_answers import bounded, told
 from agentcore.agents.tool_arguments import (
@@ -28,7 +28,7 @@ from agentcore.agents.working_template import is_template
 from agentcore.errors import Conflict, NotFound
 from agentcore.limits import MAX_PAGE
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.models import MemoryRecord, MemoryType
+from agentcore.memory.models import MemoryRecord, MemorySummary, MemoryType
 from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.memories import (
     DeleteParams,
@@ -38,6 +38,39 @@ from agentcore.memory.params.memories import (
     StoreParams,
 )
 from agentcore.memory.summaries.summarizing import SUMMARY_RELATION
+
+# Below this probability that anything found answers, nothing is proposed.
+SURE_FIT = 0.5
+# A match that speaks for itself; one that does beside what else was found; and how far it then stands above.
+SURE_MATCH, STANDING_MATCH, TIMES_THE_TYPICAL = 0.37, 0.25, 2.5
+# Of fewer others nothing is typical.
+FEWEST_OTHERS = 3
+# So much of the best match belongs to it.
+SHARE_OF_BEST = 0.75
+_NOT_OF_THE_MATCH = ("recency", "frequency", "importance", "repetition")
+
+
+def surely_meant(found: Sequence[MemorySummary]) -> list[MemorySummary]:
+    """Those of a search with `explain` that surely are meant, in its order; often none."""
+    matches = [_match(memory) for memory in found]
+    if not matches or not _stands(sorted(matches, reverse=True)):
+        return []
+    least = SHARE_OF_BEST * max(matches)
+    return [memory for memory, match in zip(found, matches, strict=True) if match >= least]
+
+
+def _match(memory: MemorySummary) -> float:
+    added = sum(term.contribution for name, term in (memory.terms or {}).items() if name in _NOT_OF_THE_MATCH)
+    return (memory.score or 0.0) - added
+
+
+def _stands(matches: Sequence[float]) -> bool:
+    best, *others = matches
+    if best >= SURE_MATCH:
+        return True
+    typical = median(others) if len(others) >= FEWEST_OTHERS else best
+    return best >= STANDING_MATCH and best >= TIMES_THE_TYPICAL * typical
+
 
 NEXT_STEP = (
     "Nothing is deleted yet. Show these to the user; call forget_memory with the memory_ids of those they "

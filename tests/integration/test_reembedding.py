@@ -14,8 +14,8 @@ from agentcore.assembly import make_embedder
 from agentcore.errors import Conflict
 from agentcore.maintenance import index_keeper, recall, reembedding
 from agentcore.maintenance.index_keeper import IndexKeeper
-from agentcore.maintenance.reembed import embed_waiting
 from agentcore.maintenance.reembedding import Reembedding
+from agentcore.maintenance.rounds import embed_waiting
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.archive import RestoreParams
 from agentcore.memory.params.changes import UpdateParams

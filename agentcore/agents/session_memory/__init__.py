@@ -1,5 +1,7 @@
 """A framework's session memory: kept in this process, in Redis, by the service, or in tiers."""
 
+from collections.abc import Mapping
+
 from agentcore.agents.session_memory.memory import EssentialSessionMemory, SessionMemory, SessionParts
 from agentcore.agents.session_memory.messages import (
     CAPABILITIES,
@@ -21,7 +23,27 @@ from agentcore.agents.session_memory.strategies import (
     Summarization,
     TokenBudget,
 )
-from agentcore.agents.session_memory.table import SESSION_MEMORIES, open_session_memory
+from agentcore.registry import resolve
+
+_HERE = "agentcore.agents.session_memory"
+# name -> module:class; the class has `over(parts)`.
+SESSION_MEMORIES: Mapping[str, str] = {
+    "in_memory": f"{_HERE}.in_memory:InMemorySessionMemory",
+    "in_memory_vector": f"{_HERE}.in_memory_vector:InMemoryVectorSessionMemory",
+    "redis": f"{_HERE}.redis_memory:RedisSessionMemory",
+    "vector": f"{_HERE}.vector:VectorSessionMemory",
+    "hierarchical": f"{_HERE}.hierarchical:HierarchicalSessionMemory",
+}
+
+
+def open_session_memory(name: str, parts: SessionParts | None = None) -> SessionMemory:
+    """The session memory of that name, or of the path `module:class`, with its usual bounds.
+
+    Raises ConfigurationError where there is none, or where a part that it needs is not given.
+    """
+    made: SessionMemory = resolve(name, SESSION_MEMORIES, kind="session memory").over(parts or SessionParts())
+    return made
+
 
 __all__ = [
     "CAPABILITIES",
