@@ -11,11 +11,10 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from agentcore.agents.agent_settings import AgentSettings
 from agentcore.agents.agent_turn import AgentTurn, Storing, running_turn
 from agentcore.agents.ending import end_session
-from agentcore.agents.holdable import holdable, searchable
-from agentcore.agents.recordable import interaction_of
+from agentcore.agents.recordable import holdable, interaction_of, searchable
+from agentcore.agents.scope import AgentSettings
 from agentcore.agents.tool_answers import failure_sentence
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import AgentCoreError, AuthenticationFailed, NotAuthorised

@@ -19,14 +19,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from agentcore.agents.agent_memory import AgentMemory
-from agentcore.agents.agent_settings import AgentSettings
 from agentcore.agents.agent_turn import AgentTurn, running, running_turn
-from agentcore.agents.error_words import error_words
-from agentcore.agents.forgetting import Confirmations
-from agentcore.agents.holdable import holdable
 from agentcore.agents.instructions import memory_instructions
 from agentcore.agents.prefetch import above
-from agentcore.agents.recordable import recordable, said
+from agentcore.agents.recordable import error_words, holdable, recordable, said
+from agentcore.agents.scope import AgentSettings
+from agentcore.agents.tool_operations import Confirmations
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import AgentCoreError

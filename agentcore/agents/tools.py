@@ -25,7 +25,6 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
-from agentcore.agents.forgetting import Confirmations
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tool_answers import compact, failure_sentence
 from agentcore.agents.tool_arguments import (
@@ -38,7 +37,7 @@ from agentcore.agents.tool_arguments import (
     description_of,
     schema_of,
 )
-from agentcore.agents.tool_operations import ToolOperations
+from agentcore.agents.tool_operations import Confirmations, ToolOperations
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import AgentCoreError, AuthenticationFailed, NotAuthorised
 from agentcore.memory.api import MemoryApi

@@ -22,9 +22,8 @@ from rich.text import Text
 from agentcore.agents.open_memory import open_memory
 from agentcore.cli import options
 from agentcore.cli.app import SERVICE, app, examples, out, say, show
-from agentcore.cli.importing import Import
+from agentcore.cli.importing import Import, Tally
 from agentcore.cli.lines import read_lines
-from agentcore.cli.tally import Tally
 from agentcore.config import Settings, environment_settings
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemorySummary

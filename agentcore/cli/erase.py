@@ -17,7 +17,7 @@ from agentcore.registry import resolve
 
 ADMIN = ("memory:admin",)
 # What checks a receipt takes a second to load, which who erases need not wait for.
-CHECKS = {"check": "agentcore.cli.receipts:checked", "purge": "agentcore.cli.receipts:purged"}
+CHECKS = {"check": "agentcore.cli.purge:checked", "purge": "agentcore.cli.purge:purged_receipt"}
 
 
 @app.command(rich_help_panel=MEMORIES, epilog=examples(

@@ -18,8 +18,7 @@ import httpx
 import stamina
 from pydantic import ValidationError
 
-from agentcore.client.answers import outcomes_of
-from agentcore.client.connection import NOT_SENT, Body, Connection, Sender
+from agentcore.client.connection import NOT_SENT, Body, Connection, Sender, outcomes_of
 from agentcore.client.credential import Credential, TokenSource
 from agentcore.errors import (
     AgentCoreError,

@@ -25,8 +25,7 @@ from pydantic import BaseModel, ValidationError
 from agentcore import __version__, migration
 from agentcore.database import query
 from agentcore.embedded.account import choose_account, open_home, ourselves
-from agentcore.embedded.home import Home, sync_directory
-from agentcore.embedded.lock import ServerLock
+from agentcore.embedded.home import Home, ServerLock, sync_directory
 from agentcore.embedded.parts import EmbeddedParts
 from agentcore.embedded.process import run_once
 from agentcore.embedded.programs import find_postgres

@@ -12,12 +12,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self
 
-from agentcore.embedded.account import choose_account, open_home
-from agentcore.embedded.home import Home
-from agentcore.embedded.lock import ServerLock
+from agentcore.embedded.account import (
+    choose_account,
+    close_socket_directory,
+    open_home,
+    open_socket_directory,
+)
+from agentcore.embedded.home import Home, ServerLock
 from agentcore.embedded.postgres import PostgresPart
 from agentcore.embedded.redis import RedisPart
-from agentcore.embedded.sockets import close_socket_directory, open_socket_directory
 from agentcore.errors import StartupError
 
 FIRST_PAUSE_SECONDS = 0.1

@@ -12,8 +12,7 @@ from urllib.parse import quote
 
 from agentcore.embedded.account import Account
 from agentcore.embedded.home import Home
-from agentcore.embedded.logfile import LogFile
-from agentcore.embedded.process import Child, end_processes, processes_in
+from agentcore.embedded.process import Child, LogFile, end_processes, processes_in
 from agentcore.embedded.programs import REDIS_SERVERS, find_redis
 from agentcore.errors import StartupError
 

@@ -17,10 +17,9 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from agentcore.agents.failing_open import Patience, if_answered, must_be_asked
-from agentcore.agents.holdable import searchable
+from agentcore.agents.recordable import searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.errors import NotFound
-from agentcore.integrations.extras import not_installed
 from agentcore.integrations.langgraph_items import (
     KEPT,
     KeptItem,
@@ -32,7 +31,7 @@ from agentcore.integrations.langgraph_items import (
 )
 from agentcore.integrations.langgraph_matching import Namespace, passes, under
 from agentcore.integrations.own_loop import OwnLoop
-from agentcore.integrations.store_all import store_all
+from agentcore.integrations.store_all import not_installed, store_all
 from agentcore.limits import MAX_K
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryRecord, MemorySummary, MemoryType

@@ -8,21 +8,24 @@ measured, after it was built and again as its partition grows. Names begin with 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
+from psycopg import sql
 
-from agentcore.database import Connection, Database, has_iterative_scans, query
+from agentcore.database import Connection, Database, has_iterative_scans, query, shaped_query
 from agentcore.errors import DependencyUnavailable
-from agentcore.maintenance import index_building
+from agentcore.failpoints import failpoint
 from agentcore.maintenance.recall import Subject, measure
 from agentcore.memory.rows.serving_indexes import LIFE_SECONDS
 from agentcore.memory.rows.vector_index import (
+    HNSW_CONSTRUCTION,
     IndexPolicy,
     VectorIndex,
     described,
@@ -31,6 +34,58 @@ from agentcore.memory.rows.vector_index import (
     shape_for,
 )
 from agentcore.telemetry import describe_failure
+
+# To train the most lists there are, ivfflat asks for 200 MB and for 100 kB more with each dimension.
+BUILDING_MEMORY_KB, BUILDING_KB_A_DIMENSION = 215_000, 115
+
+
+def building_memory_kb(dimensions: int) -> int:
+    """How much memory a build may take: 253 MB for 384 dimensions, 296 MB for 768, 659 MB for 4,000."""
+    return BUILDING_MEMORY_KB + BUILDING_KB_A_DIMENSION * dimensions
+
+
+async def build(
+    connection: Connection, partition: str, index: VectorIndex, dimensions: int, *, moving: str | None = None
+) -> None:
+    """Make the index, and then its comment: one that lacks it was never finished.
+
+    `moving` is a model whose vectors stand in either place, and whom the index is then over.
+    """
+    memory = str(building_memory_kb(dimensions))
+    await connection.execute(query("index_building_session"), {"memory": memory})
+    shape = {
+        "index": sql.Identifier(index.name),
+        "partition": sql.Identifier(partition),
+        "dimensions": sql.Literal(dimensions),
+        "shape": sql.Literal(index.shape),
+        "construction": sql.Literal(HNSW_CONSTRUCTION),
+        "model": sql.Literal(index.model if moving is None else moving),
+    }
+    statement = f"build_{index.kind}_index" if moving is None else f"build_moving_{index.kind}_index"
+    await connection.execute(shaped_query(statement, **shape))
+    failpoint("reembed.built")
+    await remember(connection, index)
+
+
+async def remember(connection: Connection, index: VectorIndex) -> None:
+    """Write down what the index was built on and what was measured of it."""
+    description = sql.Literal(index.comment())
+    await connection.execute(
+        shaped_query("describe_vector_index", index=sql.Identifier(index.name), description=description)
+    )
+
+
+async def drop(connection: Connection, names: Iterable[str]) -> None:
+    """Take these indexes away."""
+    for name in names:
+        await connection.execute(shaped_query("drop_vector_index", index=sql.Identifier(name)))
+
+
+def new_name(partition: str, model: str) -> str:
+    """A name that no other index has."""
+    digest = hashlib.sha256(model.encode()).hexdigest()[:8]
+    return f"ann_{partition}_{digest}_{time.time_ns() // 1_000_000}"
+
 
 logger = logging.getLogger(__name__)
 MIN_ROWS = 10_000
@@ -193,9 +248,9 @@ class IndexKeeper:
     async def carry_out(self, connection: Connection, state: PartitionState, todo: IndexPlan) -> None:
         """Do what was planned. While a new index is built the old one serves, or searches are exact."""
         # What was left half made goes first: a build that fails again and again leaves one, not many.
-        await index_building.drop(connection, todo.sweep)
+        await drop(connection, todo.sweep)
         index = await self._build(connection, state, todo.replaced) if todo.build else todo.measured
-        await index_building.drop(connection, [each.name for each in todo.replaced])
+        await drop(connection, [each.name for each in todo.replaced])
         if index is not None:
             await self._measure(connection, state, index)
 
@@ -207,7 +262,7 @@ class IndexKeeper:
         alike = [index for index in replaced if index.kind == kind]
         shares = [index.reach / index.shape for index in alike if kind == "ivfflat"]
         index = VectorIndex(
-            name=index_building.new_name(state.partition, self._model),
+            name=new_name(state.partition, self._model),
             kind=kind,
             model=self._model,
             shape=shape,
@@ -217,11 +272,11 @@ class IndexKeeper:
         )
         for old in alike:
             # Searches may meet the new index before they know of it: its reach is theirs by then.
-            await index_building.remember(connection, replace(old, reach=max(old.reach, index.reach)))
+            await remember(connection, replace(old, reach=max(old.reach, index.reach)))
         if alike:
             await asyncio.sleep(LIFE_SECONDS)
         self._tell(state.partition, f"building {kind} over {state.rows} rows")
-        await index_building.build(connection, state.partition, index, self._dimensions)
+        await build(connection, state.partition, index, self._dimensions)
         return index
 
     async def _measure(self, connection: Connection, state: PartitionState, index: VectorIndex) -> None:
@@ -237,7 +292,7 @@ class IndexKeeper:
         found = await measure(
             connection, subject, self._policy.recall, lambda step: self._tell(state.partition, step)
         )
-        await index_building.remember(connection, replace(
+        await remember(connection, replace(
             index, reach=found.reach, recall=found.recall, measured_at=time.time(), measured_rows=state.rows))
         logger.info("the vector index of %s was measured", state.partition, extra={
             "recall": found.recall, "reach": found.reach, "queries": found.queries})

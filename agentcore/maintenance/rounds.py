@@ -19,8 +19,7 @@ from pgvector import HalfVector
 from agentcore.database import Connection, Database, query, translated_errors
 from agentcore.errors import Conflict, DependencyUnavailable
 from agentcore.maintenance.index_keeper import IndexKeeper
-from agentcore.maintenance.job_queue import JobQueue
-from agentcore.maintenance.jobs import Work, job
+from agentcore.maintenance.job_queue import JobQueue, Work, job
 from agentcore.maintenance.llm_work import enqueue_llm_work, sweep_llm_usage
 from agentcore.memory.consequences.capacity import PRUNE_LAYER
 from agentcore.memory.deriving.consolidating import LEAST_AGE, Consolidating

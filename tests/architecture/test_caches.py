@@ -26,7 +26,7 @@ NO_CACHES = {
     "agentcore.connections:LimitedProtocol._timers",
     "agentcore.database:Database._reached",
     "agentcore.integrations.google_adk:AgentCoreMemoryService._kept",
-    "agentcore.maintenance.jobs:JOBS",
+    "agentcore.maintenance.job_queue:JOBS",
     "agentcore.maintenance.rounds:Maintenance._failing",
     "agentcore.maintenance.rounds:Maintenance.jobs",
     "agentcore.maintenance.rounds:Maintenance.waiting",

@@ -11,11 +11,10 @@ from uuid import uuid4
 
 import pytest
 
-from agentcore.agents.agent_settings import AgentSettings
-from agentcore.agents.forgetting import Confirmations
 from agentcore.agents.memory_enabled_agent import MemoryEnabledAgent
 from agentcore.agents.prefetch import with_memory
-from agentcore.agents.scope import MemoryScope
+from agentcore.agents.scope import AgentSettings, MemoryScope
+from agentcore.agents.tool_operations import Confirmations
 from agentcore.agents.tools import MemoryTools
 from agentcore.auth import mint_token
 from agentcore.client import MemoryClient

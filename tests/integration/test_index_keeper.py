@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agentcore.maintenance import index_building, index_keeper, recall
+from agentcore.maintenance import index_keeper, recall
 from agentcore.maintenance.index_keeper import IndexKeeper, IndexPlan, PartitionState, plan
 from agentcore.maintenance.recall import choose, disturbed
 from agentcore.memory.api import Caller
@@ -277,7 +277,7 @@ async def test_what_serves_an_agent_is_remembered_for_a_moment_and_for_so_many_a
     assert served is not None
     async with filled.database.owner_autocommit() as connection:
         for state in (await partitions(filled)).values():
-            await index_building.drop(connection, [index.name for index in state.indexes])
+            await index_keeper.drop(connection, [index.name for index in state.indexes])
     assert await known.of("ada", model) == served
     monkeypatch.setattr(serving_indexes, "MAX_AGENTS", 1)
     assert await known.of("grace", model) is None

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from agentcore.agents.agent_settings import AgentSettings
 from agentcore.agents.memory_enabled_agent import MemoryEnabledAgent
 from agentcore.agents.open_memory import open_memory
-from agentcore.agents.scope import MemoryScope
+from agentcore.agents.scope import AgentSettings, MemoryScope
 from agentcore.agents.tools import USUAL_TOOLS
 from agentcore.client import MemoryClient
 from agentcore.errors import AuthenticationFailed

@@ -2,7 +2,13 @@
 
 from collections.abc import Mapping
 
-from agentcore.agents.session_memory.memory import EssentialSessionMemory, SessionMemory, SessionParts
+from agentcore.agents.session_memory.memory import (
+    EssentialSessionMemory,
+    SessionContext,
+    SessionMemory,
+    SessionParts,
+    session_context,
+)
 from agentcore.agents.session_memory.messages import (
     CAPABILITIES,
     Capability,
@@ -15,7 +21,6 @@ from agentcore.agents.session_memory.messages import (
     SummarizeOptions,
     TimeRange,
 )
-from agentcore.agents.session_memory.session_context import SessionContext, session_context
 from agentcore.agents.session_memory.strategies import (
     ImportanceWeighting,
     SelectionStrategy,

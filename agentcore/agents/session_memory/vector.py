@@ -11,7 +11,6 @@ from uuid import UUID
 
 from agentcore.agents.failing_open import if_answered
 from agentcore.agents.scope import SESSION_MESSAGES
-from agentcore.agents.session_memory.listing import Place, checked_limit, first_places, lies_behind, place_of
 from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionParts
 from agentcore.agents.session_memory.messages import (
     LISTED,
@@ -27,8 +26,16 @@ from agentcore.agents.session_memory.messages import (
     completed,
     session_key,
 )
-from agentcore.agents.session_memory.selection import LEAST_SIMILARITY, said_words
-from agentcore.agents.session_memory.summary import summary_of
+from agentcore.agents.session_memory.selection import (
+    LEAST_SIMILARITY,
+    Place,
+    checked_limit,
+    first_places,
+    lies_behind,
+    place_of,
+    said_words,
+    summary_of,
+)
 from agentcore.errors import ConfigurationError, Conflict, NotFound
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.keys import encode_segment
