@@ -2,32 +2,26 @@
 
 from collections.abc import Mapping
 
-from agentcore.agents.session_memory.memory import (
-    EssentialSessionMemory,
-    SessionContext,
-    SessionMemory,
-    SessionParts,
-    session_context,
-)
-from agentcore.agents.session_memory.messages import (
-    CAPABILITIES,
-    Capability,
-    MemoryUsage,
-    RetrieveOptions,
-    ScoredMessage,
-    SessionListing,
-    SessionMessage,
-    SessionSummary,
-    SummarizeOptions,
-    TimeRange,
-)
-from agentcore.agents.session_memory.strategies import (
-    ImportanceWeighting,
-    SelectionStrategy,
-    SlidingWindow,
-    Summarization,
-    TokenBudget,
-)
+from agentcore.agents.session_memory.memory import EssentialSessionMemory as EssentialSessionMemory
+from agentcore.agents.session_memory.memory import SessionContext as SessionContext
+from agentcore.agents.session_memory.memory import SessionMemory as SessionMemory
+from agentcore.agents.session_memory.memory import SessionParts as SessionParts
+from agentcore.agents.session_memory.memory import session_context as session_context
+from agentcore.agents.session_memory.messages import CAPABILITIES as CAPABILITIES
+from agentcore.agents.session_memory.messages import Capability as Capability
+from agentcore.agents.session_memory.messages import MemoryUsage as MemoryUsage
+from agentcore.agents.session_memory.messages import RetrieveOptions as RetrieveOptions
+from agentcore.agents.session_memory.messages import ScoredMessage as ScoredMessage
+from agentcore.agents.session_memory.messages import SessionListing as SessionListing
+from agentcore.agents.session_memory.messages import SessionMessage as SessionMessage
+from agentcore.agents.session_memory.messages import SessionSummary as SessionSummary
+from agentcore.agents.session_memory.messages import SummarizeOptions as SummarizeOptions
+from agentcore.agents.session_memory.messages import TimeRange as TimeRange
+from agentcore.agents.session_memory.strategies import ImportanceWeighting as ImportanceWeighting
+from agentcore.agents.session_memory.strategies import SelectionStrategy as SelectionStrategy
+from agentcore.agents.session_memory.strategies import SlidingWindow as SlidingWindow
+from agentcore.agents.session_memory.strategies import Summarization as Summarization
+from agentcore.agents.session_memory.strategies import TokenBudget as TokenBudget
 from agentcore.registry import resolve
 
 _HERE = "agentcore.agents.session_memory"
@@ -48,29 +42,3 @@ def open_session_memory(name: str, parts: SessionParts | None = None) -> Session
     """
     made: SessionMemory = resolve(name, SESSION_MEMORIES, kind="session memory").over(parts or SessionParts())
     return made
-
-
-__all__ = [
-    "CAPABILITIES",
-    "SESSION_MEMORIES",
-    "Capability",
-    "EssentialSessionMemory",
-    "ImportanceWeighting",
-    "MemoryUsage",
-    "RetrieveOptions",
-    "ScoredMessage",
-    "SelectionStrategy",
-    "SessionContext",
-    "SessionListing",
-    "SessionMemory",
-    "SessionMessage",
-    "SessionParts",
-    "SessionSummary",
-    "SlidingWindow",
-    "Summarization",
-    "SummarizeOptions",
-    "TimeRange",
-    "TokenBudget",
-    "open_session_memory",
-    "session_context",
-]

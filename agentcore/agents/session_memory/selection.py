@@ -1,4 +1,4 @@
-"""Which messages are meant and how well each fits a query, in which order sessions are listed, and summaries. Pure."""
+"""Which messages are meant, how well each fits a query, the order of sessions, and summaries. Pure."""
 
 from __future__ import annotations
 
