@@ -23,13 +23,15 @@ from agentcore.errors import NotFound
 from agentcore.integrations.langgraph_items import (
     KEPT,
     KeptItem,
+    Namespace,
     item_in,
     lines_of,
+    passes,
     searched_text,
     session_of,
     tag_of,
+    under,
 )
-from agentcore.integrations.langgraph_matching import Namespace, passes, under
 from agentcore.integrations.own_loop import OwnLoop
 from agentcore.integrations.store_all import not_installed, store_all
 from agentcore.limits import MAX_K

@@ -42,11 +42,10 @@ from pydantic import ValidationError
 from starlette.types import Receive, Scope, Send
 
 from agentcore import __version__
-from agentcore.agents.instructions import memory_instructions
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tool_answers import failure_sentence
 from agentcore.agents.tool_operations import Confirmations
-from agentcore.agents.tools import ALL_TOOLS, MemoryTools, ToolDefinition, tools_within
+from agentcore.agents.tools import ALL_TOOLS, MemoryTools, ToolDefinition, memory_instructions, tools_within
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import AgentCoreError, InvalidParams, NotFound
 from agentcore.memory.api import MemoryApi

@@ -28,7 +28,7 @@ from tests.fixtures.memory_faces import FACES, listening
 
 HAWAII = "My budget for the Hawaii trip is 10,000 dollars."
 QUESTION = "What is my budget for the Hawaii trip?"
-LOGGER = "agentcore.agents.agent_memory"
+LOGGER = "agentcore.agents.memory_enabled_agent"
 ROOM_SECONDS = 2.0
 
 
