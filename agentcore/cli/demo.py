@@ -81,7 +81,6 @@ async def _asked(settings: Settings, *, told: bool) -> list[dict[str, Any]]:
 
 
 async def _import(memory: MemoryApi) -> list[str]:
-    """Stores the conversation; its texts, line by line."""
     texts = []
     importing = Import(memory, Tally(), strict=True, forced=False)
     for numbered in read_lines(BytesIO((DATA / "conversation.jsonl").read_bytes())):
@@ -95,7 +94,6 @@ async def _import(memory: MemoryApi) -> list[str]:
 async def _ask(
     memory: MemoryApi, asked: Mapping[str, Any], texts: Sequence[str], *, told: bool
 ) -> dict[str, Any]:
-    """Asks one question; `current` and `outdated` are the lines of the conversation that answer it."""
     found = (await memory.retrieve(RetrieveParams(
         query=asked["question"], k=SHOWN, asked_at=asked["asked_at"], explain=True))).memories
     built = await memory.get_context(GetContextParams(

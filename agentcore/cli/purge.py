@@ -102,7 +102,6 @@ def purged_receipt(receipt: str) -> tuple[str, bool]:
 
 
 async def _stored_keys(settings: Settings, key_id: str | None) -> Sequence[Row]:
-    """The keys of receipts, newest first; or the one of this id."""
     async with running_database(settings) as database, database.owner_transaction() as connection:
         return await (await connection.execute(query("receipt_keys"), {"key_id": key_id})).fetchall()
 

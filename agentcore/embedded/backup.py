@@ -110,7 +110,6 @@ class Backup:
         return manifest
 
     def _dump(self, url: str, dump: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """Dump a snapshot; returns its facts, and the digests of its archived copies by key."""
         with psycopg.connect(url, row_factory=dict_row) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             facts, counts = _row(connection, "backup_snapshot"), _row(connection, "backup_counts")

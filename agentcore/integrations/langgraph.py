@@ -232,7 +232,6 @@ class AgentCoreStore(BaseStore):
     async def _put(
         self, op: PutOp, items: Sequence[_Held] | None = None
     ) -> tuple[PutOp, StoreParams] | None:
-        """Let an item's memory hold what is put; what is to be stored where it has none."""
         if items is None:
             items = await self._held(op.namespace, op.key)
         now = datetime.now(UTC).isoformat()
@@ -266,7 +265,6 @@ class AgentCoreStore(BaseStore):
                           within=patience.left())
 
     def _text(self, op: PutOp) -> str:
-        """What an item is searched by; empty where it is not to be."""
         if op.index is False:
             return ""
         lines: list[str] = []
@@ -276,7 +274,6 @@ class AgentCoreStore(BaseStore):
 
 
 async def _each(do: Callable[[ItemT], Awaitable[ResultT]], items: Sequence[ItemT]) -> list[ResultT]:
-    """What comes of each, in order; a few at a time."""
     results: list[ResultT] = []
     for start in range(0, len(items), CALLS_AT_ONCE):
         results += await asyncio.gather(*(do(item) for item in items[start:start + CALLS_AT_ONCE]))

@@ -122,14 +122,11 @@ def _described(tool: ToolDefinition) -> Tool:
 
 
 class _Resources:
-    """Memories as resources: `memory://` and the id."""
-
     def __init__(self, memory: MemoryApi, scope: MemoryScope) -> None:
         self._memory = memory
         self._scope = scope
 
     async def list(self, context: _Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
-        """The memories, newest first, a page at a time."""
         cursor = None if params is None else params.cursor
         try:
             page = await self._memory.list(ListParams(limit=PAGE, cursor=cursor, **self._scope.filters()))
@@ -141,13 +138,11 @@ class _Resources:
     async def templates(
         self, context: _Context, params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
-        """How a memory is named whose id is known."""
         return ListResourceTemplatesResult(resource_templates=[ResourceTemplate(
             name="memory", uri_template=f"{SCHEME}{{memory_id}}", mime_type="application/json",
             description="One memory with all its fields, by the id that recall_memory answered.")])
 
     async def read(self, context: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        """One memory with all its fields."""
         try:
             memory_id = _id_in(params.uri)
             record = (await self._memory.get(GetParams(memory_id=memory_id))).memory

@@ -200,7 +200,6 @@ class HierarchicalSessionMemory:
         return near if self._long_term is None else {"long_term": self._long_term, **near}
 
     def _all_near(self) -> dict[str, list[SessionMessage]]:
-        """What the tiers of this process hold of each session, each message once; nothing counts as used."""
         found: dict[str, dict[str | None, SessionMessage]] = {}
         for tier in (self._working, self._short_term):
             for session_id, held in tier.everything().items():

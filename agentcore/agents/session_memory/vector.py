@@ -101,7 +101,6 @@ class VectorSessionMemory:
             times_gone += 1
 
     async def _known(self, params: StoreParams) -> UUID | None:
-        """The memory that a message of this id is; None where it is stored now."""
         try:
             answer = await self._memory.store(params)
         except Conflict as error:  # the id is known, with other words or of another time
@@ -238,7 +237,6 @@ def _shortened(session_id: str) -> dict[str, str]:
 
 
 def _session_id(record: MemoryRecord) -> str | None:
-    """The session's id; None of a memory that is no session memory's."""
     session_id = unquote(str(record.metadata.get("session") or record.session_id or ""))
     return session_id if encode_segment(session_id) == record.session_id else None
 
