@@ -25,7 +25,7 @@ from agentcore.token_secrets import new_secret, read_secrets
 def token_for(settings: Settings, agent_id: str, scopes: Sequence[str], ttl_seconds: int, *,
               make_home: bool = False, users: Sequence[str | None] = ()) -> str:
     """A fresh token for an agent, noted in the home; raises ConfigurationError where there is no secret."""
-    token = mint_token(_secret(settings, make_home=make_home), agent_id, scopes, ttl_seconds,
+    token = mint_token(signing_secret_at_hand(settings, make_home=make_home), agent_id, scopes, ttl_seconds,
                        issuer=settings.jwt_issuer, audience=settings.jwt_audience, users=users)
     _note_minting(Home(settings.agentcore_home or default_home()), agent_id, scopes, ttl_seconds)
     return token
@@ -39,12 +39,8 @@ def _note_minting(home: Home, agent_id: str, scopes: Sequence[str], ttl_seconds:
     home.append(home.directory(home.log) / "tokens.jsonl", json.dumps(note))
 
 
-def signing_secret_at_hand(settings: Settings) -> str:
+def signing_secret_at_hand(settings: Settings, *, make_home: bool = False) -> str:
     """The secret of the service's tokens; raises ConfigurationError where it is not here."""
-    return _secret(settings, make_home=False)
-
-
-def _secret(settings: Settings, *, make_home: bool) -> str:
     if settings.jwt_algorithm != "HS256":
         raise ConfigurationError([
             f"JWT_ALGORITHM={settings.jwt_algorithm}: tokens come from whoever holds the private key of "

@@ -11,7 +11,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import platformdirs
@@ -38,43 +38,22 @@ class Home:
     """One data directory. Making the object touches nothing."""
 
     path: Path
+    # What is true only while a server runs: its lock, its URLs, the sockets.
+    run: Path = field(init=False)
+    log: Path = field(init=False)
+    secrets: Path = field(init=False)
+    postgres_data: Path = field(init=False)
+    redis_data: Path = field(init=False)
+    archive: Path = field(init=False)
+    cache: Path = field(init=False)
+    # Copies of the servers' programs, for a user who cannot reach those installed.
+    programs: Path = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", Path(self.path).expanduser().resolve())
-
-    @property
-    def run(self) -> Path:
-        """What is true only while a server runs: its lock, its URLs, the sockets."""
-        return self.path / "run"
-
-    @property
-    def log(self) -> Path:
-        return self.path / "log"
-
-    @property
-    def secrets(self) -> Path:
-        return self.path / "secrets"
-
-    @property
-    def postgres_data(self) -> Path:
-        return self.path / "postgres"
-
-    @property
-    def redis_data(self) -> Path:
-        return self.path / "redis"
-
-    @property
-    def archive(self) -> Path:
-        return self.path / "archive"
-
-    @property
-    def cache(self) -> Path:
-        return self.path / "cache"
-
-    @property
-    def programs(self) -> Path:
-        """Copies of the servers' programs, for a user who cannot reach those installed."""
-        return self.path / "programs"
+        home = Path(self.path).expanduser().resolve()
+        object.__setattr__(self, "path", home)
+        for each in fields(self)[1:]:
+            object.__setattr__(self, each.name, home / each.name.removesuffix("_data"))
 
     def secret(self, name: str) -> str:
         """The secret of that name, 64 hexadecimal digits; made at the first call, its owner's alone."""
