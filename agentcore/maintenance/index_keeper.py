@@ -194,7 +194,8 @@ async def _searched(
         "limit": NEAREST,
     }
     began = time.monotonic()
-    await connection.execute(query("begin_as_agent"), {"role": SERVICE_ROLE, "agent_id": agent_id})
+    whose = {"role": SERVICE_ROLE, "agent_id": agent_id, "users": ""}
+    await connection.execute(query("begin_as_agent"), whose)
     rows = await (await connection.execute(arm, values)).fetchall()
     await asyncio.sleep(min(LONGEST_REST_SECONDS, time.monotonic() - began))
     return frozenset(row["memory_id"] for row in rows)
