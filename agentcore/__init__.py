@@ -27,16 +27,19 @@ _SOURCES = {
 }
 
 
+def _params() -> list[str]:
+    return [name for name in vars(import_module("agentcore.params")) if name[0].isupper()]
+
+
 def __getattr__(name: str) -> Any:
     if name == "__all__":
-        return sorted([*_SOURCES, *import_module("agentcore.errors").__all__,
-                       *import_module("agentcore.params").__all__])
+        return sorted([*_SOURCES, *import_module("agentcore.errors").__all__, *_params()])
     # A submodule's name is lower case: the import system finds it after the AttributeError.
     sources = (_SOURCES[name],) if name in _SOURCES else (
         ("agentcore.errors", "agentcore.params") if name[:1].isupper() else ())
     for source in sources:
         module = import_module(source)
-        if name in _SOURCES or name in module.__all__:
+        if name in _SOURCES or name in (_params() if source == "agentcore.params" else module.__all__):
             return globals().setdefault(name, getattr(module, name))
     raise AttributeError(f"module 'agentcore' has no attribute {name!r}")
 

@@ -4,18 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from agentcore import assembly
 from agentcore.config import Settings
 from agentcore.database import Database
-from agentcore.errors import AgentCoreError, ConfigurationError, StartupError
-from agentcore.memory.embeddings import Embedder
+from agentcore.errors import AgentCoreError, ConfigurationError, DependencyUnavailable, StartupError
+from agentcore.memory.embeddings import Embedder, EmbeddingKind, Vectors
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.embedding_models import KnownModel, model_in_force
-from agentcore.providers.unfit import UnfitEmbedder
 from agentcore.readiness import WatchedEmbedder
+
+
+class UnfitEmbedder:
+    """Answers every text with the same sentence."""
+
+    kind_matters = False
+    batch_size = 64
+    parallel_requests = 1
+
+    def __init__(self, model: str, dimensions: int, sentence: str) -> None:
+        self.model = model
+        self.dimensions = dimensions
+        self._sentence = sentence
+
+    async def open(self) -> None:
+        """There is nothing to open."""
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
+        raise DependencyUnavailable(self._sentence, data={"restart": True})
+
 
 logger = logging.getLogger(__name__)
 # How soon a process notices. What is taken from the old model's place waits far longer.

@@ -2,184 +2,86 @@
 
 from __future__ import annotations
 
-from agentcore.memory.models import (
-    ActionOutcome,
-    Dropped,
-    Interaction,
-    Link,
-    MemoryRecord,
-    MemorySummary,
-    MemoryType,
-    Receipt,
-    ScoreTerm,
-)
-from agentcore.memory.params.aliases import (
-    DeleteAliasParams,
-    DeleteAliasResult,
-    KnownAlias,
-    ListAliasesParams,
-    ListAliasesResult,
-    SetAliasParams,
-    SetAliasResult,
-)
-from agentcore.memory.params.archive import (
-    ArchivedMemory,
-    ArchivedParams,
-    ArchivedResult,
-    ArchiveFilters,
-    EraseParams,
-    EraseResult,
-    LostLink,
-    RestoreParams,
-    RestoreResult,
-)
-from agentcore.memory.params.changes import (
-    FeedbackParams,
-    FeedbackResult,
-    HistoryEntry,
-    HistoryParams,
-    HistoryResult,
-    RevertParams,
-    RevertResult,
-    UpdateParams,
-    UpdateResult,
-    Updates,
-)
-from agentcore.memory.params.layers import (
-    ConfigureParams,
-    ConfigureResult,
-    ConsolidatedCluster,
-    ConsolidateParams,
-    ConsolidateResult,
-    LayerRules,
-    SettingsParams,
-    SettingsResult,
-)
-from agentcore.memory.params.llm import LlmUse
-from agentcore.memory.params.memories import (
-    CapabilitiesParams,
-    CapabilitiesResult,
-    CompleteTaskParams,
-    CompleteTaskResult,
-    CountParams,
-    CountResult,
-    DeleteParams,
-    DeleteResult,
-    Filters,
-    GetContextParams,
-    GetContextResult,
-    GetParams,
-    GetResult,
-    LayerStats,
-    LeftOut,
-    ListParams,
-    ListResult,
-    PruneParams,
-    PruneResult,
-    RetrieveParams,
-    RetrieveResult,
-    StatsParams,
-    StatsResult,
-    StoreBatchParams,
-    StoreBatchResult,
-    StoreParams,
-    StoreResult,
-    Turn,
-)
-from agentcore.memory.params.sessions import (
-    AddSessionParams,
-    AddSessionResult,
-    ClearParams,
-    ClearResult,
-    EndSessionParams,
-    EndSessionResult,
-    Message,
-    SummarizeParams,
-    SummarizeResult,
-)
-from agentcore.summary_rules import SummaryRules
+from agentcore.memory.models import ActionOutcome as ActionOutcome
+from agentcore.memory.models import Dropped as Dropped
+from agentcore.memory.models import Interaction as Interaction
+from agentcore.memory.models import Link as Link
+from agentcore.memory.models import MemoryRecord as MemoryRecord
+from agentcore.memory.models import MemorySummary as MemorySummary
+from agentcore.memory.models import MemoryType as MemoryType
+from agentcore.memory.models import Receipt as Receipt
+from agentcore.memory.models import ScoreTerm as ScoreTerm
+from agentcore.memory.params.aliases import DeleteAliasParams as DeleteAliasParams
+from agentcore.memory.params.aliases import DeleteAliasResult as DeleteAliasResult
+from agentcore.memory.params.aliases import KnownAlias as KnownAlias
+from agentcore.memory.params.aliases import ListAliasesParams as ListAliasesParams
+from agentcore.memory.params.aliases import ListAliasesResult as ListAliasesResult
+from agentcore.memory.params.aliases import SetAliasParams as SetAliasParams
+from agentcore.memory.params.aliases import SetAliasResult as SetAliasResult
+from agentcore.memory.params.archive import ArchivedMemory as ArchivedMemory
+from agentcore.memory.params.archive import ArchivedParams as ArchivedParams
+from agentcore.memory.params.archive import ArchivedResult as ArchivedResult
+from agentcore.memory.params.archive import ArchiveFilters as ArchiveFilters
+from agentcore.memory.params.archive import EraseParams as EraseParams
+from agentcore.memory.params.archive import EraseResult as EraseResult
+from agentcore.memory.params.archive import LostLink as LostLink
+from agentcore.memory.params.archive import RestoreParams as RestoreParams
+from agentcore.memory.params.archive import RestoreResult as RestoreResult
+from agentcore.memory.params.changes import FeedbackParams as FeedbackParams
+from agentcore.memory.params.changes import FeedbackResult as FeedbackResult
+from agentcore.memory.params.changes import HistoryEntry as HistoryEntry
+from agentcore.memory.params.changes import HistoryParams as HistoryParams
+from agentcore.memory.params.changes import HistoryResult as HistoryResult
+from agentcore.memory.params.changes import RevertParams as RevertParams
+from agentcore.memory.params.changes import RevertResult as RevertResult
+from agentcore.memory.params.changes import UpdateParams as UpdateParams
+from agentcore.memory.params.changes import UpdateResult as UpdateResult
+from agentcore.memory.params.changes import Updates as Updates
+from agentcore.memory.params.layers import ConfigureParams as ConfigureParams
+from agentcore.memory.params.layers import ConfigureResult as ConfigureResult
+from agentcore.memory.params.layers import ConsolidatedCluster as ConsolidatedCluster
+from agentcore.memory.params.layers import ConsolidateParams as ConsolidateParams
+from agentcore.memory.params.layers import ConsolidateResult as ConsolidateResult
+from agentcore.memory.params.layers import LayerRules as LayerRules
+from agentcore.memory.params.layers import SettingsParams as SettingsParams
+from agentcore.memory.params.layers import SettingsResult as SettingsResult
+from agentcore.memory.params.llm import LlmUse as LlmUse
+from agentcore.memory.params.memories import CapabilitiesParams as CapabilitiesParams
+from agentcore.memory.params.memories import CapabilitiesResult as CapabilitiesResult
+from agentcore.memory.params.memories import CompleteTaskParams as CompleteTaskParams
+from agentcore.memory.params.memories import CompleteTaskResult as CompleteTaskResult
+from agentcore.memory.params.memories import CountParams as CountParams
+from agentcore.memory.params.memories import CountResult as CountResult
+from agentcore.memory.params.memories import DeleteParams as DeleteParams
+from agentcore.memory.params.memories import DeleteResult as DeleteResult
+from agentcore.memory.params.memories import Filters as Filters
+from agentcore.memory.params.memories import GetContextParams as GetContextParams
+from agentcore.memory.params.memories import GetContextResult as GetContextResult
+from agentcore.memory.params.memories import GetParams as GetParams
+from agentcore.memory.params.memories import GetResult as GetResult
+from agentcore.memory.params.memories import LayerStats as LayerStats
+from agentcore.memory.params.memories import LeftOut as LeftOut
+from agentcore.memory.params.memories import ListParams as ListParams
+from agentcore.memory.params.memories import ListResult as ListResult
+from agentcore.memory.params.memories import PruneParams as PruneParams
+from agentcore.memory.params.memories import PruneResult as PruneResult
+from agentcore.memory.params.memories import RetrieveParams as RetrieveParams
+from agentcore.memory.params.memories import RetrieveResult as RetrieveResult
+from agentcore.memory.params.memories import StatsParams as StatsParams
+from agentcore.memory.params.memories import StatsResult as StatsResult
+from agentcore.memory.params.memories import StoreBatchParams as StoreBatchParams
+from agentcore.memory.params.memories import StoreBatchResult as StoreBatchResult
+from agentcore.memory.params.memories import StoreParams as StoreParams
+from agentcore.memory.params.memories import StoreResult as StoreResult
+from agentcore.memory.params.memories import Turn as Turn
+from agentcore.memory.params.sessions import AddSessionParams as AddSessionParams
+from agentcore.memory.params.sessions import AddSessionResult as AddSessionResult
+from agentcore.memory.params.sessions import ClearParams as ClearParams
+from agentcore.memory.params.sessions import ClearResult as ClearResult
+from agentcore.memory.params.sessions import EndSessionParams as EndSessionParams
+from agentcore.memory.params.sessions import EndSessionResult as EndSessionResult
+from agentcore.memory.params.sessions import Message as Message
+from agentcore.memory.params.sessions import SummarizeParams as SummarizeParams
+from agentcore.memory.params.sessions import SummarizeResult as SummarizeResult
+from agentcore.summary_rules import SummaryRules as SummaryRules
 
-__all__ = [
-    "ActionOutcome",
-    "AddSessionParams",
-    "AddSessionResult",
-    "ArchiveFilters",
-    "ArchivedMemory",
-    "ArchivedParams",
-    "ArchivedResult",
-    "CapabilitiesParams",
-    "CapabilitiesResult",
-    "ClearParams",
-    "ClearResult",
-    "CompleteTaskParams",
-    "CompleteTaskResult",
-    "ConfigureParams",
-    "ConfigureResult",
-    "ConsolidateParams",
-    "ConsolidateResult",
-    "ConsolidatedCluster",
-    "CountParams",
-    "CountResult",
-    "DeleteAliasParams",
-    "DeleteAliasResult",
-    "DeleteParams",
-    "DeleteResult",
-    "Dropped",
-    "EndSessionParams",
-    "EndSessionResult",
-    "EraseParams",
-    "EraseResult",
-    "FeedbackParams",
-    "FeedbackResult",
-    "Filters",
-    "GetContextParams",
-    "GetContextResult",
-    "GetParams",
-    "GetResult",
-    "HistoryEntry",
-    "HistoryParams",
-    "HistoryResult",
-    "Interaction",
-    "KnownAlias",
-    "LayerRules",
-    "LayerStats",
-    "LeftOut",
-    "Link",
-    "ListAliasesParams",
-    "ListAliasesResult",
-    "ListParams",
-    "ListResult",
-    "LlmUse",
-    "LostLink",
-    "MemoryRecord",
-    "MemorySummary",
-    "MemoryType",
-    "Message",
-    "PruneParams",
-    "PruneResult",
-    "Receipt",
-    "RestoreParams",
-    "RestoreResult",
-    "RetrieveParams",
-    "RetrieveResult",
-    "RevertParams",
-    "RevertResult",
-    "ScoreTerm",
-    "SetAliasParams",
-    "SetAliasResult",
-    "SettingsParams",
-    "SettingsResult",
-    "StatsParams",
-    "StatsResult",
-    "StoreBatchParams",
-    "StoreBatchResult",
-    "StoreParams",
-    "StoreResult",
-    "SummarizeParams",
-    "SummarizeResult",
-    "SummaryRules",
-    "Turn",
-    "UpdateParams",
-    "UpdateResult",
-    "Updates",
-]

@@ -44,8 +44,6 @@ _PLAIN = re.compile(r"[\w.:/@+-]+", re.ASCII)
 
 
 class _Watched(Collector):
-    """A figure that is read when it is asked for; `read` gives one value for each label value."""
-
     def __init__(self, name: str, description: str, label: str, read: Reading, kind: Family) -> None:
         self._name, self._description, self._label, self._read = name, description, label, read
         self._kind = kind
@@ -232,8 +230,6 @@ def _short(name: str, text: str) -> str:
 
 
 class _JsonForm(logging.Formatter):
-    """One JSON object a line; of a record's extras only LOG_FIELDS."""
-
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         return json.dumps({"time": moment, "level": record.levelname, "logger": record.name,

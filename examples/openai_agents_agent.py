@@ -19,9 +19,8 @@ from agents.items import TResponseStreamEvent
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
 from agentcore import open_memory
-from agentcore.agents.instructions import memory_instructions
 from agentcore.agents.scope import MemoryScope
-from agentcore.agents.tools import USUAL_TOOLS
+from agentcore.agents.tools import USUAL_TOOLS, memory_instructions
 from agentcore.integrations.openai_agents import AgentCoreSession, memory_tools
 
 

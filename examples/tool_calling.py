@@ -13,10 +13,9 @@ import os
 from typing import Any
 
 from agentcore import open_memory
-from agentcore.agents.instructions import memory_instructions
 from agentcore.agents.openai_tools import chat_answers, chat_tools
 from agentcore.agents.prefetch import with_memory
-from agentcore.agents.tools import USUAL_TOOLS, MemoryTools
+from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, memory_instructions
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.contexts.fencing import CLOSING
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from agentcore.agents.holdable import searchable
+from agentcore.agents.recordable import searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params.empty_results import UNAVAILABLE

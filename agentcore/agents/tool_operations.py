@@ -1,18 +1,20 @@
-"""What each memory tool does with a memory, and the answer it makes of it."""
+"""What each memory tool does with a memory; what it may propose to forget, and the confirmation of that."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Collection, Mapping, Sequence
-from datetime import timedelta
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from statistics import median
 from typing import Any, Self
 from uuid import UUID
 
 from agentcore.agents.failing_open import must_be_asked
-from agentcore.agents.forgetting import Confirmations
 from agentcore.agents.prefetch import prefetched
-from agentcore.agents.proposing import SURE_FIT, surely_meant
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tool_answers import bounded, told
 from agentcore.agents.tool_arguments import (
@@ -28,7 +30,7 @@ from agentcore.agents.working_template import is_template
 from agentcore.errors import Conflict, NotFound
 from agentcore.limits import MAX_PAGE
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.models import MemoryRecord, MemoryType
+from agentcore.memory.models import MemoryRecord, MemorySummary, MemoryType, Strict
 from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.memories import (
     DeleteParams,
@@ -38,6 +40,82 @@ from agentcore.memory.params.memories import (
     StoreParams,
 )
 from agentcore.memory.summaries.summarizing import SUMMARY_RELATION
+
+CONFIRMATION_SECONDS = 600
+# Of each memory; it guards against slips, not against a caller, who is given one for the asking.
+MARK_CHARS = 6
+
+
+class Confirmations:
+    """Gives a confirmation for memories as they stand, and says what is wrong with one that is given back.
+
+    With the same `key` (bytes of a secret) several processes accept each other's; else only this object's own
+    are accepted. `scope` is what the tools act in: a confirmation of another user holds nothing.
+    """
+
+    def __init__(self, key: bytes | None = None, *, seconds: int = CONFIRMATION_SECONDS,
+                 now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._key = secrets.token_bytes(32) if key is None else hashlib.sha256(b"forget|" + key).digest()
+        self._seconds = seconds
+        self._now = now
+
+    def given(self, versions: Mapping[UUID, int], scope: Strict) -> str:
+        """The confirmation of these memories at these versions, or of some of them."""
+        expires = int(self._now().timestamp()) + self._seconds
+        marks = (self._mark(expires, *named, scope) for named in sorted(versions.items()))
+        return f"{expires:x}-{''.join(marks)}"
+
+    def problem(self, confirmation: str, versions: Mapping[UUID, int], scope: Strict) -> str | None:
+        """Why the confirmation does not hold for these memories as they stand now; None where it does."""
+        stamp, _, marks = confirmation.strip().partition("-")
+        try:
+            expires = int(stamp, 16)
+        except ValueError:
+            return "is not one that forget_memory gave"
+        held = {marks[start:start + MARK_CHARS] for start in range(0, len(marks), MARK_CHARS)}
+        if any(self._mark(expires, *named, scope) not in held for named in versions.items()):
+            return "does not belong to all of these memories, or one of them has changed since"
+        if self._now().timestamp() >= expires:
+            return "has expired"
+        return None
+
+    def _mark(self, expires: int, memory_id: UUID, version: int, scope: Strict) -> str:
+        said = f"{scope.model_dump_json()}|{expires}|{memory_id}:{version}"
+        return hmac.new(self._key, said.encode(), hashlib.sha256).hexdigest()[:MARK_CHARS]
+
+
+# Below this probability that anything found answers, nothing is proposed.
+SURE_FIT = 0.5
+# A match that speaks for itself; one that does beside what else was found; and how far it then stands above.
+SURE_MATCH, STANDING_MATCH, TIMES_THE_TYPICAL = 0.37, 0.25, 2.5
+# Of fewer others nothing is typical.
+FEWEST_OTHERS = 3
+# So much of the best match belongs to it.
+SHARE_OF_BEST = 0.75
+_NOT_OF_THE_MATCH = ("recency", "frequency", "importance", "repetition")
+
+
+def surely_meant(found: Sequence[MemorySummary]) -> list[MemorySummary]:
+    """Those of a search with `explain` that surely are meant, in its order; often none."""
+    matches = [_match(memory) for memory in found]
+    if not matches or not _stands(sorted(matches, reverse=True)):
+        return []
+    least = SHARE_OF_BEST * max(matches)
+    return [memory for memory, match in zip(found, matches, strict=True) if match >= least]
+
+
+def _match(memory: MemorySummary) -> float:
+    added = sum(term.contribution for name, term in (memory.terms or {}).items() if name in _NOT_OF_THE_MATCH)
+    return (memory.score or 0.0) - added
+
+
+def _stands(matches: Sequence[float]) -> bool:
+    best, *others = matches
+    if best >= SURE_MATCH:
+        return True
+    typical = median(others) if len(others) >= FEWEST_OTHERS else best
+    return best >= STANDING_MATCH and best >= TIMES_THE_TYPICAL * typical
+
 
 NEXT_STEP = (
     "Nothing is deleted yet. Show these to the user; call forget_memory with the memory_ids of those they "

@@ -38,22 +38,16 @@ CommandT = TypeVar("CommandT", bound=Callable[..., None])
 
 
 class _Command(typer.core.TyperCommand):
-    """A command whose flags take no value in its help."""
-
     def get_params(self, ctx: Any) -> list[Any]:
         return _flags_without_value(super().get_params(ctx))
 
 
 class _Group(typer.core.TyperGroup):
-    """The same for a group of commands."""
-
     def get_params(self, ctx: Any) -> list[Any]:
         return _flags_without_value(super().get_params(ctx))
 
 
 class _Commands(_Group):
-    """All commands: each is known by name and summary, and imported when it is used."""
-
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         loaded, self.commands = self.commands, {}

@@ -25,7 +25,7 @@ OWN_TOKEN_SECONDS = 600
 TOLD_WAIT_SECONDS = 1.0
 DEFAULT_SCOPES: Sequence[str] = ("memory:read", "memory:write")
 # A client with a token needs nothing of what creates one.
-CREATES_TOKENS = {"server": "agentcore.cli.connection:token_for"}
+CREATES_TOKENS = {"server": "agentcore.cli.token:token_for"}
 
 ResultT = TypeVar("ResultT")
 

@@ -22,9 +22,8 @@ from rich.text import Text
 from agentcore.agents.open_memory import open_memory
 from agentcore.cli import options
 from agentcore.cli.app import SERVICE, app, examples, out, say, show
-from agentcore.cli.importing import Import
+from agentcore.cli.importing import Import, Tally
 from agentcore.cli.lines import read_lines
-from agentcore.cli.tally import Tally
 from agentcore.config import Settings, environment_settings
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemorySummary
@@ -82,7 +81,6 @@ async def _asked(settings: Settings, *, told: bool) -> list[dict[str, Any]]:
 
 
 async def _import(memory: MemoryApi) -> list[str]:
-    """Stores the conversation; its texts, line by line."""
     texts = []
     importing = Import(memory, Tally(), strict=True, forced=False)
     for numbered in read_lines(BytesIO((DATA / "conversation.jsonl").read_bytes())):
@@ -96,7 +94,6 @@ async def _import(memory: MemoryApi) -> list[str]:
 async def _ask(
     memory: MemoryApi, asked: Mapping[str, Any], texts: Sequence[str], *, told: bool
 ) -> dict[str, Any]:
-    """Asks one question; `current` and `outdated` are the lines of the conversation that answer it."""
     found = (await memory.retrieve(RetrieveParams(
         query=asked["question"], k=SHOWN, asked_at=asked["asked_at"], explain=True))).memories
     built = await memory.get_context(GetContextParams(

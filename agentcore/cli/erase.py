@@ -17,7 +17,7 @@ from agentcore.registry import resolve
 
 ADMIN = ("memory:admin",)
 # What checks a receipt takes a second to load, which who erases need not wait for.
-CHECKS = {"check": "agentcore.cli.receipts:checked", "purge": "agentcore.cli.receipts:purged"}
+CHECKS = {"check": "agentcore.cli.purge:checked", "purge": "agentcore.cli.purge:purged_receipt"}
 
 
 @app.command(rich_help_panel=MEMORIES, epilog=examples(
@@ -77,14 +77,9 @@ def erase(
 
 
 def _to_its_end(context: typer.Context, params: EraseParams, erased: Counter[str]) -> EraseResult:
-    result = _asked(context, params, erased)
-    while not result.complete:
+    while True:
+        result = ask(context, lambda memory: memory.erase(params), scopes=ADMIN)
+        erased.update({place: count for place, count in result.erased.items() if count})
+        if result.complete:
+            return result
         say("there is more: going on")
-        result = _asked(context, params, erased)
-    return result
-
-
-def _asked(context: typer.Context, params: EraseParams, erased: Counter[str]) -> EraseResult:
-    result = ask(context, lambda memory: memory.erase(params), scopes=ADMIN)
-    erased.update({place: count for place, count in result.erased.items() if count})
-    return result

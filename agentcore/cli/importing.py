@@ -1,17 +1,22 @@
-"""One import: lines are gathered, stored in batches, counted, and tied as they were."""
+"""One import: lines are gathered, stored in batches, counted, and linked; its progress and its report."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
+import typer
 from pydantic import ValidationError
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from agentcore.cli.app import say
+from agentcore.cli.app import err, say
 from agentcore.cli.lines import BadLine, Line, NumberedLine, store_params
-from agentcore.cli.tally import Tally
 from agentcore.errors import InvalidParams, JsonRpcErrorCode, NotFound, TooLarge
 from agentcore.limits import MAX_LINKS_A_CALL
 from agentcore.memory.api import MemoryApi
@@ -24,6 +29,86 @@ from agentcore.memory.params.memories import (
     StoreParams,
     StoreResult,
 )
+
+OUTCOMES = ("stored", "existing", "reinforced", "rejected", "failed")
+PLACES_A_REASON = 1_000
+
+
+@dataclass
+class Tally:
+    """What became of the lines so far."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    # By reason: where in the file, the first of them.
+    places: dict[str, list[str]] = field(default_factory=dict)
+    aliases: int = 0
+    last_line: int = 0
+
+    def count(self, result: StoreResult) -> None:
+        # The key says that this very line was stored before, if under another parent or by an older version.
+        again = result.code == JsonRpcErrorCode.CONFLICT
+        self.outcomes["existing" if again else result.status] += 1
+        if result.status == "rejected" and not again:
+            self.reasons[result.reason or "no reason given"] += 1
+
+    def leave_out(self, reason: str, place: str) -> None:
+        """Something of the file that no memory is made of."""
+        self.left_out[reason] += 1
+        self._note(reason, place)
+
+    def fail(self, number: int, problem: str) -> None:
+        """Something of the file that was meant to be a memory and could not be one."""
+        self.failures[problem] += 1
+        self._note(problem, f"record {number}")
+
+    def _note(self, reason: str, place: str) -> None:
+        places = self.places.setdefault(reason, [])
+        if len(places) < PLACES_A_REASON:
+            places.append(place)
+
+    def report(self) -> None:
+        typer.echo(", ".join(f"{name} {self.outcomes[name]}" for name in OUTCOMES))
+        if self.aliases:
+            typer.echo(f"  aliases set {self.aliases}")
+        for reason, count in self.reasons.most_common():
+            typer.echo(f"  rejected {count}: {reason}")
+        for reason, count in self.left_out.most_common():
+            typer.echo(f"  left out {count}: {reason}")
+
+    def as_json(self) -> Mapping[str, Any]:
+        """The same for a file, with the places; no text of a memory."""
+        return {
+            **{name: self.outcomes[name] for name in OUTCOMES},
+            "left_out": dict(self.left_out.most_common()),
+            "rejected_because": dict(self.reasons.most_common()),
+            "failed_because": dict(self.failures.most_common()),
+            "places": self.places,
+        }
+
+
+TOLD_EVERY_LINES = 10_000
+
+
+@contextmanager
+def progress(size: int | None, units: str) -> Iterator[Callable[[NumberedLine], None]]:
+    """What to call for each line of a file of so many bytes; `units` is what its lines are called."""
+    if not err.is_terminal:
+        yield lambda numbered: _tell_now_and_then(numbered, units)
+        return
+    lines = TextColumn("{task.fields[lines]} " + units)
+    with Progress(lines, BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), console=err,
+                  transient=True) as bar:
+        task = bar.add_task("import", total=size, lines=0)
+        yield lambda numbered: bar.update(task, completed=numbered.end, lines=numbered.number)
+
+
+def _tell_now_and_then(numbered: NumberedLine, units: str) -> None:
+    if numbered.number % TOLD_EVERY_LINES == 0:
+        say(f"{numbered.number} {units}")
+
 
 BATCH_LINES = 250
 BATCH_CHARS = 1_000_000

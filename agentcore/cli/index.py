@@ -96,7 +96,6 @@ async def _states() -> list[PartitionState]:
 
 
 async def _work(partition: str | None, planner: Planner, needed: str) -> list[PartitionState]:
-    """Carry a plan out for one partition, or for all that it is for; how everything then is."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     progress = Progress(*columns, console=err)
     bar = progress.add_task("waiting for the index keeper", total=None)

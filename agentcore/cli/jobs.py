@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
@@ -91,17 +90,11 @@ def cancel(context: typer.Context, job: JobIds) -> None:
     _each(context, job, told)
 
 
-@asynccontextmanager
-async def _queue() -> AsyncIterator[JobQueue]:
-    async with running_database(load_settings()) as database:
-        queue = JobQueue(database)
-        await queue.open()
-        yield queue
-
-
 def _asked(question: Callable[[JobQueue], Awaitable[ResultT]]) -> ResultT:
     async def answer() -> ResultT:
-        async with _queue() as queue:
+        async with running_database(load_settings()) as database:
+            queue = JobQueue(database)
+            await queue.open()
             return await question(queue)
 
     return asyncio.run(answer())

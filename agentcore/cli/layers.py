@@ -1,4 +1,4 @@
-"""layers show, set: how an agent's layers forget."""
+"""layers, consolidate, llm: how an agent's layers forget, are summarized, and what models do for it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,19 @@ import typer
 from rich.table import Table
 
 from agentcore.cli import options
-from agentcore.cli.app import MEMORIES, examples, group, say, show
+from agentcore.cli.app import MEMORIES, app, counted, examples, group, say, show
 from agentcore.cli.calls import ask
 from agentcore.cli.times import seconds_or_none
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.layers import ConfigureParams, LayerRules, SettingsParams, SettingsResult
+from agentcore.memory.params.layers import (
+    DEFAULT_ARCHIVE_AFTER_DAYS,
+    ConfigureParams,
+    ConsolidateParams,
+    LayerRules,
+    SettingsParams,
+    SettingsResult,
+)
+from agentcore.summary_rules import SummaryRules
 
 layers = group("layers", MEMORIES, "agentcore layers show", "agentcore layers set episodic --ttl 15d")
 
@@ -80,3 +88,129 @@ def _shown(name: str, value: int) -> str:
     if value == 0:
         return {"ttl_seconds": "for ever", "extend_after_uses": "never", "capacity": "unlimited"}[name]
     return f"{value:,} s" if name == "ttl_seconds" else f"{value:,}"
+
+
+models = group("llm", MEMORIES, "agentcore llm show", "agentcore llm set --facts on --summaries llm")
+
+
+@models.command("show", epilog=examples("agentcore llm show", "agentcore llm show --json"))
+@options.client
+def show_models(
+    context: typer.Context,
+) -> None:
+    """What the agent wishes of models, and what they cost it today."""
+    result = ask(context, lambda memory: memory.settings(SettingsParams()))
+    _print_models(context, result)
+
+
+@models.command("set", epilog=examples(
+    "agentcore llm set --facts on --token $ADMIN_TOKEN",
+    "agentcore llm set --summaries llm --trigger user_turns --user-turns 10 --token $ADMIN_TOKEN",
+    "agentcore llm set --summaries extractive --period week --token $ADMIN_TOKEN",
+    "agentcore llm set --summaries none --token $ADMIN_TOKEN",
+))
+@options.client
+def set_wishes(
+    context: typer.Context,
+    facts: Annotated[str | None, typer.Option(
+        metavar="on|off", help="Read new episodic memories for facts.")] = None,
+    provider: Annotated[str | None, typer.Option(
+        "--summaries", metavar="PROVIDER",
+        help="Of sessions: extractive, llm, compaction_aware, passthrough, none, or the service's "
+        "default.")] = None,
+    trigger: Annotated[str | None, typer.Option(
+        help="user_turns, message_count, inactivity, compaction or session_end.")] = None,
+    user_turns: Annotated[int | None, typer.Option(help="Of the user, for that trigger.")] = None,
+    message_count: Annotated[int | None, typer.Option(help="Messages, for that trigger.")] = None,
+    inactivity_seconds: Annotated[int | None, typer.Option(
+        "--inactivity", parser=seconds_or_none, metavar="TIME",
+        help="Without a message, for that trigger: 30m.")] = None,
+    period: Annotated[str | None, typer.Option(
+        help="day, week or month: what was summarised of sessions gets a summary for each, too.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Of one summary.")] = None,
+    prompt: Annotated[str | None, typer.Option(help="What a model's summaries are to be like.")] = None,
+) -> None:
+    """Change what models do for the agent; needs a token with the scope memory:admin."""
+    if facts not in (None, "on", "off"):
+        raise typer.BadParameter("give --facts on or --facts off", ctx=context)
+    rules = options.given(context, SummaryRules)
+    if rules.model_fields_set and provider is None:
+        raise typer.BadParameter("give --summaries with the rest of its rules", ctx=context)
+    if facts is None and provider is None:
+        raise typer.BadParameter("give --facts or --summaries", ctx=context)
+    params = ConfigureParams(
+        extract_facts=None if facts is None else facts == "on",
+        summaries=rules if provider is not None else None,
+    )
+    _print_models(context, ask(context, lambda memory: memory.configure(params)))
+
+
+def _print_models(context: typer.Context, result: SettingsResult) -> None:
+    shown = {"extract_facts", "summaries", "llm_use", "warnings"}
+    if options.printed_as_json(context, result.model_dump(mode="json", include=shown)):
+        return
+    rules, used = result.summaries, result.llm_use
+    typer.echo(f"facts: {'on' if result.extract_facts else 'off'}")
+    if rules is None:
+        typer.echo("summaries: at a session's end, by extraction")
+    else:
+        by_period = "" if rules.period is None else f", by {rules.period}"
+        typer.echo(f"summaries: {rules.provider}, {_when(rules)}{by_period}, {rules.max_tokens} tokens each")
+        if rules.prompt is not None:
+            typer.echo(f"prompt: {' '.join(rules.prompt.split())}")
+    budget = f" of {used.tokens_a_day:,}" if used.tokens_a_day else ""
+    typer.echo(f"today: {used.requests:,} requests, {used.tokens:,}{budget} tokens, {used.cost:.4f}, "
+               f"{used.refused:,} refused")
+    for warning in result.warnings:
+        say(warning)
+
+
+def _when(rules: SummaryRules) -> str:
+    numbers = {
+        "user_turns": f" {rules.user_turns}",
+        "message_count": f" {rules.message_count}",
+        "inactivity": f" {rules.inactivity_seconds} s",
+    }
+    return rules.trigger + numbers.get(rules.trigger, "")
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    "agentcore consolidate --dry-run                      the clusters and their summaries",
+    "agentcore consolidate --archive-sources --after-days 90",
+    "agentcore consolidate --automatic on --token $ADMIN_TOKEN",
+))
+@options.client
+def consolidate(
+    context: typer.Context,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be made.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Look at every episodic memory again.")] = False,
+    archive_sources: Annotated[bool, typer.Option(
+        "--archive-sources", help="Then archive old sources whose summary stands.")] = False,
+    archive_sources_after_days: Annotated[int, typer.Option(
+        "--after-days", min=1, help="How old a source must be for that.")] = DEFAULT_ARCHIVE_AFTER_DAYS,
+    automatic: Annotated[str | None, typer.Option(
+        metavar="on|off", help="Do it in the background from now on, or not; needs memory:admin.")] = None,
+) -> None:
+    """Give episodic memories that tell one thing together a summary that points to them."""
+    if automatic is not None:
+        if automatic not in ("on", "off"):
+            raise typer.BadParameter("give --automatic on or --automatic off", ctx=context)
+        wished = ConfigureParams(consolidate=automatic == "on")
+        settings = ask(context, lambda memory: memory.configure(wished))
+        if not options.printed_as_json(context, settings):
+            say(f"consolidation in the background is {'on' if settings.consolidate else 'off'}")
+        return
+    params = options.given(context, ConsolidateParams)
+    done = ask(context, lambda memory: memory.consolidate(params))
+    if options.printed_as_json(context, done):
+        return
+    for cluster in done.clusters:
+        typer.echo(f"{cluster.memory_id or 'would be made'}: of {len(cluster.source_ids)} memories")
+        typer.echo("  " + cluster.summary.replace("\n", "\n  "))
+    say(f"{counted(len(done.clusters), 'summary', 'summaries')} of {done.looked_at_count} looked at, "
+        f"{done.archived_count} archived")
+    young = sum(each.count for each in done.receipt.dropped if each.reason == "too_young")
+    if young:
+        say(f"{counted(young, 'memory is', 'memories are')} younger than a day, and left for later")
+    if not done.complete:
+        say("There is more: run the same again for the rest, without --again.")

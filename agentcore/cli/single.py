@@ -1,4 +1,4 @@
-"""get, update, delete, stats: one memory by its id, and how many there are."""
+"""get, update, delete, history, revert, feedback: one memory by its id; stats: how many there are."""
 
 from __future__ import annotations
 
@@ -16,12 +16,21 @@ from agentcore.cli.app import MEMORIES, app, counted, examples, fail, printable,
 from agentcore.cli.calls import ask
 from agentcore.cli.times import seconds
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params.changes import UpdateParams, Updates
+from agentcore.memory.params.changes import (
+    FeedbackParams,
+    HistoryParams,
+    HistoryResult,
+    RevertParams,
+    UpdateParams,
+    Updates,
+    Verdict,
+)
 from agentcore.memory.params.memories import DeleteParams, GetParams, StatsResult
 
 MemoryId = Annotated[UUID, typer.Argument(help="The memory's id, as `agentcore list` prints it.",
                                           show_default=False)]
 AN_ID = "0198c0de-0000-7000-8000-000000000000"
+_SHOWN_CHARS = 160
 
 
 @app.command(rich_help_panel=MEMORIES, epilog=examples(f"agentcore get {AN_ID}"))
@@ -120,3 +129,87 @@ def _layers(counts: StatsResult) -> Table:
         capacity = f"{each.capacity:,}" if each.capacity else "unlimited"
         table.add_row(layer.value, f"{each.count:,}", capacity, f"{each.pinned:,}", oldest, newest)
     return table
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    f"agentcore history {AN_ID}",
+    f"agentcore history {AN_ID} --json",
+))
+@options.client
+def history(
+    context: typer.Context,
+    memory_id: MemoryId,
+    limit: options.Limit = 50,
+    cursor: Annotated[int | None, typer.Option(help="Where the page before ended.")] = None,
+) -> None:
+    """What was changed in a memory, when and by whom, the latest first."""
+    params = options.given(context, HistoryParams)
+    page = ask(context, lambda memory: memory.history(params))
+    if options.printed_as_json(context, page):
+        return
+    if page.changes:
+        show(_history(page))
+    else:
+        say(f"never changed since it was stored ({page.created_at:%Y-%m-%d %H:%M})")
+    if page.next_cursor is not None:
+        say(f"more with --cursor {page.next_cursor}")
+
+
+def _history(page: HistoryResult) -> Table:
+    table = Table("version", "when (UTC)", "what", "before", "after", box=None, pad_edge=False)
+    for change in page.changes:
+        table.add_row(
+            str(change.version or ""), f"{change.changed_at:%Y-%m-%d %H:%M:%S}", change.operation,
+            _changed(change.before), _changed(change.after))
+    return table
+
+
+def _changed(fields: dict[str, object] | None) -> Text:
+    written = json.dumps(fields, ensure_ascii=False) if fields else ""
+    return Text(printable(written if len(written) <= _SHOWN_CHARS else written[: _SHOWN_CHARS - 3] + "..."))
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    f"agentcore revert {AN_ID}",
+    f"agentcore revert {AN_ID} 2"))
+@options.client
+def revert(
+    context: typer.Context,
+    memory_id: MemoryId,
+    version: Annotated[int | None, typer.Argument(
+        help="The version to go back to. Default: the one before the last change.", show_default=False)
+    ] = None,
+) -> None:
+    """Take the last change of a memory back, or all since a version."""
+    if version is None:
+        newest = HistoryParams(memory_id=memory_id, limit=1)
+        current = ask(context, lambda memory: memory.history(newest)).version
+        if current == 1:
+            fail("the memory was never changed: there is nothing to revert")
+        params = RevertParams(memory_id=memory_id, version=current - 1, if_version=current)
+    else:
+        params = options.given(context, RevertParams)
+    reverted = ask(context, lambda memory: memory.revert(params))
+    if options.printed_as_json(context, reverted):
+        return
+    for note in reverted.receipt.degraded:
+        say(note)
+    say(f"version {reverted.version} has what version {params.version} had")
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    f"agentcore feedback {AN_ID} helpful",
+    f"agentcore feedback {AN_ID} wrong --note 'she moved away'",
+))
+@options.client
+def feedback(
+    context: typer.Context,
+    memory_id: MemoryId,
+    verdict: Annotated[Verdict, typer.Argument(help="How it served.", show_default=False)],
+    note: Annotated[str | None, typer.Option(help="Why; kept in its history.")] = None,
+) -> None:
+    """Say how a memory served: it moves the memory's relevance score."""
+    params = options.given(context, FeedbackParams)
+    judged = ask(context, lambda memory: memory.feedback(params))
+    if not options.printed_as_json(context, judged):
+        say(f"relevance {judged.relevance_score:.3f}")

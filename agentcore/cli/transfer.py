@@ -16,14 +16,11 @@ import typer
 from agentcore.cli import INTERRUPTED, options
 from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, fail, say
 from agentcore.cli.calls import ask
-from agentcore.cli.importing import Import
+from agentcore.cli.importing import Import, Tally, progress
 from agentcore.cli.imports.archive_files import STDIN, standard_input
-from agentcore.cli.imports.likely import hint
-from agentcore.cli.imports.other_forms import refuse_other_forms
-from agentcore.cli.imports.run import import_export
+from agentcore.cli.imports.pieces import hint
+from agentcore.cli.imports.run import import_export, refuse_other_forms
 from agentcore.cli.lines import alias_line, line_of, read_lines
-from agentcore.cli.progress import progress
-from agentcore.cli.tally import Tally
 from agentcore.client import MemoryClient
 from agentcore.errors import AgentCoreError, InvalidParams
 from agentcore.memory.models import MemoryRecord

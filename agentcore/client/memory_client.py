@@ -7,47 +7,180 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import functools
 import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import httpx
 import stamina
 from pydantic import ValidationError
 
-from agentcore.client.batch import Batch
-from agentcore.client.connection import NOT_SENT, Body, Connection, Sender
+from agentcore.client.connection import NOT_SENT, Body, Connection, Sender, outcomes_of
 from agentcore.client.credential import Credential, TokenSource
-from agentcore.client.sendable import sendable, whole
-from agentcore.client.tracing import checked_a2a_context, checked_traceparent
 from agentcore.errors import (
+    AgentCoreError,
     AuthenticationFailed,
     ConfigurationError,
     DependencyUnavailable,
     InternalError,
+    InvalidParams,
     NotReady,
     RateLimited,
+    TooLarge,
 )
 from agentcore.memory.api import MemoryApi, Method, P, ParamsT, ResultT
+from agentcore.memory.json_values import storable_json
 from agentcore.memory.models import Receipt, Strict
 from agentcore.memory.params.archive import RestoreParams
 from agentcore.memory.params.empty_results import EMPTY_RESULTS, UNAVAILABLE, degraded_receipt
-from agentcore.memory.params.memories import PruneParams, StoreBatchParams, StoreBatchResult, StoreParams
+from agentcore.memory.params.memories import (
+    PruneParams,
+    StoreBatchParams,
+    StoreBatchResult,
+    StoreParams,
+    answer_to,
+)
+from agentcore.memory.params.refused_items import RefusedItem
 from agentcore.memory.params.sessions import AddSessionParams, AddSessionResult
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 LONGEST_RETRY_WAIT_SECONDS = 60.0
-
 # Done twice, these have the same effect as done once.
 _REPEATABLE = ("configure", "consolidate", "set_alias")
-
 logger = logging.getLogger(__name__)
 # stamina logs each wait: where nobody has set up logging, Python would print that to stderr, without a cause.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
+MOST_CALLS = 100
+# Turns of the event loop in which no call joined: then the batch goes.
+QUIET_TURNS = 2
+
+_Key = tuple[str, str | None]
+_Waiting = tuple[Body, "asyncio.Future[Any]"]
+ItemT = TypeVar("ItemT")
+AnswerT = TypeVar("AnswerT", StoreBatchResult, AddSessionResult)
+
+
+def checked_traceparent(traceparent: str | None) -> str | None:
+    """As it is: one that does not follow W3C's recommendation the service ignores, as that asks.
+
+    Raises InvalidParams for what no header can carry.
+    """
+    if traceparent is not None and not (traceparent.isascii() and traceparent.isprintable()):
+        raise InvalidParams("traceparent: holds characters that no header carries")
+    return traceparent
+
+
+def checked_a2a_context(a2a_context: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """As JSON has it: a time as ISO 8601. Raises InvalidParams for what JSON has no form for."""
+    if a2a_context is None:
+        return None
+    try:
+        carried: dict[str, Any] = storable_json(dict(a2a_context))
+    except ValueError as cause:
+        raise InvalidParams(f"a2a_context: {cause}") from cause
+    return carried
+
+
+def sendable(items: Sequence[ItemT]) -> list[ItemT]:
+    """The items that nothing is wrong with, in order."""
+    return [item for item in items if not isinstance(item, RefusedItem)]
+
+
+def whole(items: Sequence[object], answered: AnswerT) -> AnswerT:
+    """The service's answer to what was sent, with a result for each item; no success where one is refused.
+
+    Raises InternalError where some lack.
+    """
+    sent = len(sendable(items))
+    if len(answered.results) != sent:
+        raise InternalError(f"The service answered {len(answered.results)} items of {sent}.")
+    given = iter(answered.results)
+    results = [answer_to(item) if isinstance(item, RefusedItem) else next(given) for item in items]
+    refused = any(answer_to(item).code is not None for item in items if isinstance(item, RefusedItem))
+    return answered.model_copy(update={"results": results, "success": answered.success and not refused})
+
+
+class Batch:
+    """Gathers what is sent in the same turns of the event loop. A batch that is too large goes in halves."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._waiting: dict[_Key, list[_Waiting]] = {}
+        self._deliveries: set[asyncio.Task[None]] = set()
+
+    async def send(self, body: Body, token: str, traceparent: str | None) -> Any:
+        """The call's own result; raises its own error, or the one of the whole batch."""
+        self._connection.must_be_open()
+        loop = asyncio.get_running_loop()
+        waiting = self._waiting.setdefault((token, traceparent), [])
+        answer: asyncio.Future[Any] = loop.create_future()
+        waiting.append((body, answer))
+        if len(waiting) == 1:
+            loop.call_soon(self._look, (token, traceparent), 1, QUIET_TURNS)
+        return await answer
+
+    def _look(self, key: _Key, seen: int, turns_left: int) -> None:
+        waiting = self._waiting[key]
+        grew = len(waiting) > seen
+        if grew or turns_left:
+            left = QUIET_TURNS if grew else turns_left - 1
+            asyncio.get_running_loop().call_soon(self._look, key, len(waiting), left)
+            return
+        del self._waiting[key]
+        for first in range(0, len(waiting), MOST_CALLS):
+            self._start(waiting[first:first + MOST_CALLS], key)
+
+    def _start(self, calls: Sequence[_Waiting], key: _Key) -> None:
+        delivery = asyncio.create_task(self._deliver(calls, key))
+        self._deliveries.add(delivery)
+        delivery.add_done_callback(functools.partial(self._end, calls))
+
+    def _end(self, calls: Sequence[_Waiting], delivery: asyncio.Task[None]) -> None:
+        self._deliveries.discard(delivery)
+        failure = None if delivery.cancelled() else delivery.exception()
+        for _, answer in calls:
+            if delivery.cancelled():
+                answer.cancel()
+            elif failure is not None:
+                _settle(answer, failure)
+
+    async def _deliver(self, calls: Sequence[_Waiting], key: _Key) -> None:
+        try:
+            outcomes = await self._outcomes([body for body, _ in calls], key)
+        except TooLarge as failure:
+            if len(calls) > 1:
+                half = len(calls) // 2
+                self._start(calls[:half], key)
+                self._start(calls[half:], key)
+                return
+            outcomes = [failure]
+        for (_, answer), outcome in zip(calls, outcomes, strict=True):
+            _settle(answer, outcome)
+
+    async def _outcomes(self, bodies: Sequence[Body], key: _Key) -> list[Any]:
+        if len(bodies) == 1:
+            return [await self._connection.send(bodies[0], *key)]
+        response = await self._connection.post([dict(body) for body in bodies], *key)
+        return outcomes_of(response, self._connection.url, [body["id"] for body in bodies])
+
+
+def _settle(answer: asyncio.Future[Any], outcome: Any) -> None:
+    if answer.done():  # its caller has given up
+        return
+    if isinstance(outcome, AgentCoreError):
+        # One for each caller: what is raised twice would tell both callers' tracebacks.
+        own = copy.copy(outcome)
+        own.__cause__ = outcome.__cause__
+        answer.set_exception(own)
+    elif isinstance(outcome, BaseException):
+        answer.set_exception(outcome)
+    else:
+        answer.set_result(outcome)
 
 
 class MemoryClient(MemoryApi):

@@ -28,8 +28,6 @@ AnswerT = TypeVar("AnswerT", bound=Strict)
 
 
 class _Waiting(Generic[P, ResultT]):
-    """A method of `MemoryClient` as one that waits: the same params and result, without `await`."""
-
     def __init__(self, method: Callable[Concatenate[Any, P], Coroutine[Any, Any, ResultT]]) -> None:
         self._method = method
         self.__doc__ = method.__doc__
@@ -55,8 +53,6 @@ class _Waiting(Generic[P, ResultT]):
 
 
 class _WaitingCall(Generic[P, ParamsT, AnswerT]):
-    """A `Method` as one that waits: the same params and result, without `await`."""
-
     def __init__(self, method: Method[P, ParamsT, AnswerT]) -> None:
         self._method = method
         self.__doc__ = method.__doc__
@@ -79,8 +75,6 @@ class _WaitingCall(Generic[P, ParamsT, AnswerT]):
 
 
 class _LoopThread:
-    """An event loop in a thread, from `open` to `close`."""
-
     def __init__(self) -> None:
         self._portal: BlockingPortal | None = None
         self._stack = ExitStack()

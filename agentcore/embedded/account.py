@@ -1,13 +1,17 @@
-"""Who runs the parts: nobody special, except under root, where a system user takes root's place."""
+"""Who runs the parts (under root a system user), and the directory of that user in which they listen."""
 
 from __future__ import annotations
 
 import grp
+import hashlib
 import os
 import pwd
+import re
 import shutil
 import stat
 import subprocess
+import sys
+import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,3 +120,56 @@ def _add_system_user() -> None:
         subprocess.run(  # noqa: S603 - a fixed command
             [useradd, "--system", *group, "--no-create-home", "--home-dir", "/nonexistent",
              "--shell", nologin, SYSTEM_USER], check=False, capture_output=True, timeout=20)
+
+
+# The kernel's sun_path, less its closing NUL.
+LONGEST_ADDRESS_BYTES = 103 if sys.platform == "darwin" else 107
+LONGEST_NAME = ".s.PGSQL.5432"
+# What needs no quoting in postgresql.conf, redis.conf and a URL.
+PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
+
+
+def open_socket_directory(home: Home, account: Account) -> Path:
+    """A directory for the account alone: in the home, or a temporary one where that path is too long."""
+    for directory in _candidates(home, account):
+        if _fits(directory) and account.reaches(directory.parent):
+            with home.explained():
+                _claim(directory, account)
+            return directory
+    raise StartupError(f"{home.path} is too long a path for a socket and no temporary directory can take its "
+                       "place: set AGENTCORE_HOME to a shorter one.")
+
+
+def close_socket_directory(home: Home, directory: Path) -> None:
+    """Take away what lies in the temporary directory; the one in the home may stay."""
+    if not directory.is_relative_to(home.path):
+        with suppress(OSError):
+            directory.rmdir()
+
+
+def _candidates(home: Home, account: Account) -> list[Path]:
+    name = f"agentcore-{account.uid}-{hashlib.sha256(os.fsencode(home.path)).hexdigest()[:16]}"
+    return [home.run / "sockets", Path(tempfile.gettempdir()).resolve() / name, Path("/tmp") / name]  # noqa: S108
+
+
+def _fits(directory: Path) -> bool:
+    address = str(directory / LONGEST_NAME)
+    return len(os.fsencode(address)) <= LONGEST_ADDRESS_BYTES and PLAIN.fullmatch(address) is not None
+
+
+def _claim(directory: Path, account: Account) -> None:
+    with suppress(FileExistsError):
+        directory.mkdir(mode=0o700)
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as cause:
+        raise StartupError(f"{directory} is not a directory of ours: remove it and start again.") from cause
+    try:
+        owner = os.fstat(descriptor).st_uid
+        if owner not in (account.uid, os.geteuid()):
+            raise StartupError(f"{directory} belongs to another user ({owner}): remove it, or set "
+                               "AGENTCORE_HOME to a shorter path.")
+        account.give(descriptor)
+        os.fchmod(descriptor, 0o700)
+    finally:
+        os.close(descriptor)

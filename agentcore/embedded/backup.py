@@ -25,8 +25,7 @@ from pydantic import BaseModel, ValidationError
 from agentcore import __version__, migration
 from agentcore.database import query
 from agentcore.embedded.account import choose_account, open_home, ourselves
-from agentcore.embedded.home import Home, sync_directory
-from agentcore.embedded.lock import ServerLock
+from agentcore.embedded.home import Home, ServerLock, sync_directory
 from agentcore.embedded.parts import EmbeddedParts
 from agentcore.embedded.process import run_once
 from agentcore.embedded.programs import find_postgres
@@ -111,7 +110,6 @@ class Backup:
         return manifest
 
     def _dump(self, url: str, dump: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """Dump a snapshot; returns its facts, and the digests of its archived copies by key."""
         with psycopg.connect(url, row_factory=dict_row) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             facts, counts = _row(connection, "backup_snapshot"), _row(connection, "backup_counts")

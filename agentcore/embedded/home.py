@@ -1,15 +1,17 @@
-"""The data directory: where each thing lives, who may read it, and the secrets made in it."""
+"""The data directory: its places and secrets, who may read them, and the lock of its one server."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import platformdirs
@@ -36,43 +38,22 @@ class Home:
     """One data directory. Making the object touches nothing."""
 
     path: Path
+    # What is true only while a server runs: its lock, its URLs, the sockets.
+    run: Path = field(init=False)
+    log: Path = field(init=False)
+    secrets: Path = field(init=False)
+    postgres_data: Path = field(init=False)
+    redis_data: Path = field(init=False)
+    archive: Path = field(init=False)
+    cache: Path = field(init=False)
+    # Copies of the servers' programs, for a user who cannot reach those installed.
+    programs: Path = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", Path(self.path).expanduser().resolve())
-
-    @property
-    def run(self) -> Path:
-        """What is true only while a server runs: its lock, its URLs, the sockets."""
-        return self.path / "run"
-
-    @property
-    def log(self) -> Path:
-        return self.path / "log"
-
-    @property
-    def secrets(self) -> Path:
-        return self.path / "secrets"
-
-    @property
-    def postgres_data(self) -> Path:
-        return self.path / "postgres"
-
-    @property
-    def redis_data(self) -> Path:
-        return self.path / "redis"
-
-    @property
-    def archive(self) -> Path:
-        return self.path / "archive"
-
-    @property
-    def cache(self) -> Path:
-        return self.path / "cache"
-
-    @property
-    def programs(self) -> Path:
-        """Copies of the servers' programs, for a user who cannot reach those installed."""
-        return self.path / "programs"
+        home = Path(self.path).expanduser().resolve()
+        object.__setattr__(self, "path", home)
+        for each in fields(self)[1:]:
+            object.__setattr__(self, each.name, home / each.name.removesuffix("_data"))
 
     def secret(self, name: str) -> str:
         """The secret of that name, 64 hexadecimal digits; made at the first call, its owner's alone."""
@@ -180,3 +161,59 @@ def sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+# `attach` takes the lock for an instant to see whether it is held; a starting server waits that out.
+PATIENCE_SECONDS = 0.3
+
+
+class ServerLock:
+    """The right to run the parts of one home."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._path = home.run / "server.lock"
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Raises StartupError that names the other server, where there is one."""
+        with self._home.explained():
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            self._home.hand_over(descriptor)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not _locked(descriptor, fcntl.LOCK_EX):
+            if time.monotonic() > deadline:
+                holder = os.pread(descriptor, 32, 0).decode().strip() or "unknown"
+                os.close(descriptor)
+                raise StartupError(
+                    f"Another agentcore server (pid {holder}) already serves {self._home.path}; "
+                    "stop it or set AGENTCORE_HOME to another directory.")
+            time.sleep(0.02)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """The file stays: whoever removed it could free a lock another server has just taken."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def held_by_a_server(self) -> bool:
+        """Whether a living server holds the lock; its home must be readable."""
+        with self._home.explained():
+            try:
+                descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW)
+            except FileNotFoundError:
+                return False
+            try:
+                return not _locked(descriptor, fcntl.LOCK_SH)
+            finally:
+                os.close(descriptor)
+
+
+def _locked(descriptor: int, kind: int) -> bool:
+    with suppress(BlockingIOError):
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        return True
+    return False

@@ -14,14 +14,13 @@ from uuid import UUID
 
 from agentcore.agents.ending import end_session
 from agentcore.agents.failing_open import if_answered
-from agentcore.agents.forgetting import Confirmations
-from agentcore.agents.holdable import searchable
+from agentcore.agents.recordable import searchable
 from agentcore.agents.scope import MemoryScope
+from agentcore.agents.tool_operations import Confirmations
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition, definition_of, definitions_of
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import JsonRpcErrorCode, NotFound
-from agentcore.integrations.extras import not_installed
-from agentcore.integrations.store_all import store_all
+from agentcore.integrations.store_all import not_installed, store_all
 from agentcore.limits import MAX_PAGE, MAX_TEXT_CHARS
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemorySummary, MemoryType

@@ -17,22 +17,23 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from agentcore.agents.failing_open import Patience, if_answered, must_be_asked
-from agentcore.agents.holdable import searchable
+from agentcore.agents.recordable import searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.errors import NotFound
-from agentcore.integrations.extras import not_installed
 from agentcore.integrations.langgraph_items import (
     KEPT,
     KeptItem,
+    Namespace,
     item_in,
     lines_of,
+    passes,
     searched_text,
     session_of,
     tag_of,
+    under,
 )
-from agentcore.integrations.langgraph_matching import Namespace, passes, under
 from agentcore.integrations.own_loop import OwnLoop
-from agentcore.integrations.store_all import store_all
+from agentcore.integrations.store_all import not_installed, store_all
 from agentcore.limits import MAX_K
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryRecord, MemorySummary, MemoryType
@@ -231,7 +232,6 @@ class AgentCoreStore(BaseStore):
     async def _put(
         self, op: PutOp, items: Sequence[_Held] | None = None
     ) -> tuple[PutOp, StoreParams] | None:
-        """Let an item's memory hold what is put; what is to be stored where it has none."""
         if items is None:
             items = await self._held(op.namespace, op.key)
         now = datetime.now(UTC).isoformat()
@@ -265,7 +265,6 @@ class AgentCoreStore(BaseStore):
                           within=patience.left())
 
     def _text(self, op: PutOp) -> str:
-        """What an item is searched by; empty where it is not to be."""
         if op.index is False:
             return ""
         lines: list[str] = []
@@ -275,7 +274,6 @@ class AgentCoreStore(BaseStore):
 
 
 async def _each(do: Callable[[ItemT], Awaitable[ResultT]], items: Sequence[ItemT]) -> list[ResultT]:
-    """What comes of each, in order; a few at a time."""
     results: list[ResultT] = []
     for start in range(0, len(items), CALLS_AT_ONCE):
         results += await asyncio.gather(*(do(item) for item in items[start:start + CALLS_AT_ONCE]))

@@ -42,11 +42,10 @@ from pydantic import ValidationError
 from starlette.types import Receive, Scope, Send
 
 from agentcore import __version__
-from agentcore.agents.forgetting import Confirmations
-from agentcore.agents.instructions import memory_instructions
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tool_answers import failure_sentence
-from agentcore.agents.tools import ALL_TOOLS, MemoryTools, ToolDefinition, tools_within
+from agentcore.agents.tool_operations import Confirmations
+from agentcore.agents.tools import ALL_TOOLS, MemoryTools, ToolDefinition, memory_instructions, tools_within
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import AgentCoreError, InvalidParams, NotFound
 from agentcore.memory.api import MemoryApi
@@ -123,14 +122,11 @@ def _described(tool: ToolDefinition) -> Tool:
 
 
 class _Resources:
-    """Memories as resources: `memory://` and the id."""
-
     def __init__(self, memory: MemoryApi, scope: MemoryScope) -> None:
         self._memory = memory
         self._scope = scope
 
     async def list(self, context: _Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
-        """The memories, newest first, a page at a time."""
         cursor = None if params is None else params.cursor
         try:
             page = await self._memory.list(ListParams(limit=PAGE, cursor=cursor, **self._scope.filters()))
@@ -142,13 +138,11 @@ class _Resources:
     async def templates(
         self, context: _Context, params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
-        """How a memory is named whose id is known."""
         return ListResourceTemplatesResult(resource_templates=[ResourceTemplate(
             name="memory", uri_template=f"{SCHEME}{{memory_id}}", mime_type="application/json",
             description="One memory with all its fields, by the id that recall_memory answered.")])
 
     async def read(self, context: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        """One memory with all its fields."""
         try:
             memory_id = _id_in(params.uri)
             record = (await self._memory.get(GetParams(memory_id=memory_id))).memory

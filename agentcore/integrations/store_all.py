@@ -1,4 +1,4 @@
-"""Storing what a framework hands over, however much, all of it or an error."""
+"""What the integrations share: the error of a missing extra, and storing all that a framework passes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from agentcore.errors import JsonRpcErrorCode, from_wire
 from agentcore.limits import MAX_BATCH_ITEMS
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params.memories import StoreBatchParams, StoreParams
+
+
+def not_installed(extra: str, cause: ImportError) -> ImportError:
+    """The error that says so, with the command that installs the extra."""
+    return ModuleNotFoundError(
+        f"This integration needs {extra}, which is not installed (there is no module {cause.name}): "
+        f"pip install 'agentcore-memory[{extra}]'.", name=cause.name)
 
 
 async def store_all(

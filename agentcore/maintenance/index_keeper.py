@@ -8,29 +8,250 @@ measured, after it was built and again as its partition grows. Names begin with 
 from __future__ import annotations
 
 import asyncio
+import bisect
+import hashlib
 import logging
+import math
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import psycopg
+from numpy.typing import NDArray
+from pgvector import HalfVector
+from psycopg import IsolationLevel, sql
+from psycopg.types.json import Jsonb
 
-from agentcore.database import Connection, Database, has_iterative_scans, query
+from agentcore.database import SERVICE_ROLE, Connection, Database, has_iterative_scans, query, shaped_query
 from agentcore.errors import DependencyUnavailable
-from agentcore.maintenance import index_building
-from agentcore.maintenance.recall import Subject, measure
-from agentcore.memory.rows.serving_indexes import LIFE_SECONDS
+from agentcore.failpoints import failpoint
+from agentcore.memory.rows.embedding_models import SETTLED
+from agentcore.memory.rows.serving_indexes import LIFE_SECONDS, index_settings
 from agentcore.memory.rows.vector_index import (
+    HNSW_CONSTRUCTION,
     IndexPolicy,
+    ServingIndex,
     VectorIndex,
     described,
     first_reach,
     least_reach,
+    most_reach,
+    reaches,
     shape_for,
 )
+from agentcore.memory.vector_store import ASKED
 from agentcore.telemetry import describe_failure
+
+NEAREST = 50
+QUERIES, LEAST_QUERIES = 100, 10
+EXACT_SEARCH_SECONDS = 20.0
+LONGEST_INDEXED_SEARCH_MS = 30_000
+LONGEST_REST_SECONDS = 1.0
+SAMPLED_ROWS_A_QUERY = 20
+
+Told = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The reach that was chosen and its recall over so many queries; None: exact searches took too long."""
+
+    reach: int
+    recall: float | None
+    queries: int
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is measured: the one index that serves a partition, and whose searches go through it."""
+
+    partition: str
+    rows: int
+    index: VectorIndex
+    dimensions: int
+    exact_search_limit: int
+    iterative: bool
+
+
+@dataclass(frozen=True)
+class _Asked:
+    agent_id: str
+    vector: str
+    nearest: frozenset[Any]
+
+
+async def measure(connection: Connection, subject: Subject, goal: float, told: Told) -> Measured:
+    """Choose the index's reach for this recall. Takes a connection of its own, in autocommit.
+
+    Exact and indexed searches see one snapshot, and are those of the service. After each it rests as long as
+    it took: half of one core at most.
+    """
+    await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+    try:
+        async with connection.transaction():
+            asked = await _ask_exactly(connection, subject, told)
+            if not asked:
+                return Measured(subject.index.reach, None, 0)
+            ladder = reaches(subject.index.kind, subject.index.shape, subject.rows)
+
+            async def recall_at(reach: int) -> tuple[float, bool]:
+                shares = [await _share(connection, subject, each, reach) for each in asked]
+                mean, doubt = float(np.mean(shares)), float(np.std(shares)) / math.sqrt(len(shares))
+                told(f"recall {mean:.3f} at a reach of {reach}")
+                return mean, mean - doubt >= goal
+
+            reach, recall = await choose(ladder, subject.index.reach, recall_at)
+            return Measured(reach, round(recall, 4), len(asked))
+    except psycopg.errors.QueryCanceled:
+        return Measured(subject.index.reach, None, 0)
+
+
+async def choose(
+    ladder: Sequence[int], start: int, recall_at: Callable[[int], Awaitable[tuple[float, bool]]]
+) -> tuple[int, float]:
+    """The least reach of the ladder that is enough, and its recall; else the last one.
+
+    More reach finds more, so each answer halves what is left; `start` is asked first.
+    """
+    position = min(bisect.bisect_left(ladder, start), len(ladder) - 1)
+    least, enough = 0, len(ladder) - 1
+    recall: float | None = None
+    while least < enough:
+        found, reached = await recall_at(ladder[position])
+        if reached:
+            enough, recall = position, found
+        else:
+            least = position + 1
+        position = (least + enough) // 2
+    return ladder[enough], (await recall_at(ladder[enough]))[0] if recall is None else recall
+
+
+async def _ask_exactly(connection: Connection, subject: Subject, told: Told) -> list[_Asked]:
+    percent = 100 * QUERIES * SAMPLED_ROWS_A_QUERY / max(1, subject.rows)
+    cursor = await connection.execute(
+        shaped_query("sample_vectors", partition=sql.Identifier(subject.partition)),
+        {
+            "percent": min(100.0, percent),
+            "model": subject.index.model,
+            "exact_search_limit": subject.exact_search_limit,
+            "limit": QUERIES,
+        },
+    )
+    sampled = await cursor.fetchall()
+    asked: list[_Asked] = []
+    ends = time.monotonic() + 2 * EXACT_SEARCH_SECONDS
+    for row in sampled:
+        vector = HalfVector(disturbed(np.asarray(row["vector"], dtype=np.float32))).to_text()
+        left = ends - time.monotonic()
+        if left <= 0:
+            break
+        timeout = {"timeout_ms": str(math.ceil(left * 1_000))}
+        await connection.execute(query("measuring_timeout"), timeout)
+        exact = shaped_query("vector_arm_exact", vector=ASKED, **SETTLED.shape)
+        try:
+            async with connection.transaction():
+                nearest = await _searched(connection, exact, row["agent_id"], vector, subject)
+        except psycopg.errors.QueryCanceled:
+            break
+        asked.append(_Asked(row["agent_id"], vector, nearest))
+        told(f"compared {len(asked)} of {len(sampled)}")
+    await connection.execute(query("measuring_timeout"), {"timeout_ms": str(LONGEST_INDEXED_SEARCH_MS)})
+    return asked if len(asked) >= min(LEAST_QUERIES, len(sampled)) else []
+
+
+def disturbed(vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The vector with noise as long as itself: their cosine is about 0.7."""
+    noise = np.random.default_rng().normal(size=vector.shape).astype(np.float32)
+    length = float(np.linalg.norm(vector)) or 1.0
+    return vector / length + noise / float(np.linalg.norm(noise))
+
+
+async def _share(connection: Connection, subject: Subject, asked: _Asked, reach: int) -> float:
+    if not asked.nearest:
+        return 1.0
+    index = subject.index
+    most = most_reach(index.kind, index.shape)
+    serving = ServingIndex(reach, most, reach, index.kind == "hnsw", subject.iterative)
+    await connection.execute(*index_settings(serving, filtered=False))
+    arm = shaped_query(
+        "vector_arm_indexed", dimensions=sql.Literal(subject.dimensions), vector=ASKED, **SETTLED.shape
+    )
+    found = await _searched(connection, arm, asked.agent_id, asked.vector, subject)
+    return len(asked.nearest & found) / len(asked.nearest)
+
+
+async def _searched(
+    connection: Connection, arm: sql.SQL | sql.Composed, agent_id: str, vector: str, subject: Subject
+) -> frozenset[Any]:
+    values = {
+        "agent_id": agent_id,
+        "filter": Jsonb({"current": True}),
+        "model": subject.index.model,
+        "vector": vector,
+        "limit": NEAREST,
+    }
+    began = time.monotonic()
+    whose = {"role": SERVICE_ROLE, "agent_id": agent_id, "users": ""}
+    await connection.execute(query("begin_as_agent"), whose)
+    rows = await (await connection.execute(arm, values)).fetchall()
+    await asyncio.sleep(min(LONGEST_REST_SECONDS, time.monotonic() - began))
+    return frozenset(row["memory_id"] for row in rows)
+
+
+# To train the most lists there are, ivfflat asks for 200 MB and for 100 kB more with each dimension.
+BUILDING_MEMORY_KB, BUILDING_KB_A_DIMENSION = 215_000, 115
+
+
+def building_memory_kb(dimensions: int) -> int:
+    """How much memory a build may take: 253 MB for 384 dimensions, 296 MB for 768, 659 MB for 4,000."""
+    return BUILDING_MEMORY_KB + BUILDING_KB_A_DIMENSION * dimensions
+
+
+async def build(
+    connection: Connection, partition: str, index: VectorIndex, dimensions: int, *, moving: str | None = None
+) -> None:
+    """Make the index, and then its comment: one that lacks it was never finished.
+
+    `moving` is a model whose vectors stand in either place, and whom the index is then over.
+    """
+    memory = str(building_memory_kb(dimensions))
+    await connection.execute(query("index_building_session"), {"memory": memory})
+    shape = {
+        "index": sql.Identifier(index.name),
+        "partition": sql.Identifier(partition),
+        "dimensions": sql.Literal(dimensions),
+        "shape": sql.Literal(index.shape),
+        "construction": sql.Literal(HNSW_CONSTRUCTION),
+        "model": sql.Literal(index.model if moving is None else moving),
+    }
+    statement = f"build_{index.kind}_index" if moving is None else f"build_moving_{index.kind}_index"
+    await connection.execute(shaped_query(statement, **shape))
+    failpoint("reembed.built")
+    await remember(connection, index)
+
+
+async def remember(connection: Connection, index: VectorIndex) -> None:
+    """Write down what the index was built on and what was measured of it."""
+    description = sql.Literal(index.comment())
+    await connection.execute(
+        shaped_query("describe_vector_index", index=sql.Identifier(index.name), description=description)
+    )
+
+
+async def drop(connection: Connection, names: Iterable[str]) -> None:
+    """Take these indexes away."""
+    for name in names:
+        await connection.execute(shaped_query("drop_vector_index", index=sql.Identifier(name)))
+
+
+def new_name(partition: str, model: str) -> str:
+    """A name that no other index has."""
+    digest = hashlib.sha256(model.encode()).hexdigest()[:8]
+    return f"ann_{partition}_{digest}_{time.time_ns() // 1_000_000}"
+
 
 logger = logging.getLogger(__name__)
 MIN_ROWS = 10_000
@@ -193,9 +414,9 @@ class IndexKeeper:
     async def carry_out(self, connection: Connection, state: PartitionState, todo: IndexPlan) -> None:
         """Do what was planned. While a new index is built the old one serves, or searches are exact."""
         # What was left half made goes first: a build that fails again and again leaves one, not many.
-        await index_building.drop(connection, todo.sweep)
+        await drop(connection, todo.sweep)
         index = await self._build(connection, state, todo.replaced) if todo.build else todo.measured
-        await index_building.drop(connection, [each.name for each in todo.replaced])
+        await drop(connection, [each.name for each in todo.replaced])
         if index is not None:
             await self._measure(connection, state, index)
 
@@ -207,7 +428,7 @@ class IndexKeeper:
         alike = [index for index in replaced if index.kind == kind]
         shares = [index.reach / index.shape for index in alike if kind == "ivfflat"]
         index = VectorIndex(
-            name=index_building.new_name(state.partition, self._model),
+            name=new_name(state.partition, self._model),
             kind=kind,
             model=self._model,
             shape=shape,
@@ -217,11 +438,11 @@ class IndexKeeper:
         )
         for old in alike:
             # Searches may meet the new index before they know of it: its reach is theirs by then.
-            await index_building.remember(connection, replace(old, reach=max(old.reach, index.reach)))
+            await remember(connection, replace(old, reach=max(old.reach, index.reach)))
         if alike:
             await asyncio.sleep(LIFE_SECONDS)
         self._tell(state.partition, f"building {kind} over {state.rows} rows")
-        await index_building.build(connection, state.partition, index, self._dimensions)
+        await build(connection, state.partition, index, self._dimensions)
         return index
 
     async def _measure(self, connection: Connection, state: PartitionState, index: VectorIndex) -> None:
@@ -237,7 +458,7 @@ class IndexKeeper:
         found = await measure(
             connection, subject, self._policy.recall, lambda step: self._tell(state.partition, step)
         )
-        await index_building.remember(connection, replace(
+        await remember(connection, replace(
             index, reach=found.reach, recall=found.recall, measured_at=time.time(), measured_rows=state.rows))
         logger.info("the vector index of %s was measured", state.partition, extra={
             "recall": found.recall, "reach": found.reach, "queries": found.queries})

@@ -1,9 +1,10 @@
-"""The queue behind the jobs: procrastinate's manager on our own connections, and what operators ask of it."""
+"""Background jobs: their registry, and procrastinate's queue on our own connections."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, cast
@@ -17,6 +18,9 @@ from procrastinate.manager import JobManager
 
 from agentcore.database import Database, Row, query
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
+from agentcore.memory.api import Caller
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.storage import MemoryTransaction
 
 MAX_ATTEMPTS = 20
 STALLED_SECONDS, PATIENCE_SECONDS = 30.0, 5.0
@@ -170,3 +174,36 @@ def _unless_gone() -> Iterator[None]:
     except ConnectorException as failure:
         if not isinstance(failure.__cause__, psycopg.errors.RaiseException):
             raise
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a job works with, and for which agent."""
+
+    parts: MemoryParts
+    database: Database
+    agent_id: str
+    job_id: int
+
+    @property
+    def caller(self) -> Caller:
+        """Whom the history names: the agent itself, by no token, and the job as the trace."""
+        return Caller(self.agent_id, trace_id=f"job-{self.job_id}")
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[MemoryTransaction]:
+        """One transaction of the agent: all of its writes, what it enqueues included, or none."""
+        async with self.parts.storage.transaction(self.agent_id) as transaction:
+            yield transaction
+
+
+# Called with the work and the ids that were enqueued, by name. It may be stopped anywhere, and may be run
+# again after it has ended: what it does twice must come to the same.
+Job = Callable[..., Awaitable[None]]
+JOBS: dict[str, Job] = {}
+
+
+def job(function: Job) -> Job:
+    """Register a job by its function's name."""
+    JOBS[function.__name__] = function
+    return function

@@ -16,8 +16,7 @@ from procrastinate.worker import Worker
 
 from agentcore.database import Database
 from agentcore.errors import AgentCoreError
-from agentcore.maintenance.job_queue import MAX_ATTEMPTS, STALLED_SECONDS, JobQueue
-from agentcore.maintenance.jobs import JOBS, Job, Work
+from agentcore.maintenance.job_queue import JOBS, MAX_ATTEMPTS, STALLED_SECONDS, Job, JobQueue, Work
 from agentcore.memory.parts import MemoryParts
 from agentcore.telemetry import Metrics, describe_failure
 

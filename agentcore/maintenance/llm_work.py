@@ -10,7 +10,7 @@ from operator import itemgetter
 from uuid import UUID
 
 from agentcore.database import Database, Row, query
-from agentcore.maintenance.jobs import Work, job
+from agentcore.maintenance.job_queue import Work, job
 from agentcore.memory.consequences.llm_work import (
     AFTER_COMPACTION,
     AFTER_INACTIVITY,

@@ -20,7 +20,7 @@ from psycopg import sql
 from agentcore.database import Connection, Database, query, shaped_query
 from agentcore.errors import Conflict
 from agentcore.failpoints import failpoint
-from agentcore.maintenance import index_building
+from agentcore.maintenance import index_keeper
 from agentcore.maintenance.index_keeper import (
     MAX_INDEXED_DIMENSIONS,
     MIN_ROWS,
@@ -204,11 +204,11 @@ class Reembedding:
             return
         async with self._indexing() as connection:
             for state in await self._keeper.states():
-                await index_building.drop(connection, state.half_made)
+                await index_keeper.drop(connection, state.half_made)
                 if state.rows >= MIN_ROWS and not self._beside(state):
                     self._tell(f"{state.partition}: building an index over the new vectors", 0, 0)
                     index = self._index_for(state)
-                    await index_building.build(
+                    await index_keeper.build(
                         connection, state.partition, index, self._target.dimensions,
                         moving=self._target.model)
 
@@ -220,7 +220,7 @@ class Reembedding:
         reaches = [first_reach(kind, shape, rows), *(int(1.25 * share * shape) + 1 for share in measured)]
         model = MOVING.index_model(self._target.model)
         return VectorIndex(
-            name=index_building.new_name(state.partition, model), kind=kind, model=model, shape=shape,
+            name=index_keeper.new_name(state.partition, model), kind=kind, model=model, shape=shape,
             built_rows=rows, built_at=time.time(), reach=max(reaches))
 
     def _beside(self, state: PartitionState) -> list[VectorIndex]:
@@ -282,7 +282,7 @@ class Reembedding:
             for state in await self._keeper.states():
                 kept = {*self._beside(state), *indexes_of(state, self._target.model)}
                 gone = [each.name for each in state.indexes if each not in kept]
-                await index_building.drop(connection, [*state.half_made, *gone])
+                await index_keeper.drop(connection, [*state.half_made, *gone])
                 large = state.rows >= MIN_ROWS and self._target.dimensions <= MAX_INDEXED_DIMENSIONS
                 if large and not indexes_of(state, self._target.model):
                     await self._keeper.carry_out(connection, state, rebuild_plan(state, self._target.model))
@@ -294,7 +294,7 @@ class Reembedding:
         await asyncio.sleep(LIFE_SECONDS)
         async with self._indexing() as connection:
             for state in states:
-                await index_building.drop(connection, [each.name for each in self._beside(state)])
+                await index_keeper.drop(connection, [each.name for each in self._beside(state)])
 
     @asynccontextmanager
     async def _indexing(self) -> AsyncIterator[Connection]:

@@ -1,24 +1,221 @@
-"""The rounds of background work: every process flushes its own accesses, the leader does the rest."""
+"""The rounds of background work and their duties: embed, expire, fold, prune, consolidate.
+
+Every process flushes its own accesses; the leader does the rest.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
-from agentcore.database import Database, query
-from agentcore.errors import DependencyUnavailable
-from agentcore.maintenance.consolidation import enqueue_consolidations
-from agentcore.maintenance.expiry import sweep_expired
-from agentcore.maintenance.folding import fold_deltas
+from pgvector import HalfVector
+
+from agentcore.database import Connection, Database, query, translated_errors
+from agentcore.errors import Conflict, DependencyUnavailable
 from agentcore.maintenance.index_keeper import IndexKeeper
-from agentcore.maintenance.job_queue import JobQueue
-from agentcore.maintenance.leader import Lead, leadership
+from agentcore.maintenance.job_queue import JobQueue, Work, job
 from agentcore.maintenance.llm_work import enqueue_llm_work, sweep_llm_usage
-from agentcore.maintenance.pruning import enqueue_missed
-from agentcore.maintenance.reembed import embed_waiting
-from agentcore.memory.embeddings import refused_by
+from agentcore.memory.consequences.capacity import PRUNE_LAYER
+from agentcore.memory.deriving.consolidating import LEAST_AGE, Consolidating
+from agentcore.memory.embeddings import Embedder, refused_by
+from agentcore.memory.encoding import embedding_text
+from agentcore.memory.forgetting.removing import Pruning
+from agentcore.memory.models import MemoryType
+from agentcore.memory.params.layers import ConsolidateParams
+from agentcore.memory.params.memories import PruneParams
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.storage import MemoryStorage
+from agentcore.memory.working import WorkingMemory
+from agentcore.memory.writing.document_vectors import embed_each
+from agentcore.summary_rules import BY_MODEL
+
+ROWS_TO_EMBED = 256
+
+
+async def embed_waiting(database: Database, embedder: Embedder) -> int:
+    """Embed the oldest memories that have no vector; how many were dealt with.
+
+    One whose text the model refuses is set aside, so that those behind it get their turn. Raises
+    DependencyUnavailable.
+    """
+    refused = refused_by(embedder.model)
+    async with database.owner_transaction() as connection:
+        rows = await (
+            await connection.execute(
+                query("memories_without_vector"), {"limit": ROWS_TO_EMBED, "refused": refused}
+            )
+        ).fetchall()
+    if not rows:
+        return 0
+    texts = [embedding_text(row["content"], row["speaker"]) for row in rows]
+    vectors = await embed_each(embedder, texts, "document")
+    values = [
+        {
+            **row,
+            "embedding": None if vector is None else HalfVector(vector),
+            "embedding_model": refused if vector is None else embedder.model,
+        }
+        for row, vector in zip(rows, vectors, strict=True)
+    ]
+    # Several are held at once, in the order in which everybody holds them.
+    values.sort(key=itemgetter("agent_id", "memory_id"))
+    async with database.owner_transaction() as connection:
+        await connection.cursor().executemany(query("set_embedding"), values)
+    return len(rows)
+
+
+CONSOLIDATE_EPISODES = "consolidate_episodes"
+# Fewer new episodes wait for more of them.
+LEAST_EPISODES = 20
+
+
+@job
+async def consolidate_episodes(work: Work) -> None:
+    """Look at the agent's new episodes for a short time; the rest is left to another job."""
+    async with work.transaction() as transaction:
+        wish, _ = await transaction.clusters.settings()
+        rules = await transaction.llm.summary_rules()
+    if not wish.get("consolidate"):
+        return
+    params: dict[str, Any] = {}
+    days = wish.get("archive_sources_after_days", 0)
+    if days and work.parts.archive is not None:
+        params = {"archive_sources": True, "archive_sources_after_days": days}
+    by_model = rules is not None and rules.provider in BY_MODEL
+    done = await Consolidating(work.parts, work.caller, ConsolidateParams(**params), by_model=by_model).run()
+    if not done.complete:
+        async with work.transaction() as transaction:
+            await transaction.jobs.enqueue(CONSOLIDATE_EPISODES)
+
+
+async def enqueue_consolidations(database: Database, parts: MemoryParts) -> int:
+    """Enqueue the consolidation of every agent that wishes it and has enough new episodes; how many."""
+    values = {"before": parts.clock() - LEAST_AGE, "least": LEAST_EPISODES}
+    async with database.owner_transaction() as connection:
+        rows = await (await connection.execute(query("agents_to_consolidate"), values)).fetchall()
+    for row in rows:
+        async with parts.storage.transaction(row["agent_id"]) as transaction:
+            await transaction.jobs.enqueue(CONSOLIDATE_EPISODES)
+    return len(rows)
+
+
+BUSY_SECONDS = 5.0
+
+
+@job
+async def prune_layer(work: Work, layer: str) -> None:
+    """Prune one layer down to its capacity, by the service's strategy; the rest is left to another job."""
+    params, wait_seconds = PruneParams(memory_layer=MemoryType(layer)), 0.0
+    try:
+        removed = await Pruning(work.parts, work.caller, params, capacity_only=True).run()
+        complete = removed.complete
+    except Conflict:
+        # Somebody prunes the layer just now, and perhaps not down to its capacity.
+        complete, wait_seconds = False, BUSY_SECONDS
+    if not complete:
+        not_before = work.parts.clock() + timedelta(seconds=wait_seconds)
+        async with work.transaction() as transaction:
+            await transaction.jobs.enqueue(PRUNE_LAYER, layer=layer, not_before=not_before)
+
+
+async def enqueue_missed(database: Database, parts: MemoryParts) -> int:
+    """Enqueue the pruning of every layer that holds too much; how many there are.
+
+    A store sees to its own layer. What it cannot see are stores that fill a layer side by side, and a
+    capacity that was set later.
+    """
+    capacities = parts.capacities
+    values = {"layers": [*MemoryType], "capacities": [capacities.get(layer, 0) for layer in MemoryType]}
+    async with database.owner_transaction() as connection:
+        rows = await (await connection.execute(query("agents_over_capacity"), values)).fetchall()
+    for row in rows:
+        async with parts.storage.transaction(row["agent_id"]) as transaction:
+            await transaction.jobs.enqueue(PRUNE_LAYER, layer=row["layer"])
+    return len(rows)
+
+
+AGENTS_A_TURN = 500
+DELTAS_A_FOLD = 1_000
+
+
+async def fold_deltas(database: Database) -> int:
+    """Fold what waits; how many deltas. An agent with many takes turns with the others."""
+    folded = 0
+    while True:
+        async with database.owner_transaction() as connection:
+            cursor = await connection.execute(query("agents_with_deltas"), {"limit": AGENTS_A_TURN})
+            agents = [row["agent_id"] for row in await cursor.fetchall()]
+        counts = [await _fold(database, agent_id) for agent_id in agents]
+        folded += sum(counts)
+        # Nothing folded means that another process holds what is there.
+        waiting = len(agents) == AGENTS_A_TURN or DELTAS_A_FOLD in counts
+        if not waiting or sum(counts) == 0:
+            return folded
+
+
+async def _fold(database: Database, agent_id: str) -> int:
+    async with database.owner_transaction() as connection:
+        cursor = await connection.execute(
+            query("fold_lexical_deltas"), {"agent_id": agent_id, "limit": DELTAS_A_FOLD}
+        )
+        [row] = await cursor.fetchall()
+        await connection.execute(
+            query("forget_empty_terms"), {"agent_id": agent_id, "empty_keys": row["empty_keys"]}
+        )
+        await connection.execute(query("forget_empty_totals"), {"agent_id": agent_id})
+    return int(row["delta_count"])
+
+
+ROWS_TO_EXPIRE = 1_000
+GRACE_SECONDS = 60
+
+
+async def sweep_expired(database: Database, storage: MemoryStorage, working: WorkingMemory) -> int:
+    """Remove expired memories, agent by agent; how many."""
+    async with database.owner_transaction() as connection:
+        await connection.execute(query("sweep_idempotency_keys"))
+        cursor = await connection.execute(
+            query("expired_memories"), {"limit": ROWS_TO_EXPIRE, "grace_seconds": GRACE_SECONDS}
+        )
+        rows = await cursor.fetchall()
+    swept = 0
+    for agent_id, expired in groupby(rows, key=itemgetter("agent_id")):
+        async with storage.transaction(agent_id) as transaction:
+            gone = await transaction.delete_expired([row["memory_id"] for row in expired])
+        await working.forget(agent_id, sorted({row["task_id"] for row in gone if row["task_id"] is not None}))
+        swept += len(gone)
+    return swept
+
+
+LOCK_KEY = 5_520_981_347_702_114_403
+
+
+class Lead:
+    """The lead, held by a connection: it is lost when that is."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def confirm(self) -> None:
+        """Raise DependencyUnavailable if the lead is lost."""
+        with translated_errors():
+            await self._connection.execute("SELECT 1")
+
+
+@asynccontextmanager
+async def leadership(database: Database) -> AsyncIterator[Lead | None]:
+    """The lead for as long as the block runs; None if another process has it."""
+    async with database.owner_autocommit() as connection:
+        cursor = await connection.execute("SELECT pg_try_advisory_lock(%s) AS leads", (LOCK_KEY,))
+        row = await cursor.fetchone()
+        yield Lead(connection) if row and row["leads"] else None
+
 
 logger = logging.getLogger(__name__)
 RETRY_LEAD_SECONDS = 5.0

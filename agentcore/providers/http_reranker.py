@@ -25,8 +25,6 @@ TEXTS_A_REQUEST = 32
 
 
 class _Scored(BaseModel):
-    """One text's place in the request, and its score."""
-
     index: int = Field(ge=0)
     score: float = Field(validation_alias=AliasChoices("relevance_score", "score"), allow_inf_nan=False)
 
@@ -39,8 +37,6 @@ _ANSWER: TypeAdapter[_Results | list[_Scored]] = TypeAdapter(_Results | list[_Sc
 
 
 class _Form(Enum):
-    """What a server calls the texts."""
-
     DOCUMENTS = "documents"
     TEXTS = "texts"
 

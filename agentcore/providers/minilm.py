@@ -123,8 +123,6 @@ class MiniLmEmbedder:
 
 @dataclass(frozen=True)
 class _Batch:
-    """One call's texts as tokens, the chunks of them still to embed, and the vectors to fill in."""
-
     tokens: Sequence[TokenIds]
     chunks: Sequence[Sequence[int]]
     vectors: Vectors

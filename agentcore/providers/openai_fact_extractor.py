@@ -14,16 +14,12 @@ OUTPUT_TOKENS = 4_096
 
 
 class _Read(BaseModel):
-    """What one memory states; more is passed over."""
-
     number: int
     facts: list[str]
     entities: list[str]
 
 
 class _Answer(BaseModel):
-    """What the model must answer with."""
-
     memories: list[_Read]
 
 

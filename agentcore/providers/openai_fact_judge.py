@@ -13,8 +13,6 @@ TEXT_CHARS = 2_000
 
 
 class _Answer(BaseModel):
-    """What the model must answer with; more is passed over."""
-
     verdict: FactVerdict
 
 

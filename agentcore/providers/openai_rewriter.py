@@ -17,8 +17,6 @@ QUERY_CHARS = 4_000
 
 
 class _Answer(BaseModel):
-    """What the model must answer with; more is passed over."""
-
     queries: list[str]
     answer: str | None = None
 

@@ -16,8 +16,6 @@ WISHED = "What whoever runs this assistant wishes of the summary, within the rul
 
 
 class _Answer(BaseModel):
-    """What the model must answer with; more is passed over."""
-
     summary: str
     topics: list[str] = []
     key_facts: list[str] = []

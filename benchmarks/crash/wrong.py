@@ -11,7 +11,7 @@ from psycopg import sql
 
 from agentcore.cli import reembed as reembed_command
 from agentcore.failpoints import failpoint
-from agentcore.maintenance import index_keeper, recall, reembedding
+from agentcore.maintenance import index_keeper, reembedding
 from agentcore.memory import archival
 from agentcore.memory.forgetting import erasing, removing
 from agentcore.memory.rows import vector_index
@@ -104,11 +104,10 @@ def sources_first() -> None:
 def hurry() -> None:
     """Embed anew in small batches, with an index over few rows, without much waiting for processes."""
     settings: Mapping[Any, Mapping[str, Any]] = {
-        index_keeper: {"MIN_ROWS": 40},
+        index_keeper: {"MIN_ROWS": 40, "QUERIES": 10},
         reembedding: {"MIN_ROWS": 40, "ROWS_A_BATCH": 20, "MOVED_A_BATCH": 20, "SETTLE_SECONDS": 0.2,
                       "LIFE_SECONDS": 0.05, "PAUSE_SECONDS": 0.02},
         vector_index: {"LEAST_ROWS_READ": 1},
-        recall: {"QUERIES": 10},
     }
     for module, values in settings.items():
         for name, value in values.items():

@@ -13,7 +13,7 @@ from uuid import UUID
 import psycopg
 from psycopg.rows import dict_row
 
-from agentcore.maintenance.leader import LOCK_KEY
+from agentcore.maintenance.rounds import LOCK_KEY
 from benchmarks.crash.verdict import MISCOUNTED
 from benchmarks.together.traffic import Account
 

@@ -22,8 +22,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS
 
-from agentcore.agents.instructions import memory_instructions
-from agentcore.agents.tools import ALL_TOOLS, TOOLS
+from agentcore.agents.tools import ALL_TOOLS, TOOLS, memory_instructions
 from agentcore.client import MemoryClient
 from agentcore.integrations.mcp import PAGE, PROMPT
 from agentcore.memory.params.memories import CountParams, GetParams, StoreBatchParams, StoreParams

@@ -22,11 +22,11 @@ CONTAINERS = {"dict", "OrderedDict", "defaultdict", "Counter", "WeakValueDiction
 NO_CACHES = {
     "agentcore.agents.session_memory.in_memory:InMemorySessionMemory._sessions",
     "agentcore.cli.importing:Import._ids",
-    "agentcore.client.batch:Batch._waiting",
+    "agentcore.client.memory_client:Batch._waiting",
     "agentcore.connections:LimitedProtocol._timers",
     "agentcore.database:Database._reached",
     "agentcore.integrations.google_adk:AgentCoreMemoryService._kept",
-    "agentcore.maintenance.jobs:JOBS",
+    "agentcore.maintenance.job_queue:JOBS",
     "agentcore.maintenance.rounds:Maintenance._failing",
     "agentcore.maintenance.rounds:Maintenance.jobs",
     "agentcore.maintenance.rounds:Maintenance.waiting",

@@ -11,11 +11,10 @@ from uuid import uuid4
 
 import pytest
 
-from agentcore.agents.agent_settings import AgentSettings
-from agentcore.agents.forgetting import Confirmations
 from agentcore.agents.memory_enabled_agent import MemoryEnabledAgent
 from agentcore.agents.prefetch import with_memory
-from agentcore.agents.scope import MemoryScope
+from agentcore.agents.scope import AgentSettings, MemoryScope
+from agentcore.agents.tool_operations import Confirmations
 from agentcore.agents.tools import MemoryTools
 from agentcore.auth import mint_token
 from agentcore.client import MemoryClient
@@ -29,7 +28,7 @@ from tests.fixtures.memory_faces import FACES, listening
 
 HAWAII = "My budget for the Hawaii trip is 10,000 dollars."
 QUESTION = "What is my budget for the Hawaii trip?"
-LOGGER = "agentcore.agents.agent_memory"
+LOGGER = "agentcore.agents.memory_enabled_agent"
 ROOM_SECONDS = 2.0
 
 

@@ -9,7 +9,7 @@ import pytest
 from psycopg import sql
 
 from agentcore.errors import InvalidParams
-from agentcore.maintenance.expiry import sweep_expired
+from agentcore.maintenance.rounds import sweep_expired
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.aliases import DeleteAliasParams, ListAliasesParams, SetAliasParams
 from agentcore.memory.params.changes import UpdateParams

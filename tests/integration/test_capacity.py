@@ -15,7 +15,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from agentcore.maintenance.pruning import enqueue_missed
+from agentcore.maintenance.rounds import enqueue_missed
 from agentcore.memory.archival import object_key
 from agentcore.memory.forgetting import removing
 from agentcore.memory.params.memories import (

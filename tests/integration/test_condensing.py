@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentcore.maintenance.consolidation import CONSOLIDATE_EPISODES
+from agentcore.maintenance.rounds import CONSOLIDATE_EPISODES
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params.layers import ConfigureParams, ConsolidateParams
 from agentcore.memory.params.memories import ListParams

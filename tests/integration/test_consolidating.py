@@ -11,8 +11,7 @@ from uuid import UUID
 import pytest
 
 from agentcore.errors import InvalidParams, NotFound
-from agentcore.maintenance.consolidation import LEAST_EPISODES, enqueue_consolidations
-from agentcore.maintenance.reembed import embed_waiting
+from agentcore.maintenance.rounds import LEAST_EPISODES, embed_waiting, enqueue_consolidations
 from agentcore.memory.deriving import consolidating
 from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.params.archive import RestoreParams

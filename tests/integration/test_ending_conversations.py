@@ -11,11 +11,10 @@ from google.adk.events import Event
 from google.adk.sessions import InMemorySessionService
 from google.genai import types
 
-from agentcore.agents.agent_settings import AgentSettings
 from agentcore.agents.ending import end_session
 from agentcore.agents.memory_enabled_agent import MemoryEnabledAgent
 from agentcore.agents.open_memory import open_memory
-from agentcore.agents.scope import MemoryScope
+from agentcore.agents.scope import AgentSettings, MemoryScope
 from agentcore.agents.session_memory import SessionMessage
 from agentcore.agents.session_memory.vector import VectorSessionMemory
 from agentcore.auth import mint_token

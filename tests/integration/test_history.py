@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from agentcore.errors import Conflict, InvalidParams, NotFound
-from agentcore.maintenance.folding import fold_deltas
+from agentcore.maintenance.rounds import fold_deltas
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params.changes import (
     FeedbackParams,

@@ -10,9 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agentcore.maintenance import index_building, index_keeper, recall
-from agentcore.maintenance.index_keeper import IndexKeeper, IndexPlan, PartitionState, plan
-from agentcore.maintenance.recall import choose, disturbed
+from agentcore.maintenance import index_keeper
+from agentcore.maintenance.index_keeper import IndexKeeper, IndexPlan, PartitionState, choose, disturbed, plan
 from agentcore.memory.api import Caller
 from agentcore.memory.lexical import Bm25, LexicalStatistics
 from agentcore.memory.manager import MemoryManager
@@ -44,7 +43,7 @@ async def filled(
     """Two partitions that are large enough for an index of their own."""
     monkeypatch.setattr(index_keeper, "MIN_ROWS", 40)
     monkeypatch.setattr(index_keeper, "LIFE_SECONDS", 0.0)
-    monkeypatch.setattr(recall, "QUERIES", 20)
+    monkeypatch.setattr(index_keeper, "QUERIES", 20)
     monkeypatch.setattr(vector_index, "LEAST_ROWS_READ", 1)
     # One connection stores everything: its counts of rows are flushed before the tables are analysed.
     async with open_runtime(settings_for(services, database_url=own.url, database_pool_size=1)) as runtime:
@@ -186,7 +185,7 @@ async def test_a_lower_target_is_met_with_a_shorter_reach(filled: Runtime) -> No
 async def test_exact_searches_that_would_take_too_long_leave_the_first_reach(
     filled: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recall, "EXACT_SEARCH_SECONDS", 0.0)
+    monkeypatch.setattr(index_keeper, "EXACT_SEARCH_SECONDS", 0.0)
     assert await keep(filled) == 2
     for state in (await partitions(filled)).values():
         assert (state.indexes[0].recall, state.indexes[0].measured_rows) == (None, 60)
@@ -277,7 +276,7 @@ async def test_what_serves_an_agent_is_remembered_for_a_moment_and_for_so_many_a
     assert served is not None
     async with filled.database.owner_autocommit() as connection:
         for state in (await partitions(filled)).values():
-            await index_building.drop(connection, [index.name for index in state.indexes])
+            await index_keeper.drop(connection, [index.name for index in state.indexes])
     assert await known.of("ada", model) == served
     monkeypatch.setattr(serving_indexes, "MAX_AGENTS", 1)
     assert await known.of("grace", model) is None

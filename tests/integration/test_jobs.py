@@ -12,9 +12,8 @@ import pytest
 from psycopg import errors
 
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
-from agentcore.maintenance.job_queue import MAX_ATTEMPTS
+from agentcore.maintenance.job_queue import JOBS, MAX_ATTEMPTS, Work
 from agentcore.maintenance.job_worker import JobWorker
-from agentcore.maintenance.jobs import JOBS, Work
 from agentcore.memory.jobs import job_lock
 from agentcore.memory.params.memories import DeleteParams
 from agentcore.runtime import Runtime

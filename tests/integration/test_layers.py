@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from agentcore.errors import NotFound
-from agentcore.maintenance.expiry import sweep_expired
+from agentcore.maintenance.rounds import sweep_expired
 from agentcore.memory.jobs import job_lock
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.changes import HistoryParams, RevertParams, UpdateParams

@@ -16,7 +16,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from agentcore.errors import Conflict, InvalidParams, NotFound
-from agentcore.maintenance.folding import fold_deltas
+from agentcore.maintenance.rounds import fold_deltas
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import DirectoryArchive, object_key, vector_of
 from agentcore.memory.forgetting import removing

@@ -11,11 +11,9 @@ from psycopg import sql
 
 from agentcore.database import query
 from agentcore.errors import DependencyUnavailable
-from agentcore.maintenance import folding, index_keeper
+from agentcore.maintenance import index_keeper, rounds
 from agentcore.maintenance.index_keeper import IndexKeeper
-from agentcore.maintenance.leader import leadership
-from agentcore.maintenance.reembed import embed_waiting
-from agentcore.maintenance.rounds import Maintenance
+from agentcore.maintenance.rounds import Maintenance, embed_waiting, leadership
 from agentcore.memory.api import Caller
 from agentcore.memory.embeddings import Vectors
 from agentcore.memory.manager import MemoryManager
@@ -114,13 +112,13 @@ async def lexical_rows(agent: Agent, table: str) -> int:
 async def test_one_fold_leaves_no_delta_of_any_agent(
     agent: Agent, new_agent: Callable[..., Agent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folding, "DELTAS_A_FOLD", 2)
-    monkeypatch.setattr(folding, "AGENTS_A_TURN", 1)
+    monkeypatch.setattr(rounds, "DELTAS_A_FOLD", 2)
+    monkeypatch.setattr(rounds, "AGENTS_A_TURN", 1)
     other = new_agent()
     for number in range(5):
         await agent.stored_id(f"The heron stood by pond {number}.")
         await other.stored_id(f"The stork stood by pond {number}.")
-    assert await folding.fold_deltas(agent.runtime.database) >= 10
+    assert await rounds.fold_deltas(agent.runtime.database) >= 10
     assert await lexical_rows(agent, "lexical_deltas") == await lexical_rows(other, "lexical_deltas") == 0
     statistics = await agent.runtime.parts.vectors.statistics(agent.agent_id, [])
     assert statistics.memory_count == 5
@@ -143,13 +141,13 @@ async def test_a_busy_agent_takes_turns_with_the_others(
 async def test_counts_of_nothing_are_forgotten(agent: Agent) -> None:
     kept = await agent.stored_id("The heron stood by the pond.")
     gone = await agent.stored_id("The heron flew to the lighthouse.")
-    await folding.fold_deltas(agent.runtime.database)
+    await rounds.fold_deltas(agent.runtime.database)
     before = await lexical_rows(agent, "lexical_terms")
     await agent.memory.delete(DeleteParams(memory_ids=[gone]))
-    await folding.fold_deltas(agent.runtime.database)
+    await rounds.fold_deltas(agent.runtime.database)
     assert 0 < await lexical_rows(agent, "lexical_terms") < before
     await agent.memory.delete(DeleteParams(memory_ids=[kept]))
-    await folding.fold_deltas(agent.runtime.database)
+    await rounds.fold_deltas(agent.runtime.database)
     assert await lexical_rows(agent, "lexical_terms") == await lexical_rows(agent, "lexical_totals") == 0
 
 

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from agentcore.agents.agent_settings import AgentSettings
 from agentcore.agents.memory_enabled_agent import MemoryEnabledAgent
 from agentcore.agents.open_memory import open_memory
-from agentcore.agents.scope import MemoryScope
+from agentcore.agents.scope import AgentSettings, MemoryScope
 from agentcore.agents.tools import USUAL_TOOLS
 from agentcore.client import MemoryClient
 from agentcore.errors import AuthenticationFailed
@@ -257,7 +256,7 @@ async def test_memory_that_cannot_be_reached_holds_no_turn_up(caplog: pytest.Log
     assert (turn.response, turn.context, turn.memory_id) == ("I do not know.", "", None)
     assert [problem.partition(":")[0] for problem in turn.problems] == ["recall", "store", "store"]
     assert [record.levelno for record in caplog.records
-            if record.name == "agentcore.agents.agent_memory"] == [logging.WARNING] * 3
+            if record.name == "agentcore.agents.memory_enabled_agent"] == [logging.WARNING] * 3
 
 
 async def test_memory_that_stays_silent_is_waited_for_no_longer_than_set_in_all_of_a_turn() -> None:

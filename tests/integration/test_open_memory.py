@@ -15,7 +15,7 @@ from agentcore.agents.failing_open import failing_open
 from agentcore.agents.open_memory import open_memory
 from agentcore.config import Settings
 from agentcore.embedded import Home
-from agentcore.embedded.lock import ServerLock
+from agentcore.embedded.home import ServerLock
 from agentcore.errors import ConfigurationError, DependencyUnavailable, InvalidParams, NotFound, StartupError
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params.empty_results import was_not_asked

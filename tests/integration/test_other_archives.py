@@ -13,9 +13,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from agentcore.cli.archive_verification import verify
 from agentcore.doctor.examination import examine
 from agentcore.errors import DependencyUnavailable, NotFound
-from agentcore.maintenance.verification import verify
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import DirectoryArchive, archive_id, object_key, stored_id
 from agentcore.memory.forgetting.erase_receipt import read_receipt

@@ -12,10 +12,10 @@ import pytest
 from agentcore import model_watch
 from agentcore.assembly import make_embedder
 from agentcore.errors import Conflict
-from agentcore.maintenance import index_keeper, recall, reembedding
+from agentcore.maintenance import index_keeper, reembedding
 from agentcore.maintenance.index_keeper import IndexKeeper
-from agentcore.maintenance.reembed import embed_waiting
 from agentcore.maintenance.reembedding import Reembedding
+from agentcore.maintenance.rounds import embed_waiting
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.archive import RestoreParams
 from agentcore.memory.params.changes import UpdateParams
@@ -53,7 +53,7 @@ async def ada(services: Services, own: OwnDatabase, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(model_watch, "WATCH_SECONDS", 0.02)
     monkeypatch.setattr(vector_index, "LEAST_ROWS_READ", 1)
     monkeypatch.setattr(reembedding, "LIFE_SECONDS", 0.1)
-    monkeypatch.setattr(recall, "QUERIES", 10)
+    monkeypatch.setattr(index_keeper, "QUERIES", 10)
     async with serving(services, own) as runtime:
         agent = Agent(runtime, "ada")
         await fill(agent, COUNT)

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams, NotFound
-from agentcore.maintenance.expiry import sweep_expired
+from agentcore.maintenance.rounds import sweep_expired
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import object_key
 from agentcore.memory.manager import MemoryManager

@@ -13,10 +13,9 @@ from google.adk.sessions import InMemorySessionService
 from google.adk.tools.tool_context import ToolContext
 from jsonschema import Draft202012Validator
 
-from agentcore.agents.agent_settings import AgentSettings
 from agentcore.agents.memory_enabled_agent import MemoryEnabledAgent
 from agentcore.agents.openai_tools import chat_tools
-from agentcore.agents.scope import MemoryScope
+from agentcore.agents.scope import AgentSettings, MemoryScope
 from agentcore.agents.tools import ALL_TOOLS, FILL_TEMPLATE, USUAL_TOOLS, MemoryTools
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import InvalidParams

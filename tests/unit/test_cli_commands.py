@@ -24,7 +24,7 @@ SERVER_PACKAGES = {
     "sqlalchemy", "tiktoken", "uvicorn", "uvloop",
 }
 CLIENT_MODULES = (
-    "alias", "archive", "consolidate", "data", "erase", "layers", "llm", "mcp", "past", "session", "single",
+    "alias", "archive", "data", "erase", "layers", "mcp", "session", "single",
     "transfer",
 )
 

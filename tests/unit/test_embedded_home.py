@@ -15,11 +15,17 @@ from pathlib import Path
 import pytest
 
 from agentcore.embedded import Home, attach, default_home
-from agentcore.embedded.account import Account, choose_account, open_home
-from agentcore.embedded.lock import ServerLock
-from agentcore.embedded.logfile import LARGEST_BYTES, LogFile
+from agentcore.embedded.account import (
+    LONGEST_ADDRESS_BYTES,
+    Account,
+    choose_account,
+    close_socket_directory,
+    open_home,
+    open_socket_directory,
+)
+from agentcore.embedded.home import ServerLock
+from agentcore.embedded.process import LARGEST_BYTES, LogFile
 from agentcore.embedded.programs import find_postgres, find_redis
-from agentcore.embedded.sockets import LONGEST_ADDRESS_BYTES, close_socket_directory, open_socket_directory
 from agentcore.errors import StartupError
 
 ROOT = os.geteuid() == 0

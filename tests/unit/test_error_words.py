@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentcore.agents.error_words import HIDDEN, MOST_ERROR_CHARS, discreet, error_words
-from agentcore.agents.holdable import holdable, searchable
+from agentcore.agents.recordable import HIDDEN, MOST_ERROR_CHARS, discreet, error_words, holdable, searchable
 from agentcore.limits import MAX_QUERY_CHARS, MAX_TEXT_CHARS
 
 SECRET = "sk4fTz81LmQ2bW7xVnR5"

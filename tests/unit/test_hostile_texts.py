@@ -14,7 +14,7 @@ from uuid import UUID
 
 import pytest
 
-from agentcore.agents.error_words import discreet
+from agentcore.agents.recordable import discreet
 from agentcore.cli.imports.pieces import clean, text_of
 from agentcore.memory.compression import build_context
 from agentcore.memory.consequences.llm_work import is_worth_reading

@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.cli.imports.forms import FORMS, form_named, numbered_lines
-from agentcore.cli.imports.likely import likely_form
-from agentcore.cli.imports.pieces import Broken, Found, LeftOut
+from agentcore.cli.imports.pieces import Broken, Found, LeftOut, likely_form
+from agentcore.cli.imports.run import FORMS, form_named, numbered_lines
 from agentcore.cli.lines import Line
 from agentcore.errors import ConfigurationError
 from agentcore.integrations.langgraph_items import KeptItem, item_in

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentcore.maintenance.index_building import building_memory_kb
+from agentcore.maintenance.index_keeper import building_memory_kb
 
 
 @pytest.mark.parametrize(("dimensions", "megabytes"), [(768, 275), (1_536, 354)])

@@ -10,7 +10,7 @@ import jwt
 import pytest
 
 from agentcore.cli import main
-from agentcore.cli.connection import token_for
+from agentcore.cli.token import token_for
 from agentcore.config import Settings
 
 

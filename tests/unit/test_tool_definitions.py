@@ -13,7 +13,6 @@ import pytest
 from agents.strict_schema import ensure_strict_json_schema
 from jsonschema import Draft202012Validator
 
-from agentcore.agents.instructions import memory_instructions
 from agentcore.agents.openai_tools import chat_tools, response_tools
 from agentcore.agents.prefetch import above, first_user_text
 from agentcore.agents.tool_answers import MOST_CONTENT_CHARS, bounded, compact, failure_sentence, told
@@ -23,6 +22,7 @@ from agentcore.agents.tools import (
     USUAL_TOOLS,
     ToolDefinition,
     definitions_of,
+    memory_instructions,
     tools_within,
 )
 from agentcore.errors import (

@@ -1,49 +1,44 @@
 """A framework's session memory: kept in this process, in Redis, by the service, or in tiers."""
 
-from agentcore.agents.session_memory.memory import EssentialSessionMemory, SessionMemory, SessionParts
-from agentcore.agents.session_memory.messages import (
-    CAPABILITIES,
-    Capability,
-    MemoryUsage,
-    RetrieveOptions,
-    ScoredMessage,
-    SessionListing,
-    SessionMessage,
-    SessionSummary,
-    SummarizeOptions,
-    TimeRange,
-)
-from agentcore.agents.session_memory.session_context import SessionContext, session_context
-from agentcore.agents.session_memory.strategies import (
-    ImportanceWeighting,
-    SelectionStrategy,
-    SlidingWindow,
-    Summarization,
-    TokenBudget,
-)
-from agentcore.agents.session_memory.table import SESSION_MEMORIES, open_session_memory
+from collections.abc import Mapping
 
-__all__ = [
-    "CAPABILITIES",
-    "SESSION_MEMORIES",
-    "Capability",
-    "EssentialSessionMemory",
-    "ImportanceWeighting",
-    "MemoryUsage",
-    "RetrieveOptions",
-    "ScoredMessage",
-    "SelectionStrategy",
-    "SessionContext",
-    "SessionListing",
-    "SessionMemory",
-    "SessionMessage",
-    "SessionParts",
-    "SessionSummary",
-    "SlidingWindow",
-    "Summarization",
-    "SummarizeOptions",
-    "TimeRange",
-    "TokenBudget",
-    "open_session_memory",
-    "session_context",
-]
+from agentcore.agents.session_memory.memory import EssentialSessionMemory as EssentialSessionMemory
+from agentcore.agents.session_memory.memory import SessionContext as SessionContext
+from agentcore.agents.session_memory.memory import SessionMemory as SessionMemory
+from agentcore.agents.session_memory.memory import SessionParts as SessionParts
+from agentcore.agents.session_memory.memory import session_context as session_context
+from agentcore.agents.session_memory.messages import CAPABILITIES as CAPABILITIES
+from agentcore.agents.session_memory.messages import Capability as Capability
+from agentcore.agents.session_memory.messages import MemoryUsage as MemoryUsage
+from agentcore.agents.session_memory.messages import RetrieveOptions as RetrieveOptions
+from agentcore.agents.session_memory.messages import ScoredMessage as ScoredMessage
+from agentcore.agents.session_memory.messages import SessionListing as SessionListing
+from agentcore.agents.session_memory.messages import SessionMessage as SessionMessage
+from agentcore.agents.session_memory.messages import SessionSummary as SessionSummary
+from agentcore.agents.session_memory.messages import SummarizeOptions as SummarizeOptions
+from agentcore.agents.session_memory.messages import TimeRange as TimeRange
+from agentcore.agents.session_memory.strategies import ImportanceWeighting as ImportanceWeighting
+from agentcore.agents.session_memory.strategies import SelectionStrategy as SelectionStrategy
+from agentcore.agents.session_memory.strategies import SlidingWindow as SlidingWindow
+from agentcore.agents.session_memory.strategies import Summarization as Summarization
+from agentcore.agents.session_memory.strategies import TokenBudget as TokenBudget
+from agentcore.registry import resolve
+
+_HERE = "agentcore.agents.session_memory"
+# name -> module:class; the class has `over(parts)`.
+SESSION_MEMORIES: Mapping[str, str] = {
+    "in_memory": f"{_HERE}.in_memory:InMemorySessionMemory",
+    "in_memory_vector": f"{_HERE}.in_memory_vector:InMemoryVectorSessionMemory",
+    "redis": f"{_HERE}.redis_memory:RedisSessionMemory",
+    "vector": f"{_HERE}.vector:VectorSessionMemory",
+    "hierarchical": f"{_HERE}.hierarchical:HierarchicalSessionMemory",
+}
+
+
+def open_session_memory(name: str, parts: SessionParts | None = None) -> SessionMemory:
+    """The session memory of that name, or of the path `module:class`, with its usual bounds.
+
+    Raises ConfigurationError where there is none, or where a part that it needs is not given.
+    """
+    made: SessionMemory = resolve(name, SESSION_MEMORIES, kind="session memory").over(parts or SessionParts())
+    return made

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from agentcore.agents.session_memory.in_memory import InMemorySessionMemory, utc_now
-from agentcore.agents.session_memory.listing import checked_limit, lies_behind, merged_places, place_of
 from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionMemory, SessionParts
 from agentcore.agents.session_memory.messages import (
     LISTED,
@@ -25,8 +24,17 @@ from agentcore.agents.session_memory.messages import (
     SummarizeOptions,
     completed,
 )
-from agentcore.agents.session_memory.selection import matching, newest_first, said_at, scored_by_words
-from agentcore.agents.session_memory.summary import summary_of
+from agentcore.agents.session_memory.selection import (
+    checked_limit,
+    lies_behind,
+    matching,
+    merged_places,
+    newest_first,
+    place_of,
+    said_at,
+    scored_by_words,
+    summary_of,
+)
 from agentcore.agents.session_memory.vector import VectorSessionMemory
 from agentcore.memory.models import Flag, Share, Strict
 
@@ -192,7 +200,6 @@ class HierarchicalSessionMemory:
         return near if self._long_term is None else {"long_term": self._long_term, **near}
 
     def _all_near(self) -> dict[str, list[SessionMessage]]:
-        """What the tiers of this process hold of each session, each message once; nothing counts as used."""
         found: dict[str, dict[str | None, SessionMessage]] = {}
         for tier in (self._working, self._short_term):
             for session_id, held in tier.everything().items():

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from agentcore.agents.session_memory.listing import checked_limit, first_places, place_of
 from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionParts
 from agentcore.agents.session_memory.messages import (
     LISTED,
@@ -24,8 +23,16 @@ from agentcore.agents.session_memory.messages import (
     checked_session_id,
     completed,
 )
-from agentcore.agents.session_memory.selection import matching, newest_first, said_at, scored_by_words
-from agentcore.agents.session_memory.summary import summary_of
+from agentcore.agents.session_memory.selection import (
+    checked_limit,
+    first_places,
+    matching,
+    newest_first,
+    place_of,
+    said_at,
+    scored_by_words,
+    summary_of,
+)
 from agentcore.memory.embeddings import Vectors
 
 MAX_MESSAGES, MAX_SESSIONS = 1_000, 1_000

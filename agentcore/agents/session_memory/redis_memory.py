@@ -10,7 +10,6 @@ from typing import Any, Literal, cast
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from agentcore.agents.session_memory.listing import Place, checked_limit, lies_behind, place_of
 from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionParts
 from agentcore.agents.session_memory.messages import (
     LISTED,
@@ -26,8 +25,15 @@ from agentcore.agents.session_memory.messages import (
     completed,
     session_key,
 )
-from agentcore.agents.session_memory.selection import matching, scored_by_words
-from agentcore.agents.session_memory.summary import summary_of
+from agentcore.agents.session_memory.selection import (
+    Place,
+    checked_limit,
+    lies_behind,
+    matching,
+    place_of,
+    scored_by_words,
+    summary_of,
+)
 from agentcore.errors import ConfigurationError, DependencyUnavailable
 from agentcore.memory.keys import encode_segment
 from agentcore.memory.models import Strict

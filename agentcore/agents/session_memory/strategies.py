@@ -9,7 +9,7 @@ from typing import Annotated, Protocol, TypeAlias
 from pydantic import Field
 
 from agentcore.agents.session_memory.messages import MAX_LIMIT, QUOTED_ROLE, SessionMessage
-from agentcore.agents.session_memory.summary import summed_up
+from agentcore.agents.session_memory.selection import summed_up
 from agentcore.memory.models import DEFAULT_IMPORTANCE, Share, Strict
 
 Count: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=MAX_LIMIT)]

@@ -11,7 +11,6 @@ from uuid import UUID
 
 from agentcore.agents.failing_open import if_answered
 from agentcore.agents.scope import SESSION_MESSAGES
-from agentcore.agents.session_memory.listing import Place, checked_limit, first_places, lies_behind, place_of
 from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionParts
 from agentcore.agents.session_memory.messages import (
     LISTED,
@@ -27,8 +26,16 @@ from agentcore.agents.session_memory.messages import (
     completed,
     session_key,
 )
-from agentcore.agents.session_memory.selection import LEAST_SIMILARITY, said_words
-from agentcore.agents.session_memory.summary import summary_of
+from agentcore.agents.session_memory.selection import (
+    LEAST_SIMILARITY,
+    Place,
+    checked_limit,
+    first_places,
+    lies_behind,
+    place_of,
+    said_words,
+    summary_of,
+)
 from agentcore.errors import ConfigurationError, Conflict, NotFound
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.keys import encode_segment
@@ -94,7 +101,6 @@ class VectorSessionMemory:
             times_gone += 1
 
     async def _known(self, params: StoreParams) -> UUID | None:
-        """The memory that a message of this id is; None where it is stored now."""
         try:
             answer = await self._memory.store(params)
         except Conflict as error:  # the id is known, with other words or of another time
@@ -231,7 +237,6 @@ def _shortened(session_id: str) -> dict[str, str]:
 
 
 def _session_id(record: MemoryRecord) -> str | None:
-    """The session's id; None of a memory that is no session memory's."""
     session_id = unquote(str(record.metadata.get("session") or record.session_id or ""))
     return session_id if encode_segment(session_id) == record.session_id else None
 

@@ -57,8 +57,6 @@ def elements(source: BufferedIOBase, arrays: Container[str]) -> Iterator[Element
 
 
 class _Text:
-    """The file's text from where it is read on, as much of it as was needed."""
-
     def __init__(self, source: BufferedIOBase) -> None:
         self._source = source
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
@@ -79,13 +77,11 @@ class _Text:
                 return ""
 
     def take(self, sign: str) -> None:
-        """Pass this sign, which must come next."""
         if self.peek() != sign:
             raise BadJson(f"is not JSON: {sign!r} is missing" if self.peek() else "ends in the middle")
         self._at += 1
 
     def value(self) -> Any:
-        """The next value, whole."""
         self.peek()
         while True:
             found = self._decoded()
@@ -137,7 +133,6 @@ class _Text:
             place += 1
 
     def skip(self, count: int) -> None:
-        """Pass so many characters of what `line` gave."""
         self._at += count
 
     def _more(self) -> bool:

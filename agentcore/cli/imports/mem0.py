@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from agentcore.cli.imports.likely import likely_form
 from agentcore.cli.imports.pieces import (
     Broken,
     Form,
@@ -17,6 +16,7 @@ from agentcore.cli.imports.pieces import (
     is_over,
     key_of,
     label_of,
+    likely_form,
     object_of,
     present,
     text_of,

@@ -1,20 +1,181 @@
-"""The import of another system's export: read, passed over as far as it was stored before, stored."""
+"""Imports another system's export: its form, its records as numbered lines, and where the last run ended."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from io import BufferedIOBase, BufferedReader
 from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
 
 from agentcore.cli.app import say
-from agentcore.cli.importing import Import
+from agentcore.cli.importing import Import, Tally, progress
 from agentcore.cli.imports.archive_files import opened
-from agentcore.cli.imports.forms import form_named, numbered_lines
-from agentcore.cli.imports.pieces import LeftOut
-from agentcore.cli.imports.position import Position
-from agentcore.cli.progress import progress
-from agentcore.cli.tally import Tally
+from agentcore.cli.imports.json_stream import BadJson, Element, elements
+from agentcore.cli.imports.pieces import Broken, Form, Found, LeftOut, Piece, hint, key_of, likely_form
+from agentcore.cli.lines import Line, NumberedLine, problem_of
 from agentcore.client import MemoryClient
+from agentcore.errors import AgentCoreError
+from agentcore.registry import resolve
+
+_HERE = "agentcore.cli.imports"
+# name -> module:form.
+FORMS: Mapping[str, str] = {
+    "chatgpt": f"{_HERE}.chatgpt:FORM",
+    "claude": f"{_HERE}.claude:FORM",
+    "kagent": f"{_HERE}.kagent:FORM",
+    "langgraph": f"{_HERE}.langgraph:FORM",
+    "mem0": f"{_HERE}.mem0:FORM",
+}
+
+
+def form_named(name: str) -> Form:
+    """The form of that name, or of the path `module:attribute`. Raises ConfigurationError."""
+    form: Form = resolve(name, FORMS, kind="form of an import")
+    return form
+
+
+def numbered_lines(
+    name: str, sources: Sequence[BufferedIOBase], *, now: datetime, more: Mapping[str, Any],
+    leave_out: Callable[[int, LeftOut], None],
+) -> Iterator[NumberedLine]:
+    """A line for each memory to be, and for each that cannot be; `more` is said of all that do not say it.
+
+    A number counts the records of the file, whatever became of them: of the same file it is always the same.
+    A record of several memories, such as a conversation, gives them all its number.
+    """
+    for number, piece, end in _pieces(name, sources, now):
+        if isinstance(piece, LeftOut):
+            leave_out(number, piece)
+        elif isinstance(piece, Broken):
+            yield NumberedLine(number, end, None, "", piece.problem, cut_off=piece.cut_off)
+        else:
+            yield _line(name, piece, number, end, more)
+
+
+def _pieces(
+    name: str, sources: Sequence[BufferedIOBase], now: datetime
+) -> Iterator[tuple[int, Piece, int]]:
+    form = form_named(name)
+    number = before = 0
+    for source in sources:
+        end = 0
+        try:
+            for element in elements(source, form.arrays):
+                number, end = number + 1, element.end
+                for piece in _parsed(form, element, now):
+                    yield number, _hinted(piece, element.value, name), before + end
+        except BadJson as problem:
+            number += 1
+            cut = Broken(f"{problem}: nothing after it could be read", cut_off=True)
+            yield number, cut, before + end
+        before += end
+
+
+def _parsed(form: Form, element: Element, now: datetime) -> Iterator[Piece]:
+    if element.problem is not None:
+        yield Broken(element.problem)
+        return
+    try:
+        yield from form.parse(element.name, element.value, now)
+    except RecursionError:
+        yield Broken("is nested too deeply")
+
+
+def _hinted(piece: Piece, value: Any, name: str) -> Piece:
+    return Broken(f"{piece.problem}{hint(value, read_as=name)}") if isinstance(piece, Broken) else piece
+
+
+def _line(name: str, found: Found, number: int, end: int, more: Mapping[str, Any]) -> NumberedLine:
+    key = f"import:{name}:{key_of(found.key, *sorted(more.items()))}"
+    try:
+        return NumberedLine(number, end, Line.model_validate({**more, **found.line}), key)
+    except ValidationError as error:
+        return NumberedLine(number, end, None, "", problem_of(error))
+
+
+_ZIP = b"PK\x03\x04"
+
+
+def refuse_other_forms(source: BufferedReader) -> None:
+    """Raises AgentCoreError where the file begins as no line does; else all of it stays to be read."""
+    begins = source.peek(1).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if begins.startswith(_ZIP):
+        raise AgentCoreError(f"The file is a zip archive, not a memory a line: {_advice(None)}")
+    first, *rest = begins.split(b"\n", 1)
+    if begins.startswith(b"[") or (first.strip() == b"{" and rest):
+        kind = "array" if begins.startswith(b"[") else "object"
+        raise AgentCoreError(f"The file is one JSON {kind}, not a memory a line: {_advice(_likely(source))}")
+
+
+def _advice(likely: str | None) -> str:
+    if likely is not None:
+        return f"it looks like an export of {likely}: add --from {likely}."
+    *names, last = sorted(FORMS)
+    return f"if another system exported it, say which with --from {', '.join(names)} or {last}."
+
+
+def _likely(source: BufferedReader) -> str | None:
+    with suppress(BadJson):
+        for element in elements(source, ()):
+            return likely_form(element.value)
+    return None
+
+
+BEGINNING_BYTES = 65_536
+
+
+class Position:
+    """The last record of a file up to which all is stored. Another file, or one that changed, begins anew.
+
+    Without a file to keep it in it is 0 and stays so.
+    """
+
+    def __init__(self, kept: Path | None, file: Path, **how: Any) -> None:
+        self._kept = kept
+        self._most: float = math.inf
+        if kept is None:
+            return
+        with file.open("rb") as source:
+            beginning = hashlib.sha256(source.read(BEGINNING_BYTES)).hexdigest()
+        self._of = {"bytes": file.stat().st_size, "beginning": beginning, **how}
+
+    def read(self) -> int:
+        """The number of that record; 0 where none is kept of this file. Raises AgentCoreError."""
+        if self._kept is None:
+            return 0
+        try:
+            held = json.loads(self._kept.read_bytes())
+        except FileNotFoundError:
+            return 0
+        except (OSError, ValueError) as cause:
+            raise AgentCoreError(f"Cannot read {self._kept}: it is no state of an import.") from cause
+        position = held.get("position") if isinstance(held, dict) else None
+        if not isinstance(position, int):
+            raise AgentCoreError(f"Cannot read {self._kept}: it is no state of an import.")
+        return position if held == {**self._of, "position": position} else 0
+
+    def stay_before(self, number: int) -> None:
+        """From this record on the next run reads again, whatever is written."""
+        self._most = min(self._most, number - 1)
+
+    def write(self, number: int) -> None:
+        """Keep it; whole or not at all."""
+        if self._kept is None:
+            return
+        number = int(min(number, self._most))
+        draft = self._kept.with_name(f".{self._kept.name}.part")
+        try:
+            draft.write_text(json.dumps({**self._of, "position": number}), encoding="utf-8")
+            draft.replace(self._kept)
+        except OSError as cause:
+            raise AgentCoreError(f"Cannot write {self._kept}: {cause.strerror or cause}.") from cause
 
 
 async def import_export(
