@@ -94,7 +94,7 @@ def test_what_costs_more_than_a_minute_allows_is_never_admitted_and_told_what_to
     ("memory.store_batch", {"items": [{}] * 1_000}, 1_001), ("memory.store_batch", [[{}] * 9], 10),
     ("memory.retrieve", {"query": "a"}, 2), ("memory.retrieve", ["a", 200], 6),
     ("memory.list", {"limit": 1_000}, 21), ("memory.list", {"limit": 10**9}, 21),
-    ("memory.delete", {"memory_ids": ["a"] * 100}, 3), ("memory.get_context", {"query": "a"}, 2),
+    ("memory.delete", {"memory_ids": ["a"] * 100}, 23), ("memory.get_context", {"query": "a"}, 2),
     ("memory.prune", {}, 21), ("memory.list", {"limit": "many", "k": None, "items": "abc"}, 1),
     ("memory.list", {"limit": -5}, 1),
 ])
