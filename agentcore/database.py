@@ -36,7 +36,7 @@ from agentcore.errors import (
     TransactionConflict,
     Unreachable,
 )
-from agentcore.reachability import ATTEMPTS_SECONDS, AWAY, Reachability, WatchedConnection
+from agentcore.reachability import RECONNECT_SECONDS, UNAVAILABLE, ConnectionGate, WatchedConnection
 
 Row = Mapping[str, Any]
 Statement = tuple[sql.SQL | sql.Composed, Mapping[str, Any]]
@@ -67,7 +67,7 @@ _FAILURES: tuple[tuple[tuple[str, ...], type[AgentCoreError], str | None], ...] 
     (("25006",), ReadOnlyDatabase, None),
     (("53100", "53400"), DiskFull, "PostgreSQL has no room on its disk: free some, or make it larger."),
     (("53300",), PoolExhausted, "PostgreSQL accepts no more connections: raise its max_connections."),
-    (("08", "53", "57P"), Unreachable, AWAY),
+    (("08", "53", "57P"), Unreachable, UNAVAILABLE),
 )
 # The pool logs each attempt to connect: where nobody has set up logging, Python would print that to stderr.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -120,9 +120,9 @@ class Database:
         self._timeout_seconds = timeout_seconds
         self._away = away
         self._opening = False
-        self._circuit = CircuitBreaker("postgresql", "calls that need it fail at once", PROBE_AFTER_SECONDS)
+        self._circuit = CircuitBreaker("postgresql", "calls that need it fail immediately", PROBE_AFTER_SECONDS)
         self._read_circuit = CircuitBreaker("postgresql_read", "reads go to the primary")
-        self._reached: dict[str, Reachability] = {}
+        self._gates: dict[str, ConnectionGate] = {}
         self.write = self._pool(service_url or database_url, "write", pool_size)
         self.read = self.write if read_url is None else self._pool(read_url, "read", pool_size)
         self.owner = self._pool(database_url, "owner", 2)
@@ -131,18 +131,18 @@ class Database:
         configure = self._configure_owner if name == "owner" else self._configure_service
         circuit = self._read_circuit if name == "read" else self._circuit
         # An owner's statement may take as long as it needs.
-        answer_seconds = None if name == "owner" else self._timeout_seconds + ANSWER_GRACE_SECONDS
-        watch = self._reached[name] = Reachability(circuit, self._away, answer_seconds)
+        reply_seconds = None if name == "owner" else self._timeout_seconds + ANSWER_GRACE_SECONDS
+        gate = self._gates[name] = ConnectionGate(circuit, self._away, reply_seconds)
         return AsyncConnectionPool(
             url,
             connection_class=WatchedConnection,
-            kwargs={"row_factory": dict_row, "prepare_threshold": 0, "autocommit": True, "watch": watch,
+            kwargs={"row_factory": dict_row, "prepare_threshold": 0, "autocommit": True, "gate": gate,
                     "connect_timeout": math.ceil(self._timeout_seconds), **_KEEPALIVE},
             min_size=min(2, size),
             max_size=size,
             timeout=self._timeout_seconds,
             max_idle=600.0,
-            reconnect_timeout=ATTEMPTS_SECONDS,
+            reconnect_timeout=RECONNECT_SECONDS,
             reconnect_failed=self._try_again,
             configure=configure,
             check=_check_if_readable,
@@ -204,7 +204,7 @@ class Database:
     def _connection(
         self, pool: Pool, timeout_seconds: float | None = None
     ) -> AbstractAsyncContextManager[Connection]:
-        return self._reached[pool.name].connection(pool, timeout_seconds)
+        return self._gates[pool.name].connection(pool, timeout_seconds)
 
     @asynccontextmanager
     async def transaction(self, agent_id: str) -> AsyncIterator[Connection]:
@@ -329,7 +329,7 @@ def _translated(error: BaseException | None) -> AgentCoreError | None:
     sqlstate = error.sqlstate if isinstance(error, psycopg.Error) else None
     if sqlstate is None:
         away = isinstance(error, PoolTimeout | psycopg.OperationalError | psycopg.InterfaceError)
-        return Unreachable(AWAY) if away else None
+        return Unreachable(UNAVAILABLE) if away else None
     fitting = (failure(message) for states, failure, message in _FAILURES if sqlstate.startswith(states))
     return next(fitting, None)
 

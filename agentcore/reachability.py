@@ -1,4 +1,4 @@
-"""PostgreSQL connections that notice a server that does not answer, and the circuit that follows from it."""
+"""PostgreSQL connections with a limit on the wait for a reply, and acquire timeouts while the circuit is open."""
 
 from __future__ import annotations
 
@@ -15,133 +15,142 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.errors import PoolExhausted, Unreachable
 
-# Calls wait this long from the opening on: a server that is restarted is back in less.
-FIRST_PATIENCE_SECONDS = 1.5
-# A probe: enough for one attempt to connect.
-LATER_PATIENCE_SECONDS = 0.5
-# The pool's own attempts, begun anew by each call: given up soon, so that none is put off for long.
-ATTEMPTS_SECONDS = 2.0
-# Over statements while the circuit is open, and for the server to accept a cancel request.
-PROBE_SECONDS, CANCEL_SECONDS = 2.0, 0.5
-AWAY = "PostgreSQL does not answer."
+# Acquire timeout, counted from the opening of the circuit: a server usually restarts in less.
+FIRST_ACQUIRE_SECONDS = 1.5
+# Acquire timeout of a probe: enough for one attempt to connect.
+PROBE_ACQUIRE_SECONDS = 0.5
+# How long the pool itself retries to connect; each call starts a new series.
+RECONNECT_SECONDS = 2.0
+# Limit of a reply while the circuit is open, and of the reply to a cancel request.
+PROBE_REPLY_SECONDS, CANCEL_SECONDS = 2.0, 0.5
+UNAVAILABLE = "PostgreSQL does not answer."
 
 
-class Reachability:
-    """Gives out one pool's connections as far as the server's circuit allows."""
+class ConnectionGate:
+    """Acquires connections of one pool, with a timeout that depends on the server's circuit."""
 
     def __init__(
-        self, circuit: CircuitBreaker, reason: Callable[[], str | None], answer_seconds: float | None
+        self, circuit: CircuitBreaker, reason: Callable[[], str | None], reply_seconds: float | None
     ) -> None:
-        """`reason` may say why nobody answers, and that nobody will: then nobody waits.
+        """`reason` returns why the server will not come back; then nothing is waited for.
 
-        `answer_seconds`: the longest wait for the server's answer on one of the connections.
+        `reply_seconds`: the longest wait for the reply to one statement; None: no limit.
         """
         self.circuit = circuit
         self._reason = reason
-        self._answer_seconds = answer_seconds
+        self._reply_seconds = reply_seconds
         self._in_use = 0
-        self._waiting: set[asyncio.Timeout] = set()
+        self._acquiring: set[asyncio.Timeout] = set()
 
-    @property
-    def answer_seconds(self) -> float | None:
-        """The longest wait for an answer now: short while the circuit is open."""
-        longest = self._answer_seconds
-        return min(PROBE_SECONDS, longest or PROBE_SECONDS) if self.circuit.is_open else longest
+    def reply_limit(self, statements: int) -> float | None:
+        """Returns the longest wait for the replies to so many statements; short while the circuit is open."""
+        limit = self._reply_seconds
+        if self.circuit.is_open:
+            return min(PROBE_REPLY_SECONDS, limit or PROBE_REPLY_SECONDS)
+        # statement_timeout applies to each statement of a pipeline, and one wait covers them all.
+        return limit and limit * max(1, statements)
 
     def connected(self) -> None:
-        """A connection was made."""
-        self.circuit.succeeded()
+        self.circuit.record_success()
         self._reschedule()
 
-    def refused(self, cause: Error | OSError) -> None:
-        """A connection could not be made. Others in use may mean that the server has no place for more."""
+    def connect_failed(self, cause: Error | OSError) -> None:
+        """Opens the circuit, unless connections are in use: the server may have reached its maximum."""
         if not self._in_use:
-            self.circuit.failed(cause)
+            self.circuit.record_failure(cause)
         self._reschedule()
 
     @asynccontextmanager
     async def connection(
         self, pool: AsyncConnectionPool[WatchedConnection], timeout_seconds: float | None = None
     ) -> AsyncIterator[WatchedConnection]:
-        """One of the pool's, until the block ends. Raises Unreachable and PoolExhausted."""
-        if self.circuit.open_seconds >= FIRST_PATIENCE_SECONDS and not self.circuit.admits():
-            raise Unreachable(self._reason() or AWAY)
+        """Acquires a connection until the block ends. Raises Unreachable and PoolExhausted."""
+        if self.circuit.open_seconds >= FIRST_ACQUIRE_SECONDS and not self.circuit.allow_request():
+            raise Unreachable(self._reason() or UNAVAILABLE)
         async with AsyncExitStack() as stack:
             try:
-                async with asyncio.timeout(None) as patience:
-                    self._waiting.add(patience)
+                async with asyncio.timeout(None) as acquire_timeout:
+                    self._acquiring.add(acquire_timeout)
                     try:
-                        patience.reschedule(self._deadline())
-                        given = await stack.enter_async_context(pool.connection(timeout_seconds))
+                        acquire_timeout.reschedule(self._deadline())
+                        acquired = await stack.enter_async_context(pool.connection(timeout_seconds))
                     finally:
-                        self._waiting.discard(patience)
+                        self._acquiring.discard(acquire_timeout)
             except (TimeoutError, PoolTimeout):
                 if self._in_use and not self.circuit.is_open:
                     raise PoolExhausted from None
-                raise Unreachable(self._reason() or AWAY) from None
+                raise Unreachable(self._reason() or UNAVAILABLE) from None
             self._in_use += 1
-            stack.callback(self._returned)
-            yield given
-            self.circuit.succeeded()
+            stack.callback(self._released)
+            yield acquired
+            self.circuit.record_success()
 
-    def _returned(self) -> None:
+    def _released(self) -> None:
         self._in_use -= 1
         self._reschedule()
 
     def _reschedule(self) -> None:
         deadline = self._deadline()
-        for patience in self._waiting:
-            if not patience.expired():
-                patience.reschedule(deadline)
+        for acquire_timeout in self._acquiring:
+            if not acquire_timeout.expired():
+                acquire_timeout.reschedule(deadline)
 
     def _deadline(self) -> float | None:
-        """Until when to wait, by the event loop's clock; None: as long as the pool does."""
+        """Returns when acquiring expires, by the event loop's clock; None: the pool's own timeout applies."""
         if not self.circuit.is_open:
             return None
         now = asyncio.get_running_loop().time()
         if self._reason() is not None:
             return now
-        return now + max(FIRST_PATIENCE_SECONDS - self.circuit.open_seconds, LATER_PATIENCE_SECONDS)
+        return now + max(FIRST_ACQUIRE_SECONDS - self.circuit.open_seconds, PROBE_ACQUIRE_SECONDS)
 
 
 class WatchedConnection(AsyncConnection[DictRow]):
-    """A connection that is closed once the server has not answered in time."""
+    """A connection that is closed when the server does not reply in time."""
 
-    watch: Reachability | None = None
+    gate: ConnectionGate | None = None
 
     @classmethod
-    async def connect(  # type: ignore[override]  # the pool gives what it was given, by name
-        cls, conninfo: str = "", *, watch: Reachability | None = None, **named: Any
+    async def connect(  # type: ignore[override]  # the pool passes its kwargs by name
+        cls, conninfo: str = "", *, gate: ConnectionGate | None = None, **named: Any
     ) -> Self:
-        """As the driver does. Raises psycopg.Error."""
+        """Connects, and reports the result to `gate`. Raises psycopg.Error."""
         try:
             made = await super().connect(conninfo, **named)
         except (Error, OSError) as cause:
-            if watch is not None:
-                watch.refused(cause)
+            if gate is not None:
+                gate.connect_failed(cause)
             raise
-        made.watch = watch
-        if watch is not None:
-            watch.connected()
+        made.gate = gate
+        if gate is not None:
+            gate.connected()
         return made
 
     async def wait(
         self, gen: Any, interval: float = 0.1, timeout: float | None = None,  # noqa: ASYNC109 - the driver's
     ) -> Any:
-        """As the driver does, for no longer than `watch` allows; then the connection is closed."""
-        limit = timeout if timeout is not None or self.watch is None else self.watch.answer_seconds
+        """Waits as the driver does, but closes the connection at the gate's limit.
+
+        The circuit opens only if the server does not accept a cancel request, either.
+        """
+        if timeout is not None or self.gate is None:
+            return await super().wait(gen, interval, timeout)
+        statements = 1 if self._pipeline is None else len(self._pipeline.result_queue)
         try:
-            return await super().wait(gen, interval, limit)
+            return await super().wait(gen, interval, self.gate.reply_limit(statements))
         except _WaitTimeout:
-            if timeout is None and self.watch is not None:
+            try:
+                await self._try_cancel()
+            finally:
                 self.pgconn.finish()
-                self.watch.circuit.failed(f"no answer within {limit:g} s")
             raise
 
     async def cancel_safe(self, *, timeout: float = CANCEL_SECONDS) -> None:  # noqa: ASYNC109
-        """As the driver does, but a server that does not accept the request at once loses the connection."""
+        """Sends a cancel request, over a connection of its own. Without a reply, closes this connection."""
         try:
             await super().cancel_safe(timeout=min(timeout, CANCEL_SECONDS))
-        except Error:
+        except Error as cause:
             self.pgconn.finish()
+            if self.gate is not None:
+                self.gate.circuit.record_failure(f"no reply to a cancel request: {cause}")
             raise
