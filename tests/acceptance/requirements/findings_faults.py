@@ -45,6 +45,15 @@ FINDINGS_FAULTS: tuple[Requirement, ...] = (
            f"{_faults}::test_a_slow_statement_ends_at_its_limit_and_opens_no_circuit",
            "unit/test_client_retries.py::test_a_cause_has_its_class_and_is_retried_only_where_that_helps",
            "unit/test_shared_check.py::test_a_full_disk_of_the_archive_has_its_class"),
+    _asked("read limit of closed connections", "A closed connection whose response is not read is aborted.",
+           "integration/test_connections.py"
+           "::test_a_closed_connection_whose_response_is_not_read_is_aborted"),
+    _asked("interrupted maintenance", "A restore or purge that was interrupted or locked out loses nothing.",
+           "unit/test_embedded_home.py::test_a_refused_restore_keeps_the_draft_of_an_interrupted_one",
+           "unit/test_embedded_home.py"
+           "::test_a_start_of_postgresql_recycles_the_write_ahead_log_after_a_purge_that_was_killed",
+           "acceptance/test_purge.py"
+           "::test_a_table_that_another_process_locks_is_named_and_the_others_are_purged"),
     _asked("background outage", "Background work logs an outage once, and goes on after it.",
            f"{_faults}::test_background_work_logs_an_outage_once_and_goes_on_after"),
 )
