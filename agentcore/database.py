@@ -120,7 +120,7 @@ class Database:
         self._timeout_seconds = timeout_seconds
         self._away = away
         self._opening = False
-        self._circuit = CircuitBreaker("postgresql", "calls that need it fail immediately", PROBE_AFTER_SECONDS)
+        self._circuit = CircuitBreaker("postgresql", "calls that need it fail at once", PROBE_AFTER_SECONDS)
         self._read_circuit = CircuitBreaker("postgresql_read", "reads go to the primary")
         self._gates: dict[str, ConnectionGate] = {}
         self.write = self._pool(service_url or database_url, "write", pool_size)

@@ -1,4 +1,4 @@
-"""PostgreSQL connections with a limit on the wait for a reply, and acquire timeouts while the circuit is open."""
+"""PostgreSQL connections with a reply limit, and acquire timeouts while the circuit is open."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Backup:
         return manifest
 
     def _dump(self, url: str, dump: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """Dumps a snapshot; returns its counts and versions, and the digests of its archived copies by key."""
+        """Dumps a snapshot; returns its counts and versions, and the digests of archived copies by key."""
         with psycopg.connect(url, row_factory=dict_row, connect_timeout=CONNECT_SECONDS) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             facts, counts = _row(connection, "backup_snapshot"), _row(connection, "backup_counts")
@@ -198,7 +198,7 @@ def _unpack(source: Path, draft: Home) -> Manifest:
     except (OSError, tarfile.TarError, ValidationError) as cause:
         raise StartupError(f"{source} cannot be read as a backup: {cause}") from cause
     if manifest.format != FORMAT or manifest.sha256 != sums:
-        raise StartupError(f"The backup {source} is damaged or was made by a newer agentcore; nothing was changed.")
+        raise StartupError(f"{source} is no backup, damaged, or of a newer agentcore; nothing was changed.")
     return manifest
 
 

@@ -136,7 +136,7 @@ async def test_a_hung_redis_delays_one_call_and_is_seen_in_log_metrics_and_readi
     memory = Agent(runtime).memory
     for call in CALLS.values():
         await call(memory, 100)
-    with frozen(home, "redis-server"):
+    with frozen(home, "valkey-server"):
         await CALLS["get_context"](memory, 101)
         begun = time.monotonic()
         for number, call in enumerate(CALLS.values()):

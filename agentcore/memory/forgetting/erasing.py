@@ -155,7 +155,7 @@ class Erasing:
     # --- plan -----------------------------------------------------------------------------------------
 
     async def _record_archive_ids(self, deadline: Deadline) -> bool:
-        """Records the id of this archive for copies that an older version wrote without one. False: timeout.
+        """Records this archive's id for copies that an older version wrote. False: timeout.
 
         Otherwise a retry after a crash could not know whether an erased copy was in this archive.
         """
@@ -327,7 +327,7 @@ class Erasing:
         self._done.erased += erased
 
     async def _stale_copies(self) -> list[bytes]:
-        """Returns the agent's copies in working memory; for a user only those with memories that have no row."""
+        """Returns copies in working memory: the agent's, or for a user those of memories that have no row."""
         held = await self._parts.working.held(self._agent_id)
         if self._user_id is None or not held:
             return [*held]
