@@ -207,7 +207,9 @@ class Erasing:
         ids = sorted({*rows, *tombstones, *copies})
         return _Plan(ids, set(listed), found, place, elsewhere, loose)
 
-    async def _foreign_copies(self, archive: Archive | None, strays: Sequence[tuple[UUID, str]]) -> list[UUID]:
+    async def _foreign_copies(
+        self, archive: Archive | None, strays: Sequence[tuple[UUID, str]]
+    ) -> list[UUID]:
         others: list[UUID] = []
         if archive is not None and archive.name == "directory":
             for start in range(0, len(strays), ERASE_CHUNK):
