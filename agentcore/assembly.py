@@ -88,7 +88,8 @@ def make_redis(url: str | None, settings: Settings) -> GuardedRedis | None:
         socket_connect_timeout=settings.redis_timeout_seconds,
     )
     guarded = cast(GuardedRedis, redis)
-    guarded.circuit = CircuitBreaker("redis", "working memory is read from PostgreSQL, vectors are made anew")
+    guarded.circuit = CircuitBreaker(
+        "redis", "working memory is read from PostgreSQL, vectors are computed again")
     return guarded
 
 

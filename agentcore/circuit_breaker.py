@@ -1,4 +1,4 @@
-"""The circuit breaker: a dependency that does not answer is not asked again for a while."""
+"""A circuit breaker: stops calls to a dependency that is unavailable, and probes it from time to time."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ MAX_CAUSE_CHARS = 200
 
 
 class CircuitOpen(Exception):
-    """The dependency was not asked: its circuit is open."""
+    """The request was not sent: the dependency's circuit is open."""
 
 
 class CircuitBreaker:
-    """Decides whether a dependency is asked. All users of one dependency share one.
+    """Decides whether requests to a dependency are sent. All its users share one instance.
 
-    A failure opens it. While open it admits one probe every `rest_seconds`; any success closes it. Each
-    change is one log line, which says what happens `meanwhile`.
+    A failure opens the circuit. While open, one probe per `probe_interval_seconds` is allowed. Any success
+    closes it. Each transition is logged once; opening also logs the `fallback`.
     """
 
     def __init__(
-        self, dependency: str, meanwhile: str, rest_seconds: float = 5.0,
+        self, dependency: str, fallback: str, probe_interval_seconds: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.dependency = dependency
         self.openings = 0
-        self._meanwhile = meanwhile
-        self._rest_seconds = rest_seconds
+        self._fallback = fallback
+        self._probe_interval_seconds = probe_interval_seconds
         self._clock = clock
         self._opened_at: float | None = None
         self._next_probe_at = 0.0
@@ -40,47 +40,52 @@ class CircuitBreaker:
 
     @property
     def open_seconds(self) -> float:
-        """For how long it has been open; 0 while it is closed."""
+        """Returns how long the circuit has been open; 0 while it is closed."""
         return 0.0 if self._opened_at is None else self._clock() - self._opened_at
 
-    def admits(self) -> bool:
-        """Whether to ask the dependency. True while open makes the caller the probe."""
+    def allow_request(self) -> bool:
+        """Returns whether to send a request. While open, True makes the caller the probe."""
         if self._opened_at is None:
             return True
         now = self._clock()
         if now < self._next_probe_at:
             return False
-        # Also ends the probe of a caller who is cancelled and reports nothing.
-        self._next_probe_at = now + self._rest_seconds
+        # A probe that is cancelled reports nothing: the next one is due after the interval all the same.
+        self._next_probe_at = now + self._probe_interval_seconds
         return True
 
-    def succeeded(self) -> None:
-        """The dependency answered."""
+    def record_success(self) -> None:
         if self._opened_at is not None:
             seconds, self._opened_at = self._clock() - self._opened_at, None
-            logger.warning("%s: circuit closed: it answers again after %.1f s", self.dependency, seconds)
+            logger.warning("%s: circuit closed after %.1f s", self.dependency, seconds)
 
-    def failed(self, cause: object) -> None:
-        """The dependency did not answer. `cause` is logged: it must not quote a memory."""
+    def record_failure(self, cause: object) -> None:
+        """Opens the circuit. `cause` is logged: it must not quote a memory."""
         now = self._clock()
-        self._next_probe_at = now + self._rest_seconds
+        self._next_probe_at = now + self._probe_interval_seconds
         if self._opened_at is None:
             self._opened_at = now
             self.openings += 1
-            said = str(cause).partition("\n")[0][:MAX_CAUSE_CHARS] or type(cause).__name__
-            logger.warning("%s: circuit open: %s; meanwhile %s", self.dependency, said, self._meanwhile)
+            reason = str(cause).partition("\n")[0][:MAX_CAUSE_CHARS] or type(cause).__name__
+            logger.warning("%s: circuit open: %s; fallback: %s", self.dependency, reason, self._fallback)
 
     @contextmanager
-    def guard(self, *failures: type[BaseException], anyway: bool = False) -> Iterator[None]:
-        """A use of the dependency; these exceptions mean that it did not answer. Raises CircuitOpen.
+    def guard(
+        self, *failures: type[BaseException], answers: tuple[type[BaseException], ...] = (),
+        force: bool = False,
+    ) -> Iterator[None]:
+        """Guards one request. Raises CircuitOpen.
 
-        `anyway`: also while it is open.
+        `failures` open the circuit. `answers` are error replies: they close it. `force` ignores an open one.
         """
-        if not anyway and not self.admits():
-            raise CircuitOpen(f"{self.dependency} does not answer: it is asked again soon.")
+        if not force and not self.allow_request():
+            raise CircuitOpen(f"{self.dependency} is unavailable: its circuit is open.")
         try:
             yield
-        except failures as cause:
-            self.failed(cause)
+        except answers:
+            self.record_success()
             raise
-        self.succeeded()
+        except failures as cause:
+            self.record_failure(cause)
+            raise
+        self.record_success()

@@ -1,4 +1,4 @@
-"""Limits of a connection: bytes and time of its headers, an unread response, and how many there may be."""
+"""Connection limits: header size and time, time to read a response, and the number of connections."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from agentcore.limits import HEADER_SECONDS, MAX_HEADER_BYTES, UNREAD_SECONDS
 
-# What a reader must take of its response in UNREAD_SECONDS.
-LEAST_READ_BYTES = 65_536
-# How long a refused client may go on sending: a reset would take the refusal from it.
-LINGER_SECONDS = 2.0
-# Files that threads, Redis, the archive and a start of a part may open.
+# A client must read this much of a buffered response in UNREAD_SECONDS.
+MIN_READ_BYTES = 65_536
+# Drains what a rejected client still sends: closing at once would reset the connection and lose the reply.
+DRAIN_SECONDS = 2.0
+# File descriptors reserved for threads, Redis, the archive and the start of embedded servers.
 RESERVED_FILES = 48
-LEAST_CONNECTIONS = 4
+MIN_CONNECTIONS = 4
 
 logger = logging.getLogger(__name__)
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, which by itself accepts headers of any size and waits for them forever."""
+    """Adds limits to uvicorn's protocol, which has none for headers and unread responses."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # Bytes that were neither a complete header nor part of a body: headers, trailers, chunk sizes.
+        # Bytes since the last complete header block or body part: headers, trailers, chunk sizes.
         self._unframed = 0
         self._reads_headers = True
-        self._refused = False
+        self._rejected = False
         self._unread = 0
         self._timers: dict[str, asyncio.TimerHandle] = {}
         if self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency:
             self.connections.discard(self)
-            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, b"retry-after: 1\r\n")
-            transport.close()  # without lingering: its file is needed
+            self._reject(HTTPStatus.SERVICE_UNAVAILABLE, b"retry-after: 1\r\n")
+            transport.close()  # without draining: the file descriptor is needed
         else:
-            self._start("headers", HEADER_SECONDS, self._headers_are_late)
+            self._start("headers", HEADER_SECONDS, self._on_header_timeout)
 
     def connection_lost(self, exc: Exception | None) -> None:
         for name in list(self._timers):
@@ -49,11 +49,11 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._refused:
+        if self._rejected:
             return
         answered = self.cycle is not None and self.cycle.response_complete
         if (self._reads_headers or answered) and "headers" not in self._timers:
-            self._start("headers", HEADER_SECONDS, self._headers_are_late)
+            self._start("headers", HEADER_SECONDS, self._on_header_timeout)
         rest = memoryview(data)
         while rest and not self.transport.is_closing():
             fits = MAX_HEADER_BYTES - self._unframed
@@ -61,7 +61,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._unframed += len(piece)
             super().data_received(bytes(piece))
             if self._unframed >= MAX_HEADER_BYTES and not self.transport.is_closing():
-                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+                self._reject(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
                 break
 
     def on_headers_complete(self) -> None:
@@ -83,34 +83,51 @@ class LimitedProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self._unread = self.transport.get_write_buffer_size()
-        self._start("unread", UNREAD_SECONDS, self._response_is_unread)
+        self._start("unread", UNREAD_SECONDS, self._on_read_timeout)
 
     def resume_writing(self) -> None:
         self._stop("unread")
         super().resume_writing()
 
-    def _start(self, name: str, seconds: float, late: Any) -> None:
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._limit_flush()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._limit_flush()
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        self._limit_flush()
+
+    def _limit_flush(self) -> None:
+        """Limits the flush of a closed transport, which asyncio does not."""
+        if self.transport.is_closing() and self.transport.get_write_buffer_size() > 0:
+            self._start("flush", UNREAD_SECONDS, self.transport.abort)
+
+    def _start(self, name: str, seconds: float, callback: Any) -> None:
         self._stop(name)
-        self._timers[name] = self.loop.call_later(seconds, late)
+        self._timers[name] = self.loop.call_later(seconds, callback)
 
     def _stop(self, name: str) -> None:
         if name in self._timers:
             self._timers.pop(name).cancel()
 
-    def _headers_are_late(self) -> None:
+    def _on_header_timeout(self) -> None:
         if self.cycle is not None and not self.cycle.response_complete:
-            return self._start("headers", HEADER_SECONDS, self._headers_are_late)
+            return self._start("headers", HEADER_SECONDS, self._on_header_timeout)
         return self.transport.abort()
 
-    def _response_is_unread(self) -> None:
-        left = self.transport.get_write_buffer_size()
-        if self._unread - left < LEAST_READ_BYTES:
+    def _on_read_timeout(self) -> None:
+        unread = self.transport.get_write_buffer_size()
+        if self._unread - unread < MIN_READ_BYTES:
             return self.transport.abort()
-        self._unread = left
-        return self._start("unread", UNREAD_SECONDS, self._response_is_unread)
+        self._unread = unread
+        return self._start("unread", UNREAD_SECONDS, self._on_read_timeout)
 
-    def _refuse(self, status: HTTPStatus, header: bytes = b"") -> None:
-        self._refused = True
+    def _reject(self, status: HTTPStatus, header: bytes = b"") -> None:
+        self._rejected = True
         self._unset_keepalive_if_required()
         if self.cycle is not None and not self.cycle.response_complete:
             return self.transport.abort()
@@ -119,13 +136,13 @@ class LimitedProtocol(HttpToolsProtocol):
             f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\n".encode() + header
             + f"connection: close\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
         self.transport.write_eof()
-        return self._start("headers", LINGER_SECONDS, self.transport.abort)
+        return self._start("headers", DRAIN_SECONDS, self.transport.abort)
 
 
 def connection_limit(wanted: int, pool_size: int) -> int:
-    """Returns how many connections may be open: no more than leaves files for the pools and the parts.
+    """Returns how many connections may be open, so that the pools and dependencies have file descriptors.
 
-    Raises this process's soft limit of open files to its hard limit first.
+    First raises this process's soft limit of open files to its hard limit.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # a system may allow less than the hard limit that it reports
@@ -136,6 +153,6 @@ def connection_limit(wanted: int, pool_size: int) -> int:
     free = soft - int(psutil.Process().num_fds()) - RESERVED_FILES - 2 * pool_size
     if free < wanted:
         logger.warning("fewer connections than MAX_CONNECTIONS: the limit of open files is too low", extra={
-            "connections": max(LEAST_CONNECTIONS, free), "open_files": soft,
+            "connections": max(MIN_CONNECTIONS, free), "open_files": soft,
             "hint": "raise the hard limit, such as ulimit -Hn or LimitNOFILE="})
-    return min(wanted, max(LEAST_CONNECTIONS, free))
+    return min(wanted, max(MIN_CONNECTIONS, free))

@@ -37,138 +37,7 @@ from agentcore.errors import (
     TransactionConflict,
     Unreachable,
 )
-
-# Calls wait this long from the opening on: a server that is restarted is back in less.
-FIRST_PATIENCE_SECONDS = 1.5
-# A probe: enough for one attempt to connect.
-LATER_PATIENCE_SECONDS = 0.5
-# The pool's own attempts, begun anew by each call: given up soon, so that none is put off for long.
-ATTEMPTS_SECONDS = 2.0
-# Over statements while the circuit is open, and for the server to accept a cancel request.
-PROBE_SECONDS, CANCEL_SECONDS = 2.0, 0.5
-AWAY = "PostgreSQL does not answer."
-
-
-class Reachability:
-    """Gives out one pool's connections as far as the server's circuit allows."""
-
-    def __init__(
-        self, circuit: CircuitBreaker, reason: Callable[[], str | None], answer_seconds: float | None
-    ) -> None:
-        """`reason` may say why nobody answers, and that nobody will: then nobody waits.
-
-        `answer_seconds`: the longest wait for the server's answer on one of the connections.
-        """
-        self.circuit = circuit
-        self._reason = reason
-        self._answer_seconds = answer_seconds
-        self._in_use = 0
-        self._waiting: set[asyncio.Timeout] = set()
-
-    @property
-    def answer_seconds(self) -> float | None:
-        """The longest wait for an answer now: short while the circuit is open."""
-        longest = self._answer_seconds
-        return min(PROBE_SECONDS, longest or PROBE_SECONDS) if self.circuit.is_open else longest
-
-    def connected(self) -> None:
-        """A connection was made."""
-        self.circuit.succeeded()
-        self._reschedule()
-
-    def refused(self, cause: Error | OSError) -> None:
-        """A connection could not be made. Others in use may mean that the server has no place for more."""
-        if not self._in_use:
-            self.circuit.failed(cause)
-        self._reschedule()
-
-    @asynccontextmanager
-    async def connection(
-        self, pool: AsyncConnectionPool[WatchedConnection], timeout_seconds: float | None = None
-    ) -> AsyncIterator[WatchedConnection]:
-        """One of the pool's, until the block ends. Raises Unreachable and PoolExhausted."""
-        if self.circuit.open_seconds >= FIRST_PATIENCE_SECONDS and not self.circuit.admits():
-            raise Unreachable(self._reason() or AWAY)
-        async with AsyncExitStack() as stack:
-            try:
-                async with asyncio.timeout(None) as patience:
-                    self._waiting.add(patience)
-                    try:
-                        patience.reschedule(self._deadline())
-                        given = await stack.enter_async_context(pool.connection(timeout_seconds))
-                    finally:
-                        self._waiting.discard(patience)
-            except (TimeoutError, PoolTimeout):
-                if self._in_use and not self.circuit.is_open:
-                    raise PoolExhausted from None
-                raise Unreachable(self._reason() or AWAY) from None
-            self._in_use += 1
-            stack.callback(self._returned)
-            yield given
-            self.circuit.succeeded()
-
-    def _returned(self) -> None:
-        self._in_use -= 1
-        self._reschedule()
-
-    def _reschedule(self) -> None:
-        deadline = self._deadline()
-        for patience in self._waiting:
-            if not patience.expired():
-                patience.reschedule(deadline)
-
-    def _deadline(self) -> float | None:
-        """Until when to wait, by the event loop's clock; None: as long as the pool does."""
-        if not self.circuit.is_open:
-            return None
-        now = asyncio.get_running_loop().time()
-        if self._reason() is not None:
-            return now
-        return now + max(FIRST_PATIENCE_SECONDS - self.circuit.open_seconds, LATER_PATIENCE_SECONDS)
-
-
-class WatchedConnection(AsyncConnection[DictRow]):
-    """A connection that is closed once the server has not answered in time."""
-
-    watch: Reachability | None = None
-
-    @classmethod
-    async def connect(  # type: ignore[override]  # the pool gives what it was given, by name
-        cls, conninfo: str = "", *, watch: Reachability | None = None, **named: Any
-    ) -> Self:
-        """As the driver does. Raises psycopg.Error."""
-        try:
-            made = await super().connect(conninfo, **named)
-        except (Error, OSError) as cause:
-            if watch is not None:
-                watch.refused(cause)
-            raise
-        made.watch = watch
-        if watch is not None:
-            watch.connected()
-        return made
-
-    async def wait(
-        self, gen: Any, interval: float = 0.1, timeout: float | None = None,  # noqa: ASYNC109 - the driver's
-    ) -> Any:
-        """As the driver does, for no longer than `watch` allows; then the connection is closed."""
-        limit = timeout if timeout is not None or self.watch is None else self.watch.answer_seconds
-        try:
-            return await super().wait(gen, interval, limit)
-        except _WaitTimeout:
-            if timeout is None and self.watch is not None:
-                self.pgconn.finish()
-                self.watch.circuit.failed(f"no answer within {limit:g} s")
-            raise
-
-    async def cancel_safe(self, *, timeout: float = CANCEL_SECONDS) -> None:  # noqa: ASYNC109
-        """As the driver does, but a server that does not accept the request at once loses the connection."""
-        try:
-            await super().cancel_safe(timeout=min(timeout, CANCEL_SECONDS))
-        except Error:
-            self.pgconn.finish()
-            raise
-
+from agentcore.reachability import RECONNECT_SECONDS, UNAVAILABLE, ConnectionGate, WatchedConnection
 
 Row = Mapping[str, Any]
 Statement = tuple[sql.SQL | sql.Composed, Mapping[str, Any]]
@@ -199,7 +68,7 @@ _FAILURES: tuple[tuple[tuple[str, ...], type[AgentCoreError], str | None], ...] 
     (("25006",), ReadOnlyDatabase, None),
     (("53100", "53400"), DiskFull, "PostgreSQL has no room on its disk: free some, or make it larger."),
     (("53300",), PoolExhausted, "PostgreSQL accepts no more connections: raise its max_connections."),
-    (("08", "53", "57P"), Unreachable, AWAY),
+    (("08", "53", "57P"), Unreachable, UNAVAILABLE),
 )
 # The pool logs each attempt to connect: where nobody has set up logging, Python would print that to stderr.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -254,7 +123,7 @@ class Database:
         self._opening = False
         self._circuit = CircuitBreaker("postgresql", "calls that need it fail at once", PROBE_AFTER_SECONDS)
         self._read_circuit = CircuitBreaker("postgresql_read", "reads go to the primary")
-        self._reached: dict[str, Reachability] = {}
+        self._gates: dict[str, ConnectionGate] = {}
         self.write = self._pool(service_url or database_url, "write", pool_size)
         self.read = self.write if read_url is None else self._pool(read_url, "read", pool_size)
         self.owner = self._pool(database_url, "owner", 2)
@@ -263,18 +132,18 @@ class Database:
         configure = self._configure_owner if name == "owner" else self._configure_service
         circuit = self._read_circuit if name == "read" else self._circuit
         # An owner's statement may take as long as it needs.
-        answer_seconds = None if name == "owner" else self._timeout_seconds + ANSWER_GRACE_SECONDS
-        watch = self._reached[name] = Reachability(circuit, self._away, answer_seconds)
+        reply_seconds = None if name == "owner" else self._timeout_seconds + ANSWER_GRACE_SECONDS
+        gate = self._gates[name] = ConnectionGate(circuit, self._away, reply_seconds)
         return AsyncConnectionPool(
             url,
             connection_class=WatchedConnection,
-            kwargs={"row_factory": dict_row, "prepare_threshold": 0, "autocommit": True, "watch": watch,
+            kwargs={"row_factory": dict_row, "prepare_threshold": 0, "autocommit": True, "gate": gate,
                     "connect_timeout": math.ceil(self._timeout_seconds), **_KEEPALIVE},
             min_size=min(2, size),
             max_size=size,
             timeout=self._timeout_seconds,
             max_idle=600.0,
-            reconnect_timeout=ATTEMPTS_SECONDS,
+            reconnect_timeout=RECONNECT_SECONDS,
             reconnect_failed=self._try_again,
             configure=configure,
             check=_check_if_readable,
@@ -336,7 +205,7 @@ class Database:
     def _connection(
         self, pool: Pool, timeout_seconds: float | None = None
     ) -> AbstractAsyncContextManager[Connection]:
-        return self._reached[pool.name].connection(pool, timeout_seconds)
+        return self._gates[pool.name].connection(pool, timeout_seconds)
 
     @asynccontextmanager
     async def transaction(self, agent_id: str) -> AsyncIterator[Connection]:
@@ -461,7 +330,7 @@ def _translated(error: BaseException | None) -> AgentCoreError | None:
     sqlstate = error.sqlstate if isinstance(error, psycopg.Error) else None
     if sqlstate is None:
         away = isinstance(error, PoolTimeout | psycopg.OperationalError | psycopg.InterfaceError)
-        return Unreachable(AWAY) if away else None
+        return Unreachable(UNAVAILABLE) if away else None
     fitting = (failure(message) for states, failure, message in _FAILURES if sqlstate.startswith(states))
     return next(fitting, None)
 

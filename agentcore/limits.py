@@ -75,7 +75,7 @@ LIMITS: tuple[Limit, ...] = (
     Limit("call_seconds", REQUEST_SECONDS, "seconds", "Time that one call may take.", "-32005",
           "REQUEST_TIMEOUT_SECONDS"),
     Limit("unread_seconds", UNREAD_SECONDS, "seconds",
-          "Time without progress in which a client reads nothing of its response.", _CLOSED),
+          "Time in which a client must read 65,536 bytes of a buffered response, or its rest.", _CLOSED),
     Limit("connections", MAX_CONNECTIONS, "connections",
           "Open connections of a process; fewer where the process may open fewer files.",
           "HTTP 503 with `Retry-After`", "MAX_CONNECTIONS"),

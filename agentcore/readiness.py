@@ -94,17 +94,19 @@ class WatchedEmbedder(EmbedderLayer):
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
         """As of the one inside. Raises Unreachable at once while the circuit is open."""
-        if not self.circuit.admits():
+        if not self.circuit.allow_request():
             raise Unreachable(self.problem)
         try:
             vectors = await self._inner.embed(texts, kind)
         except AgentCoreError as failure:
             self.problem = failure.message
             if isinstance(failure, Unreachable):
-                self.circuit.failed(failure.message)
+                self.circuit.record_failure(failure.message)
+            elif "status" in failure.data:
+                self.circuit.record_success()  # an error reply
             raise
         self.problem = None
-        self.circuit.succeeded()
+        self.circuit.record_success()
         return vectors
 
 

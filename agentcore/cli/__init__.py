@@ -41,7 +41,7 @@ SUMMARIES: Mapping[str, str] = {
     "rotate-secret": "Make a new secret for tokens in the home; tokens of the old ones stay valid.",
     "purge": "Remove deleted and erased text from the files, while the service runs.",
     "backup": "Back up database, archive and keys into one file, also while the service runs.",
-    "restore-backup": "Restore a backup into the home, which no service may use meanwhile.",
+    "restore-backup": "Restore a backup into a home that no service uses.",
     "demo": "Import a conversation into a temporary service and ask it ten questions.",
     "token": "Print a token that opens one agent's memory; nothing else goes to stdout.",
     "mcp": "Be an MCP server on standard input and output, for the service at AGENTCORE_URL.",

@@ -53,7 +53,7 @@ def restore(
         "--force", help="Where the home contains data: move that into a directory beside it first.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Restore a backup into the home, which no service may use meanwhile.
+    """Restore a backup into a home that no service uses.
 
     The file is checked first. Nothing is changed before all of it is restored.
     Tokens made before the backup are accepted again.

@@ -1,4 +1,4 @@
-"""Backups of a home: a tar (its contents are compressed) of the database's dump, the archive and the keys."""
+"""Backups of a home: a tar file with a dump of the database, the archive and the keys."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ from agentcore.errors import Conflict, StartupError
 
 FORMAT = 1
 MANIFEST, DUMP = "manifest.json", "database.dump"
-# A copy may be written anew between the snapshot and its reading. Then another snapshot is taken.
+# An archived copy may change between the snapshot and its reading. Then the backup is repeated.
 ATTEMPTS = 3
+CONNECT_SECONDS, LOCK_TIMEOUT = 10, "--lock-wait-timeout=60s"
 Tell = Callable[[str], None]
 
 
 class Manifest(BaseModel):
-    """What a backup contains; the SHA-256 of each file by its name."""
+    """Describes a backup: its counts, and the SHA-256 of each file by name."""
 
     format: int = FORMAT
     agentcore: str = __version__
@@ -55,7 +56,7 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class Backup:
-    """What to back up: the secrets of the home, the database at the URL, the archive if `opened` reads it."""
+    """Backs up the secrets of a home, the database at the URL, and the archive if `opened` decrypts it."""
 
     home: Home
     database_url: str | None
@@ -64,7 +65,7 @@ class Backup:
     tell: Tell
 
     def write(self, target: Path) -> Manifest:
-        """Write the file whole, or not at all. Raises StartupError."""
+        """Writes the file atomically. Raises StartupError."""
         before: list[str] = []
         try:
             with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as directory:
@@ -110,13 +111,13 @@ class Backup:
         return manifest
 
     def _dump(self, url: str, dump: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-        with psycopg.connect(url, row_factory=dict_row) as connection:
+        with psycopg.connect(url, row_factory=dict_row, connect_timeout=CONNECT_SECONDS) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             facts, counts = _row(connection, "backup_snapshot"), _row(connection, "backup_counts")
             copies = {row["object_key"]: bytes(row["sha256"])
                       for row in connection.execute(query("backup_copies"))}
             self.tell(f"dumping the database: {counts['memories']} memories")
-            _run(self.home, url, "pg_dump", "-Fc", "--exclude-extension=vector",
+            _run(self.home, url, "pg_dump", "-Fc", "--exclude-extension=vector", LOCK_TIMEOUT,
                  f"--snapshot={facts['snapshot']}", f"--file={dump}")
         return {**facts, **counts}, copies
 
@@ -139,29 +140,31 @@ def _add(tar: tarfile.TarFile, sums: dict[str, str], name: str, content: IO[byte
 
 
 async def restore_backup(source: Path, home: Home, *, force: bool, tell: Tell) -> Manifest:
-    """Restore into a home without data; with `force` move its data aside first. Raises StartupError."""
+    """Restores into an empty home; `force` moves existing data aside first. Raises StartupError."""
     home.directory(home.run)
     lock = ServerLock(home)
     lock.acquire()
     try:
         with home.explained():
+            old = [place for place in (home.postgres_data, home.redis_data, home.archive, home.secrets)
+                   if place.is_dir() and any(place.iterdir())]
+            if old and not force:
+                raise StartupError(
+                    f"{home.path} contains data ({', '.join(place.name for place in old)}): set "
+                    "AGENTCORE_HOME to an empty directory, or move the data aside with --force.")
+            # Only now: a draft marks an interrupted restore, and keeps a service from creating a database.
             for leftover in home.path.glob("restore-*"):
                 shutil.rmtree(leftover)
             draft = Home(home.directory(home.path / f"restore-{secrets.token_hex(4)}"))
             try:
-                return await _restore(source, home, draft, force, tell)
+                return await _restore(source, home, draft, old, tell)
             finally:
                 shutil.rmtree(draft.path, ignore_errors=True)
     finally:
         lock.release()
 
 
-async def _restore(source: Path, home: Home, draft: Home, force: bool, tell: Tell) -> Manifest:
-    places = (home.postgres_data, home.redis_data, home.archive, home.secrets)
-    old = [place for place in places if place.is_dir() and any(place.iterdir())]
-    if old and not force:
-        raise StartupError(f"{home.path} contains data ({', '.join(place.name for place in old)}): set "
-                           "AGENTCORE_HOME to an empty directory, or move the data aside with --force.")
+async def _restore(source: Path, home: Home, draft: Home, old: Sequence[Path], tell: Tell) -> Manifest:
     tell("unpacking and checking the backup")
     manifest = await asyncio.to_thread(_unpack, source, draft)
     if DUMP in manifest.sha256:
@@ -172,13 +175,13 @@ async def _restore(source: Path, home: Home, draft: Home, force: bool, tell: Tel
     aside = home.path / f"replaced-{datetime.now(UTC):%Y%m%dT%H%M%S}"
     for place in old:
         place.rename(home.directory(aside) / place.name)
-    # The database last: while the draft exists, a service does not make a new one.
+    # The database last: while the draft exists, a service does not create a new database.
     for name in ("archive", "secrets", "postgres"):
         if (draft.path / name).exists():
             (draft.path / name).rename(home.path / name)
     sync_directory(home.path)
     if old:
-        tell(f"the earlier data is in {aside}: delete it when it is not needed any more")
+        tell(f"the previous data was moved to {aside}: delete it when it is no longer needed")
     return manifest
 
 
@@ -193,7 +196,7 @@ def _unpack(source: Path, draft: Home) -> Manifest:
     except (OSError, tarfile.TarError, ValidationError) as cause:
         raise StartupError(f"{source} cannot be read as a backup: {cause}") from cause
     if manifest.format != FORMAT or manifest.sha256 != sums:
-        raise StartupError(f"The backup {source} is damaged, or of a newer agentcore; nothing was changed.")
+        raise StartupError(f"{source} is no backup, damaged, or of a newer agentcore; nothing was changed.")
     return manifest
 
 
@@ -201,7 +204,7 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, draft: Home) -> str:
     top, content = member.name.partition("/")[0], tar.extractfile(member)
     path = (draft.run if top in (DUMP, MANIFEST) else draft.path) / member.name
     if content is None or ".." in path.parts or top not in ("archive", "secrets", DUMP, MANIFEST):
-        raise tarfile.TarError(f"{member.name} is no part of a backup")
+        raise tarfile.TarError(f"{member.name} is not part of a backup")
     for folder in [each for each in reversed(path.parents) if each.is_relative_to(draft.path)]:
         draft.directory(folder)
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b") as file:
@@ -217,11 +220,18 @@ async def _load(source: Path, manifest: Manifest, draft: Home, tell: Tell) -> No
         await asyncio.to_thread(_run, draft, url, "pg_restore", "--no-owner", "--exit-on-error",
                                 str(draft.run / DUMP))
         await asyncio.to_thread(migration.upgrade, url)
-        with psycopg.connect(url, row_factory=dict_row) as connection:
-            connection.execute(query("backup_analyze"))
-            if _row(connection, "backup_counts") != {
-                    "memories": manifest.memories, "archived": manifest.archived}:
-                raise StartupError(f"{source} did not restore all memories; nothing was changed.")
+        try:
+            counts = await asyncio.to_thread(_analyze, url)
+        except psycopg.Error as cause:
+            raise StartupError(f"{source} could not be restored; nothing was changed: {cause}") from cause
+        if counts != {"memories": manifest.memories, "archived": manifest.archived}:
+            raise StartupError(f"{source} did not restore all memories; nothing was changed.")
+
+
+def _analyze(url: str) -> DictRow:
+    with psycopg.connect(url, row_factory=dict_row, connect_timeout=CONNECT_SECONDS) as connection:
+        connection.execute(query("backup_analyze"))
+        return _row(connection, "backup_counts")
 
 
 def _run(home: Home, url: str, program: str, *arguments: str) -> None:

@@ -138,7 +138,7 @@ class PostgresPart:
                 self._home.require_space(LATER_START_BYTES)
                 return
             if any(self._home.path.glob("restore-*")):
-                raise StartupError("A restore was interrupted: run `agentcore restore-backup` again.")
+                raise StartupError("A restore was interrupted: run `agentcore restore-backup --force` again.")
             if self._data.exists() and any(self._data.iterdir()):
                 raise StartupError(f"{self._data} holds something else than a PostgreSQL database: move it "
                                    "away, or set AGENTCORE_HOME to another directory.")
@@ -188,6 +188,12 @@ class PostgresPart:
         self._home.write(kept, CONFIGURATION.format(
             port=PORT, sockets=self._sockets, shared_memory=_shared_memory()))
         self._account.give(kept)
+        # A purge that was killed leaves wal_recycle=off here.
+        altered = self._data / "postgresql.auto.conf"
+        lines = altered.read_text().splitlines(keepends=True) if altered.exists() else []
+        if any(line.startswith("wal_recycle") for line in lines):
+            self._home.write(altered, "".join(line for line in lines if not line.startswith("wal_recycle")))
+            self._account.give(altered)
 
     async def _ready(self) -> bool:
         return self._says_ready() and await self._listens() and self._says_ready()

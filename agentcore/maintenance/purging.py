@@ -1,4 +1,4 @@
-"""Purging: what removed rows leave in the files of PostgreSQL and Redis is removed physically."""
+"""Purges the files of PostgreSQL and Redis: removes physically what deleted rows leave in them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from redis.exceptions import RedisError
 
 from agentcore.database import Connection, query, shaped_query
 
-# Calls of the service queue behind the lock that VACUUM FULL asks for: each attempt is short.
+# Calls of the service queue behind the lock request of VACUUM FULL: each attempt is short.
 LOCK_TIMEOUT = "2s"
-RETRY_SECONDS, POLL_SECONDS, REDIS_SECONDS = 0.5, 0.05, 120.0
+RETRY_SECONDS, POLL_SECONDS, REDIS_SECONDS, RELOAD_SECONDS = 0.5, 0.05, 120.0, 30.0
 CLEARS_STATISTICS = 180_000
 STATISTICS = "pg_statistic"
 ELSEWHERE = "backups, exports and file system snapshots made before; blocks freed but not overwritten"
@@ -32,20 +32,20 @@ _BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 
 @dataclass
 class Purged:
-    """Counts of what was purged, what could not be purged now, and what no purge reaches."""
+    """Counts what was purged; lists what failed, and what no purge reaches."""
 
     purged: dict[str, int] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     remaining: list[str] = field(default_factory=list)
 
     def claims(self) -> dict[str, Any]:
-        """Returns the fields of the answer and of a receipt."""
+        """Returns the fields of the result and of a receipt."""
         return {"purged": self.purged, "remaining": [*self.failed, *self.remaining]}
 
 
 @dataclass(frozen=True)
 class Purge:
-    """One purge of a database and its Redis. With `embedded` the URL is a superuser's."""
+    """Purges a database and its Redis. With `embedded`, the URL is that of a superuser."""
 
     database_url: str
     redis: Redis | None
@@ -55,17 +55,19 @@ class Purge:
     result: Purged = field(default_factory=Purged)
 
     async def run(self) -> Purged:
-        """Purge everything that is reachable."""
+        """Purges everything that is reachable. A step that fails is listed, and the next one runs."""
         self.result.remaining += [ELSEWHERE, *(() if self.embedded else ADMINISTRATORS)]
-        try:
-            connection = await Connection.connect(self.database_url, autocommit=True, row_factory=dict_row)
-            async with connection:
-                await self._rewrite_tables(connection)
-                if self.embedded:
-                    self.tell("PostgreSQL: removing old write-ahead log")
-                    await self._replace_wal(connection)
-        except psycopg.Error as error:
-            self.result.failed.append(f"files of PostgreSQL: {str(error).splitlines()[0]}; purge again")
+        steps = [self._rewrite_tables]
+        if self.embedded:
+            steps.append(self._replace_wal)
+        for step in steps:
+            try:
+                async with await Connection.connect(
+                    self.database_url, autocommit=True, row_factory=dict_row
+                ) as connection:
+                    await step(connection)
+            except psycopg.Error as error:
+                self.result.failed.append(f"files of PostgreSQL: {str(error).splitlines()[0]}; purge again")
         if self.redis is not None:
             self.tell("Redis: rewriting its files")
             await self._rewrite_redis(self.redis)
@@ -78,52 +80,64 @@ class Purge:
         tables = [name for name, row in before.items() if row["filenode"] is not None and name != STATISTICS]
         for number, name in enumerate(tables, 1):
             self.tell(f"PostgreSQL: {name} ({number} of {len(tables)})")
-            await self._rewrite(connection, name)
+            rewritten = await self._retried(connection, _vacuum_full(name))
+            self.result.purged["tables"] = self.result.purged.get("tables", 0) + rewritten
         if start["version"] < CLEARS_STATISTICS:
             self.result.failed.append("column statistics of empty tables: PostgreSQL 18 can clear them")
         for name in before.keys() - {STATISTICS}:
-            if start["version"] >= CLEARS_STATISTICS:
-                await _rows(connection, "purge_clear_statistics", table=name)
-            await connection.execute(shaped_query("purge_analyze", table=sql.Identifier(name)))
-        await self._rewrite(connection, STATISTICS)
+            clear = query("purge_clear_statistics") if start["version"] >= CLEARS_STATISTICS else None
+            analyze = shaped_query("purge_analyze", table=sql.Identifier(name))
+            if not ((clear is None or await self._retried(connection, clear, table=name))
+                    and await self._retried(connection, analyze)):
+                self.result.failed.append(f"column statistics of {name}: another process locks it")
+        await self._retried(connection, _vacuum_full(STATISTICS))
         after = {row["name"]: row for row in await _rows(connection, "purge_relations")}
+        # VACUUM FULL skips a table of another owner with a warning only.
         kept = [name for name in (*tables, STATISTICS)
                 if name in after and after[name]["filenode"] == before[name]["filenode"]]
         self.result.failed.extend(f"table {name}: not rewritten, another process uses it" for name in kept)
         sizes = [sum(row["bytes"] for row in rows.values()) for rows in (before, after)]
-        self.result.purged.update(tables=len(tables) - len(kept), table_bytes=sizes[0] - sizes[1])
+        self.result.purged.update(tables=len({*tables} - {*kept}), table_bytes=sizes[0] - sizes[1])
 
     async def _wait_for_snapshots(self, connection: Connection, xid: str) -> None:
         holders: list[Mapping[str, Any]] = []
 
-        async def none_is_older() -> bool:
+        async def all_ended() -> bool:
             holders[:] = await _rows(connection, "purge_older_snapshots", xid=xid)
             return not holders
 
-        if not await _until(none_is_older, self.wait_seconds):
+        if not await _until(all_ended, self.wait_seconds):
             self.result.failed.extend(
                 f"rows that {row['holder']} can still read: end it, then purge again" for row in holders)
 
-    async def _rewrite(self, connection: Connection, table: str) -> None:
-        """Rewrite a table, its TOAST and its indexes; between two attempts waiting calls go through."""
+    async def _retried(
+        self, connection: Connection, statement: sql.SQL | sql.Composed, **values: str
+    ) -> bool:
+        """Executes a statement that needs a lock, and retries until the wait expires. False: it is locked.
+
+        Between two attempts queued calls of the service proceed.
+        """
         deadline = time.monotonic() + self.wait_seconds
         while True:
             try:
-                await connection.execute(shaped_query("purge_rewrite", table=sql.Identifier(table)))
-                return
+                await connection.execute(statement, values or None)
+                return True
             except _BUSY:
                 if time.monotonic() > deadline:
-                    return
+                    return False
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _replace_wal(self, connection: Connection) -> None:
-        async def recycles_none() -> bool:
+        self.tell("PostgreSQL: removing old write-ahead log")
+
+        async def recycles_no_segments() -> bool:
             return not (await _rows(connection, "purge_recycles_wal"))[0]["recycles"]
 
         await connection.execute(query("purge_keep_no_wal_files"))
         try:
             await connection.execute(query("purge_reload"))
-            await _until(recycles_none, REDIS_SECONDS)
+            if not await _until(recycles_no_segments, RELOAD_SECONDS):
+                self.result.failed.append("write-ahead log: the server did not reload wal_recycle=off")
             await connection.execute(query("purge_checkpoint"))
             old = left = {row["name"] for row in await _rows(connection, "purge_wal_files")}
             for _ in range(len(old) + 1):
@@ -140,7 +154,7 @@ class Purge:
             self.result.failed.append(f"write-ahead log: {len(left)} segments that a slot or setting keeps")
 
     async def _rewrite_redis(self, redis: Redis) -> None:
-        async def at_rest() -> bool:
+        async def is_idle() -> bool:
             found = await redis.info("persistence")
             return not any(found.get(name) for name in (
                 "aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress"))
@@ -154,11 +168,15 @@ class Purge:
             ):
                 if wanted:
                     await rewrite()
-                    if not await _until(at_rest, REDIS_SECONDS) or (await redis.info())[status] != "ok":
+                    if not await _until(is_idle, REDIS_SECONDS) or (await redis.info())[status] != "ok":
                         raise RedisError("not rewritten")
                     self.result.purged["redis_files"] = self.result.purged.get("redis_files", 0) + 1
         except RedisError as error:
             self.result.failed.append(f"files of Redis: {error}; run BGREWRITEAOF and BGSAVE there")
+
+
+def _vacuum_full(table: str) -> sql.Composed:
+    return shaped_query("purge_rewrite", table=sql.Identifier(table))
 
 
 async def _until(reached: Callable[[], Awaitable[bool]], seconds: float) -> bool:

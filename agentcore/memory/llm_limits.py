@@ -119,7 +119,7 @@ class _Limited(Generic[ModelT]):
 
     async def _wait_for(self, asking: Callable[[], Awaitable[Answer]]) -> Answer:
         """Raises DependencyUnavailable, at once while the circuit is open."""
-        if not self.circuit.admits():
+        if not self.circuit.allow_request():
             raise DependencyUnavailable(f"{self.model} is left alone for a while: it was too slow.")
         try:
             async with asyncio.timeout(self._timeout_seconds):
@@ -134,11 +134,11 @@ class _Limited(Generic[ModelT]):
                 self.problem = failure.message
             raise
         self.problem = None
-        self.circuit.succeeded()
+        self.circuit.record_success()
         return answer
 
     def _rest(self, problem: str) -> None:
-        self.circuit.failed(problem)
+        self.circuit.record_failure(problem)
         self.problem = problem
 
 

@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisUnreachable
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeout
 
 from agentcore.circuit_breaker import CircuitBreaker, CircuitOpen
@@ -65,9 +65,9 @@ class GuardedRedis(Redis):
     circuit: CircuitBreaker
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
-        """As of a plain client; raises its ConnectionError where Redis is not asked."""
+        """Raises redis ConnectionError while the circuit is open. Any error reply closes the circuit."""
         try:
-            with self.circuit.guard(RedisUnreachable, RedisTimeout, OSError):
+            with self.circuit.guard(RedisUnreachable, RedisTimeout, OSError, answers=(ResponseError,)):
                 return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
         except CircuitOpen as cause:
             raise RedisUnreachable(str(cause)) from None

@@ -18,7 +18,7 @@ from agentcore.memory.archival import all_ended
 
 TIMEOUT_SECONDS = 10
 MAX_ATTEMPTS = 3
-REST_SECONDS = 15.0
+PROBE_INTERVAL_SECONDS = 15.0
 CHECK_TIMEOUT_SECONDS = 2
 WRITES_AT_ONCE = 8
 # As many as S3 takes in one request.
@@ -46,7 +46,7 @@ class S3Archive:
     ) -> None:
         self._bucket = bucket
         self._object_headers = dict(object_headers or {})
-        self.circuit = CircuitBreaker("archive", "nothing is pruned or restored", REST_SECONDS)
+        self.circuit = CircuitBreaker("archive", "nothing is pruned or restored", PROBE_INTERVAL_SECONDS)
         self._client = client or _client(endpoint_url, TIMEOUT_SECONDS, MAX_ATTEMPTS)
         self._quick = client or _client(endpoint_url, CHECK_TIMEOUT_SECONDS, 1)
 
@@ -122,11 +122,11 @@ class S3Archive:
         return sorted(each["Key"] for page in pages for each in page.get("Contents", ()))
 
     async def check(self) -> None:
-        await self._call(lambda: self._quick.head_bucket(Bucket=self._bucket), anyway=True)
+        await self._call(lambda: self._quick.head_bucket(Bucket=self._bucket), force=True)
 
-    async def _call(self, work: Callable[[], Any], *, anyway: bool = False) -> Any:
+    async def _call(self, work: Callable[[], Any], *, force: bool = False) -> Any:
         try:
-            with self.circuit.guard(BotoCoreError, anyway=anyway):
+            with self.circuit.guard(BotoCoreError, answers=(ClientError,), force=force):
                 return await asyncio.to_thread(work)
         except ClientError as cause:
             code = cause.response.get("Error", {}).get("Code", "unknown")

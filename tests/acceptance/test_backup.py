@@ -104,13 +104,15 @@ async def test_a_backup_made_under_load_restores_all_that_was_acknowledged_befor
         assert pruned.returncode == 0
         before = await known(memory)
         writing = asyncio.create_task(store_until(stop, busy, stored))
-        while len(stored) < 20:
-            await asyncio.wait([writing], timeout=0.05)
-        acknowledged = list(stored)
-        lines = BACKUP.replace("/path/to/new/home", str(new.home))
-        await asyncio.to_thread(shell, lines, tmp_path, old)
-        stop.set()
-        await writing
+        try:
+            while len(stored) < 20:
+                await asyncio.wait([writing], timeout=0.05)
+            acknowledged = list(stored)
+            lines = BACKUP.replace("/path/to/new/home", str(new.home))
+            await asyncio.to_thread(shell, lines, tmp_path, old)
+        finally:
+            stop.set()  # else a failure leaves a task that never yields: the client is closed
+            await writing
     assert len(stored) > len(acknowledged)
     assert old.stop() == 0
     assert stat.S_IMODE((tmp_path / "memory.backup").stat().st_mode) == 0o600

@@ -13,10 +13,13 @@ from pathlib import Path
 import psycopg
 
 from agentcore.client import MemoryClient
+from agentcore.maintenance.purging import Purge
 from agentcore.memory.models import Interaction
 from agentcore.memory.params.aliases import SetAliasParams
 from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.memories import StoreBatchParams, StoreParams
+from tests.fixtures.databases import migrated_database
+from tests.fixtures.services import Services
 from tests.fixtures.serving import Serving
 
 
@@ -105,6 +108,21 @@ def test_a_purge_says_what_it_could_not_remove_and_who_must(serving: Serving) ->
     answer = json.loads(blocked.stdout)
     assert any("a long report" in each for each in answer["remaining"])
     assert any("memory_usage" in each for each in answer["remaining"])
+
+
+async def test_a_table_that_another_process_locks_is_named_and_the_others_are_purged(
+    services: Services,
+) -> None:
+    """The lock, of autovacuum's kind, keeps VACUUM FULL and ANALYZE out."""
+    with migrated_database(services) as own:
+        with psycopg.connect(own.url) as holder:
+            holder.execute("LOCK memory_usage IN SHARE UPDATE EXCLUSIVE MODE")
+            done = await Purge(own.url, None, False, 0.0, print).run()
+        assert done.purged["tables"] > 50
+        assert [each for each in done.failed if "memory_usage" in each] == [
+            "column statistics of memory_usage: another process locks it",
+            "table memory_usage: not rewritten, another process uses it"]
+        assert not any("purge again" in each for each in done.failed)
 
 
 def test_without_a_running_service_nothing_is_purged(new_serving: Callable[..., Serving]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentcore.errors import DependencyUnavailable
+from agentcore.errors import DependencyUnavailable, NotFound
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import ID_KEY
 from agentcore.memory.manager import MemoryManager
@@ -129,3 +129,12 @@ async def test_an_outage_in_the_middle_of_a_prune_takes_nothing_with_it(
     assert (await in_s3.memory.stats(StatsParams())).archived == 0
     store.start()
     assert (await in_s3.memory.prune(PRUNE)).pruned_count == 20
+
+
+async def test_an_error_reply_of_s3_closes_the_circuit(store: ObjectStore) -> None:
+    archive = S3Archive(BUCKET, store.url)
+    archive.circuit.record_failure("connection refused")
+    archive.circuit._next_probe_at = 0.0
+    with pytest.raises(NotFound):
+        await archive.read("nobody/nothing.json")
+    assert not archive.circuit.is_open

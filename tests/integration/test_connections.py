@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from uvicorn import Config
+from uvicorn.server import ServerState
 
-from agentcore.connections import LEAST_CONNECTIONS, connection_limit
+from agentcore import connections
+from agentcore.connections import MIN_CONNECTIONS, LimitedProtocol, connection_limit
 from agentcore.limits import MAX_HEADER_BYTES
 from agentcore.server import bound, create_app, serve
 from tests.fixtures.edge import METHODS, edge_runtime
@@ -95,6 +99,35 @@ async def test_a_connection_beyond_the_limit_is_answered_with_503() -> None:
             each.close()
 
 
+@pytest.mark.parametrize("end", ["timeout_keep_alive_handler", "shutdown", "on_response_complete"])
+async def test_a_closed_connection_whose_response_is_not_read_is_aborted(
+    end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.1)
+    lost = asyncio.Event()
+    app = create_app(edge_runtime(), stopping=lost, methods=METHODS)
+    config = Config(app, log_config=None)
+    config.load()
+
+    class Observed(LimitedProtocol):
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            lost.set()
+
+    ours, theirs = socket.socketpair()
+    with theirs:
+        transport, protocol = await asyncio.get_running_loop().connect_accepted_socket(
+            lambda: Observed(config, ServerState(), {}), ours)
+        while not transport.get_write_buffer_size():
+            transport.write(b"a" * 4_096)
+        transport.write(b"a" * 4_096)
+        if end == "on_response_complete":
+            transport.close()
+        getattr(protocol, end)()
+        async with asyncio.timeout(10):
+            await lost.wait()
+
+
 def test_files_are_left_for_the_pools() -> None:
     """In a process of its own: the limit of files cannot be raised again."""
     script = (
@@ -105,7 +138,7 @@ def test_files_are_left_for_the_pools() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     many, few, least, soft = map(int, done.stdout.split())
     assert 80 < many < 132
-    assert (few, least, soft) == (20, LEAST_CONNECTIONS, 200)
+    assert (few, least, soft) == (20, MIN_CONNECTIONS, 200)
 
 
 def test_a_process_that_may_open_many_files_has_the_connections_it_wants() -> None:

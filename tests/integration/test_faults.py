@@ -10,9 +10,11 @@ from contextlib import AsyncExitStack, contextmanager
 
 import psutil
 import pytest
-from psycopg import sql
+from psycopg import OperationalError, sql
+from redis.exceptions import NoScriptError
 
 from agentcore.auth import mint_token
+from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.client import MemoryClient
 from agentcore.config import Settings
 from agentcore.database import Database
@@ -27,6 +29,8 @@ from agentcore.errors import (
 from agentcore.maintenance import job_worker
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params.memories import GetContextParams, ListParams, RetrieveParams, StoreParams
+from agentcore.memory.working import GuardedRedis
+from agentcore.reachability import ConnectionGate, WatchedConnection
 from agentcore.runtime import Runtime, open_runtime
 from agentcore.server import create_app
 from tests.fixtures.databases import OwnDatabase, migrated_database, own_database
@@ -165,6 +169,16 @@ async def test_a_redis_that_answers_but_refuses_writes_is_not_ready(runtime: Run
     assert [key async for key in runtime.redis.scan_iter(match="memory:ready*")] == []
 
 
+async def test_a_script_that_a_restarted_redis_does_not_know_closes_the_circuit(runtime: Runtime) -> None:
+    redis = runtime.redis
+    assert isinstance(redis, GuardedRedis)
+    redis.circuit.record_failure("connection refused")
+    redis.circuit._next_probe_at = 0.0
+    with pytest.raises(NoScriptError):
+        await redis.evalsha("0" * 40, 0)
+    assert not redis.circuit.is_open
+
+
 # --- PostgreSQL that hangs ---------------------------------------------------------------------------------
 
 
@@ -201,7 +215,7 @@ async def connections_are_counted(runtime: Runtime) -> bool:
     async with runtime.database.owner_transaction() as connection:
         cursor = await connection.execute(
             "SELECT count(*) AS open FROM pg_stat_activity WHERE datname = current_database() "
-            "AND backend_type = 'client backend'")
+            "AND usename IS NOT NULL")  # of another role's connections only the names are visible
         row = await cursor.fetchone()
     pools = runtime.database.statistics().values()
     assert all(pool["pool_size"] <= pool["pool_max"] for pool in pools)
@@ -269,6 +283,30 @@ async def test_a_slow_statement_ends_at_its_limit_and_opens_no_circuit(services:
         await database.close()
 
 
+async def test_the_limit_of_a_reply_grows_with_the_statements_of_a_pipeline(services: Services) -> None:
+    """statement_timeout allows each of them 1.5 s."""
+    database = Database(services.database_url, pool_size=1, timeout_seconds=1.5)
+    await database.open()
+    try:
+        naps = [(sql.SQL("SELECT 7 AS seven FROM pg_sleep(0.9)"), {})] * 4
+        assert [rows[0]["seven"] for rows in await database.fetch("anyone", naps)] == [7] * 4
+        assert database.circuits[0].openings == 0
+    finally:
+        await database.close()
+
+
+async def test_a_late_reply_of_a_server_that_accepts_a_cancel_request_opens_no_circuit(
+    services: Services,
+) -> None:
+    circuit = CircuitBreaker("postgresql", "none")
+    gate = ConnectionGate(circuit, lambda: None, reply_seconds=0.2)
+    async with await WatchedConnection.connect(services.database_url, gate=gate) as connection:
+        with pytest.raises(OperationalError):
+            await connection.execute("SELECT pg_sleep(20)")
+        assert connection.closed
+    assert circuit.openings == 0
+
+
 async def test_a_full_disk_of_postgresql_makes_the_service_not_ready(services: Services) -> None:
     """The limit stands for a disk on which nothing more fits: the check writes to a file."""
     with migrated_database(services) as own:
@@ -306,7 +344,7 @@ async def test_reads_go_to_the_primary_while_the_replica_is_away(
             state = (await running.readiness())["postgresql_read"]
             assert (state["ok"], state["required"], state["circuit"]) == (False, False, "open")
             [line] = lines(caplog, "postgresql_read: circuit open")
-            assert line.endswith("meanwhile reads go to the primary")
+            assert line.endswith("fallback: reads go to the primary")
             assert figure(running, 'agentcore_circuit_open{dependency="postgresql"}') == 0.0
 
 
@@ -338,6 +376,11 @@ async def test_an_embedding_provider_that_cannot_be_reached_is_left_alone(
                 state = (await running.readiness())["embedder"]
                 assert (state["ok"], state["required"], state["circuit"]) == (False, False, "open")
                 assert len(lines(caplog, "embedder: circuit open")) == 1
+                assert running.embedder is not None
+                running.embedder.circuit._next_probe_at = 0.0
+                api.otherwise = lambda request: Reply(status=401)
+                await agent.found("a cup")
+                assert not running.embedder.circuit.is_open  # an error status is a reply
 
 
 # --- background work ---------------------------------------------------------------------------------------

@@ -23,7 +23,9 @@ from agentcore.embedded.account import (
     open_home,
     open_socket_directory,
 )
+from agentcore.embedded.backup import restore_backup
 from agentcore.embedded.home import ServerLock
+from agentcore.embedded.postgres import PostgresPart
 from agentcore.embedded.process import LARGEST_BYTES, LogFile
 from agentcore.embedded.programs import find_postgres, find_redis
 from agentcore.errors import StartupError
@@ -314,6 +316,24 @@ def test_what_the_service_itself_and_the_file_system_leave_in_a_home_is_not_fore
     assert home.foreign() == []
     home.directory(home.path / "archives")
     assert home.foreign() == ["archives"]
+
+
+async def test_a_refused_restore_keeps_the_draft_of_an_interrupted_one(home: Home, tmp_path: Path) -> None:
+    """The draft keeps a service from creating an empty database."""
+    home.directory(home.path / "restore-1a2b")
+    (home.directory(home.archive) / "copy").touch()
+    with pytest.raises(StartupError, match="contains data"):
+        await restore_backup(tmp_path / "memory.backup", home, force=False, tell=print)
+    assert (home.path / "restore-1a2b").is_dir()
+
+
+def test_a_start_of_postgresql_recycles_the_write_ahead_log_after_a_purge_that_was_killed(
+    home: Home, tmp_path: Path
+) -> None:
+    altered = home.directory(home.postgres_data) / "postgresql.auto.conf"
+    altered.write_text("# ALTER SYSTEM\nwal_recycle = 'off'\nwork_mem = '9MB'\n")
+    PostgresPart(home, OURSELVES, tmp_path, print)._configure()
+    assert altered.read_text() == "# ALTER SYSTEM\nwork_mem = '9MB'\n"
 
 
 def test_a_redis_server_on_the_path_serves_where_no_valkey_is_installed_if_it_is_new_enough(

@@ -1,6 +1,7 @@
-"""Erases an agent, or a user within it, from every place of the inventory.
+"""Erases all data of an agent, or of one of its users, from every store.
 
-Derived memories go before their sources and a copy before its tombstone, so a killed call can be repeated.
+Deletes derived memories before their sources, and archive copies before tombstones, so a retry after a crash
+finds the rest.
 """
 
 from __future__ import annotations
@@ -39,20 +40,20 @@ from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.summaries.summarizing import SUMMARY_RELATION
 
 ERASE_CHUNK = 500
-# How often what others wrote meanwhile is looked for.
-ROUNDS = 3
-# The place of a copy of which no archive id is recorded and that is not here.
+# Concurrent writes are erased in a further pass, at most so often.
+MAX_PASSES = 3
+# Archive of a copy that has no recorded archive id and is not in this archive.
 UNKNOWN_ARCHIVE = "unknown"
 _LAYERS = [layer.value for layer in MemoryType]
 _WORD_COUNTS = {"lexical_terms", "lexical_totals", "lexical_deltas"}
-# The rows of one memory, those that hang on it first.
+# Tables with rows of one memory, dependent rows first.
 _BY_MEMORY = (
     *((each.name, "memory_id") for each in TABLES if "memory_id" in each.labels and each.name != "memories"),
     ("memory_links", "source_id"),
     ("memory_links", "target_id"),
     ("memories", "memory_id"),
 )
-# What belongs to no memory. Tombstones go with their copies alone.
+# Tables whose rows belong to no memory. Tombstones are deleted with their copies only.
 _OF_NO_MEMORY = [
     table.name for table in TABLES if table.name not in {"memories", "archived_memories", *_WORD_COUNTS}
 ]
@@ -61,7 +62,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Erased:
-    """What went by place, what is left, and whether there was time for all of it."""
+    """Counts erased rows and copies by store, and what is left. `complete`: no timeout."""
 
     erased: Counter[str] = field(default_factory=Counter)
     left: dict[str, int] = field(default_factory=dict)
@@ -71,13 +72,13 @@ class Erased:
 
     @property
     def verified(self) -> bool:
-        """Whether every place was searched and is empty; never with a copy that cannot be reached."""
+        """Returns whether every store was searched and is empty; False with an unreachable copy."""
         return self.complete and not self.left and not self.unreachable
 
 
 @dataclass
 class _Plan:
-    """Erased ids, in order; `found` by place; `loose` objects have no memory; `unreachable` by archive."""
+    """Lists what to erase, in order. `loose` are objects of no memory; `unreachable` counts by archive."""
 
     memory_ids: list[UUID]
     keys: set[str]
@@ -89,7 +90,7 @@ class _Plan:
 
 
 class Erasing:
-    """One erasure for good."""
+    """Erases the data of one agent or user permanently."""
 
     def __init__(self, parts: MemoryParts, caller: Caller, params: EraseParams) -> None:
         self._parts = parts
@@ -99,16 +100,19 @@ class Erasing:
         self._done = Erased()
 
     async def run(self) -> Erased:
-        """Erase in chunks, until nothing is found or the time is over. Raises DependencyUnavailable."""
-        # First of all: what cannot be attested in the end is not begun.
+        """Erases in chunks; repeats for concurrent writes, at most MAX_PASSES times.
+
+        Raises DependencyUnavailable.
+        """
+        # First: without a key no receipt can be signed, and nothing is erased.
         key = await self._parts.storage.receipt_key()
         deadline = Deadline()
-        if not await self._noted_archives(deadline):
+        if not await self._record_archive_ids(deadline):
             self._done.complete = False
             return self._done
         plan = await self._planned()
         failpoint("erase.planned")
-        for _ in range(ROUNDS):
+        for _ in range(MAX_PASSES):
             self._done.unreachable = plan.unreachable
             if not await self._chunks(plan, deadline):
                 self._done.complete = False
@@ -122,7 +126,7 @@ class Erasing:
         self._done.unreachable = plan.unreachable
         failpoint("erase.verified")
         if self._done.complete:
-            self._done.signed_receipt = sign_receipt(key["key_id"], key["key"], self._told())
+            self._done.signed_receipt = sign_receipt(key["key_id"], key["key"], self._receipt_claims())
         logger.info(
             "memories were erased: %s; verified: %s; copies in other archives: %d",
             ", ".join(f"{place} {count}" for place, count in sorted(self._done.erased.items())) or "none",
@@ -132,7 +136,7 @@ class Erasing:
         )
         return self._done
 
-    def _told(self) -> dict[str, Any]:
+    def _receipt_claims(self) -> dict[str, Any]:
         whose = {"agent_id": self._agent_id}
         if self._user_id is not None:
             whose["user_id"] = self._user_id
@@ -148,13 +152,12 @@ class Erasing:
             "trace_id": self._caller.trace_id,
         }
 
-    # --- what goes -----------------------------------------------------------------------------------------
+    # --- plan -----------------------------------------------------------------------------------------
 
-    async def _noted_archives(self, deadline: Deadline) -> bool:
-        """Records this archive as the place of copies that an older version wrote here.
+    async def _record_archive_ids(self, deadline: Deadline) -> bool:
+        """Records this archive's id for copies that an older version wrote. False: timeout.
 
-        Without it nothing would show, after a kill, whether the erased copy had been here. False: the call's
-        time is over.
+        Otherwise a retry after a crash could not know whether an erased copy was in this archive.
         """
         archive = self._parts.archive
         if archive is None:
@@ -162,13 +165,13 @@ class Erasing:
         place = await archive_id(archive)
         async with self._parts.storage.transaction(self._agent_id) as transaction:
             tombstones = await transaction.erasing.tombstones(self._user_id)
-        unnoted = [(each, row) for each, row in tombstones.items() if row["archive_id"] is None]
-        for start in range(0, len(unnoted), ERASE_CHUNK):
+        unrecorded = [(each, row) for each, row in tombstones.items() if row["archive_id"] is None]
+        for start in range(0, len(unrecorded), ERASE_CHUNK):
             if not deadline.leaves_time():
                 return False
             chunk = {
                 each: ArchivedObject(row["object_key"], bytes(row["sha256"]), row["size_bytes"])
-                for each, row in unnoted[start : start + ERASE_CHUNK]
+                for each, row in unrecorded[start : start + ERASE_CHUNK]
             }
             copies, _ = await read_copies(archive, chunk)
             async with self._parts.storage.transaction(self._agent_id) as transaction:
@@ -192,7 +195,7 @@ class Erasing:
             return await self._of_the_user(archive, place, rows, tombstones, copies)
         known = {*rows, *tombstones}
         strays = [(each, key) for each, key in copies.items() if each not in known]
-        others = {copies.pop(each) for each in await self._of_others(archive, strays)}
+        others = {copies.pop(each) for each in await self._foreign_copies(archive, strays)}
         listed = [key for key in listed if key not in others]
         elsewhere = _elsewhere(tombstones, place)
         found = {
@@ -204,7 +207,9 @@ class Erasing:
         ids = sorted({*rows, *tombstones, *copies})
         return _Plan(ids, set(listed), found, place, elsewhere, loose)
 
-    async def _of_others(self, archive: Archive | None, strays: Sequence[tuple[UUID, str]]) -> list[UUID]:
+    async def _foreign_copies(
+        self, archive: Archive | None, strays: Sequence[tuple[UUID, str]]
+    ) -> list[UUID]:
         others: list[UUID] = []
         if archive is not None and archive.name == "directory":
             for start in range(0, len(strays), ERASE_CHUNK):
@@ -235,7 +240,7 @@ class Erasing:
         while True:
             async with self._parts.storage.transaction(self._agent_id) as transaction:
                 derived = await transaction.erasing.derived(newest, SUMMARY_RELATION, self._user_id)
-            derived += [each for each, copy in told.items() if _is_made_of(copy, newest, self._user_id)]
+            derived += [each for each, copy in told.items() if _is_derived_from(copy, newest, self._user_id)]
             newest = set(derived) - ordered.keys()
             ordered |= dict.fromkeys(newest)
             if not newest:
@@ -248,7 +253,7 @@ class Erasing:
         elsewhere = _elsewhere(tombstones, place)
         return _Plan([*reversed(ordered)], keys, found, place, elsewhere, unreadable=unreadable)
 
-    # --- how it goes ---------------------------------------------------------------------------------------
+    # --- erasure ---------------------------------------------------------------------------------------
 
     async def _chunks(self, plan: _Plan, deadline: Deadline) -> bool:
         for start in range(0, len(plan.memory_ids), ERASE_CHUNK):
@@ -259,8 +264,8 @@ class Erasing:
 
     async def _chunk(self, memory_ids: Sequence[UUID], plan: _Plan) -> None:
         while not await self._erase_chunk(memory_ids, plan):
-            # What was made of a user's memories names nobody. Were its copy gone and this call killed,
-            # nothing would tell whose the tombstone is.
+            # Memories derived from a user's have no user id. Record it before the copy is deleted: a retry
+            # after a crash could not attribute the tombstone.
             async with self._parts.storage.transaction(self._agent_id) as transaction:
                 await transaction.erasing.name_tombstones(memory_ids, self._user_id)
             failpoint("erase.named")
@@ -324,6 +329,7 @@ class Erasing:
         self._done.erased += erased
 
     async def _stale_copies(self) -> list[bytes]:
+        """Returns copies in working memory: the agent's, or for a user those of memories that have no row."""
         held = await self._parts.working.held(self._agent_id)
         if self._user_id is None or not held:
             return [*held]
@@ -351,6 +357,7 @@ def _elsewhere(tombstones: Mapping[UUID, Row], place: UUID | None) -> Counter[st
 async def _read(
     archive: Archive, strays: Mapping[UUID, str]
 ) -> tuple[dict[UUID, Mapping[str, Any]], int]:
+    """Returns the copies (empty for a draft), and how many are unreadable."""
     slots = asyncio.Semaphore(READS_AT_ONCE)
 
     async def copy(key: str) -> Mapping[str, Any] | None:
@@ -365,7 +372,7 @@ async def _read(
     return told, len(strays) - len(told)
 
 
-def _is_made_of(copy: Mapping[str, Any], sources: set[UUID], user_id: str | None) -> bool:
+def _is_derived_from(copy: Mapping[str, Any], sources: set[UUID], user_id: str | None) -> bool:
     if not copy or copy["user_id"] is not None:
         return False
     provenance = copy.get("provenance") or {}

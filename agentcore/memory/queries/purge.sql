@@ -12,13 +12,14 @@ SELECT 'pg_statistic', pg_relation_filenode('pg_catalog.pg_statistic'),
  ORDER BY bytes, name;
 
 -- name: purge_start
--- A transaction id: rows removed before it was assigned are gone for every snapshot that is younger.
+-- Returns a transaction id: rows deleted before it are invisible to all later snapshots.
 SELECT pg_current_xact_id()::xid::text AS xid, current_setting('server_version_num')::integer AS version,
        set_config('lock_timeout', %(lock_timeout)s, false);
 
 -- name: purge_older_snapshots
--- Who may still see rows that were removed before the transaction: while they last, VACUUM keeps those rows.
-SELECT format('process %%s (%%s)', pid, coalesce(nullif(application_name, ''), backend_type)) AS holder
+-- Lists who may still see rows deleted before the transaction: VACUUM keeps those rows.
+-- Without pg_read_all_stats, names of other roles' processes are null.
+SELECT format('process %%s (%%s)', pid, coalesce(nullif(application_name, ''), backend_type, 'another role')) AS holder
   FROM pg_stat_activity
  WHERE pid <> pg_backend_pid()
    AND greatest(age(backend_xmin), age(backend_xid)) >= age(%(xid)s::text::xid)
@@ -44,7 +45,7 @@ SELECT count(pg_clear_attribute_stats(s.schemaname, s.tablename, s.attname, s.in
 ANALYZE {table};
 
 -- name: purge_keep_no_wal_files
--- Else a segment that is not needed any more is renamed for later use, with the pages in it.
+-- By default PostgreSQL renames an old segment for later use and keeps its pages.
 ALTER SYSTEM SET wal_recycle = off;
 
 -- name: purge_keep_wal_files_again
@@ -60,7 +61,7 @@ SELECT current_setting('wal_recycle')::boolean AS recycles;
 SELECT name FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{24}$';
 
 -- name: purge_next_wal_file
--- The message is what makes the switch one: at the beginning of a file it does nothing.
+-- The message forces a switch: at the start of a segment pg_switch_wal() does nothing.
 SELECT pg_logical_emit_message(false, 'agentcore', 'purge'), pg_switch_wal();
 
 -- name: purge_checkpoint
