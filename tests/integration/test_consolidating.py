@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -145,7 +145,7 @@ async def test_a_corrected_source_gives_a_corrected_summary(agent: Agent) -> Non
     ({"memory_type": "working", "task_id": "t"}, "working memory ends with its task"),
     ({"memory_type": "semantic"}, "only episodes are consolidated"),
     ({"pinned": True}, "pinned"),
-    ({"timestamp": "2090-01-01"}, "not a day old"),
+    ({"timestamp": datetime.now(UTC).isoformat()}, "not a day old"),
     ({"user_id": "u-2"}, "of another user"),
     ({"namespace": "n-2"}, "of another namespace"),
     ({"speaker": "Noah"}, "said by somebody else"),
