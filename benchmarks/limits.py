@@ -37,8 +37,8 @@ DELAY_MS, GROWTH_MB = 250.0, 256.0
 SECRET = "a benchmark's secret, long enough for HS256"  # noqa: S105
 SETTINGS = {"EMBEDDING_MODEL": "hashing", "MAX_CONNECTIONS": "40", "RATE_LIMIT_PER_MINUTE": "60000",
             "REQUEST_TIMEOUT_SECONDS": "10", "MAINTENANCE_IN_SERVER": "false"}
-# Shown by test_hostile_texts.py, test_rpc.py and test_server_edge.py.
-ELSEWHERE = frozenset({"mark_run", "call_seconds", "rate_units"})
+# Shown by test_hostile_texts.py, test_lexical.py, test_rpc.py and test_server_edge.py.
+ELSEWHERE = frozenset({"mark_run", "terms", "call_seconds", "rate_units"})
 STORED = 7
 LISTENS = re.compile(r"listens on (http://\S+)")
 PING = """

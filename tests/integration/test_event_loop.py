@@ -9,13 +9,17 @@ import pytest
 
 from agentcore.memory.models import MAX_TEXT_CHARS
 from agentcore.memory.params.changes import UpdateParams
-from agentcore.memory.params.memories import MAX_QUERY_CHARS, ContextParams, RetrieveParams
+from agentcore.memory.params.memories import MAX_QUERY_CHARS, GetContextParams, RetrieveParams
 from tests.fixtures.memory import Agent
 
 # CPU time of this thread in one step of the loop: what other threads and processes do does not count.
 MOST_SECONDS = 0.2
 TEXTS = {
     "mixed combining marks": "a" + "\u0301\u0323\u0327" * MAX_TEXT_CHARS,
+    "squared katakana": "\u3316" * MAX_TEXT_CHARS,
+    "different Han characters": "".join(chr(0x4e00 + 17 * at % 20_000) for at in range(MAX_TEXT_CHARS)),
+    "squared feet": "\u3333" * MAX_TEXT_CHARS,
+    "squared cents": "\u3323" * MAX_TEXT_CHARS,
     "the longest ligature": "\ufdfa" * MAX_TEXT_CHARS,
     "quotation marks": "Ada" + '"\\' * MAX_TEXT_CHARS,
 }
@@ -56,7 +60,7 @@ async def test_no_text_occupies_the_event_loop(agent: Agent, name: str) -> None:
         elif doing == "retrieve":
             await agent.memory.retrieve(RetrieveParams(query=query))
         else:
-            await agent.memory.get_context(ContextParams(query=query, task_id="t", gate="off"))
+            await agent.memory.get_context(GetContextParams(query=query, task_id="t", gate="off"))
         found[doing] = round(steps.longest, 3)
     steps.stop()
     assert max(found.values()) < MOST_SECONDS, found
