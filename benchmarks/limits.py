@@ -29,7 +29,7 @@ import httpx
 import psutil
 
 from agentcore.auth import mint_token
-from agentcore.limits import LIMITS
+from agentcore.limits import LIMITS, MAX_K, MAX_TEXT_CHARS
 from agentcore.server import ENDPOINT, MCP_ENDPOINT
 from benchmarks.ledger import append
 
@@ -40,6 +40,8 @@ SETTINGS = {"EMBEDDING_MODEL": "hashing", "MAX_CONNECTIONS": "40", "RATE_LIMIT_P
 # Shown by test_hostile_texts.py, test_lexical.py, test_rpc.py and test_server_edge.py.
 ELSEWHERE = frozenset({"mark_run", "terms", "call_seconds", "rate_units"})
 STORED = 7
+LONG_STORED = 120
+LONG_TEXT = "The budget of the house in Berlin is 9,000 euros. " * (MAX_TEXT_CHARS // 50)
 LISTENS = re.compile(r"listens on (http://\S+)")
 PING = """
 import socket, sys, threading, time
@@ -244,6 +246,20 @@ class Exceeding:
         codes = [each.get("error", {}).get("code", 0) for each in told]
         return "-32003 after " + ("some" if codes[0] == 0 else "none") if codes[-1] == -32003 else str(codes)
 
+    def fill_long(self) -> None:
+        """Store the longest memories."""
+        for number in range(0, LONG_STORED, 4):
+            texts = [f"Note {number + each}: " + LONG_TEXT for each in range(4)]
+            items = [{"content": text[:MAX_TEXT_CHARS], "force": True} for text in texts]
+            _, told = self.post(_with("memory.store_batch", items=items))
+            assert told["result"]["success"], told
+
+    def searches(self) -> str:
+        """Search them twenty times in a batch."""
+        _, told = self.post(b"[" + b",".join([_with("memory.retrieve", query="budget", k=MAX_K)] * 20) + b"]")
+        codes = [each.get("error", {}).get("code", 0) for each in told]
+        return "-32003 after " + ("some" if codes[0] == 0 else "none") if codes[-1] == -32003 else str(codes)
+
     def header(self) -> str:
         """Send one of 16 MiB."""
         with self._open() as service:
@@ -301,6 +317,7 @@ def exceed_all(url: str, pid: int, token: str) -> tuple[float, list[Seen]]:
         others: Sequence[tuple[str, Callable[[], str]]] = (
             ("mcp_message_bytes", partial(client.status, message, MCP_ENDPOINT)),
             ("page_bytes", client.page), ("response_bytes", client.responses),
+            ("within: long texts", client.fill_long), ("within: searches of long texts", client.searches),
             ("header_bytes", client.header), ("connections", client.connections),
         )
         seen += [watch.during(limit, exceed) for limit, exceed in others]

@@ -48,7 +48,7 @@ def test_a_question_and_its_answer_share_terms_whatever_the_inflection() -> None
 
 
 def test_a_memory_has_a_limited_number_of_term_keys() -> None:
-    expanded = term_keys("a", "\u3316" * MAX_TERMS)
+    expanded = term_keys("a", "\u3313" * MAX_TERMS)
     assert len(expanded) == MAX_TERMS
     assert len(term_keys("a", "one two " * 1_000)) == 2_000
 
