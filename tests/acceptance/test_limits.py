@@ -26,4 +26,4 @@ def test_no_request_beyond_a_limit_delays_or_enlarges_the_service(
 
 
 def test_each_limit_of_the_table_is_exceeded() -> None:
-    assert set(ANSWERS) | ELSEWHERE == {limit.name for limit in LIMITS}
+    assert {each for each in ANSWERS if not each.startswith("within")} | ELSEWHERE == {limit.name for limit in LIMITS}
