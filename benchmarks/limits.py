@@ -259,8 +259,8 @@ class Exceeding:
         """Search them twenty times in a batch."""
         search = _with("memory.retrieve", query="What is the budget?", k=MAX_K, distinct=False)
         _, told = self.post(b"[" + b",".join([search] * 20) + b"]")
-        codes = [each.get("error", {}).get("code", 0) for each in told]
-        return "-32003 after " + ("some" if codes[0] == 0 else "none") if codes[-1] == -32003 else str(codes)
+        codes = {each.get("error", {}).get("code", 0) for each in told}
+        return "-32003 after some" if codes == {0, -32003} else str(codes)
 
     def header(self) -> str:
         """Send one of 16 MiB."""
