@@ -29,6 +29,7 @@ RATE_UNITS_PER_MINUTE = 60_000
 
 MAX_TEXT_CHARS = 262_144
 MAX_MARK_RUN = 30
+MAX_TERMS = 131_072
 MAX_QUERY_CHARS = 32_768
 MAX_ID_CHARS = 255
 MAX_LABELS = 64
@@ -96,6 +97,8 @@ LIMITS: tuple[Limit, ...] = (
           "The response to a body: the calls of a batch share it.", "-32003 for each call beyond"),
     Limit("text_chars", MAX_TEXT_CHARS, "characters", "A text to store.", _PARAMS),
     Limit("mark_run", MAX_MARK_RUN, "marks", "Combining marks in a row.", "a joiner breaks the run"),
+    Limit("terms", MAX_TERMS, "terms", "Words of a memory in the index of words.",
+          "words beyond are not indexed"),
     Limit("query_chars", MAX_QUERY_CHARS, "characters", "A query, or a turn beside it.", _PARAMS),
     Limit("id_chars", MAX_ID_CHARS, "characters", "An id, a name or a label.", _PARAMS),
     Limit("labels", MAX_LABELS, "labels", "Tags of a memory, or values of a filter.", _PARAMS),

@@ -29,7 +29,7 @@ import httpx
 import psutil
 
 from agentcore.auth import mint_token
-from agentcore.limits import LIMITS
+from agentcore.limits import LIMITS, MAX_K, MAX_TEXT_CHARS
 from agentcore.server import ENDPOINT, MCP_ENDPOINT
 from benchmarks.ledger import append
 
@@ -37,9 +37,12 @@ DELAY_MS, GROWTH_MB = 250.0, 256.0
 SECRET = "a benchmark's secret, long enough for HS256"  # noqa: S105
 SETTINGS = {"EMBEDDING_MODEL": "hashing", "MAX_CONNECTIONS": "40", "RATE_LIMIT_PER_MINUTE": "60000",
             "REQUEST_TIMEOUT_SECONDS": "10", "MAINTENANCE_IN_SERVER": "false"}
-# Shown by test_hostile_texts.py, test_rpc.py and test_server_edge.py.
-ELSEWHERE = frozenset({"mark_run", "call_seconds", "rate_units"})
+# Shown by test_hostile_texts.py, test_lexical.py, test_rpc.py and test_server_edge.py.
+ELSEWHERE = frozenset({"mark_run", "terms", "call_seconds", "rate_units"})
 STORED = 7
+LONG_STORED = 40
+# The first thousand terms of a long memory are ranked: blanks make the others quick to store.
+LONG_TEXT = "The budget of the house in Berlin is 9,000 euros. " * 300
 LISTENS = re.compile(r"listens on (http://\S+)")
 PING = """
 import socket, sys, threading, time
@@ -244,6 +247,21 @@ class Exceeding:
         codes = [each.get("error", {}).get("code", 0) for each in told]
         return "-32003 after " + ("some" if codes[0] == 0 else "none") if codes[-1] == -32003 else str(codes)
 
+    def fill_long(self) -> None:
+        """Store the longest memories."""
+        for number in range(0, LONG_STORED, 4):
+            texts = [f"Note {number + each}: {LONG_TEXT}".ljust(MAX_TEXT_CHARS - 1) for each in range(4)]
+            items = [{"content": f"{text}.", "force": True} for text in texts]
+            _, told = self.post(_with("memory.store_batch", items=items))
+            assert told["result"]["success"], told
+
+    def searches(self) -> str:
+        """Search them twenty times in a batch."""
+        search = _with("memory.retrieve", query="What is the budget?", k=MAX_K, distinct=False)
+        _, told = self.post(b"[" + b",".join([search] * 20) + b"]")
+        codes = {each.get("error", {}).get("code", 0) for each in told}
+        return "-32003 after some" if codes == {0, -32003} else str(codes)
+
     def header(self) -> str:
         """Send one of 16 MiB."""
         with self._open() as service:
@@ -305,6 +323,9 @@ def exceed_all(url: str, pid: int, token: str) -> tuple[float, list[Seen]]:
         )
         seen += [watch.during(limit, exceed) for limit, exceed in others]
         watch.until_closed()
+        client.fill_long()
+        seen.append(watch.during("within: searches of long texts", client.searches))
+        watch.until_closed()
         late = list(client.late())
         seen += [watch.during(limit, partial(_ended, watch, limit, each)) for limit, each in late]
     finally:
@@ -323,7 +344,8 @@ def _ended(watch: Watch, limit: str, service: socket.socket) -> str:
 
 ANSWERS: Mapping[str, str] = {
     **{limit: answer for limit, (_, answer) in BODIES.items()}, "mcp_message_bytes": "413 -32003",
-    "page_bytes": "ends early", "response_bytes": "-32003 after some", "header_bytes": "431",
+    "page_bytes": "ends early", "response_bytes": "-32003 after some",
+    "within: searches of long texts": "-32003 after some", "header_bytes": "431",
     "connections": "503 Retry-After", "header_seconds": "closed", "body_seconds": "200",
     "unread_seconds": "closed",
 }

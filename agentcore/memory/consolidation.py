@@ -69,7 +69,7 @@ def judge(old: Told, new: Told) -> Verdict:
 
 
 def _replacement(old: Told, new: Told) -> str:
-    was, after = _only_statement(old), read(new.content)
+    was, after = _only_statement(old), new.once(read, new.content)
     if was is None or after.adds:
         return ""
     rules = [_rule_between(old, new, was, now) for now in after.statements]
@@ -85,20 +85,20 @@ def _rule(old: Told, new: Told) -> str:
 
 
 def _other_fact(old: Told, new: Told) -> str:
-    was, now = fact(old.content), fact(new.content)
+    was, now = old.once(fact, old.content), new.once(fact, new.content)
     if was is None or now is None or not speaks_against(was, now) or not is_plain(was, now):
         return ""
     if not same_speaker(old, new) and (now.own or not now.changed):
         return ""
-    return "" if _of_other_tasks(old, new) or read(old.reply).statements else "fact"
+    return "" if _of_other_tasks(old, new) or old.once(read, old.reply).statements else "fact"
 
 
 def _only_statement(old: Told) -> Statement | None:
-    before = read(old.content)
+    before = old.once(read, old.content)
     if not before.whole or before.adds or len(before.statements) != 1:
         return None
     was = before.statements[0]
-    return None if _answers_more(old.reply, was) else was
+    return None if _answers_more(old, was) else was
 
 
 def _rule_between(old: Told, new: Told, was: Statement, now: Statement) -> str:
@@ -115,10 +115,11 @@ def _holds_whoever_says_it(was: Statement, now: Statement) -> bool:
     return now.marked and not now.own and not was.own
 
 
-def _answers_more(reply: str, was: Statement) -> bool:
-    said = read(reply).statements
+def _answers_more(old: Told, was: Statement) -> bool:
+    said = old.once(read, old.reply).statements
     other = (each.subject - {"you", "i", "we"} for each in said)
-    return len(reply) > _ANSWER_CHARS or any(subject and subject != was.subject - {"i"} for subject in other)
+    is_other = any(subject and subject != was.subject - {"i"} for subject in other)
+    return is_other or len(old.reply) > _ANSWER_CHARS
 
 
 def _of_other_tasks(old: Told, new: Told) -> bool:

@@ -10,6 +10,7 @@ from hashlib import blake2b
 
 from snowballstemmer.english_stemmer import EnglishStemmer  # type: ignore[import-untyped]  # it ships no types
 
+from agentcore.limits import MAX_TERMS
 from agentcore.memory.language.text import STOP_WORDS, wholes, words
 
 __all__ = [
@@ -106,8 +107,8 @@ def term_key(agent_id: str, term: str) -> int:
 
 
 def term_keys(agent_id: str, text: str) -> list[int]:
-    """The keys of all terms of the text, in order, repeated as the terms are."""
-    return [_term_key(agent_id, term) for term in terms(text)]
+    """Returns the keys of the first `MAX_TERMS` terms of the text, in order, repeated as the terms are."""
+    return [_term_key(agent_id, term) for term in terms(text)[:MAX_TERMS]]
 
 
 def spellings(term: str) -> list[str]:

@@ -26,4 +26,5 @@ def test_no_request_beyond_a_limit_delays_or_enlarges_the_service(
 
 
 def test_each_limit_of_the_table_is_exceeded() -> None:
-    assert set(ANSWERS) | ELSEWHERE == {limit.name for limit in LIMITS}
+    exceeded = {name for name in ANSWERS if not name.startswith("within")}
+    assert exceeded | ELSEWHERE == {limit.name for limit in LIMITS}

@@ -16,6 +16,8 @@ from tests.fixtures.memory import Agent
 MOST_SECONDS = 0.2
 TEXTS = {
     "mixed combining marks": "a" + "\u0301\u0323\u0327" * MAX_TEXT_CHARS,
+    "squared katakana": "\u3313" * MAX_TEXT_CHARS,
+    "different Han characters": "".join(chr(0x4e00 + 17 * at % 20_000) for at in range(MAX_TEXT_CHARS)),
     "the longest ligature": "\ufdfa" * MAX_TEXT_CHARS,
     "quotation marks": "Ada" + '"\\' * MAX_TEXT_CHARS,
 }

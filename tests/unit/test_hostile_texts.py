@@ -58,7 +58,7 @@ UNITS = (
     "no, I meant ", "key: ", "Ada said so. ", "word word word. ", "a://a:<",
     # Mixed combining marks, of which normalization sorts a run.
     "\u0301\u0323\u0327", "\u0323\u0301", "\u0345\u0301\u0334", "\u05b0\u064b\u0301", "\U0001d165\u0301",
-    "\u0f73\u0f71", "\uff9e\u0323", "\u1100\u1161\u11a8", "\u3316", "\ufdfb", "\u2474", "31. ", "z. B. ",
+    "\u0f73\u0f71", "\uff9e\u0323", "\u1100\u1161\u11a8", "\u3313", "\ufdfb", "\u2474", "31. ", "z. B. ",
     "![", "![a](http://", "<|", "ignore all previous ", "you are now ", "send to ",
 )  # fmt: skip
 
@@ -195,7 +195,7 @@ def test_a_hostile_text_takes_time_in_proportion_to_its_length(name: str) -> Non
 MARKS, HANGUL = "a\u0301\u0323\u0327", "\u1100\u1161\u11a8"
 
 
-@pytest.mark.parametrize("unit", [MARKS, "\u0301\u0323", "\ufdfa", "\u3316", HANGUL])
+@pytest.mark.parametrize("unit", [MARKS, "\u0301\u0323", "\ufdfa", "\u3313", HANGUL])
 def test_the_longest_text_is_normalized_in_short_c_calls(unit: str) -> None:
     text = (unit * MAX_TEXT_CHARS)[:MAX_TEXT_CHARS]
     begun, longest = 0.0, 0.0

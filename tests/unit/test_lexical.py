@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from agentcore.limits import MAX_TERMS
 from agentcore.memory.lexical import (
     Bm25,
     LexicalStatistics,
@@ -44,6 +45,12 @@ def test_a_question_and_its_answer_share_terms_whatever_the_inflection() -> None
         "trip",
         "lisbon",
     }
+
+
+def test_a_memory_has_a_limited_number_of_term_keys() -> None:
+    expanded = term_keys("a", "\u3313" * MAX_TERMS)
+    assert len(expanded) == MAX_TERMS
+    assert len(term_keys("a", "one two " * 1_000)) == 2_000
 
 
 def test_term_keys_stay_the_same_for_ever() -> None:

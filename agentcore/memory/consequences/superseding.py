@@ -109,9 +109,10 @@ class Superseding:
         return {
             old.memory_id
             for each in self._asking
+            for new in [told(each.columns)]
             for old in self._met(each)
-            if self._judge(old.told, told(each.columns)).relation == "superseding"
-            or self._confirmed.get((old.memory_id, told(each.columns).content))
+            if self._judge(old.told, new).relation == "superseding"
+            or self._confirmed.get((old.memory_id, new.content))
         }
 
     def _met(self, new: Draft) -> Iterator[Earlier]:

@@ -225,8 +225,6 @@ class KeyedBy(StrEnum):
     CALLER = "a digest of the token"
     NO_DATA = "names of code, settings or models: no agent's data"
     WORD = "a single word, of any agent: no sentence can be confirmed by it"
-    # Pure readings of one short text. A hit saves under a millisecond of a call that takes tens.
-    TEXT = "a short text, of any agent"
 
 
 # Every cache in the process that outlives a call, as `module:place`. A test fails for one that is missing.
@@ -240,13 +238,12 @@ CACHES: Mapping[str, KeyedBy] = {
     "agentcore.memory.lexical:_agent_key()": KeyedBy.AGENT,
     "agentcore.memory.lexical:_term()": KeyedBy.WORD,
     "agentcore.memory.lexical:_term_key()": KeyedBy.AGENT,
+    "agentcore.memory.ranking.opposition:_readings()": KeyedBy.AGENT,
     "agentcore.memory.parts:AccessQueue._counts": KeyedBy.AGENT,
     "agentcore.memory.parts:AccessQueue._moments": KeyedBy.AGENT,
     "agentcore.memory.rows.serving_indexes:ServingIndexes._known": KeyedBy.AGENT,
     "agentcore.memory.scoring:is_assistant()": KeyedBy.WORD,
     "agentcore.memory.scoring:is_person()": KeyedBy.WORD,
-    "agentcore.memory.statements.facts:fact()": KeyedBy.TEXT,
-    "agentcore.memory.statements.statements:read()": KeyedBy.TEXT,
     "agentcore.memory.tokens:TokenCounters._made": KeyedBy.NO_DATA,
     "agentcore.memory.vector_store:PgVectorStore._statements": KeyedBy.NO_DATA,
     "agentcore.providers.hashing:_features()": KeyedBy.WORD,

@@ -24,12 +24,14 @@ _NON_STARTERS = "".join(
     for code in codes
     if unicodedata.combining(unicodedata.normalize("NFKD", chr(code))[0])
 )
+_MARK_RUN, _MARKLESS = re.compile(f"[{_NON_STARTERS}]*"), re.compile(f"[^{_NON_STARTERS}]*")
 _LONG_MARK_RUN = re.compile(f"[{_NON_STARTERS}]{{{MAX_MARK_RUN}}}(?=[{_NON_STARTERS}])")
 # One C call keeps the GIL; a slice of so many characters takes about a millisecond.
 _SLICE_CHARS = 4_096
 _GRAPHEME_JOINER = "\u034f"
-# Arabic ligatures of 18 and 8 letters stay whole: a noncharacter replaces each during normalization.
-_LIGATURES = (("\ufdfa", "\ufdd0"), ("\ufdfb", "\ufdd1"))
+# Characters that NFKC expands to more than 4 stay whole: a noncharacter replaces each during normalization.
+_KEPT = "㌇㌕㌖㌗㌙㌚㌠㌫㌮㌲㌴㌶㍇㍊㍖㎮㎯\ufdfa\ufdfb"
+_PLACEHOLDERS = tuple((kept, chr(0xFDD0 + at)) for at, kept in enumerate(_KEPT))
 
 _MARKS = "".join(
     chr(code)
@@ -105,13 +107,24 @@ def normalize(form: NormalForm, text: str) -> str:
     """
     if text.isascii():
         return text
-    for ligature, placeholder in _LIGATURES:
-        text = text.replace(ligature, placeholder)
-    safe = _LONG_MARK_RUN.sub(rf"\g<0>{_GRAPHEME_JOINER}", text)
-    done = "".join(unicodedata.normalize(form, piece) for piece in _slices(form, safe))
-    for ligature, placeholder in _LIGATURES:
-        done = done.replace(placeholder, ligature)
+    for kept, placeholder in _PLACEHOLDERS:
+        text = text.replace(kept, placeholder)
+    # A run that is too long covers one of these places: most texts need no search of all characters.
+    if not _MARKLESS.fullmatch(text[:: MAX_MARK_RUN + 1]):
+        text = "".join(_LONG_MARK_RUN.sub(rf"\g<0>{_GRAPHEME_JOINER}", piece) for piece in _whole_runs(text))
+    done = "".join(unicodedata.normalize(form, piece) for piece in _slices(form, text))
+    for kept, placeholder in _PLACEHOLDERS:
+        done = done.replace(placeholder, kept)
     return done
+
+
+def _whole_runs(text: str) -> Iterator[str]:
+    start = 0
+    while start < len(text):
+        run = _MARK_RUN.match(text, start + _SLICE_CHARS)
+        end = run.end() if run else len(text)
+        yield text[start:end]
+        start = end
 
 
 def _slices(form: NormalForm, text: str) -> Iterator[str]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
 from uuid import UUID
 
 from agentcore.memory.consolidation import judge, subject_keys
@@ -39,10 +41,10 @@ def asks_of_the_past(query: str) -> bool:
     return _OF_THE_PAST.search(query) is not None
 
 
-def contradicted(memories: Sequence[MemorySummary]) -> dict[UUID, UUID]:
+def contradicted(agent_id: str, memories: Sequence[MemorySummary]) -> dict[UUID, UUID]:
     """The memories that a newer one of these speaks against, each with the newest that does."""
     against: dict[UUID, UUID] = {}
-    for group in _on_one_subject(memories):
+    for group in _on_one_subject(agent_id, memories):
         newest_first = sorted(
             group, key=lambda each: (each.told.timestamp, each.memory.memory_id), reverse=True
         )
@@ -54,23 +56,29 @@ def contradicted(memories: Sequence[MemorySummary]) -> dict[UUID, UUID]:
     return against
 
 
-def _on_one_subject(memories: Sequence[MemorySummary]) -> Iterator[list[_Said]]:
+def _on_one_subject(agent_id: str, memories: Sequence[MemorySummary]) -> Iterator[list[_Said]]:
     groups: dict[tuple[str | None, str | None, str], list[_Said]] = {}
     for memory in memories:
-        said = _said(memory)
+        said = _said(agent_id, memory)
         for key in _keys(said):
             groups.setdefault((memory.user_id, memory.namespace, key), []).append(said)
     return (group for group in groups.values() if len(group) > 1)
 
 
-def _said(memory: MemorySummary) -> _Said:
+def _said(agent_id: str, memory: MemorySummary) -> _Said:
     told = told_of(vars(memory))
-    return _Said(memory, told, fact(told.content))
+    told = replace(told, readings=_readings(agent_id, told.content, told.reply))
+    return _Said(memory, told, told.once(fact, told.content))
+
+
+@lru_cache(maxsize=4_096)
+def _readings(agent_id: str, content: str, reply: str) -> dict[Any, Any]:
+    return {}
 
 
 def _keys(said: _Said) -> list[str]:
     speaker = said.told.speaker
-    return [*subject_keys(read(said.told.content), speaker), *fact_keys(said.fact, speaker)]
+    return [*subject_keys(said.told.once(read, said.told.content), speaker), *fact_keys(said.fact, speaker)]
 
 
 def _speaks_against(old: _Said, new: _Said) -> bool:

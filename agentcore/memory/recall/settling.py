@@ -23,9 +23,9 @@ async def settled(
 ) -> tuple[list[MemorySummary], Ranking]:
     """The `k` best that do not contradict each other, and the ranking with what was left out counted."""
     memories = await read(ranking.ranked[:k])
-    if contradicted(memories):
+    if contradicted(agent_id, memories):
         memories += await read(ranking.ranked[k:])
-        against = await _upheld(parts, agent_id, contradicted(memories))
+        against = await _upheld(parts, agent_id, contradicted(agent_id, memories))
         ranking = _without(ranking, against)
         memories = [
             each.model_copy(update={"instead_of": instead_of(against, each.memory_id)})

@@ -42,6 +42,8 @@ CORRECTED_SHARE = 0.8
 ALIAS_SHARE = 0.8
 # Of the filters, those that also say whose words may tell another form, and as of when.
 REACH = ("user_id", "namespace", "as_of", "current")
+# Of a query so many distinct terms are looked up at most.
+READ_TERMS = 8_192
 # So much text is read on the event loop.
 READ_CHARS = 4_000
 
@@ -160,7 +162,8 @@ class _Reading:
 
 async def _read(agent_id: str, text: str) -> tuple[dict[int, str], dict[int, list[int]]]:
     def read() -> tuple[dict[int, str], dict[int, list[int]]]:
-        return {term_key(agent_id, term): term for term in terms(text)}, forms(agent_id, text)
+        distinct = islice(dict.fromkeys(terms(text)), READ_TERMS)
+        return {term_key(agent_id, term): term for term in distinct}, forms(agent_id, text)
 
     return await read_text(read, len(text))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from agentcore.memory.language.text import sentences
 from agentcore.memory.statements import fact_words as known
@@ -91,7 +90,6 @@ class Fact:
     own: bool = False
 
 
-@lru_cache(maxsize=4_096)
 def fact(text: str) -> Fact | None:
     """The one fact that a short text is; None for what is more, asked, supposed, denied or of the past."""
     if len(text) > FACT_CHARS or text.rstrip().endswith("?") or _MAY_HOLD.search(text) is None:

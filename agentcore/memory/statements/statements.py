@@ -6,10 +6,10 @@ A question, a hypothesis, a quotation and an account of the past state nothing h
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
+from typing import Any, TypeVar
 
 from agentcore.memory.language.text import sentences
 from agentcore.memory.statements import statement_words as known
@@ -83,6 +83,9 @@ _TELLING = (
 )
 
 
+Read = TypeVar("Read")
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
     """A memory as far as it says something: its words, when they were said, by whom, in which session."""
@@ -94,6 +97,14 @@ class Told:
     session_id: str | None = None
     task_id: str | None = None
     reply: str = ""
+    readings: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def once(self, reader: Callable[[str], Read], text: str) -> Read:
+        """Returns what a reader makes of a text of this memory; it reads each text once."""
+        if (reader, text) not in self.readings:
+            self.readings[reader, text] = reader(text)
+        found: Read = self.readings[reader, text]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +138,6 @@ class Reading:
     adds: bool = False
 
 
-@lru_cache(maxsize=4_096)
 def read(text: str) -> Reading:
     """The plain statements of a short text; of a long one none."""
     if len(text) > READ_CHARS:
