@@ -212,7 +212,8 @@ def _of_token(error: AgentCoreError) -> str:
     if needed is not None:
         return f"The token lacks the scope {needed}: agentcore token --agent ID --scope {needed} makes one."
     if error.message == WRONG_SIGNATURE:
-        return f"{error.message} Another home's secret made it: set AGENTCORE_HOME as for serve."
+        return (f"{error.message} Another home's secret made it (set AGENTCORE_HOME as for serve), or the "
+                "secret was rotated: restart the service after rotate-secret.")
     return error.message
 
 

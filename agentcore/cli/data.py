@@ -31,6 +31,7 @@ from agentcore.memory.params.memories import (
 Order = Literal["timestamp", "importance", "access_count"]
 
 _VALUE = "What is known of it"
+LISTED_CHARS = 200
 
 
 @app.command(rich_help_panel=MEMORIES, epilog=examples(
@@ -83,7 +84,7 @@ def store(
         typer.echo(stored.memory_id)
         say(stored.status)
         for old in stored.superseded:
-            say(f"superseded {old}: agentcore get {old} shows it")
+            say(f"superseded {old}: agentcore get {old} shows it, agentcore revert {old} makes it current")
         if stored.superseded_by is not None:
             say(f"superseded by {stored.superseded_by}, which is of a later time")
     else:
@@ -264,13 +265,18 @@ def _reasons(terms: Mapping[str, ScoreTerm]) -> str:
                      for name, term in giving if round(term.contribution, 3))
 
 
+def _one_line(content: str) -> str:
+    text = " ".join(printable(content).split())
+    return text if len(text) <= LISTED_CHARS else f"{text[:LISTED_CHARS]}…"
+
+
 def _page(page: ListResult) -> Table:
     identity = Column("memory_id", no_wrap=True, min_width=36)
     table = Table(identity, "layer", "when", "who", "memory", box=None, pad_edge=False)
     for record in page.memories:
         mark = "[superseded] " * (record.superseded_by is not None) + "[flagged] " * record.flagged
         table.add_row(str(record.memory_id), record.memory_type.value, f"{record.timestamp:%Y-%m-%d}",
-                      Text(printable(record.speaker or "")), Text(mark + printable(record.summary)))
+                      Text(printable(record.speaker or "")), Text(mark + _one_line(record.content)))
     return table
 
 

@@ -73,7 +73,14 @@ def erase(
         fail(f"not all of it is gone: {left or 'copies in other archives'}")
     if not purged:
         fail("it is erased, but not all of it is purged: run agentcore purge where the service runs")
-    say("nothing is left")
+    say(_outcome(erased, purge=purge))
+
+
+def _outcome(erased: Counter[str], *, purge: bool) -> str:
+    if not erased:
+        return "no memory matched: nothing was erased"
+    return "nothing is left" if purge else (
+        "nothing is left in database and archive; agentcore purge removes it from the files")
 
 
 def _to_its_end(context: typer.Context, params: EraseParams, erased: Counter[str]) -> EraseResult:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,15 +15,13 @@ import typer
 from agentcore.assembly import make_redis
 from agentcore.cli import options
 from agentcore.cli.app import FAILED, MISUSED, SERVICE, app, examples, fail, say
-from agentcore.cli.token import signing_secret_at_hand
 from agentcore.config import Settings, load_settings
 from agentcore.database import Row, query
 from agentcore.embedded.postgres import superuser_url
 from agentcore.errors import AgentCoreError
 from agentcore.maintenance.purging import Purge, Purged
-from agentcore.memory.forgetting.erase_receipt import key_id_of, key_of_secret, read_receipt, sign_receipt
+from agentcore.memory.forgetting.erase_receipt import key_id_of, read_receipt, sign_receipt
 from agentcore.runtime import home_of, running_database, urls_of
-from agentcore.token_secrets import read_secrets
 
 WAIT_SECONDS = 60.0
 
@@ -70,8 +69,6 @@ async def _purged(settings: Settings, wait_seconds: float) -> Purged:
             await redis.aclose()
 
 
-# The secret of the home that signed receipts in older versions where tokens came from elsewhere.
-RECEIPTS = "receipts"
 NO_RECEIPT = ("--check takes a receipt: the text that erase printed, the JSON of erase --json, "
               "the path of a file with either, or - for standard input.")
 
@@ -80,10 +77,7 @@ def checked(given: str) -> dict[str, Any]:
     """Returns what the receipt states; ends the command where no key is at hand that could have signed it."""
     receipt = _receipt(given)
     settings = load_settings()
-    key_id = key_id_of(receipt)
-    if key_id is None:
-        return read_receipt(_keys_of_secrets(settings), receipt)
-    stored = asyncio.run(_stored_keys(settings, key_id))
+    stored = asyncio.run(_stored_keys(settings, key_id_of(receipt)))
     return read_receipt([bytes(each["key"]) for each in stored], receipt)
 
 
@@ -97,24 +91,13 @@ def purged_receipt(receipt: str) -> tuple[str, bool]:
         say(error.message)
         return receipt, False
     claims.pop("not_purged", None)
-    signed = sign_receipt(newest["key_id"], bytes(newest["key"]), claims | report.claims())
-    return signed, not report.failed
+    claims |= report.claims() | {"purged_at": datetime.now(UTC).isoformat()}
+    return sign_receipt(newest["key_id"], bytes(newest["key"]), claims), not report.failed
 
 
 async def _stored_keys(settings: Settings, key_id: str | None) -> Sequence[Row]:
     async with running_database(settings) as database, database.owner_transaction() as connection:
         return await (await connection.execute(query("receipt_keys"), {"key_id": key_id})).fetchall()
-
-
-def _keys_of_secrets(settings: Settings) -> list[bytes]:
-    if settings.jwt_jwks_url is None:
-        return [key_of_secret(each) for each in read_secrets(signing_secret_at_hand(settings))]
-    home = home_of(settings)
-    with home.explained():
-        kept = (home.secrets / RECEIPTS).exists()
-    if not kept:
-        fail(f"{home.path} contains no secret of receipts: check where the service runs", FAILED)
-    return [key_of_secret(home.secret(RECEIPTS))]
 
 
 def _receipt(given: str) -> str:

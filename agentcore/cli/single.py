@@ -76,7 +76,7 @@ def update(
     updates = options.given(context, Updates, **({} if added is None else {"context": added}))
     changed = ask(context, lambda memory: memory.update(UpdateParams(memory_id=memory_id, updates=updates)))
     if not options.printed_as_json(context, changed):
-        say(f"version {changed.version}; agentcore revert {memory_id} takes it back")
+        say(f"version {changed.version}; agentcore revert {memory_id} {changed.version - 1} takes it back")
 
 
 @app.command(rich_help_panel=MEMORIES, epilog=examples(

@@ -14,7 +14,7 @@ _DURATION = re.compile(r"(\d{1,12})([smhdwy]?)")
 
 def seconds(text: str) -> int:
     """3600, 90s, 15m, 24h, 30d, 2w or 1y (365 days)."""
-    match = _DURATION.fullmatch(text.strip().casefold())
+    match = _DURATION.fullmatch(text.strip())  # no capitals: 1M may mean a month
     if match is None or int(match[1]) == 0:
         raise typer.BadParameter(f"{text!r} is not a duration: write 3600, 90s, 15m, 24h, 30d, 2w or 1y")
     return int(match[1]) * _UNITS[match[2]]
@@ -33,8 +33,8 @@ def moment(text: str) -> datetime:
             return now
         if word in _DAYS:
             return datetime.combine(now + timedelta(days=_DAYS[word]), time(), UTC)
-        if _DURATION.fullmatch(word) and not word.isdecimal():
-            return now - timedelta(seconds=seconds(word))
+        if _DURATION.fullmatch(text.strip()) and not word.isdecimal():
+            return now - timedelta(seconds=seconds(text))
         return datetime.fromisoformat(text)
     except (ValueError, OverflowError) as cause:
         raise typer.BadParameter(

@@ -6,15 +6,12 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import jwt
 import pytest
 
 from agentcore.client import MemoryClient
-from agentcore.memory.forgetting.erase_receipt import KIND, key_of_secret, sign_receipt
+from agentcore.memory.forgetting.erase_receipt import sign_receipt
 from agentcore.memory.params.memories import CountParams, StoreBatchParams, StoreParams
 from tests.fixtures.serving import Done, Serving
-
-OWN_SECRET = "a secret of the tests, long enough for HS256"
 
 
 @pytest.fixture
@@ -78,23 +75,7 @@ async def test_without_the_admin_scope_or_without_saying_whose_nothing_goes(
     assert (await memory.count(CountParams())).count == 6
 
 
-def test_a_receipt_is_not_checked_where_no_secret_is(new_serving: Callable[..., Serving]) -> None:
-    stopped = new_serving()
-    public = {"JWT_ALGORITHM": "RS256", "JWT_JWKS_URL": "http://127.0.0.1:9/keys"}
-    older = jwt.encode({}, key_of_secret(OWN_SECRET), "HS256", headers={"typ": KIND})
-    for settings in ({}, public):
-        done = stopped.cli("erase", "--check", older, **settings)
-        assert (done.returncode, done.stdout) == (1, "")
-        assert "secret" in done.stderr
-    done = stopped.cli("erase", "--check", sign_receipt("k1", bytes(32), {}))
+def test_a_receipt_is_not_checked_where_no_service_runs(new_serving: Callable[..., Serving]) -> None:
+    done = new_serving().cli("erase", "--check", sign_receipt("k1", bytes(32), {}))
     assert (done.returncode, done.stdout) == (1, "")
     assert "agentcore serve" in done.stderr
-
-
-def test_a_receipt_of_an_older_version_is_checked_with_any_secret_of_the_list(
-    new_serving: Callable[..., Serving]
-) -> None:
-    older = jwt.encode({"agent_id": "ada"}, key_of_secret(OWN_SECRET), "HS256", headers={"typ": KIND})
-    both = json.dumps(["a newer secret, which signs the tokens", OWN_SECRET])
-    done = new_serving().cli("erase", "--check", older, JWT_SECRET_KEY=both)
-    assert json.loads(done.stdout) == {"agent_id": "ada"}

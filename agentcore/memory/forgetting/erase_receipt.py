@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -17,28 +15,20 @@ ALGORITHM = "HS256"
 NOT_SIGNED_HERE = "The receipt is not one that this service signed, or it was changed."
 
 
-def key_of_secret(secret: str) -> bytes:
-    """Returns the key that older versions signed with: derived from a token secret, and without a `kid`."""
-    return hmac.digest(secret.encode(), KIND.encode(), hashlib.sha256)
-
-
 def sign_receipt(key_id: str, key: bytes, told: Mapping[str, Any]) -> str:
     """Returns what was erased as a compact JWS."""
     return jwt.encode(dict(told), key, ALGORITHM, headers={"typ": KIND, "kid": key_id})
 
 
-def key_id_of(receipt: str) -> str | None:
-    """Returns the id of the key that signed a receipt; None for those of older versions.
-
-    Raises InvalidParams where it is no receipt.
-    """
+def key_id_of(receipt: str) -> str:
+    """Returns the id of the key that signed a receipt. Raises InvalidParams where it is no receipt."""
     try:
         header = jwt.get_unverified_header(receipt)
     except jwt.PyJWTError as cause:
         raise InvalidParams(NOT_SIGNED_HERE) from cause
     if header.get("typ") != KIND:
         raise InvalidParams("This is no receipt of an erasure.")
-    return header.get("kid")
+    return str(header.get("kid"))
 
 
 def read_receipt(keys: Iterable[bytes], receipt: str) -> dict[str, Any]:
