@@ -24,7 +24,7 @@ NO_CACHES = {
     "agentcore.cli.importing:Import._ids",
     "agentcore.client.memory_client:Batch._waiting",
     "agentcore.connections:LimitedProtocol._timers",
-    "agentcore.database:Database._reached",
+    "agentcore.database:Database._gates",
     "agentcore.integrations.google_adk:AgentCoreMemoryService._kept",
     "agentcore.maintenance.job_queue:JOBS",
     "agentcore.maintenance.rounds:Maintenance._failing",

@@ -84,15 +84,15 @@ class OwnersDatabase(Database):
     """Transactions of the owner, whom no row policy binds: what is left is the statements' own care."""
 
     @asynccontextmanager
-    async def transaction(self, agent_id: str, *, read: bool = False) -> AsyncIterator[Connection]:
-        async with super().transaction(agent_id, read=read) as connection:
+    async def transaction(self, agent_id: str) -> AsyncIterator[Connection]:
+        async with super().transaction(agent_id) as connection:
             await connection.execute("SET LOCAL ROLE NONE")
             yield connection
 
     async def fetch(
         self, agent_id: str, statements: Sequence[Statement], *, primary: bool = False, binary: bool = False
     ) -> list[list[DatabaseRow]]:
-        async with self.transaction(agent_id, read=not primary) as connection:
+        async with self.transaction(agent_id) as connection:
             cursors = [await connection.execute(*statement, binary=binary) for statement in statements]
             return [list(await cursor.fetchall()) for cursor in cursors]
 
