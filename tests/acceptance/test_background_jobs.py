@@ -64,12 +64,13 @@ def failed(serving: Serving) -> Iterator[int]:
 
 def test_a_job_that_failed_is_listed_explained_and_tried_again(serving: Serving, failed: int) -> None:
     shown = serving.cli("jobs", "show", str(failed)).stdout
-    assert re.search(rf"^{failed} +prune_layer +failed +agent_id=ada no_layer=1 +20 .*TypeError", shown, re.M)
+    row = rf"^{failed}\tprune_layer\tfailed\tagent_id=ada no_layer=1\t20\t.*TypeError"
+    assert re.search(row, shown, re.MULTILINE)
     assert [line.split()[-1] for line in shown.splitlines()[-4:]] == [
         "deferred", "started", "TypeError", "failed"]
     checked = serving.cli("doctor")
     assert checked.returncode == 1
-    assert re.search(r"WRONG +jobs +\d+ failed", checked.stdout)
+    assert re.search(r"WRONG\s+jobs\s+\d+ failed", checked.stdout)
 
     done = serving.cli("jobs", "retry", str(failed), "999999")
     assert done.returncode == 1

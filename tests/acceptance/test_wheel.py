@@ -62,7 +62,7 @@ class Environment:
 def constraints() -> str:
     """The locked versions, without hashes: the wheel's own dependencies decide what is installed."""
     lines = "\n".join((ROOT / "requirements" / f"{name}.txt").read_text()
-                      for name in ("lock", "integrations", "model", "redis"))
+                      for name in ("lock", "integrations", "model"))
     pins = re.findall(r"^([a-zA-Z0-9._-]+==[^\\\n]+?) *\\?$", lines, re.MULTILINE)
     return "\n".join(dict.fromkeys(pins))
 

@@ -68,7 +68,8 @@ async def test_the_service_owns_its_database_and_is_no_superuser(home: Home) -> 
         assert await ask(parts.urls, """
             SELECT rolname, rolsuper, rolbypassrls, rolcanlogin FROM pg_roles
             WHERE rolname LIKE 'agentcore%' ORDER BY rolname""") == [
-                ("agentcore", False, False, True), ("agentcore_service", False, False, True)]
+                ("agentcore", False, False, True), ("agentcore_bound", False, False, False),
+                ("agentcore_service", False, False, True)]
         assert await ask(parts.urls, """
             SELECT current_user::text, pg_get_userbyid(datdba)::text, pg_encoding_to_char(encoding)::text,
                    datlocale, current_setting('data_checksums'), extversion IS NOT NULL

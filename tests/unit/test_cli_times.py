@@ -14,7 +14,7 @@ DAY = timedelta(days=1)
 
 @pytest.mark.parametrize(("text", "expected"), [
     ("3600", 3_600), ("90s", 90), ("15m", 900), ("24h", 86_400), ("30d", 2_592_000), ("2w", 1_209_600),
-    ("1y", 31_536_000), (" 2W ", 1_209_600),
+    ("1y", 31_536_000), (" 2w ", 1_209_600),
 ])
 def test_a_duration_is_a_number_and_a_unit(text: str, expected: int) -> None:
     assert seconds(text) == expected
