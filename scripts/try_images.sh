@@ -50,8 +50,8 @@ inside() {  # inside ROOT COMMAND...: as the image's user, nothing writable but 
 }
 
 ready() {  # ready PORT
-  for _ in $(seq 120); do curl -fsS -m 2 "http://127.0.0.1:$1/readyz" >/dev/null 2>&1 && return; sleep 0.5; done
-  echo "port $1 was not ready within 60 s" >&2; tail -20 "$work"/*.log >&2; exit 1
+  for _ in $(seq 360); do curl -fsS -m 2 "http://127.0.0.1:$1/readyz" >/dev/null 2>&1 && return; sleep 0.5; done
+  echo "port $1 was not ready within 180 s" >&2; tail -n 20 -q "$work"/*.log >&2; exit 1
 }
 
 call() {  # call PORT METHOD PARAMS
