@@ -84,7 +84,7 @@ def store(
         typer.echo(stored.memory_id)
         say(stored.status)
         for old in stored.superseded:
-            say(f"superseded {old}: agentcore get {old} shows it, agentcore revert {old} makes it current")
+            say(f"superseded {old}: agentcore get {old} shows it")
         if stored.superseded_by is not None:
             say(f"superseded by {stored.superseded_by}, which is of a later time")
     else:

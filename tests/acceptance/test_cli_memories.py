@@ -49,7 +49,7 @@ def test_every_command_that_a_message_suggests_works(run: Callable[..., Done]) -
     superseding = run("store", "Ada now works at Globex instead of Acme.", "--time", "2026-06-01")
     updated = run("update", first, "--content", "Ada works at Initech.")
     suggested = [*commands_in(superseding), *commands_in(updated)]
-    assert ["revert", first] in suggested
+    assert ["revert", first, "2"] in suggested
     for words in suggested:
         done = run(*words)
         assert done.returncode == 0, (words, done.stderr)
