@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import grp
 import hashlib
 import os
@@ -12,7 +13,8 @@ import stat
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,8 @@ from agentcore.errors import StartupError
 
 SYSTEM_USER = "agentcore"
 FALLBACK_USERS = ("postgres", "nobody")
+# Only root can write there, so no other user can hold the lock.
+ADDING_LOCK = "/run/agentcore-useradd.lock"
 SYSTEM_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
 
 
@@ -98,14 +102,29 @@ def _account(uid: int, gid: int, *, reduced: bool) -> Account:
 
 
 def _system_user() -> pwd.struct_passwd:
-    with suppress(KeyError):
-        return pwd.getpwnam(SYSTEM_USER)
-    _add_system_user()
+    # Two `useradd` of the same name at once may both succeed, and the second entry replaces the first:
+    # a start could take a user id that no longer exists. So even the lookup waits for the other start.
+    with _adding_alone():
+        try:
+            return pwd.getpwnam(SYSTEM_USER)
+        except KeyError:
+            _add_system_user()
     for name in (SYSTEM_USER, *FALLBACK_USERS):
         with suppress(KeyError):
             return pwd.getpwnam(name)
     raise StartupError("PostgreSQL does not run as root, and there is no system user to run it: make one "
                        f"with `useradd --system {SYSTEM_USER}`, or start the service as an ordinary user.")
+
+
+@contextmanager
+def _adding_alone() -> Iterator[None]:
+    """Hold the lock of the one start that may add the user; without a lock where `/run` is read-only."""
+    with ExitStack() as stack:
+        with suppress(OSError):
+            descriptor = os.open(ADDING_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            stack.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
 
 
 def _add_system_user() -> None:

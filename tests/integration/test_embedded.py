@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pwd
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -232,6 +234,36 @@ async def test_programs_out_of_the_system_users_reach_are_copied(
 async def test_a_home_below_a_closed_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StartupError, match="set AGENTCORE_HOME to a directory outside"):
         await EmbeddedParts(Home(tmp_path / "home"), postgres=True, redis=True, log=print).start()
+
+
+ADDS_THE_USER = """
+import sys
+from agentcore.embedded import account
+account.SYSTEM_USER = sys.argv[1]
+print("ready", flush=True)
+sys.stdin.readline()
+print(account._system_user().pw_uid)
+"""
+
+
+@as_root
+@pytest.mark.skipif(shutil.which("userdel") is None, reason="no program that removes a system user")
+def test_starts_at_once_agree_on_the_system_user_they_add() -> None:
+    name = f"agentcore{os.getpid()}"
+    starts = [subprocess.Popen([sys.executable, "-c", ADDS_THE_USER, name], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    try:
+        for start in starts:
+            assert start.stdout is not None
+            assert start.stdout.readline() == "ready\n"
+        for start in starts:
+            assert start.stdin is not None
+            start.stdin.write("go\n")
+            start.stdin.flush()
+        told = {int(start.communicate(timeout=60)[0]) for start in starts}
+        assert told == {pwd.getpwnam(name).pw_uid}
+    finally:
+        subprocess.run(["userdel", name], check=False, capture_output=True, timeout=60)
 
 
 @as_root
