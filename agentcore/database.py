@@ -269,7 +269,8 @@ class Database:
         """A plain owner's connection outside the pool, for statements that refuse a transaction."""
         with translated_errors():
             connection = await WatchedConnection.connect(
-                self.url, autocommit=True, row_factory=dict_row, **_KEEPALIVE)
+                self.url, autocommit=True, row_factory=dict_row,
+                connect_timeout=math.ceil(self._timeout_seconds), **_KEEPALIVE)
             try:
                 await connection.execute(query("owner_session"))
                 yield connection

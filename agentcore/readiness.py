@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 from agentcore.cancellation import within
@@ -177,10 +176,13 @@ async def archive_state(database: Database, archive: Archive | None) -> State:
     if archive is None:
         return {"ok": True, "kind": "none"}
     state = await _checked(archive.check(), required=False, kind=archive.name)
-    others: dict[str, int] = {}
-    if state["ok"]:
-        with suppress(AgentCoreError, TimeoutError):
-            others = await within(CHECK_SECONDS, _other_archives(database, archive))
+    if not state["ok"]:
+        return state
+    try:
+        others = await within(CHECK_SECONDS, _other_archives(database, archive))
+    except (AgentCoreError, TimeoutError) as failure:
+        problem = f"Where the copies are could not be read from the database: {failure or 'no answer'}."
+        return {**state, "ok": False, "problem": problem}
     if not others:
         return state
     told = ", ".join(f"{count} in {each}" for each, count in others.items())

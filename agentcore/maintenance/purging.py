@@ -63,7 +63,7 @@ class Purge:
         for step in steps:
             try:
                 async with await Connection.connect(
-                    self.database_url, autocommit=True, row_factory=dict_row
+                    self.database_url, autocommit=True, row_factory=dict_row, connect_timeout=10
                 ) as connection:
                     await step(connection)
             except psycopg.Error as error:

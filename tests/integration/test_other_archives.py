@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from agentcore.cli.archive_verification import verify
+from agentcore.database import Database
 from agentcore.doctor.examination import examine
 from agentcore.errors import DependencyUnavailable, NotFound
 from agentcore.memory.api import Caller
@@ -23,6 +24,7 @@ from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.archive import ArchivedParams, EraseParams, EraseResult, RestoreParams
 from agentcore.memory.params.memories import CountParams, DeleteParams, PruneParams
+from agentcore.readiness import archive_state
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.services import Services
@@ -44,6 +46,13 @@ class Pair:
     @property
     def other_id(self) -> str:
         return (self.there.runtime.home.archive / "archive.id").read_text()
+
+
+async def test_readiness_says_when_it_cannot_read_where_the_copies_are(tmp_path: Path) -> None:
+    nowhere = Database("postgresql://127.0.0.1:1/nothing", timeout_seconds=0.5)
+    state = await archive_state(nowhere, DirectoryArchive(tmp_path))
+    assert state["ok"] is False
+    assert "could not be read" in state["problem"]
 
 
 async def _prune(agent: Agent) -> None:
