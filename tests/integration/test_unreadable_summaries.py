@@ -66,7 +66,7 @@ async def test_a_period_of_an_old_rule_that_no_model_tells_of_is_told_by_plain_c
     _no_answer_to(talk, "Bruges", "HX-2210")
     await change(agent, await message(agent, LINES[0]), content="The warehouse in Bruges flooded on Friday.")
     await talk.work()
-    assert await _failing(talk) == {"period": 2}
+    assert (await _failing(talk)).keys() == {"period"}
     await talk.wait_in_vain()
     told = {each.metadata["period"]: each for each in await periods(agent)}
     assert {*told} == {"2026-W23", "2026-06"}
