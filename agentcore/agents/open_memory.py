@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from agentcore.agents.failing_open import failing_open
 from agentcore.client import MemoryClient, TokenSource
-from agentcore.config import Settings, load_settings, revealed
+from agentcore.config import Settings, environment_settings, load_settings, revealed
 from agentcore.errors import ConfigurationError
 from agentcore.memory.api import MemoryApi
 from agentcore.registry import resolve
@@ -27,9 +27,9 @@ async def open_memory(
     In this process it has its own PostgreSQL and Redis; where a service of the same home runs, it uses that
     one's, and ends with it. With `fail_open` what cannot be read within `timeout_seconds` is empty, a
     warning is logged, and nothing raises for it. `timeout_seconds` and `max_attempts` are else those of a
-    service's client. `settings` (else the environment) give AGENTCORE_URL and AGENTCORE_TOKEN where they are
-    not named, and say what runs in this process. Raises ConfigurationError where both or neither are meant,
-    and StartupError.
+    service's client. `settings` give AGENTCORE_URL and AGENTCORE_TOKEN where they are not named; without
+    them the environment does, never a file `.env`, which only configures a memory in this process. Raises
+    ConfigurationError where both or neither are meant, and StartupError.
     """
     if agent_id is not None:
         if url is not None or token is not None:
@@ -38,7 +38,7 @@ async def open_memory(
         async with in_process(agent_id, settings or load_settings()) as memory:
             yield failing_open(memory, timeout_seconds=timeout_seconds) if fail_open else memory
         return
-    known = settings or load_settings()
+    known = settings or environment_settings()
     source = revealed(known.agentcore_token) if token is None else token
     if source is None:
         raise ConfigurationError([

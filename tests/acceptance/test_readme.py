@@ -20,12 +20,14 @@ import psycopg
 import pytest
 
 from agentcore.memory.api import METHODS
+from tests.fixtures.embedded_parts import new_home
 from tests.fixtures.services import Services
 from tests.fixtures.serving import ROOT, Done, Serving
 
 README = (ROOT / "README.md").read_text()
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+IN_ORDER = re.compile(r"(<!-- not run[^>]*-->\n)?^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PRINTED_URL = "http://127.0.0.1:8080"
 COMMAND = f"{shlex.quote(sys.executable)} -m agentcore"
 HOME_DATA_TABLE = re.compile(r"^\| `(\w+)/` \|", re.MULTILINE)
@@ -54,7 +56,7 @@ def shell() -> None:
 def test_each_call_by_curl_is_answered_with_a_result(
     shell: None, serving: Serving, agent_id: str, tmp_path: Path
 ) -> None:
-    first, five = blocks(README, "sh", "curl")
+    first, five = blocks(README, "sh", "api/v1/jsonrpc")
     done = run_as_printed(first + five, serving, agent_id, tmp_path)
     assert done.returncode == 0, done.stderr
     stored, interaction, found, context, updated, pruned = (
@@ -78,7 +80,7 @@ def test_the_answer_printed_has_the_fields_of_the_real_one(
 ) -> None:
     [printed] = re.findall(r'`(\{"jsonrpc".*?\})`', README, re.DOTALL)
     shape = json.loads(" ".join(printed.split()).replace(", ...", ""))
-    done = run_as_printed(blocks(README, "sh", "curl")[0], serving, agent_id, tmp_path)
+    done = run_as_printed(blocks(README, "sh", "api/v1/jsonrpc")[0], serving, agent_id, tmp_path)
     answer = json.loads(done.stdout)
     assert list(shape) == list(answer)
     assert shape["result"].items() - {("memory_id", "...")} <= {
@@ -124,6 +126,26 @@ def test_the_commands_run(shell: None, serving: Serving, agent_id: str, tmp_path
     assert (memory["tags"], alias["alias"]) == (["ops"], "k8s")
     assert "stored 1, " in done.stdout
     assert "aliases set 1" in done.stdout
+
+
+def test_a_new_user_follows_the_page_in_order(
+    shell: None, serving: Serving, agent_id: str, tmp_path: Path
+) -> None:
+    script = ""
+    for number, (mark, kind, body) in enumerate(IN_ORDER.findall(README)):
+        if not mark:
+            file = f"example{number}.py"
+            script += body if kind == "sh" else f"cat > {file} <<'END'\n{body}END\n.venv/bin/python {file}\n"
+    script = script.replace(".venv/bin/python", shlex.quote(sys.executable))
+    with new_home() as home:
+        shutil.rmtree(home.path, ignore_errors=True)
+        script = re.sub(r"(?<=AGENTCORE_HOME=)\S+-copy", str(home.path), script)
+        done = run_as_printed(script, serving, agent_id, tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "restored: " in done.stderr
+    tool = next(json.loads(line) for line in done.stdout.splitlines() if '"isError"' in line)
+    assert "blue tin" in tool["result"]["content"][0]["text"]
+    assert "African Grey parrots." in done.stdout
 
 
 def test_every_target_of_make_that_is_named_exists() -> None:

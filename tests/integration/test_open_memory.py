@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -16,7 +17,14 @@ from agentcore.agents.open_memory import open_memory
 from agentcore.config import Settings
 from agentcore.embedded import Home
 from agentcore.embedded.home import ServerLock
-from agentcore.errors import ConfigurationError, DependencyUnavailable, InvalidParams, NotFound, StartupError
+from agentcore.errors import (
+    AgentCoreError,
+    ConfigurationError,
+    DependencyUnavailable,
+    InvalidParams,
+    NotFound,
+    StartupError,
+)
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params.empty_results import was_not_asked
 from agentcore.memory.params.memories import (
@@ -31,6 +39,7 @@ from agentcore.runtime import open_runtime
 from tests.fixtures.databases import own_database
 from tests.fixtures.embedded_parts import new_home
 from tests.fixtures.memory import Agent, settings_for
+from tests.fixtures.scripted_http import Reply, scripted_http
 from tests.fixtures.services import Services
 
 HAWAII = "The budget for the Hawaii trip is 10,000 dollars."
@@ -154,3 +163,21 @@ async def test_opening_a_memory_needs_one_place() -> None:
         with pytest.raises(ConfigurationError):
             async with open_memory(settings=bare, **named):
                 raise AssertionError("it opened")
+
+
+async def test_a_directorys_env_file_names_neither_the_service_nor_the_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("AGENTCORE_URL", raising=False)
+    async with scripted_http(lambda request: Reply({"jsonrpc": "2.0", "id": 1, "result": {}})) as elsewhere:
+        (tmp_path / ".env").write_text(f"AGENTCORE_URL={elsewhere.url}\nAGENTCORE_TOKEN=t.o.k\n")
+        monkeypatch.delenv("AGENTCORE_TOKEN", raising=False)
+        with pytest.raises(ConfigurationError, match="AGENTCORE_TOKEN"):
+            async with open_memory():
+                raise AssertionError("it opened")
+        monkeypatch.setenv("AGENTCORE_TOKEN", "t.o.k")
+        async with open_memory(max_attempts=1) as memory:
+            with pytest.raises(AgentCoreError):
+                await stored(memory)
+        assert elsewhere.received == []

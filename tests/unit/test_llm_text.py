@@ -53,6 +53,14 @@ def test_of_what_people_may_have_said_only_thoughts_that_begin_a_line_are_taken_
     ("  <think>It was cut off", ""),
     ("<think>\n```\nx = 1\n</think>\nParis.\n```\ny = 2\n```", "Paris.\n```\ny = 2\n```"),
     ("<think>The tag `</think>` ends it. So Paris.</think>Paris.", "Paris."),
+    ('<think effort="low">Hm.</think>Paris.', "Paris."),
+    ("[THINK]Hm.[/THINK]Paris.", "Paris."),
+    ("[THINK]It was cut off", ""),
+    ("\u25c1think\u25b7Hm.\u25c1/think\u25b7Paris.", "Paris."),
+    ("<analysis>Hm.</analysis>\n<reflection>Well.</reflection>\nParis.", "Paris."),
+    ("<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Paris.<|return|>",
+     "Paris."),
+    ("<|channel|>analysis<|message|>It was cut off", ""),
 ])
 def test_reasoning_blocks_of_a_model_are_removed(text: str, left: str) -> None:
     assert without_reasoning(text, cut_off=True) == left
@@ -66,6 +74,8 @@ def test_reasoning_blocks_of_a_model_are_removed(text: str, left: str) -> None:
     "An example:\n```xml\n<think>like this</think>\n```",
     "Here is my log: </think> It was there.",
     "I think so. He thinks </b> too. <b>bold</b>",
+    "[Analysis] of the budget: fine. [1] [think] it over.",
+    "The token <|channel|>analysis<|message|> begins the reasoning of gpt-oss.",
     "",
 ])
 def test_a_text_about_reasoning_tags_loses_nothing(text: str) -> None:

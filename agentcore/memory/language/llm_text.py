@@ -10,16 +10,27 @@ from agentcore.memory.language.text import sentences
 # What one request holds of memories at most, and of one memory.
 REQUEST_BYTES, MEMORY_BYTES = 16_384, 8_192
 
-_TAG = "(?:think|thinking|thought|reasoning|scratchpad)"
+_TAG = "(?:think|thinking|thought|reasoning|scratchpad|reflection|analysis)"
 # A tag in code, or in the middle of a sentence, is written about.
 _CODE = re.compile(r"```(?s:.*?)```|`[^`\n]+`")
-_SENTENCE_END = re.compile(r"(?:\A|[\n.!?>\u2026\u3002\uff01\uff1f])[^\S\n]*\Z")
+_SENTENCE_END = re.compile(r"(?:\A|[\n.!?>\]\u25b7\u2026\u3002\uff01\uff1f])[^\S\n]*\Z")
 _LOOK_BACK_CHARS = 100
-_MARK = re.compile(rf"<(?P<closes>/?)(?P<tag>{_TAG})>", re.IGNORECASE | re.ASCII)
+# <think>, <think effort="low">, [THINK] (Magistral), \u25c1think\u25b7 (Kimi).
+_MARK = re.compile(
+    rf"(?:[<\u25c1]|\[(?=/?think\]))(?P<closes>/?)(?P<tag>{_TAG})(?:\s[^<>]{{0,200}})?[>\u25b7\]]",
+    re.IGNORECASE | re.ASCII,
+)
+# OpenAI's harmony format: channels of a message, of which `analysis` is reasoning.
+_HARMONY_STARTS = ("<|channel|>", "<|start|>")
+_HARMONY_ANALYSIS = re.compile(
+    r"<\|channel\|>analysis<\|message\|>(?s:.*?)(?:<\|end\|>|(?=<\|channel\|>)|\Z)"
+)
+_HARMONY_FRAME = re.compile(r"<\|start\|>assistant|<\|channel\|>\w{1,20}|<\|(?:message|end|return)\|>")
 
 
 def without_thoughts(text: str) -> str:
     """What a model says without what it thought aloud, whole or cut off at either end."""
+    text = _without_analysis(text)
     said = _without(text, _whole_thoughts(text))
     first = _MARK.search(said)
     # A model whose template opens the tag itself closes it alone; one that is cut off never does.
@@ -36,6 +47,7 @@ def without_reasoning(text: str, *, cut_off: bool = False) -> str:
     `cut_off`: a model said it. Then what precedes a closing tag without an opening one goes too, and
     everything behind an opening tag that begins the text and is never closed.
     """
+    text = _without_analysis(text)
     marks = _marks_of_blocks(text)
     if not marks:
         return text
@@ -46,6 +58,12 @@ def without_reasoning(text: str, *, cut_off: bool = False) -> str:
     if cut_off and not places and not opened["closes"] and not text[: opened.start()].strip():
         return ""
     return _without(text, places).strip() if places else text
+
+
+def _without_analysis(text: str) -> str:
+    if not text.lstrip().startswith(_HARMONY_STARTS):
+        return text
+    return _HARMONY_FRAME.sub("", _HARMONY_ANALYSIS.sub("", text)).strip()
 
 
 def _marks_of_blocks(text: str) -> list[re.Match[str]]:

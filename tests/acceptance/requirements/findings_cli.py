@@ -16,6 +16,7 @@ FINDINGS_CLI: tuple[Requirement, ...] = (
            "machine only where its URL is typed.",
            f"{_cli}::test_a_directorys_env_file_sends_neither_text_nor_token_elsewhere",
            f"{_cli}::test_mcp_reads_no_env_file_either",
+           "integration/test_open_memory.py::test_a_directorys_env_file_names_neither_the_service_nor_the_token",
            f"{_cli}::test_a_token_made_here_goes_to_another_machine_only_where_its_url_is_typed",
            f"{_cli}::test_this_machine_may_have_a_token_made_here"),
     _found("B6", "Every command that a message or a help text suggests works; revert needs no version.",
