@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Callable
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -253,17 +254,55 @@ async def test_a_task_shows_each_user_its_own_part(agent: Agent, bound: Bound) -
 
 
 async def test_a_summary_of_several_users_shows_to_none_of_them_alone(agent: Agent, bound: Bound) -> None:
+    summary_id = await _summarized(agent)
+    for users in (("anna",), ("anna", None), (None,)):
+        assert summary_id not in {
+            each.memory_id for each in (await bound(agent, *users).list(ask.ListParams())).memories}
+    seen = await bound(agent, "anna", "bob", None).get(ask.GetParams(memory_id=summary_id))
+    assert seen.memory.user_id is None
+
+
+async def _summarized(agent: Agent) -> UUID:
+    """Stores a session of anna and bob; returns the id of its summary."""
     for user in ("anna", "bob"):
         messages = [Message(content=f"The parcel of {user} with the blue ribbon number {each} has arrived in "
                                     f"Hamburg.") for each in range(4)]
         await agent.memory.add_session(AddSessionParams(session_id="s-1", messages=messages, user_id=user))
     summary = await agent.memory.end_session(EndSessionParams(session_id="s-1"))
     assert summary.summary_id is not None
-    for users in (("anna",), ("anna", None), (None,)):
-        assert summary.summary_id not in {
-            each.memory_id for each in (await bound(agent, *users).list(ask.ListParams())).memories}
-    seen = await bound(agent, "anna", "bob", None).get(ask.GetParams(memory_id=summary.summary_id))
-    assert seen.memory.user_id is None
+    return summary.summary_id
+
+
+@pytest.mark.parametrize(("users", "visible"), [
+    (("anna", "bob", None), {"summary", "own", "shared"}), (("anna", "bob"), {"own"}),
+    (("anna", None), {"own", "shared"}), ((None,), {"shared"}), (("anna",), {"own"}),
+])
+async def test_an_archived_summary_of_several_users_is_visible_to_tokens_bound_to_all_of_them(
+    agent: Agent, bound: Bound, users: tuple[str | None, ...], visible: set[str]
+) -> None:
+    own = await agent.stored_id("The kiln of anna is hot.", user_id="anna", memory_type="semantic")
+    shared = await agent.stored_id("The kiln is hot.", memory_type="semantic")
+    named = {await _summarized(agent): "summary", own: "own", shared: "shared"}
+    pruned = await agent.memory.prune(ask.PruneParams(memory_layer=MemoryType.SEMANTIC, target=1.0))
+    assert set(pruned.memory_ids) == set(named)
+    memory = bound(agent, *users)
+    listed = (await memory.archived(ArchivedParams())).memories
+    assert {named[each.memory_id] for each in listed} == visible
+    assert (await memory.stats(StatsParams())).archived == len(visible)
+    assert (await agent.memory.stats(StatsParams())).archived == 3
+
+
+async def test_a_tombstone_without_recorded_users_is_hidden_from_bound_tokens(
+    agent: Agent, bound: Bound
+) -> None:
+    own = await agent.stored_id("The kiln of anna is hot.", user_id="anna", memory_type="semantic")
+    await agent.stored_id("The kiln is hot.", memory_type="semantic")
+    await agent.memory.prune(ask.PruneParams(memory_layer=MemoryType.SEMANTIC, target=1.0))
+    async with agent.runtime.database.owner_transaction() as connection:  # as an older version wrote it
+        await connection.execute(
+            "UPDATE archived_memories SET users = NULL WHERE agent_id = %s", (agent.agent_id,))
+    listed = (await bound(agent, "anna", "bob", None).archived(ArchivedParams())).memories
+    assert [each.memory_id for each in listed] == [own]
 
 
 async def test_an_mcp_client_with_a_bound_token_is_bound_too(runtime: Runtime, agent: Agent) -> None:
