@@ -311,6 +311,31 @@ async def test_a_tombstone_without_recorded_users_is_hidden_from_bound_tokens(
     assert [each.memory_id for each in listed] == [own]
 
 
+@pytest.mark.parametrize("users", [("anna",), ("anna", "bob", None)])
+async def test_an_update_by_a_bound_token_marks_a_summary_of_several_users_stale(
+    agent: Agent, bound: Bound, users: tuple[str | None, ...]
+) -> None:
+    summary_id = await _summarized(agent)
+    own = (await agent.memory.list(ask.ListParams(user_id="anna"))).memories[0].memory_id
+    update = {"memory_id": own, "updates": {"content": "The parcel was lost in Ghent."}}
+    await bound(agent, *users).update(UpdateParams.model_validate(update))
+    await agent.runtime.jobs.run_waiting()
+    assert "Ghent" in (await agent.get(summary_id)).content
+
+
+async def test_a_store_by_a_bound_token_that_supersedes_marks_a_summary_of_several_users_stale(
+    agent: Agent, bound: Bound
+) -> None:
+    old = await agent.stored_id("My phone number is 0151 223344.", session_id="s-1", user_id="anna")
+    summary_id = await _summarized(agent)
+    assert "223344" in (await agent.get(summary_id)).content
+    new = await bound(agent, "anna").store(
+        StoreParams(content="My phone number is 0170 998877.", session_id="s-2"))
+    assert new.superseded == [old]
+    await agent.runtime.jobs.run_waiting()
+    assert "223344" not in (await agent.get(summary_id)).content
+
+
 async def test_an_mcp_client_with_a_bound_token_is_bound_too(runtime: Runtime, agent: Agent) -> None:
     theirs = await agent.stored_id("The kiln of bob is hot.", user_id="bob")
     secret = runtime.settings.jwt_secret_key
