@@ -67,8 +67,11 @@ class NewMemory:
 class MemoryTransaction(OwnedRows):
     """The writes of one agent inside one transaction."""
 
-    def __init__(self, connection: Connection, agent_id: str, rules: SummaryRules | None = None) -> None:
+    def __init__(
+        self, connection: Connection, agent_id: str, rules: SummaryRules | None = None, *, bound: bool = False
+    ) -> None:
         super().__init__(connection, agent_id)
+        self._bound = bound
         self.aliases = AliasRows(connection, agent_id)
         self.clusters = ClusterRows(connection, agent_id)
         self.history = HistoryRows(connection, agent_id)
@@ -80,7 +83,7 @@ class MemoryTransaction(OwnedRows):
         self.subjects = SubjectRows(connection, agent_id)
         self.erasing = EraseRows(connection, agent_id)
         self.llm = LlmRows(connection, agent_id, rules)
-        self.summaries = SummaryRows(connection, agent_id, rules)
+        self.summaries = SummaryRows(connection, agent_id, rules, bound=bound)
         self.facts = FactRows(connection, agent_id)
 
     async def claim_keys(self, memories: Sequence[NewMemory], ttl_seconds: int) -> dict[str, Row]:
@@ -123,10 +126,13 @@ class MemoryTransaction(OwnedRows):
         wanted, among = list(set(memory_ids)), list(changing)
         if not wanted:
             return set()
-        if not among:
-            return {row["memory_id"] for row in await self._rows("existing_ids", memory_ids=wanted)}
-        rows = await self._rows("existing_with_changing", memory_ids=wanted, changing=among)
-        return {row["memory_id"] for row in rows if row["visible"]}
+        if among:
+            # Locks hidden summaries too: what a bound caller sees of `wanted` is read afterwards.
+            ids = {"memory_ids": wanted, "changing": among}
+            rows = await self.summaries.of_all_users("existing_with_changing", **ids)
+            if not self._bound:
+                return {row["memory_id"] for row in rows if row["visible"]}
+        return {row["memory_id"] for row in await self._rows("existing_ids", memory_ids=wanted)}
 
     async def insert(self, memories: Sequence[NewMemory]) -> None:
         """Store the rows, their links, what they tell of other names, and their terms' frequencies."""
@@ -251,7 +257,8 @@ class MemoryStorage:
     async def transaction(self, agent_id: str) -> AsyncIterator[MemoryTransaction]:
         """One agent's writes: all of them, or none."""
         async with self._database.transaction(agent_id) as connection:
-            yield MemoryTransaction(connection, agent_id, self.service_rules)
+            bound = self._database.users is not None
+            yield MemoryTransaction(connection, agent_id, self.service_rules, bound=bound)
 
     async def _read(self, agent_id: str, name: str, *, primary: bool = False, **values: Any) -> list[Row]:
         return await self._fetch(agent_id, query(name), values, primary=primary)

@@ -337,6 +337,21 @@ async def test_what_was_made_of_a_users_memories_is_found_in_the_archive(
     assert len([*_folder(runtime, agent).iterdir()]) == 1
 
 
+async def test_an_archived_summary_of_several_users_is_erased_though_its_copy_cannot_be_read(
+    runtime: Runtime, agent: Agent
+) -> None:
+    for user in ("ada", "ben"):
+        await agent.stored_id(f"{user.title()} keeps bees on the roof.", user_id=user, session_id="s-1")
+    summary_id = (await agent.memory.end_session(EndSessionParams(session_id="s-1"))).summary_id
+    await _prune(agent, MemoryType.SEMANTIC)
+    [copy] = _folder(runtime, agent).iterdir()
+    assert copy.name == f"{summary_id}.json"
+    copy.write_bytes(b"{")
+    result = await agent.memory.erase(OF_ADA)
+    assert (result.verified, result.erased["archived_memories"], result.left) == (True, 1, {})
+    assert not copy.exists()
+
+
 async def test_a_copy_that_cannot_be_read_is_told_and_left(runtime: Runtime, agent: Agent) -> None:
     folder = _folder(runtime, agent)
     folder.mkdir(parents=True)

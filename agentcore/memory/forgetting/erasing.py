@@ -228,10 +228,11 @@ class Erasing:
         tombstones: Mapping[UUID, Row],
         copies: Mapping[UUID, str],
     ) -> _Plan:
-        own = [*rows, *(each for each, row in tombstones.items() if row["user_id"] == self._user_id)]
+        archived = {each for each, row in tombstones.items() if _is_of(row, self._user_id)}
+        own = [*rows, *archived]
         async with self._parts.storage.transaction(self._agent_id) as transaction:
             known = await transaction.erasing.known({*copies, *own})
-        strays = {each: key for each, key in copies.items() if each not in known}
+        strays = {each: key for each, key in copies.items() if each not in known | archived}
         told, unreadable = ({}, 0) if archive is None else await _read(archive, strays)
         told = {each: copy for each, copy in told.items() if self._is_own(copy)}
         own += [each for each, copy in told.items() if not copy or copy["user_id"] == self._user_id]
@@ -247,9 +248,9 @@ class Erasing:
                 break
         async with self._parts.storage.transaction(self._agent_id) as transaction:
             there = await transaction.archived.held(ordered)
-        archived = [each for each in ordered.keys() & tombstones if tombstones[each]["archive_id"] == place]
+        here = [each for each in ordered.keys() & tombstones if tombstones[each]["archive_id"] == place]
         keys = {copies[each] for each in ordered if each in copies}
-        found = {"memories": len(there), "archived_memories": len(archived), ARCHIVE.name: len(keys)}
+        found = {"memories": len(there), "archived_memories": len(here), ARCHIVE.name: len(keys)}
         elsewhere = _elsewhere(tombstones, place)
         return _Plan([*reversed(ordered)], keys, found, place, elsewhere, unreadable=unreadable)
 
@@ -347,6 +348,10 @@ class Erasing:
                 left["archived_memories"] -= sum(plan.unreachable.values())
                 left[JOBS.name] = await transaction.jobs.forget()
         return dict(+left)
+
+
+def _is_of(tombstone: Row, user_id: str | None) -> bool:
+    return tombstone["user_id"] == user_id or user_id in (tombstone["users"] or ())
 
 
 def _elsewhere(tombstones: Mapping[UUID, Row], place: UUID | None) -> Counter[str]:

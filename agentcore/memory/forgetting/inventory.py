@@ -119,7 +119,7 @@ TABLES: tuple[OwnedTable, ...] = (
         digests=("sha256",),
         labels=(
             "memory_id", "memory_type", "object_key", "archive_id", "reason", "task_id", "session_id",
-            "user_id", "namespace",
+            "user_id", "users", "namespace",
         ),
     ),
     _table("completed_tasks", "erase", labels=("task_id",)),

@@ -156,6 +156,7 @@ class Pruning:
         return [
             Tombstone(
                 **{name: row[name] for name in _CHOSEN_BY},
+                users=row["provenance"].get("users", []),
                 object_key=copy.object_key,
                 sha256=copy.sha256,
                 size_bytes=copy.size_bytes,

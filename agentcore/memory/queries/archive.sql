@@ -1,17 +1,17 @@
 -- name: insert_tombstones
 -- Where pruned memories' copies are, and what they are chosen by.
 INSERT INTO archived_memories (agent_id, memory_id, version, memory_type, object_key, sha256, size_bytes, reason,
-                               timestamp, task_id, session_id, user_id, namespace, tags, archive_id)
+                               timestamp, task_id, session_id, user_id, users, namespace, tags, archive_id)
 SELECT %(agent_id)s, t.memory_id, t.version, t.memory_type, t.object_key, t.sha256, t.size_bytes, t.reason,
-       t.timestamp, t.task_id, t.session_id, t.user_id, t.namespace, t.tags, t.archive_id
+       t.timestamp, t.task_id, t.session_id, t.user_id, t.users, t.namespace, t.tags, t.archive_id
   FROM jsonb_populate_recordset(NULL::archived_memories, %(rows)s) AS t
  ORDER BY t.memory_id
     ON CONFLICT (agent_id, memory_id) DO UPDATE
        SET version = EXCLUDED.version, memory_type = EXCLUDED.memory_type, object_key = EXCLUDED.object_key,
            sha256 = EXCLUDED.sha256, size_bytes = EXCLUDED.size_bytes, reason = EXCLUDED.reason,
            timestamp = EXCLUDED.timestamp, task_id = EXCLUDED.task_id, session_id = EXCLUDED.session_id,
-           user_id = EXCLUDED.user_id, namespace = EXCLUDED.namespace, tags = EXCLUDED.tags, archived_at = now(),
-           archive_id = EXCLUDED.archive_id;
+           user_id = EXCLUDED.user_id, users = EXCLUDED.users, namespace = EXCLUDED.namespace, tags = EXCLUDED.tags,
+           archived_at = now(), archive_id = EXCLUDED.archive_id;
 
 -- name: list_tombstones
 -- Archived memories that match, those archived last first, from a place on: as many as fit into max_bytes, one at least,

@@ -11,9 +11,9 @@ SELECT memory_id FROM memories
 
 -- name: erasable_tombstones
 -- The same of archived memories. Those that name no user may be anybody's: an older version noted none.
-SELECT memory_id, user_id, archive_id, object_key, sha256, size_bytes FROM archived_memories
+SELECT memory_id, user_id, users, archive_id, object_key, sha256, size_bytes FROM archived_memories
  WHERE agent_id = %(agent_id)s
-   AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s::text)
+   AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s::text OR users ? %(user_id)s::text)
  ORDER BY memory_id;
 
 -- name: known_ids

@@ -35,6 +35,10 @@ SELECT set_config('role', %(role)s, true), set_config('agentcore.agent_id', %(ag
        set_config('agentcore.users', %(users)s, true), set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true),
        set_config('TimeZone', 'UTC', true);
 
+-- name: take_role
+-- The following statements of the transaction run under this role.
+SELECT set_config('role', %(role)s, true);
+
 -- name: waiting_work
 -- How much waits for background work, all agents together; what a model refused does not wait for it.
 SELECT (SELECT count(*) FROM memories

@@ -33,6 +33,7 @@ class Tombstone:
     task_id: str | None
     session_id: str | None
     user_id: str | None
+    users: Sequence[str]
     namespace: str | None
     tags: Sequence[str]
     archive_id: UUID

@@ -9,9 +9,10 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from agentcore.database import query, shaped_query
-from agentcore.memory.rows.owned_rows import Row, RuledRows
+from agentcore.database import BOUND_ROLE, SERVICE_ROLE, Connection, query, shaped_query
+from agentcore.memory.rows.owned_rows import NamedOrComposed, Row, RuledRows
 from agentcore.memory.summaries.periods import Period
+from agentcore.summary_rules import SummaryRules
 
 SummaryWork = Literal["refresh", "period", "facts", "summary"]
 # No memory has it, and all come behind it.
@@ -19,11 +20,26 @@ _FIRST_ID = UUID(int=0)
 
 
 class SummaryRows(RuledRows):
-    """The summaries of one agent inside one transaction."""
+    """The summaries of one agent inside one transaction; `bound`: the caller's token is bound to users."""
+
+    def __init__(
+        self, connection: Connection, agent_id: str, service: SummaryRules | None, *, bound: bool = False
+    ) -> None:
+        super().__init__(connection, agent_id, service)
+        self._bound = bound
+
+    async def of_all_users(self, statement: NamedOrComposed, **values: Any) -> list[Row]:
+        """Executes as the agent: row security hides summaries of several users from a bound caller."""
+        if not self._bound:
+            return await self._rows(statement, **values)
+        await self._run("take_role", role=SERVICE_ROLE)
+        rows = await self._rows(statement, **values)
+        await self._run("take_role", role=BOUND_ROLE)
+        return rows
 
     async def let_wait(self, memory_ids: Sequence[UUID]) -> set[SummaryWork]:
-        """These changed: let the summaries that tell of them wait; which work has come that was not there."""
-        return _works(await self._rows("let_summaries_wait", memory_ids=list(memory_ids)))
+        """Marks the summaries stale that were made of these; returns the kinds of work that are new."""
+        return _works(await self.of_all_users("let_summaries_wait", memory_ids=list(memory_ids)))
 
     async def let_restored_wait(self, memory_ids: Sequence[UUID]) -> set[SummaryWork]:
         """The same of what comes back from the archive, itself included where it is a summary."""
@@ -52,7 +68,7 @@ class SummaryRows(RuledRows):
         `standing`: nobody may change them; `staying`: nobody may delete them. Called once, before anything
         else that takes locks of memories: they are taken in one order.
         """
-        rows = await self._rows(
+        rows = await self.of_all_users(
             shaped_query("hold_in_order", going=query("going")),
             memory_ids=list(going),
             changing=list(changing),

@@ -35,6 +35,8 @@ FINDINGS_TENANCY = (
            f"{_bound}::test_what_is_of_other_users_is_as_if_it_did_not_exist_and_stays_as_it_is",
            f"{_bound}::test_methods_that_act_on_all_users_are_refused_and_change_nothing",
            f"{_bound}::test_reading_is_restricted_to_the_tokens_users",
+           f"{_bound}::test_an_archived_summary_of_several_users_is_visible_to_tokens_bound_to_all_of_them",
+           f"{_bound}::test_an_update_by_a_bound_token_marks_a_summary_of_several_users_stale",
            f"{_bound}::test_a_store_carries_a_user_of_the_token",
            f"{_bound}::test_a_memory_of_another_user_is_not_found_by_its_id",
            f"{_bound}::test_deleting_all_deletes_what_the_token_may_read_with_its_history",
