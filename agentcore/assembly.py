@@ -237,11 +237,15 @@ def make_parts(
 ) -> MemoryParts:
     """What every agent's manager shares."""
     counters = make_counters(settings)
+    storage = MemoryStorage(database, llm_options_of(settings).summaries)
     return MemoryParts(
-        storage=MemoryStorage(database, llm_options_of(settings).summaries),
+        storage=storage,
         vectors=make_vectors(settings, database, in_force),
         working=WorkingMemory(
-            redis, ttl_seconds=settings.memory_working_ttl, budget_tokens=settings.memory_working_tokens
+            redis,
+            ttl_seconds=settings.memory_working_ttl,
+            budget_tokens=settings.memory_working_tokens,
+            record=storage.record_redis,
         ),
         archive=make_archive(settings, home),
         embedder=embedder,

@@ -15,6 +15,7 @@ VARIABLE = "AGENTCORE_FAILPOINT"
 # Each name, and what has happened by then.
 FAILPOINTS: Mapping[str, str] = {
     "prune.decided": "it is known which memories go; nothing is held yet",
+    "prune.recorded": "it is recorded where the copies will be; none is written",
     "prune.held": "the rows of a chunk are held; no copy is made",
     "archive.drafted": "a copy is written and synced beside its place in the directory",
     "archive.placed": "a copy is in its place; the directory is not synced",

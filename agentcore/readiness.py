@@ -12,7 +12,7 @@ from agentcore.cancellation import within
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.database import Connection, Database, pgvector_is_too_old, query
 from agentcore.errors import AgentCoreError, ConfigurationError, StartupError, Unreachable
-from agentcore.memory.archival import ONE_ARCHIVE, Archive, stored_id
+from agentcore.memory.archival import ARCHIVE_IS_OFF, ONE_ARCHIVE, UNKNOWN_ARCHIVE, Archive, stored_id
 from agentcore.memory.embeddings import Embedder, EmbedderLayer, EmbeddingKind, Vectors
 from agentcore.memory.llm_limits import LimitedReranker, LimitedRewriter
 from agentcore.memory.parts import MemoryParts
@@ -72,11 +72,12 @@ async def check_dimensions(
             )
 
 
-async def other_archives(connection: Connection, archive: Archive) -> dict[str, int]:
-    """Returns the other archives that contain copies, with their number, counted up to 10,000."""
-    values = {"archive_id": await stored_id(archive), "most": MOST_COUNTED}
+async def other_archives(connection: Connection, archive: Archive | None) -> dict[str, int]:
+    """Returns the other archives that contain copies, or `unknown`, with their number, up to 10,000."""
+    own_id = None if archive is None else await stored_id(archive)
+    values = {"archive_id": own_id, "most": MOST_COUNTED}
     rows = await (await connection.execute(query("other_archives"), values)).fetchall()
-    return {str(row["archive_id"]): row["copies"] for row in rows}
+    return {str(row["archive_id"] or UNKNOWN_ARCHIVE): row["copies"] for row in rows}
 
 
 class WatchedEmbedder(EmbedderLayer):
@@ -173,11 +174,12 @@ async def _checked(check: Awaitable[State | None], **about: Any) -> State:
 
 async def archive_state(database: Database, archive: Archive | None) -> State:
     """Whether the archive answers and contains all copies that the tombstones refer to."""
-    if archive is None:
-        return {"ok": True, "kind": "none"}
-    state = await _checked(archive.check(), required=False, kind=archive.name)
+    state: State = {"ok": True, "kind": "none"}
+    if archive is not None:
+        state = await _checked(archive.check(), required=False, kind=archive.name)
     if not state["ok"]:
         return state
+    state["required"] = False
     try:
         others = await within(CHECK_SECONDS, _other_archives(database, archive))
     except (AgentCoreError, TimeoutError) as failure:
@@ -186,11 +188,12 @@ async def archive_state(database: Database, archive: Archive | None) -> State:
     if not others:
         return state
     told = ", ".join(f"{count} in {each}" for each, count in others.items())
-    problem = f"Copies are in archives that this server does not use ({told}). {ONE_ARCHIVE}"
+    fix = ONE_ARCHIVE if archive is not None else ARCHIVE_IS_OFF
+    problem = f"Copies are in archives that this server does not use ({told}). {fix}"
     return {**state, "ok": False, "problem": problem, "other_archives": others}
 
 
-async def _other_archives(database: Database, archive: Archive) -> dict[str, int]:
+async def _other_archives(database: Database, archive: Archive | None) -> dict[str, int]:
     async with database.owner_transaction() as connection:
         return await other_archives(connection, archive)
 

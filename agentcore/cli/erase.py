@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -56,8 +56,8 @@ def erase(
         say(f"Erase {whose}, archive included? Nothing brings it back. [y/N]")
         if sys.stdin.readline().strip().casefold() not in {"y", "yes"}:
             fail("nothing was erased")
-    erased: Counter[str] = Counter()
-    result = _to_its_end(context, params, erased)
+    result = _to_its_end(context, params)
+    erased = {place: count for place, count in result.erased.items() if count}
     purged = True
     if purge and result.signed_receipt is not None:
         signed, purged = resolve("purge", CHECKS, kind="command")(result.signed_receipt)
@@ -67,26 +67,26 @@ def erase(
         say(f"{place}: {count}")
     if result.unreachable:
         elsewhere = ", ".join(f"{count} in {place}" for place, count in result.unreachable.items())
-        say(f"in archives that this server does not use: {elsewhere}; erase there, too")
+        say(f"in an archive or Redis that this server does not use: {elsewhere}; erase there, too "
+            "(working memory in another Redis expires)")
     if not result.verified:
         left = ", ".join(f"{place} {count}" for place, count in result.left.items())
-        fail(f"not all of it is gone: {left or 'copies in other archives'}")
+        fail(f"not all of it is gone: {left or 'copies out of reach'}")
     if not purged:
         fail("it is erased, but not all of it is purged: run agentcore purge where the service runs")
     say(_outcome(erased, purge=purge))
 
 
-def _outcome(erased: Counter[str], *, purge: bool) -> str:
+def _outcome(erased: Mapping[str, int], *, purge: bool) -> str:
     if not erased:
         return "no memory matched: nothing was erased"
     return "nothing is left" if purge else (
         "nothing is left in database and archive; agentcore purge removes it from the files")
 
 
-def _to_its_end(context: typer.Context, params: EraseParams, erased: Counter[str]) -> EraseResult:
-    while True:
-        result = ask(context, lambda memory: memory.erase(params), scopes=ADMIN)
-        erased.update({place: count for place, count in result.erased.items() if count})
-        if result.complete:
-            return result
-        say("there is more: going on")
+def _to_its_end(context: typer.Context, params: EraseParams) -> EraseResult:
+    result = ask(context, lambda memory: memory.erase(params), scopes=ADMIN)
+    if result.complete:
+        return result
+    say("there is more: going on")
+    return _to_its_end(context, params.model_copy(update={"continues": result.signed_receipt}))

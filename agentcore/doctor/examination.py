@@ -196,8 +196,7 @@ async def _database(settings: Settings, home: Home, url: str | None) -> list[Che
             checks += [await _row_security(connection, own_login=own_login),
                        await _vectors(connection, settings),
                        verdicts.jobs(jobs["failed"], jobs["overdue_seconds"])]
-            archive = make_archive(settings, home)
-            checks += [] if archive is None else [await _other_archives(connection, archive)]
+            checks.append(await _other_archives(connection, make_archive(settings, home)))
         return checks
 
 
@@ -224,9 +223,12 @@ async def _row_security(
         [row["name"] for row in tables if not row["guarded"]], own_login=own_login)
 
 
-async def _other_archives(connection: psycopg.AsyncConnection[dict[str, Any]], archive: Archive) -> Check:
+async def _other_archives(
+    connection: psycopg.AsyncConnection[dict[str, Any]], archive: Archive | None
+) -> Check:
     try:
-        return verdicts.copies(await other_archives(connection, archive))
+        found = await other_archives(connection, archive)
+        return verdicts.copies(found, archival=archive is not None)
     except AgentCoreError as failure:
         return Check("copies", None, failure.message)
 

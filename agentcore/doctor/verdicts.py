@@ -8,7 +8,7 @@ from typing import Any
 
 from agentcore.database import has_iterative_scans, pgvector_is_too_old
 from agentcore.llm_endpoint import LlmEndpoint
-from agentcore.memory.archival import ONE_ARCHIVE
+from agentcore.memory.archival import ARCHIVE_IS_OFF, ONE_ARCHIVE
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 OLDEST_POSTGRESQL = 14
@@ -111,12 +111,13 @@ def jobs(failed: int, overdue_seconds: float) -> Check:
     return Check(name, True, "none failed, none waits too long")
 
 
-def copies(others: Mapping[str, int]) -> Check:
+def copies(others: Mapping[str, int], *, archival: bool) -> Check:
     """`others` are the copies in archives that this server does not use, by the archive's id."""
     if not others:
-        return Check("copies", True, "all in this server's archive")
+        return Check("copies", True, "all in this server's archive" if archival else "none in an archive")
     told = ", ".join(f"{count} in {archive}" for archive, count in others.items())
-    return Check("copies", False, f"in archives that this server does not use: {told}", ONE_ARCHIVE)
+    return Check("copies", False, f"in archives that this server does not use: {told}",
+                 ONE_ARCHIVE if archival else ARCHIVE_IS_OFF)
 
 
 def clock(skew_seconds: float) -> Check:

@@ -42,6 +42,9 @@ ONE_ARCHIVE = (
     "at <home>/archive of each. Copy the other archives' objects into it, without archive.id, then run "
     "`agentcore archive verify --adopt`."
 )
+ARCHIVE_IS_OFF = "They can be neither restored nor erased: set MEMORY_ARCHIVAL_ENABLED=true."
+# Archive of a copy that has no recorded archive id and is not in this archive.
+UNKNOWN_ARCHIVE = "unknown"
 _DRAFT = ".draft"
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from time import time
 from typing import Any, cast
 from uuid import UUID, uuid4
 
@@ -18,21 +20,28 @@ from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeout
 
 from agentcore.circuit_breaker import CircuitBreaker, CircuitOpen
-from agentcore.errors import DependencyUnavailable, Unreachable
+from agentcore.errors import AgentCoreError, DependencyUnavailable, Unreachable
 from agentcore.memory.keys import encode_segment
 
 # How many memories a task's working memory holds at most, whatever its token budget.
 MAX_ENTRIES = 200
 READY_KEY = "memory:ready"
+# The id of a Redis. An erasure counts every other Redis on record that may contain copies.
+INSTANCE_KEY = "memory:instance"
+RECORDED_SECONDS = 3_600
+Record = Callable[[UUID, int], Awaitable[None]]
+_ANOTHER_REDIS = -1
 
-# KEYS[1] the task; ARGV: ttl in seconds, token budget, "1" to make the copy or "0" to add to one,
-# most entries, then pairs of token count and entry, newest first. Answers 0 where it had nothing to do.
+# KEYS[1] the task, KEYS[2] the id of this Redis; ARGV: ttl in seconds, token budget, "1" to make the copy or
+# "0" to add to one, most entries, the recorded id, then pairs of token count and entry, newest first.
+# Returns 0 where it had nothing to do, -1 where this is another Redis.
 _WRITE = """
+if redis.call('GET', KEYS[2]) ~= ARGV[5] then return -1 end
 local key, ttl, budget, make, most = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 local there = redis.call('EXISTS', key)
 if make == '0' and there == 0 then return 0 end
 if make == '1' and there == 1 then return 0 end
-for i = #ARGV - 1, 5, -2 do redis.call('LPUSH', key, ARGV[i] .. '|' .. ARGV[i + 1]) end
+for i = #ARGV - 1, 6, -2 do redis.call('LPUSH', key, ARGV[i] .. '|' .. ARGV[i + 1]) end
 local kept, used = 0, 0
 for _, entry in ipairs(redis.call('LRANGE', key, 0, -1)) do
     used = used + tonumber(string.match(entry, '^(%d+)|'))
@@ -76,8 +85,13 @@ class GuardedRedis(Redis):
 class WorkingMemory:
     """Every task's copy. With no Redis, or one that fails, `recall` answers None and `remember` False."""
 
-    def __init__(self, redis: Redis | None, *, ttl_seconds: int, budget_tokens: int) -> None:
+    def __init__(
+        self, redis: Redis | None, *, ttl_seconds: int, budget_tokens: int, record: Record | None = None
+    ) -> None:
+        """`record` saves the id of the Redis, and for how many seconds it may contain copies."""
         self.ttl_seconds = ttl_seconds
+        self._record = record
+        self._recorded: tuple[UUID, float] | None = None
         self.budget_tokens = budget_tokens
         self._redis = redis
         self._write = None if redis is None else redis.register_script(_WRITE)
@@ -124,6 +138,29 @@ class WorkingMemory:
             except (RedisError, OSError, TimeoutError) as cause:
                 raise DependencyUnavailable("Redis did not answer: working memory may remain.") from cause
 
+    async def instance_id(self) -> UUID | None:
+        """Returns the id stored in the Redis, or None without a Redis; raises DependencyUnavailable."""
+        if self._redis is None:
+            return None
+        try:
+            await self._ask("SET", INSTANCE_KEY, str(uuid4()), "NX")
+            return UUID(bytes(await self._ask("GET", INSTANCE_KEY) or b"").decode())
+        except ValueError as cause:
+            raise DependencyUnavailable("Redis did not answer: working memory may remain.") from cause
+
+    async def _recorded_id(self) -> UUID | None:
+        """Returns the id once it is on record: no Redis contains a text that erasures do not know of."""
+        now = time()
+        if self._recorded is not None and now < self._recorded[1]:
+            return self._recorded[0]
+        self._recorded = None
+        with suppress(AgentCoreError):
+            found = await self.instance_id()
+            if found is not None and self._record is not None:
+                await self._record(found, self.ttl_seconds + 2 * RECORDED_SECONDS)
+            self._recorded = None if found is None else (found, now + RECORDED_SECONDS)
+        return None if self._recorded is None else self._recorded[0]
+
     async def check(self) -> None:
         """Raises Unreachable unless Redis accepts a write."""
         key = f"{READY_KEY}:{uuid4().hex}"  # another process checks at the same time
@@ -145,20 +182,22 @@ class WorkingMemory:
     async def _script(
         self, agent_id: str, task_id: str, entries: Sequence[WorkingEntry], ttl_seconds: int, *, make: str
     ) -> bool:
-        if self._write is None or not entries or ttl_seconds < 1:
+        if not entries or ttl_seconds < 1:
             return False
-        script = self._write
         pairs = [piece for entry in entries for piece in (entry.token_count, _dump(entry))]
-        done = await _or_none(
-            lambda: cast(
-                Awaitable[Any],
-                script(
-                    keys=[_key(agent_id, task_id)],
-                    args=[ttl_seconds, self.budget_tokens, make, MAX_ENTRIES, *pairs],
-                ),
-            )
-        )
-        return bool(done)
+        call = (_key(agent_id, task_id), [ttl_seconds, self.budget_tokens, make], pairs)
+        done = await self._written(*call)
+        if done == _ANOTHER_REDIS:
+            self._recorded = None
+            done = await self._written(*call)
+        return bool(done == 1)
+
+    async def _written(self, key: str, options: Sequence[Any], pairs: Sequence[Any]) -> Any:
+        script, redis_id = self._write, await self._recorded_id()
+        if script is None or redis_id is None:
+            return None
+        values = [*options, MAX_ENTRIES, str(redis_id), *pairs]
+        return await _or_none(lambda: cast(Awaitable[Any], script(keys=[key, INSTANCE_KEY], args=values)))
 
 
 class _RowsAlone(WorkingMemory):

@@ -8,7 +8,7 @@ from bound tokens.
 from agentcore.migration import run_sql
 
 revision = "0028"
-down_revision = "0026"
+down_revision = "0027"
 branch_labels = None
 depends_on = None
 

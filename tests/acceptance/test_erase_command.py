@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from agentcore.client import MemoryClient
 from agentcore.memory.forgetting.erase_receipt import sign_receipt
 from agentcore.memory.params.memories import CountParams, StoreBatchParams, StoreParams
+from tests.fixtures.scripted_http import Received, Reply, scripted_http
 from tests.fixtures.serving import Done, Serving
 
 
@@ -62,6 +64,25 @@ async def test_an_erasure_is_confirmed_done_attested_and_its_receipt_checked(
     kept.write_text(everything.stdout)
     assert json.loads(serving.cli("erase", "--check", str(kept)).stdout)["agent_id"] == agent_id
     assert (await memory.count(CountParams())).count == 0
+
+
+async def test_each_call_continues_the_one_before_so_that_the_last_receipt_is_of_all(
+    serving: Serving,
+) -> None:
+    def answered(request: Received) -> Reply:
+        continued = request.json["params"].get("continues")
+        complete = continued == "receipt of the first 2"
+        result = {"erased": {"memories": 5 if complete else 2}, "verified": complete, "complete": complete,
+                  "signed_receipt": "receipt of all 5" if complete else "receipt of the first 2",
+                  "receipt": {}}
+        return Reply({"jsonrpc": "2.0", "id": request.json["id"], "result": result})
+
+    async with scripted_http(answered) as service:
+        done = await asyncio.to_thread(
+            serving.cli, "erase", "--all", "--yes", "--url", service.url, "--token", "t")
+    assert (done.returncode, done.stdout) == (0, "receipt of all 5\n")
+    assert len(service.received) == 2
+    assert "memories: 5" in done.stderr
 
 
 async def test_without_the_admin_scope_or_without_saying_whose_nothing_goes(

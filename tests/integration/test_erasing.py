@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -27,16 +27,24 @@ from agentcore.memory.forgetting.inventory import ARCHIVE, PROCESS_EMBEDDINGS, S
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link, MemoryType
 from agentcore.memory.params.archive import EraseParams, RestoreParams
-from agentcore.memory.params.memories import CountParams, GetParams, PruneParams, RetrieveParams
+from agentcore.memory.params.memories import (
+    CountParams,
+    GetContextParams,
+    GetParams,
+    PruneParams,
+    RetrieveParams,
+)
 from agentcore.memory.params.sessions import EndSessionParams
 from agentcore.memory.working import WorkingMemory
-from agentcore.runtime import Runtime
+from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.estates import Estate, clear, settle
-from tests.fixtures.memory import Agent
+from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.places import holdings
+from tests.fixtures.services import Services
 
 EVERYTHING = EraseParams(all=True, confirm=True)
 OF_ADA = EraseParams(user_id="ada", confirm=True)
+OF_NOBODY = EraseParams(user_id="nobody", confirm=True)
 CACHES = {SHARED_EMBEDDINGS.name, PROCESS_EMBEDDINGS.name}
 
 
@@ -187,7 +195,7 @@ async def test_what_one_call_has_no_time_for_the_next_ones_erase(
     monkeypatch.setattr(erasing, "ERASE_CHUNK", 2)
     monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
     first = await agent.memory.erase(OF_ADA)
-    assert (first.complete, first.verified, first.signed_receipt) == (False, False, None)
+    assert (first.complete, first.verified) == (False, False)
     assert first.erased["memories"] == 2
     second = await agent.memory.erase(OF_ADA)
     assert (second.complete, second.verified, second.erased["memories"]) == (True, True, 1)
@@ -255,6 +263,70 @@ async def test_without_redis_nothing_is_said_to_be_erased(runtime: Runtime, agen
     assert (await agent.memory.erase(EVERYTHING)).verified
     with pytest.raises(NotFound):
         await agent.memory.get(GetParams(memory_id=memory_id))
+
+
+# --- another Redis -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def elsewhere(runtime: Runtime, services: Services) -> AsyncIterator[Runtime]:
+    """A second server of the database that uses another Redis: here another database of the same one."""
+    url = f"{services.redis_url.partition('?')[0]}?db=2"
+    async with open_runtime(settings_for(services, redis_url=url)) as other:
+        yield other
+        await cast(Redis, other.redis).flushdb()
+        async with other.database.owner_transaction() as connection:
+            await connection.execute("DELETE FROM redis_instances")
+    # Its id is recorded anew.
+    runtime.parts.working._recorded = None
+
+
+async def _recall(agent: Agent) -> None:
+    await agent.memory.get_context(GetContextParams(query="notes", task_id="trip"))
+
+
+@pytest.mark.parametrize("params", [EVERYTHING, OF_ADA], ids=["all", "user"])
+async def test_an_erasure_never_says_verified_about_working_memory_in_another_redis(
+    elsewhere: Runtime, agent: Agent, params: EraseParams
+) -> None:
+    there = Agent(elsewhere, agent.agent_id)
+    assert (await agent.memory.erase(OF_NOBODY)).verified
+    await there.stored_id("Ada keeps bees on the roof.", user_id="ada", task_id="trip")
+    await _recall(there)
+    redis_id = await elsewhere.parts.working.instance_id()
+    result = await agent.memory.erase(params)
+    assert (result.verified, result.unreachable) == (False, {f"redis {redis_id}": 1})
+    assert await elsewhere.parts.working.held(agent.agent_id)
+    # Its copies have expired.
+    async with elsewhere.database.owner_transaction() as connection:
+        await connection.execute("UPDATE redis_instances SET copies_until = now()")
+    assert (await agent.memory.erase(params)).verified
+
+
+async def test_a_server_without_redis_does_not_say_verified_about_working_memory(agent: Agent) -> None:
+    await agent.stored_id("Ada keeps bees on the roof.", task_id="trip")
+    await _recall(agent)
+    working = WorkingMemory(None, ttl_seconds=60, budget_tokens=100)
+    without = MemoryManager(replace(agent.runtime.parts, working=working), Caller(agent.agent_id))
+    result = await without.erase(EVERYTHING)
+    assert (result.verified, len(result.unreachable)) == (False, 1)
+    assert (await agent.memory.erase(EVERYTHING)).verified
+
+
+async def test_a_redis_that_is_replaced_is_recorded_before_it_contains_a_text(
+    elsewhere: Runtime, agent: Agent
+) -> None:
+    there = Agent(elsewhere, agent.agent_id)
+    await there.stored_id("Ada keeps bees on the roof.", task_id="trip")
+    await _recall(there)
+    before = await elsewhere.parts.working.instance_id()
+    await cast(Redis, elsewhere.redis).flushdb()
+    await _recall(there)
+    after = await elsewhere.parts.working.instance_id()
+    assert after != before
+    assert await elsewhere.parts.working.held(agent.agent_id)
+    unreachable = (await agent.memory.erase(EVERYTHING)).unreachable
+    assert unreachable == {f"redis {before}": 1, f"redis {after}": 1}
 
 
 # --- a user ------------------------------------------------------------------------------------------------

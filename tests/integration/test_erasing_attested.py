@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -13,6 +14,7 @@ from psycopg.errors import InsufficientPrivilege
 from agentcore.auth import mint_token
 from agentcore.client import MemoryClient
 from agentcore.errors import AuthenticationFailed, InvalidParams, NotAuthorised
+from agentcore.memory.forgetting import erasing, removing
 from agentcore.memory.forgetting.erase_receipt import key_id_of, read_receipt
 from agentcore.memory.params.archive import EraseParams
 from agentcore.memory.params.memories import CountParams
@@ -42,6 +44,40 @@ async def test_the_receipt_tells_whose_what_when_and_by_whom(runtime: Runtime, a
     assert (told["agent_id"], told["user_id"], told["verified"]) == (agent.agent_id, "ada", True)
     assert (told["erased"], told["token_id"], told["trace_id"]) == (result.erased, "token-1", "t" * 32)
     assert "user_id" not in await _read(runtime, (await agent.memory.erase(EVERYTHING)).signed_receipt)
+
+
+async def test_the_last_receipt_of_several_calls_states_the_sum_of_all(
+    runtime: Runtime, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        await agent.stored_id(f"Ada saw heron {number}.", user_id="ada")
+    monkeypatch.setattr(erasing, "ERASE_CHUNK", 2)
+    monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
+    first = await agent.memory.erase(OF_ADA)
+    partial = await _read(runtime, first.signed_receipt)
+    assert (partial["complete"], partial["verified"], partial["erased"]["memories"]) == (False, False, 2)
+    second = await agent.memory.erase(OF_ADA.model_copy(update={"continues": first.signed_receipt}))
+    last = await agent.memory.erase(OF_ADA.model_copy(update={"continues": second.signed_receipt}))
+    told = await _read(runtime, last.signed_receipt)
+    assert (told["complete"], told["verified"], told["since"]) == (True, True, partial["since"])
+    assert told["erased"] == last.erased
+    assert [each.erased["memories"] for each in (first, second, last)] == [2, 4, 5]
+
+
+async def test_only_an_unfinished_erasure_of_the_same_whose_can_be_continued(
+    runtime: Runtime, agent: Agent, new_agent: Callable[..., Agent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished = (await agent.memory.erase(OF_ADA)).signed_receipt
+    for number in range(2):
+        await agent.stored_id(f"Ada saw heron {number}.", user_id="ada")
+    monkeypatch.setattr(erasing, "ERASE_CHUNK", 1)
+    monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
+    partial = (await agent.memory.erase(OF_ADA)).signed_receipt
+    for whose, params, receipt in ((agent, OF_ADA, finished), (new_agent(), OF_ADA, partial),
+                                   (agent, EVERYTHING, partial), (agent, OF_ADA, f"{partial}x")):
+        with pytest.raises(InvalidParams):
+            await whose.memory.erase(params.model_copy(update={"continues": receipt}))
+    assert (await agent.memory.count(CountParams())).count == 1
 
 
 async def test_a_receipt_verifies_after_the_token_secret_has_changed(

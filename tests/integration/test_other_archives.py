@@ -74,6 +74,7 @@ async def other(services: Services, tmp_path: Path) -> AsyncIterator[Runtime]:
         async with running.database.owner_transaction() as connection:
             own_id = await stored_id(DirectoryArchive(running.home.archive))
             await connection.execute("DELETE FROM archived_memories WHERE archive_id = %s", (own_id,))
+            await connection.execute("DELETE FROM archived_copies WHERE archive_id = %s", (own_id,))
 
 
 @pytest.fixture
@@ -93,6 +94,13 @@ async def _as_owner(agent: Agent, statement: str, *values: Any) -> list[Mapping[
     async with agent.runtime.database.owner_transaction() as connection:
         cursor = await connection.execute(statement.encode(), values)
         return list(await cursor.fetchall()) if cursor.description else []
+
+
+async def _forget_archives(agent: Agent) -> None:
+    """Leaves the tombstones as a version before archive ids wrote them."""
+    for statement in ("UPDATE archived_memories SET archive_id = NULL WHERE agent_id = %s",
+                      "DELETE FROM archived_copies WHERE agent_id = %s"):
+        await _as_owner(agent, statement, agent.agent_id)
 
 
 async def _attested(agent: Agent, result: EraseResult) -> dict[str, Any]:
@@ -166,8 +174,7 @@ async def test_an_archive_that_is_replaced_during_an_erasure_ends_it_and_nothing
 async def test_a_tombstone_of_an_older_version_belongs_to_this_archive_if_its_copy_is_here(
     pair: Pair,
 ) -> None:
-    await _as_owner(pair.here, "UPDATE archived_memories SET archive_id = NULL WHERE agent_id = %s",
-                    pair.here.agent_id)
+    await _forget_archives(pair.here)
     result = await pair.here.memory.erase(EVERYTHING)
     assert (result.verified, result.unreachable) == (False, {"unknown": 1})
     assert not _copy(pair.here, pair.pruned_here).exists()
@@ -188,6 +195,65 @@ async def test_a_copy_that_names_another_agent_is_not_erased(agent: Agent) -> No
     result = await agent.memory.erase(EVERYTHING)
     assert (result.verified, result.left) == (True, {})
     assert [path.stem for path in folder.iterdir()] == [str(strange)]
+
+
+@pytest.mark.parametrize("params", [EVERYTHING, OF_ADA], ids=["all", "user"])
+@pytest.mark.parametrize("after", ["nothing", "delete", "prune", "restore"])
+async def test_a_copy_that_a_restore_left_elsewhere_is_unreachable_until_it_is_erased_there(
+    pair: Pair, params: EraseParams, after: str
+) -> None:
+    await pair.there.memory.restore(RestoreParams(memory_ids=[pair.pruned_there]))
+    if after == "delete":
+        await pair.here.memory.delete(DeleteParams(memory_ids=[pair.pruned_there]))
+    if after in ("prune", "restore"):
+        await _prune(pair.here)
+    if after == "restore":
+        await pair.here.memory.restore(RestoreParams(memory_ids=[pair.pruned_there]))
+    assert pair.other_id in (await pair.here.runtime.readiness())["archive"]["other_archives"]
+    for _ in range(2):
+        result = await pair.here.memory.erase(params)
+        assert (result.verified, result.unreachable, result.left) == (False, {pair.other_id: 1}, {})
+        assert (await _attested(pair.here, result))["unreachable"] == {pair.other_id: 1}
+    assert _copy(pair.there, pair.pruned_there).exists()
+    assert (await pair.there.memory.erase(params)).verified
+    assert not _copy(pair.there, pair.pruned_there).exists()
+    assert (await pair.here.memory.erase(params)).verified
+
+
+async def test_a_copy_that_a_killed_prune_left_elsewhere_is_unreachable(pair: Pair) -> None:
+    memory_id = await pair.there.stored_id("Ada bought a red bicycle.", user_id="ada")
+
+    class Killed(DirectoryArchive):
+        """The process ends once the copies are written, and removes none."""
+
+        async def write(self, objects: Mapping[str, bytes]) -> None:
+            await super().write(objects)
+            raise RuntimeError("killed")
+
+    parts = replace(pair.there.runtime.parts, archive=Killed(pair.there.runtime.home.archive))
+    with pytest.raises(RuntimeError, match="killed"):
+        await MemoryManager(parts, Caller(pair.there.agent_id)).prune(ALL_EPISODIC)
+    assert _copy(pair.there, memory_id).exists()
+    result = await pair.here.memory.erase(OF_ADA)
+    assert (result.verified, result.unreachable) == (False, {pair.other_id: 2})
+    assert (await pair.there.memory.erase(OF_ADA)).verified
+    assert not _copy(pair.there, memory_id).exists()
+
+
+async def test_a_restored_copy_of_an_older_version_is_recorded(pair: Pair) -> None:
+    await _forget_archives(pair.here)
+    await pair.there.memory.restore(RestoreParams(memory_ids=[pair.pruned_there]))
+    result = await pair.here.memory.erase(EVERYTHING)
+    assert (result.verified, result.unreachable) == (False, {pair.other_id: 1})
+
+
+async def test_merged_archives_count_once_they_are_adopted(pair: Pair) -> None:
+    shutil.copyfile(_copy(pair.there, pair.pruned_there), _copy(pair.here, pair.pruned_there))
+    archive = pair.here.runtime.parts.archive
+    assert archive is not None
+    async for _ in verify(pair.here.runtime.database, archive, pair.here.agent_id, adopt=True):
+        pass
+    assert (await pair.here.memory.erase(EVERYTHING)).verified
 
 
 # --- restore and list --------------------------------------------------------------------------------------
@@ -241,6 +307,28 @@ async def test_start_doctor_and_readyz_name_the_other_archive(
 
     await pair.there.memory.erase(EVERYTHING)
     assert pair.other_id not in (await pair.here.runtime.readiness())["archive"].get("other_archives", [])
+
+
+async def test_copies_of_an_unknown_archive_are_reported(pair: Pair, services: Services) -> None:
+    await _forget_archives(pair.here)
+    state = (await pair.here.runtime.readiness())["archive"]
+    assert (state["ok"], state["required"]) == (False, False)
+    assert state["other_archives"]["unknown"] >= 2
+    [check] = [each for each in await examine(settings_for(services)) if each.name == "copies"]
+    assert (check.ok, "in unknown" in check.found) == (False, True)
+
+
+async def test_a_service_without_an_archive_reports_the_archived_copies(
+    pair: Pair, services: Services
+) -> None:
+    state = await archive_state(pair.here.runtime.database, None)
+    assert (state["ok"], state["required"], state["kind"]) == (False, False, "none")
+    assert "MEMORY_ARCHIVAL_ENABLED" in state["problem"]
+    assert pair.other_id in state["other_archives"]
+    without = settings_for(services, memory_archival_enabled=False)
+    [check] = [each for each in await examine(without) if each.name == "copies"]
+    assert (check.ok, pair.other_id in check.found) == (False, True)
+    assert "MEMORY_ARCHIVAL_ENABLED=true" in check.mend
 
 
 async def test_looking_at_an_archive_that_was_never_used_changes_nothing(other: Runtime) -> None:

@@ -327,8 +327,10 @@ class SourcePruning(Pruning):
         self._more = len(rows) > MOST_ARCHIVED
         return [Prunable(**row, access_count=0, last_accessed=None) for row in rows[:MOST_ARCHIVED]]
 
-    async def _copied(self, transaction: MemoryTransaction, held: Sequence[UUID]) -> list[Tombstone]:
-        tombstones = await super()._copied(transaction, held)
+    async def _copied(
+        self, transaction: MemoryTransaction, held: Sequence[UUID], place: UUID | None
+    ) -> list[Tombstone]:
+        tombstones = await super()._copied(transaction, held, place)
         source = self._caller.token_id, self._caller.trace_id
         await transaction.clusters.note_archived(held, *source)
         return tombstones

@@ -15,11 +15,12 @@ from typing import Any
 from uuid import UUID
 
 from agentcore.cancellation import to_its_end
-from agentcore.errors import DependencyUnavailable, NotFound
+from agentcore.errors import DependencyUnavailable, InvalidParams, NotFound
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import (
     READS_AT_ONCE,
+    UNKNOWN_ARCHIVE,
     Archive,
     ArchivedObject,
     archive_id,
@@ -29,7 +30,7 @@ from agentcore.memory.archival import (
     read_stray,
 )
 from agentcore.memory.embedding_cache import AgentEmbedder
-from agentcore.memory.forgetting.erase_receipt import sign_receipt
+from agentcore.memory.forgetting.erase_receipt import key_id_of, read_receipt, sign_receipt
 from agentcore.memory.forgetting.inventory import ARCHIVE, JOBS, REMAINS, TABLES, WORKING_MEMORY
 from agentcore.memory.forgetting.removing import Deadline
 from agentcore.memory.models import MemoryType
@@ -42,20 +43,21 @@ from agentcore.memory.summaries.summarizing import SUMMARY_RELATION
 ERASE_CHUNK = 500
 # Concurrent writes are erased in a further pass, at most so often.
 MAX_PASSES = 3
-# Archive of a copy that has no recorded archive id and is not in this archive.
-UNKNOWN_ARCHIVE = "unknown"
 _LAYERS = [layer.value for layer in MemoryType]
 _WORD_COUNTS = {"lexical_terms", "lexical_totals", "lexical_deltas"}
 # Tables with rows of one memory, dependent rows first.
 _BY_MEMORY = (
-    *((each.name, "memory_id") for each in TABLES if "memory_id" in each.labels and each.name != "memories"),
+    *((each.name, "memory_id") for each in TABLES
+      if "memory_id" in each.labels and each.name not in ("memories", "archived_copies")),
     ("memory_links", "source_id"),
     ("memory_links", "target_id"),
     ("memories", "memory_id"),
 )
-# Tables whose rows belong to no memory. Tombstones are deleted with their copies only.
+# Tables whose rows belong to no memory. Rows that refer to a copy are deleted with it only.
 _OF_NO_MEMORY = [
-    table.name for table in TABLES if table.name not in {"memories", "archived_memories", *_WORD_COUNTS}
+    table.name
+    for table in TABLES
+    if table.name not in {"memories", "archived_memories", "archived_copies", *_WORD_COUNTS}
 ]
 logger = logging.getLogger(__name__)
 
@@ -78,13 +80,15 @@ class Erased:
 
 @dataclass
 class _Plan:
-    """Lists what to erase, in order. `loose` are objects of no memory; `unreachable` counts by archive."""
+    """Lists what to erase, in order. `loose` are objects of no memory; `unreachable` counts copies by store,
+    `elsewhere` the rows of copies in other archives by table."""
 
     memory_ids: list[UUID]
     keys: set[str]
     found: dict[str, int]
     archive_id: UUID | None
     unreachable: Counter[str]
+    elsewhere: Counter[str]
     loose: list[str] = field(default_factory=list)
     unreadable: int = 0
 
@@ -97,19 +101,44 @@ class Erasing:
         self._caller = caller
         self._agent_id = caller.agent_id
         self._user_id = params.user_id
+        self._continues = params.continues
+        self._since = parts.clock().isoformat()
         self._done = Erased()
 
     async def run(self) -> Erased:
         """Erases in chunks; repeats for concurrent writes, at most MAX_PASSES times.
 
-        Raises DependencyUnavailable.
+        Raises DependencyUnavailable; InvalidParams for a receipt that cannot be continued.
         """
         # First: without a key no receipt can be signed, and nothing is erased.
         key = await self._parts.storage.receipt_key()
+        if self._continues is not None:
+            await self._continue(self._continues)
         deadline = Deadline()
-        if not await self._record_archive_ids(deadline):
+        if await self._record_archive_ids(deadline):
+            await self._passes(deadline)
+        else:
             self._done.complete = False
-            return self._done
+        self._done.signed_receipt = sign_receipt(key["key_id"], key["key"], self._receipt_claims())
+        logger.info(
+            "memories were erased: %s; verified: %s; copies out of reach: %d",
+            ", ".join(f"{place} {count}" for place, count in sorted(self._done.erased.items())) or "none",
+            self._done.verified,
+            sum(self._done.unreachable.values()),
+            extra={"agent_id": self._agent_id, "trace_id": self._caller.trace_id},
+        )
+        return self._done
+
+    async def _continue(self, receipt: str) -> None:
+        key = await self._parts.storage.receipt_key(key_id_of(receipt))
+        claims = read_receipt([bytes(key["key"])], receipt)
+        whose = claims["agent_id"], claims.get("user_id")
+        if whose != (self._agent_id, self._user_id) or claims.get("complete", True):
+            raise InvalidParams("The receipt in continues is not of an unfinished erasure of the same data.")
+        self._since = claims["since"]
+        self._done.erased.update(claims["erased"])
+
+    async def _passes(self, deadline: Deadline) -> None:
         plan = await self._planned()
         failpoint("erase.planned")
         for _ in range(MAX_PASSES):
@@ -125,16 +154,6 @@ class Erasing:
                 break
         self._done.unreachable = plan.unreachable
         failpoint("erase.verified")
-        if self._done.complete:
-            self._done.signed_receipt = sign_receipt(key["key_id"], key["key"], self._receipt_claims())
-        logger.info(
-            "memories were erased: %s; verified: %s; copies in other archives: %d",
-            ", ".join(f"{place} {count}" for place, count in sorted(self._done.erased.items())) or "none",
-            self._done.verified,
-            sum(self._done.unreachable.values()),
-            extra={"agent_id": self._agent_id, "trace_id": self._caller.trace_id},
-        )
-        return self._done
 
     def _receipt_claims(self) -> dict[str, Any]:
         whose = {"agent_id": self._agent_id}
@@ -143,6 +162,8 @@ class Erasing:
         return {
             **whose,
             "erased": dict(self._done.erased),
+            "since": self._since,
+            "complete": self._done.complete,
             "verified": self._done.verified,
             "left": self._done.left,
             "unreachable": dict(self._done.unreachable),
@@ -182,6 +203,7 @@ class Erasing:
         async with self._parts.storage.transaction(self._agent_id) as transaction:
             rows = await transaction.erasing.memories(self._user_id)
             tombstones = await transaction.erasing.tombstones(self._user_id)
+            recorded = await transaction.erasing.copies(self._user_id)
         archive = self._parts.archive
         if archive is None and tombstones:
             raise DependencyUnavailable(
@@ -191,21 +213,23 @@ class Erasing:
         place = None if archive is None else await archive_id(archive)
         listed = [] if archive is None else await archive.keys(ARCHIVE.folder(self._agent_id))
         copies = {memory_id: key for key in listed if (memory_id := memory_of(key)) is not None}
+        unreachable = _elsewhere(tombstones, recorded, place)
+        other_redis = await self._parts.storage.other_redis(await self._parts.working.instance_id())
+        unreachable.update({f"redis {each}": 1 for each in other_redis})
         if self._user_id is not None:
-            return await self._of_the_user(archive, place, rows, tombstones, copies)
-        known = {*rows, *tombstones}
+            return await self._of_the_user(archive, place, rows, tombstones, copies, recorded, unreachable)
+        own = {row["memory_id"] for row in recorded if row["archive_id"] == place}
+        known = {*rows, *tombstones, *own}
         strays = [(each, key) for each, key in copies.items() if each not in known]
         others = {copies.pop(each) for each in await self._foreign_copies(archive, strays)}
         listed = [key for key in listed if key not in others]
-        elsewhere = _elsewhere(tombstones, place)
-        found = {
-            "memories": len(rows),
-            "archived_memories": len(tombstones) - elsewhere.total(),
-            ARCHIVE.name: len(listed),
-        }
+        here = sum(row["archive_id"] == place for row in tombstones.values())
+        found = {"memories": len(rows), "archived_memories": here, ARCHIVE.name: len(listed)}
+        elsewhere = Counter(archived_memories=len(tombstones) - here)
+        elsewhere["archived_copies"] = len(recorded) - len(own)
         loose = [key for key in listed if memory_of(key) is None]
-        ids = sorted({*rows, *tombstones, *copies})
-        return _Plan(ids, set(listed), found, place, elsewhere, loose)
+        ids = sorted({*rows, *tombstones, *copies, *own})
+        return _Plan(ids, set(listed), found, place, unreachable, elsewhere, loose)
 
     async def _foreign_copies(
         self, archive: Archive | None, strays: Sequence[tuple[UUID, str]]
@@ -227,15 +251,20 @@ class Erasing:
         rows: Sequence[UUID],
         tombstones: Mapping[UUID, Row],
         copies: Mapping[UUID, str],
+        recorded: Sequence[Row],
+        unreachable: Counter[str],
     ) -> _Plan:
         archived = {each for each, row in tombstones.items() if _is_of(row, self._user_id)}
         own = [*rows, *archived]
+        named = {row["memory_id"] for row in recorded
+                 if row["archive_id"] == place and row["user_id"] == self._user_id}
         async with self._parts.storage.transaction(self._agent_id) as transaction:
-            known = await transaction.erasing.known({*copies, *own})
+            known = await transaction.erasing.known({*copies, *own, *named})
         strays = {each: key for each, key in copies.items() if each not in known | archived}
         told, unreadable = ({}, 0) if archive is None else await _read(archive, strays)
         told = {each: copy for each, copy in told.items() if self._is_own(copy)}
         own += [each for each, copy in told.items() if not copy or copy["user_id"] == self._user_id]
+        own += named - known
         ordered = dict.fromkeys(own)
         newest: set[UUID] = set(own)
         while True:
@@ -250,9 +279,10 @@ class Erasing:
             there = await transaction.archived.held(ordered)
         here = [each for each in ordered.keys() & tombstones if tombstones[each]["archive_id"] == place]
         keys = {copies[each] for each in ordered if each in copies}
-        found = {"memories": len(there), "archived_memories": len(here), ARCHIVE.name: len(keys)}
-        elsewhere = _elsewhere(tombstones, place)
-        return _Plan([*reversed(ordered)], keys, found, place, elsewhere, unreadable=unreadable)
+        found = {"memories": len(there), "archived_memories": len(here), ARCHIVE.name: len(keys),
+                 "archived_copies": len(named)}
+        ids, none = [*reversed(ordered)], Counter[str]()
+        return _Plan(ids, keys, found, place, unreachable, none, unreadable=unreadable)
 
     # --- erasure ---------------------------------------------------------------------------------------
 
@@ -264,12 +294,15 @@ class Erasing:
         return True
 
     async def _chunk(self, memory_ids: Sequence[UUID], plan: _Plan) -> None:
-        while not await self._erase_chunk(memory_ids, plan):
+        done = False
+        while not done:
             # Memories derived from a user's have no user id. Record it before the copy is deleted: a retry
-            # after a crash could not attribute the tombstone.
-            async with self._parts.storage.transaction(self._agent_id) as transaction:
-                await transaction.erasing.name_tombstones(memory_ids, self._user_id)
-            failpoint("erase.named")
+            # after a crash could not attribute the tombstone, or the record of the copy.
+            if self._user_id is not None:
+                async with self._parts.storage.transaction(self._agent_id) as transaction:
+                    await transaction.erasing.name_tombstones(memory_ids, self._user_id)
+                failpoint("erase.named")
+            done = await self._erase_chunk(memory_ids, plan)
 
     async def _erase_chunk(self, memory_ids: Sequence[UUID], plan: _Plan) -> bool:
         erased: Counter[str] = Counter()
@@ -291,6 +324,7 @@ class Erasing:
                 erased[ARCHIVE.name] = len(keys & plan.keys)
             failpoint("erase.unarchived")
             await self._erase_rows(transaction, memory_ids, kept, erased)
+            erased["archived_copies"] = await erasing.erase_copies(memory_ids, plan.archive_id)
             if rows:
                 await transaction.append_terms([row["term_keys"] for row in rows], sign=-1)
             tasks = {row["task_id"] for row in rows if row["task_id"] is not None}
@@ -345,7 +379,7 @@ class Erasing:
             async with self._parts.storage.transaction(self._agent_id) as transaction:
                 for table in TABLES:
                     left[table.name] = await transaction.erasing.count(table.name)
-                left["archived_memories"] -= sum(plan.unreachable.values())
+                left -= plan.elsewhere
                 left[JOBS.name] = await transaction.jobs.forget()
         return dict(+left)
 
@@ -354,8 +388,11 @@ def _is_of(tombstone: Row, user_id: str | None) -> bool:
     return tombstone["user_id"] == user_id or user_id in (tombstone["users"] or ())
 
 
-def _elsewhere(tombstones: Mapping[UUID, Row], place: UUID | None) -> Counter[str]:
-    archives = (row["archive_id"] for row in tombstones.values() if row["archive_id"] != place)
+def _elsewhere(
+    tombstones: Mapping[UUID, Row], recorded: Sequence[Row], place: UUID | None
+) -> Counter[str]:
+    found = {(row["memory_id"], row["archive_id"]) for row in (*tombstones.values(), *recorded)}
+    archives = [each for _, each in found if each is None or each != place]
     return Counter(UNKNOWN_ARCHIVE if each is None else str(each) for each in archives)
 
 

@@ -122,6 +122,11 @@ TABLES: tuple[OwnedTable, ...] = (
             "user_id", "users", "namespace",
         ),
     ),
+    _table(
+        "archived_copies",
+        "erase on a server that uses the archive; it lists every copy, also that of a restored memory",
+        labels=("memory_id", "archive_id", "user_id"),
+    ),
     _table("completed_tasks", "erase", labels=("task_id",)),
     _table(
         "agent_settings",
@@ -172,7 +177,7 @@ ARCHIVE = ArchiveObjects(
     "archive",
     FoundBy.AGENT_SEGMENT,
     False,
-    "erase: it holds what pruning took from the tables; what was restored stays until it is pruned again",
+    "erase, on a server that uses it; archived_copies lists every copy, also of what was restored",
 )
 EXPORTS = Place(
     "exported files",

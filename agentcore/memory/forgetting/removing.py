@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from agentcore.cancellation import to_its_end
-from agentcore.errors import AgentCoreError, Conflict
+from agentcore.errors import AgentCoreError, Conflict, DependencyUnavailable
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive, archive_id, archive_memories, object_key
@@ -127,12 +127,15 @@ class Pruning:
     async def _chunk(self, versions: Mapping[UUID, int]) -> list[UUID] | None:
         """Returns the removed ids in order; None if another prune has locked the layer. Rows stay locked from
         before their copy is written until they are deleted, so a tombstone always matches its copy."""
+        place = None if self._parts.archive is None else await archive_id(self._parts.archive)
+        if place is not None and not await self._recorded(versions, place):
+            return None
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             if not await transaction.claim_layer(self._layer):
                 return None
             held = await transaction.hold_prunable(versions)
             failpoint("prune.held")
-            tombstones = await self._copied(transaction, held)
+            tombstones = await self._copied(transaction, held, place)
             rows = await transaction.delete_versions({each: versions[each] for each in held})
             failpoint("prune.deleted")
             gone = {row["memory_id"] for row in rows}
@@ -142,14 +145,26 @@ class Pruning:
         await _forget_tasks(self._parts, self._caller, rows)
         return [each for each in versions if each in gone]
 
-    async def _copied(self, transaction: MemoryTransaction, held: Sequence[UUID]) -> list[Tombstone]:
+    async def _recorded(self, versions: Mapping[UUID, int], place: UUID) -> bool:
+        """Commits where the copies will be before any is written. False: another prune locked the layer."""
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            if not await transaction.claim_layer(self._layer):
+                return False
+            await transaction.archived.record_copies(await transaction.hold_prunable(versions), place)
+        failpoint("prune.recorded")
+        return True
+
+    async def _copied(
+        self, transaction: MemoryTransaction, held: Sequence[UUID], place: UUID | None
+    ) -> list[Tombstone]:
         archive = self._parts.archive
-        if archive is None:
+        if archive is None or place is None:
             return []
         rows = await transaction.whole_rows(held)
-        place = await archive_id(archive)
         try:
             copies = await archive_memories(archive, self._caller.agent_id, rows)
+            if await archive_id(archive) != place:
+                raise DependencyUnavailable("The archive was replaced during the call: call again.")
         except AgentCoreError:
             await self._remove_copies(archive, transaction, held)
             raise

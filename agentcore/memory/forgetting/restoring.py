@@ -84,6 +84,8 @@ class Restoring:
             await self._note(transaction, tombstones, copies, set(restored.renewed_ids))
             restored.superseded_ids = await self._superseded(transaction, tombstones, copies)
             failpoint("restore.inserted")
+            if copies:
+                await transaction.archived.record_copies(copies, await archive_id(archive))
             await transaction.archived.unbury(restored.memory_ids)
             await let_restored_wait(transaction, restored.memory_ids)
             failpoint("restore.unburied")

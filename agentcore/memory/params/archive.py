@@ -167,6 +167,11 @@ class EraseParams(Strict):
     user_id: Identifier | None = Field(None, description="This user's memories, and what was made of them.")
     all: Flag = Field(False, description="Everything that the agent has; instead of user_id.")
     confirm: Flag = Field(False, description="Needed: nothing brings it back.")
+    continues: Annotated[str, Field(max_length=16_384)] | None = Field(
+        None,
+        description="`signed_receipt` of the call before, where that was not complete: this call's `erased` "
+        "and receipt include what it erased.",
+    )
 
     @model_validator(mode="after")
     def _says_whose(self) -> EraseParams:
@@ -179,7 +184,8 @@ class EraseParams(Strict):
 
 class EraseResult(Strict):
     erased: dict[str, int] = Field(
-        description="How much went in this call, by place: rows of tables, objects, jobs, copies."
+        description="How much was erased by this call, and by those that it `continues`, by place: rows of "
+        "tables, objects, jobs, copies."
     )
     verified: bool = Field(
         description="Afterwards every place was searched, and nothing was left or out of reach."
@@ -190,10 +196,13 @@ class EraseResult(Strict):
     unreachable: dict[str, int] = Field(
         default_factory=dict,
         description="Copies in archives that this server does not use, by the archive's id; 'unknown' where "
-        "none is recorded. They and their tombstones stay: erase again on a server that uses the archive.",
+        "none is recorded. They and their tombstones stay: erase again on a server that uses the archive. "
+        "'redis <id>': another Redis, which may contain working memory of any agent; it expires.",
     )
-    complete: bool = Field(True, description="False: the call's time ran out; the same call goes on.")
+    complete: bool = Field(
+        True, description="False: the call's time ran out; call again, with `continues`, to go on."
+    )
     signed_receipt: str | None = Field(
-        None, description="What was erased, signed by the service; null while complete is false."
+        None, description="What was erased from `since` to `at`, signed by the service."
     )
     receipt: Receipt

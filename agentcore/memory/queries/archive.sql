@@ -13,6 +13,14 @@ SELECT %(agent_id)s, t.memory_id, t.version, t.memory_type, t.object_key, t.sha2
            user_id = EXCLUDED.user_id, users = EXCLUDED.users, namespace = EXCLUDED.namespace, tags = EXCLUDED.tags,
            archived_at = now(), archive_id = EXCLUDED.archive_id;
 
+-- name: record_copies
+-- These memories have, or will have, a copy in this archive.
+INSERT INTO archived_copies (agent_id, memory_id, archive_id, user_id)
+SELECT m.agent_id, m.memory_id, %(archive_id)s::uuid, m.user_id FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
+ ORDER BY m.memory_id
+    ON CONFLICT DO NOTHING;
+
 -- name: list_tombstones
 -- Archived memories that match, those archived last first, from a place on: as many as fit into max_bytes, one at least,
 -- and how many were found.
@@ -99,26 +107,37 @@ SELECT agent_id, memory_id, object_key, sha256, size_bytes, archive_id FROM arch
 -- name: note_archive
 -- These copies are in this archive: they were read there. A tombstone of another digest is of a later copy.
 WITH held AS (
-    SELECT a.agent_id, a.memory_id FROM archived_memories a
+    SELECT a.agent_id, a.memory_id, a.user_id, a.archive_id AS moved_from FROM archived_memories a
       JOIN unnest(%(agent_ids)s::text[], %(memory_ids)s::uuid[], %(digests)s::bytea[]) AS t (agent_id, memory_id, sha256)
            ON a.agent_id = t.agent_id AND a.memory_id = t.memory_id AND a.sha256 = t.sha256
-     ORDER BY a.agent_id, a.memory_id FOR UPDATE OF a)
+     ORDER BY a.agent_id, a.memory_id FOR UPDATE OF a),
+moved AS (
+    DELETE FROM archived_copies c USING held
+     WHERE c.agent_id = held.agent_id AND c.memory_id = held.memory_id AND c.archive_id = held.moved_from
+       AND c.archive_id <> %(archive_id)s::uuid),
+recorded AS (
+    INSERT INTO archived_copies (agent_id, memory_id, archive_id, user_id)
+    SELECT agent_id, memory_id, %(archive_id)s::uuid, user_id FROM held ON CONFLICT DO NOTHING)
 UPDATE archived_memories a SET archive_id = %(archive_id)s
   FROM held WHERE a.agent_id = held.agent_id AND a.memory_id = held.memory_id;
 
 -- name: other_archives
 -- The other archives that contain copies, with their number, counted up to a limit; each found by one index lookup.
+-- Those of no recorded archive come last, without an id.
 WITH RECURSIVE found AS (
-    (SELECT archive_id FROM archived_memories WHERE archive_id IS NOT NULL ORDER BY archive_id LIMIT 1)
+    (SELECT archive_id FROM archived_copies ORDER BY archive_id LIMIT 1)
      UNION ALL
-    SELECT (SELECT a.archive_id FROM archived_memories a
-             WHERE a.archive_id > found.archive_id ORDER BY a.archive_id LIMIT 1)
-      FROM found WHERE found.archive_id IS NOT NULL)
-SELECT f.archive_id, (SELECT count(*) FROM (SELECT FROM archived_memories a
-                                             WHERE a.archive_id = f.archive_id LIMIT %(most)s) AS counted) AS copies
-  FROM found f
- WHERE f.archive_id IS DISTINCT FROM %(archive_id)s::uuid AND f.archive_id IS NOT NULL
- ORDER BY f.archive_id;
+    SELECT (SELECT c.archive_id FROM archived_copies c
+             WHERE c.archive_id > found.archive_id ORDER BY c.archive_id LIMIT 1)
+      FROM found WHERE found.archive_id IS NOT NULL),
+counted AS (
+    SELECT f.archive_id, (SELECT count(*) FROM (SELECT FROM archived_copies c
+                                                 WHERE c.archive_id = f.archive_id LIMIT %(most)s) AS listed) AS copies
+      FROM found f
+     WHERE f.archive_id IS DISTINCT FROM %(archive_id)s::uuid AND f.archive_id IS NOT NULL
+     UNION ALL
+    SELECT NULL, count(*) FROM (SELECT FROM archived_memories WHERE archive_id IS NULL LIMIT %(most)s) AS listed)
+SELECT archive_id, copies FROM counted WHERE copies > 0 ORDER BY archive_id;
 
 -- name: own_vectors
 -- The vectors that callers gave with these memories, for the text that they still have.

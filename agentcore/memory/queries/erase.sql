@@ -16,6 +16,12 @@ SELECT memory_id, user_id, users, archive_id, object_key, sha256, size_bytes FRO
    AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s::text OR users ? %(user_id)s::text)
  ORDER BY memory_id;
 
+-- name: erasable_copies
+-- Every copy in an archive: of the agent, or of a user and of no user.
+SELECT memory_id, archive_id, user_id FROM archived_copies
+ WHERE agent_id = %(agent_id)s
+   AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s::text);
+
 -- name: known_ids
 -- Which of these are memories of the agent, archived ones with a user's name among them.
 SELECT memory_id FROM memories WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
@@ -42,6 +48,11 @@ SELECT memory_id, object_key, user_id, archive_id FROM archived_memories
  ORDER BY memory_id
    FOR UPDATE;
 
+-- name: name_copies
+-- Copies that name no user are known to be this one's, as tombstones are.
+UPDATE archived_copies SET user_id = %(user_id)s
+ WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]) AND user_id IS NULL;
+
 -- name: name_tombstones
 -- Archived memories that name no user are known to be this one's, should whoever erases them be killed.
 WITH held AS (
@@ -63,6 +74,15 @@ SELECT m.memory_id, m.task_id, m.term_keys
 -- The rows of these memories in one table, by the column that names the memory; how many.
 WITH gone AS (
     DELETE FROM {table} WHERE agent_id = %(agent_id)s AND {column} = ANY (%(memory_ids)s::uuid[]) RETURNING 1
+)
+SELECT count(*) AS erased FROM gone;
+
+-- name: erase_copies
+-- The records of these memories' copies in one archive; how many.
+WITH gone AS (
+    DELETE FROM archived_copies
+     WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]) AND archive_id = %(archive_id)s::uuid
+    RETURNING 1
 )
 SELECT count(*) AS erased FROM gone;
 
@@ -106,6 +126,19 @@ SELECT count(*) AS erased FROM gone;
 -- name: count_table
 -- What the agent has in one table.
 SELECT count(*) AS count FROM {table} WHERE agent_id = %(agent_id)s;
+
+-- name: record_redis
+-- The Redis of this id may contain working memory for so long.
+INSERT INTO redis_instances (redis_id, copies_until)
+VALUES (%(redis_id)s, now() + make_interval(secs => %(seconds)s))
+    ON CONFLICT (redis_id) DO UPDATE
+       SET copies_until = greatest(redis_instances.copies_until, EXCLUDED.copies_until);
+
+-- name: other_redis
+-- Every other Redis that may contain working memory.
+SELECT redis_id FROM redis_instances
+ WHERE copies_until > now() AND redis_id IS DISTINCT FROM %(redis_id)s::uuid
+ ORDER BY redis_id;
 
 -- name: receipt_keys
 -- The keys of erasure receipts, newest first; or the one of this id.

@@ -57,6 +57,10 @@ class ArchiveRows(OwnedRows):
         if rows:
             await self._run("insert_tombstones", rows=Jsonb(rows))
 
+    async def record_copies(self, memory_ids: Iterable[UUID], archive_id: UUID) -> None:
+        """Records that these memories have, or will have, a copy in that archive."""
+        await self._run("record_copies", memory_ids=list(memory_ids), archive_id=archive_id)
+
     async def claim(
         self,
         memory_ids: Sequence[UUID] | None,
@@ -129,6 +133,10 @@ class EraseRows(OwnedRows):
         rows = await self._rows("erasable_tombstones", user_id=user_id)
         return {row["memory_id"]: row for row in rows}
 
+    async def copies(self, user_id: str | None) -> list[Row]:
+        """Returns every copy in an archive: of all, or a user's and those that name no user."""
+        return await self._rows("erasable_copies", user_id=user_id)
+
     async def known(self, memory_ids: Iterable[UUID]) -> set[UUID]:
         """Which of these have a row, or are archived under a user's name."""
         return {row["memory_id"] for row in await self._rows("known_ids", memory_ids=list(memory_ids))}
@@ -144,8 +152,9 @@ class EraseRows(OwnedRows):
         return await self._rows("hold_tombstones", memory_ids=list(memory_ids))
 
     async def name_tombstones(self, memory_ids: Sequence[UUID], user_id: str | None) -> None:
-        """Let those of these archived memories that name no user be this one's."""
-        await self._run("name_tombstones", memory_ids=list(memory_ids), user_id=user_id)
+        """Lets those of these archived memories, and of their copies, that name no user be this one's."""
+        for statement in ("name_tombstones", "name_copies"):
+            await self._run(statement, memory_ids=list(memory_ids), user_id=user_id)
 
     async def hold(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Those of these memories that there are, with `texts`, all that they ever said."""
@@ -155,6 +164,10 @@ class EraseRows(OwnedRows):
         """Remove these memories' rows of a table; how many."""
         shape = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
         return await self._count(shaped_query("erase_rows", **shape), memory_ids=list(memory_ids))
+
+    async def erase_copies(self, memory_ids: Sequence[UUID], archive_id: UUID | None) -> int:
+        """Removes the records of these memories' copies in an archive; how many."""
+        return await self._count(query("erase_copies"), memory_ids=list(memory_ids), archive_id=archive_id)
 
     async def erase_ended_tasks(self, task_ids: Iterable[str]) -> int:
         """Forget that tasks have ended of which no memory is left; how many."""

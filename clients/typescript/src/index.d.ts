@@ -322,20 +322,22 @@ export interface EraseParams {
   all?: boolean;
   /** Needed: nothing brings it back. */
   confirm?: boolean;
+  /** `signed_receipt` of the call before, where that was not complete: this call's `erased` and receipt include what it erased. */
+  continues?: string | null;
 }
 
 export interface EraseResult {
-  /** How much went in this call, by place: rows of tables, objects, jobs, copies. */
+  /** How much was erased by this call, and by those that it `continues`, by place: rows of tables, objects, jobs, copies. */
   erased: Record<string, number>;
   /** Afterwards every place was searched, and nothing was left or out of reach. */
   verified: boolean;
   /** What was left, by place: written meanwhile, or not to be read. */
   left?: Record<string, number>;
-  /** Copies in archives that this server does not use, by the archive's id; 'unknown' where none is recorded. They and their tombstones stay: erase again on a server that uses the archive. */
+  /** Copies in archives that this server does not use, by the archive's id; 'unknown' where none is recorded. They and their tombstones stay: erase again on a server that uses the archive. 'redis <id>': another Redis, which may contain working memory of any agent; it expires. */
   unreachable?: Record<string, number>;
-  /** False: the call's time ran out; the same call goes on. */
+  /** False: the call's time ran out; call again, with `continues`, to go on. */
   complete?: boolean;
-  /** What was erased, signed by the service; null while complete is false. */
+  /** What was erased from `since` to `at`, signed by the service. */
   signed_receipt?: string | null;
   receipt: Receipt;
 }

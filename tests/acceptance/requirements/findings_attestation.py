@@ -23,9 +23,22 @@ FINDINGS_ATTESTATION: tuple[Requirement, ...] = (
            "integration/test_other_archives.py::"
            "test_a_local_copy_goes_though_the_tombstone_is_of_another_archive",
            "integration/test_other_archives.py::"
+           "test_a_copy_that_a_restore_left_elsewhere_is_unreachable_until_it_is_erased_there",
+           "integration/test_other_archives.py::"
+           "test_a_copy_that_a_killed_prune_left_elsewhere_is_unreachable",
+           "integration/test_other_archives.py::test_a_restored_copy_of_an_older_version_is_recorded",
+           "integration/test_other_archives.py::test_merged_archives_count_once_they_are_adopted",
+           "integration/test_other_archives.py::"
            "test_an_archive_that_is_replaced_during_an_erasure_ends_it_and_nothing_is_lost",
            "integration/test_other_archives.py::"
            "test_a_tombstone_of_an_older_version_belongs_to_this_archive_if_its_copy_is_here"),
+    _found("A13 Redis", "An erasure never says verified about working memory in another Redis.",
+           "integration/test_erasing.py::"
+           "test_an_erasure_never_says_verified_about_working_memory_in_another_redis",
+           "integration/test_erasing.py::"
+           "test_a_server_without_redis_does_not_say_verified_about_working_memory",
+           "integration/test_erasing.py::"
+           "test_a_redis_that_is_replaced_is_recorded_before_it_contains_a_text"),
     _found("A14 copies", "A prune that fails leaves no copy behind.",
            "integration/test_other_archives.py::test_a_prune_that_fails_midway_leaves_no_copy_behind"),
     _found("A14 modes", "Directories and files of the archive are closed to other users.",
@@ -53,6 +66,9 @@ FINDINGS_ATTESTATION: tuple[Requirement, ...] = (
            "conformance/test_archive.py::test_s3_keeps_the_id_in_no_cold_storage_class"),
     _asked("other archives", "Start, doctor, /readyz, lists, checks and restores name the others' copies.",
            "integration/test_other_archives.py::test_start_doctor_and_readyz_name_the_other_archive",
+           "integration/test_other_archives.py::test_copies_of_an_unknown_archive_are_reported",
+           "integration/test_other_archives.py::"
+           "test_a_service_without_an_archive_reports_the_archived_copies",
            "integration/test_other_archives.py::test_the_list_marks_which_copies_are_elsewhere",
            "integration/test_other_archives.py::"
            "test_a_restore_continues_with_the_rest_and_lists_what_is_elsewhere",
@@ -60,6 +76,13 @@ FINDINGS_ATTESTATION: tuple[Requirement, ...] = (
            "test_a_single_id_that_is_elsewhere_is_not_found_and_its_archive_is_named",
            "integration/test_other_archives.py::"
            "test_the_check_of_copies_calls_them_unreachable_and_adopts_them_once_they_are_merged"),
+    _asked("receipt totals", "The receipt of an erasure in several calls states what all of them erased.",
+           "integration/test_erasing_attested.py::"
+           "test_the_last_receipt_of_several_calls_states_the_sum_of_all",
+           "integration/test_erasing_attested.py::"
+           "test_only_an_unfinished_erasure_of_the_same_whose_can_be_continued",
+           "acceptance/test_erase_command.py::"
+           "test_each_call_continues_the_one_before_so_that_the_last_receipt_is_of_all"),
     _asked("receipt keys", "Receipts have a key of their own, shared by all servers.",
            "integration/test_erasing_attested.py::test_the_services_role_cannot_read_the_keys_of_receipts",
            "integration/test_erasing_attested.py::"
