@@ -64,6 +64,9 @@ def memory_methods() -> list[RpcMethod[MemoryCall]]:
         )
         for method in METHODS
     ]
+    for each in METHODS:  # before calls validate in several threads
+        each.params.model_rebuild()
+        each.result.model_rebuild()
     document = service_document(methods)
 
     async def discover(call: MemoryCall, params: DiscoverParams) -> dict[str, Any]:
