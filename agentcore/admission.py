@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from starlette.types import Message, Receive, Scope, Send
@@ -20,7 +21,7 @@ from agentcore.errors import (
     TooLarge,
 )
 from agentcore.ratelimit import RateLimit
-from agentcore.rpc import Frame, error_answer
+from agentcore.rpc import LARGE_BODY_BYTES, Frame, error_answer
 from agentcore.telemetry import Trace, new_request_id
 
 # Where one error answers the whole request; every other, and the error of one call, travels with 200.
@@ -29,6 +30,9 @@ HTTP_STATUS: Mapping[JsonRpcErrorCode, int] = {
     JsonRpcErrorCode.TOO_LARGE: 413,
     JsonRpcErrorCode.RATE_LIMITED: 429,
 }
+
+# Large bodies are parsed in some 100 ms each.
+BODIES_RETRY_SECONDS = 1.0
 
 Header = tuple[bytes, bytes]
 
@@ -63,6 +67,56 @@ class Exchange:
         return [(b"x-request-id", self.request_id.encode()), (b"traceresponse", str(self.trace).encode())]
 
 
+class BodyBudget:
+    """Limits the bytes of all bodies that this process is receiving or answering.
+
+    Large bodies may take half of `limit`, and one agent half of either. The rest is for small bodies and for
+    other agents.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        # (agent, or None for all of them; whether only large bodies count) -> bytes
+        self._held: dict[tuple[str | None, bool], int] = {}
+
+    def __len__(self) -> int:
+        """Returns the bytes that are held now."""
+        return self._held.get((None, False), 0)
+
+    @contextmanager
+    def share(self, agent_id: str) -> Iterator[Callable[[int], None]]:
+        """Yields what sets the size of one body, 0 when the block ends. It raises RateLimited."""
+        held = 0
+
+        def hold(size: int) -> None:
+            nonlocal held
+            self._change(agent_id, held, size)
+            held = size
+
+        try:
+            yield hold
+        finally:
+            hold(0)
+
+    def _change(self, agent_id: str, before: int, size: int) -> None:
+        held = {
+            (who, large): self._held.get((who, large), 0) + _counted(size, large) - _counted(before, large)
+            for who in (None, agent_id) for large in (False, True)
+        }
+        limits = {(who, large): self._limit >> ((who is not None) + large) for who, large in held}
+        if size > before and any(total > limits[place] for place, total in held.items()):
+            raise RateLimited("Too many bytes of requests are being received: try again.", data={
+                "retry_after_seconds": BODIES_RETRY_SECONDS, "max_bodies_bytes": self._limit})
+        for place, total in held.items():
+            self._held[place] = total
+            if not total:
+                del self._held[place]
+
+
+def _counted(size: int, large: bool) -> int:
+    return 0 if large and size <= LARGE_BODY_BYTES else size
+
+
 @dataclass(frozen=True)
 class Admission:
     """The one gate of every endpoint that acts for an agent."""
@@ -72,6 +126,7 @@ class Admission:
     stopping: asyncio.Event
     max_body_bytes: int
     timeout_seconds: float
+    bodies: BodyBudget
 
     async def principal(self, exchange: Exchange) -> Principal:
         """The caller. Raises AuthenticationFailed, and NotReady once the service stops."""
@@ -79,8 +134,18 @@ class Admission:
             raise NotReady("The service is stopping.")
         return await self.verifier.verify(exchange.header(b"authorization"))
 
-    async def body(self, exchange: Exchange, receive: Receive) -> bytes | None:
-        """The body; None if the client went away. Raises TooLarge as soon as it is known."""
+    @asynccontextmanager
+    async def body(self, exchange: Exchange, receive: Receive, agent_id: str) -> AsyncIterator[bytes | None]:
+        """Yields the body, None if the client went away; it counts until the block ends.
+
+        Raises TooLarge as soon as it is known, and RateLimited.
+        """
+        with self.bodies.share(agent_id) as hold:
+            yield await self._received(exchange, receive, hold)
+
+    async def _received(
+        self, exchange: Exchange, receive: Receive, hold: Callable[[int], None]
+    ) -> bytes | None:
         announced = exchange.header(b"content-length") or "0"
         if announced.isdecimal() and int(announced) > self.max_body_bytes:
             raise self._too_large()
@@ -96,6 +161,7 @@ class Admission:
                     size += len(chunks[-1])
                     if size > self.max_body_bytes:
                         raise self._too_large()
+                    hold(size)
                     if not message.get("more_body", False):
                         return b"".join(chunks)
         except TimeoutError as cause:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -16,17 +15,7 @@ from agentcore.config import Settings
 from agentcore.errors import AgentCoreError, JsonRpcErrorCode, RateLimited
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.jsonrpc import MemoryCall, cost_of
-from agentcore.rpc import (
-    LARGE_BODY_BYTES,
-    Call,
-    Frame,
-    Limits,
-    MethodTable,
-    Report,
-    RpcMethod,
-    Session,
-    read_frame,
-)
+from agentcore.rpc import Call, Frame, Limits, MethodTable, Report, RpcMethod, Session
 from agentcore.telemetry import Metrics
 
 MAX_A2A_TEXT_CHARS = 255
@@ -88,21 +77,16 @@ class RpcEndpoint:
         principal: Principal | None = None
         try:
             principal = await self._admission.principal(exchange)
-            body = await self._admission.body(exchange, receive)
-            if body is None:
-                return
-            frame = await self._frame(body)
-            self._admission.rate_limit.admit(principal.agent_id, cost_of_frame(frame))
-            answer = await self._table.answer(frame, self._session(exchange, principal))
+            async with self._admission.body(exchange, receive, principal.agent_id) as body:
+                if body is None:
+                    return
+                frame = await self._table.read(body)
+                self._admission.rate_limit.admit(principal.agent_id, cost_of_frame(frame))
+                answer = await self._table.answer(frame, self._session(exchange, principal))
         except AgentCoreError as error:
             await self.refuse(exchange, principal, frame, error, started, send)
         else:
             await say(exchange, send, 204 if answer is None else 200, answer or b"")
-
-    async def _frame(self, body: bytes) -> Frame:
-        if len(body) <= LARGE_BODY_BYTES:
-            return read_frame(body, self._table.limits)
-        return await asyncio.to_thread(read_frame, body, self._table.limits)
 
     def _session(self, exchange: Exchange, principal: Principal) -> Session[MemoryCall]:
         def open_context(call: Call) -> MemoryCall:

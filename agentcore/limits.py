@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 MAX_BODY_BYTES = 8_388_608
+# The bytes of all bodies at once, in the largest body.
+BODIES_AT_ONCE = 4
 MAX_MESSAGE_BYTES = 262_144
 MAX_HEADER_BYTES = 65_536
 HEADER_SECONDS = 10
@@ -63,10 +65,15 @@ class Limit:
     what: str
     beyond: str
     setting: str | None = None
+    times: int = 1  # how many times the value of the setting
 
 
 LIMITS: tuple[Limit, ...] = (
     Limit("request_bytes", MAX_BODY_BYTES, "bytes", "A request body.", _413, "MAX_BODY_BYTES"),
+    Limit("bodies_bytes", BODIES_AT_ONCE * MAX_BODY_BYTES, "bytes",
+          "All bodies that a process is receiving or answering: 4 times the largest. Bodies above 65,536 "
+          "bytes may take half, one agent half of either.",
+          "HTTP 429, -32004 with `Retry-After`", "MAX_BODY_BYTES", BODIES_AT_ONCE),
     Limit("mcp_message_bytes", MAX_MESSAGE_BYTES, "bytes", "A message to `/mcp`.", _413),
     Limit("header_bytes", MAX_HEADER_BYTES, "bytes", "Request line and headers together.", "HTTP 431"),
     Limit("header_seconds", HEADER_SECONDS, "seconds",
@@ -123,4 +130,5 @@ LIMIT_SETTINGS = frozenset(each.setting for each in LIMITS if each.setting)
 
 def limits_in_force(settings: Mapping[str, int]) -> dict[str, int]:
     """Returns each limit by its name; `settings` are the values of settings, by their names."""
-    return {each.name: settings.get(each.setting or "", each.value) for each in LIMITS}
+    return {each.name: each.times * settings.get(each.setting or "", each.value // each.times)
+            for each in LIMITS}

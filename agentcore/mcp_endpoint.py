@@ -62,17 +62,17 @@ class McpEndpoint:
         principal: Principal | None = None
         try:
             principal = await self._admission.principal(exchange)
-            body = await self._admission.body(exchange, receive)
-            if body is None:
-                return None
-            frame = _one_message(body)
-            self._admission.rate_limit.admit(principal.agent_id, 1)
-            answer = await asyncio.to_thread(resolve, "mcp", SERVERS, kind="endpoint")
+            async with self._admission.body(exchange, receive, principal.agent_id) as body:
+                if body is None:
+                    return None
+                frame = _one_message(body)
+                self._admission.rate_limit.admit(principal.agent_id, 1)
+                answer = await asyncio.to_thread(resolve, "mcp", SERVERS, kind="endpoint")
+                await self._answer(answer, exchange, principal, scope, body, receive, send)
         except ConfigurationError as error:
             return await say(exchange, send, 501, error_answer(AgentCoreError(" ".join(error.problems))))
         except AgentCoreError as error:
             return await self._methods.refuse(exchange, principal, frame, error, started, send, MCP_STATUS)
-        await self._answer(answer, exchange, principal, scope, body, receive, send)
         return None
 
     async def _answer(

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import signature
-from typing import Any, Generic, NoReturn, TypeVar, cast
+from typing import Any, Generic, NoReturn, ParamSpec, TypeVar, cast
 from uuid import uuid4
 
 import numpy as np
@@ -53,7 +53,8 @@ from agentcore.telemetry import describe_failure
 MAX_PROBLEMS = 20
 MAX_FIELD_CHARS = 200
 
-# A larger body is read and validated in a thread, so that other calls continue.
+# A larger body is read and validated in a thread, so that other calls continue, and one at a time: several
+# threads would keep the GIL from the event loop.
 LARGE_BODY_BYTES = 65_536
 _NOT_OUTLINE = bytes(set(range(256)) - set(b'"[]{},:'))
 _ONE_BRACKET = bytes.maketrans(b"{}", b"[]")
@@ -64,6 +65,8 @@ _NUL = re.compile(r"(?<!\\)(\\\\)*\\u0000")
 logger = logging.getLogger(__name__)
 
 ContextT = TypeVar("ContextT")
+Returned = TypeVar("Returned")
+Arguments = ParamSpec("Arguments")
 
 
 @dataclass(frozen=True)
@@ -384,7 +387,17 @@ def _refuse_unknown(method: RpcMethod[Any], given: dict[str, Any]) -> None:
         raise InvalidParams(data={"errors": named})
 
 
-def _bind(method: RpcMethod[ContextT], timeout_seconds: float) -> Callable[..., Awaitable[Result]]:
+async def _in_turn(
+    turns: asyncio.Semaphore, work: Callable[Arguments, Returned],
+    *arguments: Arguments.args, **named: Arguments.kwargs
+) -> Returned:
+    async with turns:
+        return await asyncio.to_thread(work, *arguments, **named)
+
+
+def _bind(
+    method: RpcMethod[ContextT], timeout_seconds: float, large: asyncio.Semaphore
+) -> Callable[..., Awaitable[Result]]:
     validate = TypeAdapter(method.params).validate_python
     dump = TypeAdapter(method.result).dump_json
 
@@ -399,7 +412,7 @@ def _bind(method: RpcMethod[ContextT], timeout_seconds: float) -> Callable[..., 
         if method.scope is not None and method.scope not in turn.session.scopes:
             raise NotAuthorised(data={"needs": method.scope})
         given = _by_name(method, values) if values else names
-        params = await asyncio.to_thread(validated, given) if turn.is_large else validated(given)
+        params = await _in_turn(large, validated, given) if turn.is_large else validated(given)
         try:
             work = method.handler(turn.session.open_context(turn.call), params)
             return dump(await within(timeout_seconds, work))
@@ -426,7 +439,15 @@ class MethodTable(Generic[ContextT]):
     def __init__(self, methods: Iterable[RpcMethod[ContextT]], limits: Limits) -> None:
         self.limits = limits
         self._methods = {method.name: method for method in methods}
-        self._bound = {name: _bind(method, limits.timeout_seconds) for name, method in self._methods.items()}
+        self._large = asyncio.Semaphore(1)
+        self._bound = {name: _bind(method, limits.timeout_seconds, self._large)
+                       for name, method in self._methods.items()}
+
+    async def read(self, body: bytes) -> Frame:
+        """Returns the calls of a body. Raises as `read_frame` does."""
+        if len(body) <= LARGE_BODY_BYTES:
+            return read_frame(body, self.limits)
+        return await _in_turn(self._large, read_frame, body, self.limits)
 
     async def answer(self, frame: Frame, session: Session[ContextT]) -> bytes | None:
         """The response to a body; None where nothing is to be said. A batch's answers keep its order."""

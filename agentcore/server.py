@@ -21,12 +21,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from agentcore import __version__
-from agentcore.admission import Admission
+from agentcore.admission import Admission, BodyBudget
 from agentcore.agent_card import AGENT_CARD, agent_card
 from agentcore.connections import LimitedProtocol
 from agentcore.edge import RpcEndpoint, Runtime
 from agentcore.errors import InternalError, StartupError
-from agentcore.limits import MAX_CONNECTIONS
+from agentcore.limits import BODIES_AT_ONCE, MAX_CONNECTIONS
 from agentcore.mcp_endpoint import McpEndpoint
 from agentcore.memory.jsonrpc import CONTRACT_VERSION, MemoryCall, memory_methods
 from agentcore.ratelimit import RateLimit
@@ -98,6 +98,7 @@ def create_app(
     admission = Admission(
         runtime.verifier, RateLimit(settings.rate_limit_per_minute), stopping,
         settings.max_body_bytes, settings.request_timeout_seconds,
+        BodyBudget(BODIES_AT_ONCE * settings.max_body_bytes),
     )
     offered = memory_methods() if methods is None else methods
     return Starlette(

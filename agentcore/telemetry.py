@@ -87,6 +87,8 @@ class Metrics:
         self._llm_cost = Counter(
             "agentcore_llm_cost", "Cost of language models by use, in the currency of the prices.", ("work",),
             registry=registry)
+        self._searches = Counter(
+            "agentcore_searches", "Searches by how vectors were compared.", ("vectors",), registry=registry)
         self._rate_limited = Counter(
             "agentcore_rate_limited", "Calls refused by the rate limit.", registry=registry)
 
@@ -101,6 +103,10 @@ class Metrics:
     def embeddings_cached(self, place: Literal["process", "redis"], *, hits: int, misses: int) -> None:
         self._cache.labels(place, "hit").inc(hits)
         self._cache.labels(place, "miss").inc(misses)
+
+    def searched(self, vectors: str) -> None:
+        """`vectors` is exact, indexed, or words where only words were searched."""
+        self._searches.labels(vectors).inc()
 
     def rate_limited(self, calls: int) -> None:
         self._rate_limited.inc(calls)

@@ -190,6 +190,7 @@ async def store(service: Service, vectors: Matrix, done: Run, options: argparse.
 async def search(service: Service, asked: Asked, done: Run) -> None:
     """One search, timed; its answers by similarity. One that fails has found nothing."""
     params = {"query": QUERY, "k": K, "query_vector": [float(x) for x in asked.vector]}
+    exact = service.exact_searches()
     began = time.perf_counter()
     done.count(1)
     try:
@@ -200,7 +201,8 @@ async def search(service: Service, asked: Asked, done: Run) -> None:
     finally:
         done.count(-1)
         asked.milliseconds = (time.perf_counter() - began) * 1_000
-    asked.mode = result["receipt"]["searched"]["vectors"]
+    # Exact if any search meanwhile was.
+    asked.mode = "indexed" if service.exact_searches() == exact else "exact"
     near = sorted(result["memories"], key=lambda memory: -memory["similarity"])
     asked.found = [memory["memory_id"] for memory in near]
 

@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -19,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -35,10 +37,12 @@ from benchmarks.ledger import append
 
 DELAY_MS, GROWTH_MB = 250.0, 256.0
 SECRET = "a benchmark's secret, long enough for HS256"  # noqa: S105
-SETTINGS = {"EMBEDDING_MODEL": "hashing", "MAX_CONNECTIONS": "40", "RATE_LIMIT_PER_MINUTE": "60000",
+SETTINGS = {"EMBEDDING_MODEL": "hashing", "MAX_CONNECTIONS": "80", "RATE_LIMIT_PER_MINUTE": "60000",
             "REQUEST_TIMEOUT_SECONDS": "10", "MAINTENANCE_IN_SERVER": "false"}
-# Shown by test_hostile_texts.py, test_lexical.py, test_rpc.py and test_server_edge.py.
-ELSEWHERE = frozenset({"mark_run", "terms", "call_seconds", "rate_units"})
+# Shown by test_rpc.py: no call of a working service takes that long.
+ELSEWHERE = frozenset({"call_seconds"})
+UNFINISHED, AT_ONCE = 60, 12
+AGENTS = ("greedy", "second", "third", "spender")
 STORED = 7
 LONG_STORED = 40
 # The first thousand terms of a long memory are ranked: blanks make the others quick to store.
@@ -205,6 +209,12 @@ WITHIN: Mapping[str, Callable[[], bytes]] = {
 }
 
 
+STRINGS = WITHIN["within: strings with escapes"]
+MARKS = "a" + "\u0301" * 100_000
+# Each pair of characters is a term; the last word is beyond the index.
+HAN = "".join(chr(0x4E00 + number * 7_919 % 20_000) for number in range(MAX_TEXT_CHARS - 6))
+
+
 class Exceeding:
     """A client that goes beyond each limit of the service at a URL."""
 
@@ -262,6 +272,49 @@ class Exceeding:
         codes = {each.get("error", {}).get("code", 0) for each in told}
         return "-32003 after some" if codes == {0, -32003} else str(codes)
 
+    def unfinished(self) -> str:
+        """Send many bodies of 8 MB without their last byte."""
+        opened = [self._begin(8_388_608) for _ in range(UNFINISHED)]
+        try:
+            for each in opened:
+                for _ in range(127):
+                    each.sendall(b" " * 65_536)
+            while len(answered := select.select(opened, [], [], 0)[0]) < UNFINISHED - 4:
+                select.select([], [], [], 0.1)
+            told = answered[0].recv(4_096)
+            return told.partition(b" ")[2][:3].decode() + (" Retry-After" if b"retry-after" in told else "")
+        finally:
+            for each in opened:
+                each.close()
+
+    def beside_unfinished(self, other: Exceeding) -> str:
+        """Hold what one agent may, while another one sends a small body and a large one."""
+        with self._begin(8_388_608) as held:
+            for _ in range(127):
+                held.sendall(b" " * 65_536)
+            small, large = other.status(_with("memory.count")), other.status(STRINGS())
+            return f"{small}, {large}"
+
+    def at_once(self, others: Sequence[Exceeding]) -> str:
+        """Send large bodies of several agents at the same time."""
+        clients, body = [self, *others], STRINGS()
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            told = threads.map(lambda number: clients[number % len(clients)].status(body), range(AT_ONCE))
+            return "some" if set(told) == {"200 -32602", "429 -32004"} else "unexpected"
+
+    def spend(self) -> str:
+        """Ask for more than a minute's units allow."""
+        items = [_with("memory.store_batch", items=[{}] * 1_000)] * 29
+        told = [self.status(b"[" + b",".join(items) + b"]") for _ in range(3)]
+        return " ".join(dict.fromkeys(told))
+
+    def words(self) -> str:
+        """Store more terms than are indexed, and search for the last one."""
+        self.status(_with("memory.store", content=f"{HAN} zebra", force=True))
+        told = [self.post(_with("memory.retrieve", query=query))[1] for query in (HAN[:2], "zebra")]
+        found = [each["result"]["receipt"]["candidates"]["lexical"] for each in told]
+        return "not indexed" if found == [1, 0] else str(found)
+
     def header(self) -> str:
         """Send one of 16 MiB."""
         with self._open() as service:
@@ -289,15 +342,20 @@ class Exceeding:
         half = self._open()
         half.sendall(b"GET / HTTP/1.1\r\nx")
         yield "header_seconds", half
-        token = self._http.headers["authorization"]
-        head = f"POST {ENDPOINT} HTTP/1.1\r\nhost: a\r\nauthorization: {token}\r\n"
-        body = self._open()
-        body.sendall(head.encode() + b"content-length: 100\r\n\r\n{")
+        body = self._begin(100)
+        body.sendall(b"{")
         yield "body_seconds", body
-        unread = self._open()
         large = b"[" + b",".join([_with("memory.list", limit=1_000)] * 5) + b"]"
-        unread.sendall(head.encode() + b"content-length: %d\r\n\r\n" % len(large) + large)
+        unread = self._begin(len(large))
+        unread.sendall(large)
         yield "unread_seconds", unread
+
+    def _begin(self, size: int) -> socket.socket:
+        """Open a connection and send the header of a body."""
+        token, opened = self._http.headers["authorization"], self._open()
+        opened.sendall(f"POST {ENDPOINT} HTTP/1.1\r\nhost: a\r\nauthorization: {token}\r\n"
+                       f"content-length: {size}\r\n\r\n".encode())
+        return opened
 
     def _open(self) -> socket.socket:
         opened = socket.create_connection(self._address, timeout=60)
@@ -306,9 +364,10 @@ class Exceeding:
         return opened
 
 
-def exceed_all(url: str, pid: int, token: str) -> tuple[float, list[Seen]]:
-    """The delay without load, and what going beyond each limit did."""
-    watch, client = Watch(url, pid), Exceeding(url, token)
+def exceed_all(url: str, pid: int, tokens: Mapping[str, str]) -> tuple[float, list[Seen]]:
+    """The delay without load, and what going beyond each limit did; `tokens` are those of `AGENTS`."""
+    watch = Watch(url, pid)
+    client, second, third, spender = (Exceeding(url, tokens[name]) for name in AGENTS)
     try:
         client.fill()
         baseline = watch.baseline_ms()
@@ -319,6 +378,11 @@ def exceed_all(url: str, pid: int, token: str) -> tuple[float, list[Seen]]:
         others: Sequence[tuple[str, Callable[[], str]]] = (
             ("mcp_message_bytes", partial(client.status, message, MCP_ENDPOINT)),
             ("page_bytes", client.page), ("response_bytes", client.responses),
+            ("rate_units", spender.spend), ("terms", second.words),
+            ("mark_run", partial(second.status, _with("memory.store", content=MARKS, force=True))),
+            ("bodies_bytes", client.unfinished),
+            ("within: beside an unfinished body", partial(client.beside_unfinished, second)),
+            ("within: large bodies at once", partial(client.at_once, [second, third])),
             ("header_bytes", client.header), ("connections", client.connections),
         )
         seen += [watch.during(limit, exceed) for limit, exceed in others]
@@ -329,7 +393,8 @@ def exceed_all(url: str, pid: int, token: str) -> tuple[float, list[Seen]]:
         late = list(client.late())
         seen += [watch.during(limit, partial(_ended, watch, limit, each)) for limit, each in late]
     finally:
-        client.close()
+        for each in (client, second, third, spender):
+            each.close()
         watch.close()
     return baseline, seen
 
@@ -344,7 +409,9 @@ def _ended(watch: Watch, limit: str, service: socket.socket) -> str:
 
 ANSWERS: Mapping[str, str] = {
     **{limit: answer for limit, (_, answer) in BODIES.items()}, "mcp_message_bytes": "413 -32003",
-    "page_bytes": "ends early", "response_bytes": "-32003 after some",
+    "rate_units": "200 429 -32004", "terms": "not indexed", "mark_run": "200",
+    "bodies_bytes": "429 Retry-After", "within: beside an unfinished body": "200, 200 -32602",
+    "within: large bodies at once": "some", "page_bytes": "ends early", "response_bytes": "-32003 after some",
     "within: searches of long texts": "-32003 after some", "header_bytes": "431",
     "connections": "503 Retry-After", "header_seconds": "closed", "body_seconds": "200",
     "unread_seconds": "closed",
@@ -381,8 +448,9 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.parse_args()
     with served() as (url, pid):
-        token = mint_token(SECRET, "greedy", ["memory:read", "memory:write"], 3_600, now=time.time())
-        baseline, seen = exceed_all(url, pid, token)
+        scopes = ["memory:read", "memory:write"]
+        baseline, seen = exceed_all(url, pid, {
+            name: mint_token(SECRET, name, scopes, 3_600, now=time.time()) for name in AGENTS})
     for each in seen:
         print(f"{each.limit:<34} {each.answer:<20} {each.delay_ms:7.1f} ms {each.growth_mb:7.1f} MB")
     worst, most = max(each.delay_ms for each in seen), max(each.growth_mb for each in seen)

@@ -87,13 +87,16 @@ async def client(service: Service, done: Done, seed: int) -> None:
 
 async def search(service: Service, done: Done, text: str) -> None:
     """One search for a memory by its own words."""
+    exact = service.exact_searches()
     began, one = time.perf_counter(), Search(done.stage, 0.0)
     try:
         result = await service.call(AGENT, "memory.retrieve", {"query": text, "k": K})
     except RuntimeError as failure:
         one.failure = str(failure)
     else:
-        one.mode = result["receipt"]["searched"]["vectors"]
+        words = result["receipt"]["searched"]["vectors"] == "words"
+        # Exact if any search meanwhile was.
+        one.mode = "words" if words else "indexed" if service.exact_searches() == exact else "exact"
         one.degraded = bool(result["receipt"]["degraded"])
         one.found = text in {memory["content"] for memory in result["memories"]}
     one.milliseconds = (time.perf_counter() - began) * 1_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 import tempfile
 import time
@@ -46,6 +47,12 @@ class Service:
                 (b"content-type", b"application/json"),
             ]
         return self._headers[agent_id]
+
+    def exact_searches(self) -> float:
+        """How many searches went without an index so far."""
+        figures = self.runtime.metrics.exposition()
+        told = re.search(rb'agentcore_searches_total{vectors="exact"} (.+)', figures)
+        return float(told[1]) if told else 0.0
 
     async def call(self, agent_id: str, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """One JSON-RPC call, from bytes to bytes through the whole application; raises on an error object."""

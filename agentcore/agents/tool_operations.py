@@ -30,7 +30,7 @@ from agentcore.agents.working_template import is_template
 from agentcore.errors import Conflict, NotFound
 from agentcore.limits import MAX_PAGE
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.models import MemoryRecord, MemorySummary, MemoryType, Strict
+from agentcore.memory.models import SUMMARY_RELATION, MemoryRecord, MemorySummary, MemoryType, Strict
 from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.memories import (
     DeleteParams,
@@ -39,7 +39,6 @@ from agentcore.memory.params.memories import (
     RetrieveParams,
     StoreParams,
 )
-from agentcore.memory.summaries.summarizing import SUMMARY_RELATION
 
 CONFIRMATION_SECONDS = 600
 # Of each memory; it guards against slips, not against a caller, who is given one for the asking.

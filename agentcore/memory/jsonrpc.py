@@ -26,8 +26,14 @@ ROWS_A_UNIT = 50
 EMBEDS_ONE = frozenset({"memory.store", "memory.retrieve", "memory.get_context", "memory.update"})
 READS_MANY = frozenset({
     "memory.prune", "memory.clear", "memory.restore", "memory.consolidate", "memory.summarize",
-    "memory.erase", "memory.end_session", "memory.delete", "memory.stats"})
+    "memory.erase", "memory.end_session", "memory.delete", "memory.stats", "memory.count"})
 UNITS_OF_MANY = 20
+_ROWS_ASKED = ("k", "limit", "max_tokens")
+_DEFAULTS = {
+    each.name: {name: field.default for name, field in each.params.model_fields.items()
+                if name in _ROWS_ASKED}
+    for each in METHODS
+}
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,8 @@ class DiscoverParams(Strict):
 def cost_of(method: str, params: dict[str, Any] | list[Any]) -> int:
     """Returns the units that a call costs: 1, and 1 for each text to embed and for every 50 rows to read."""
     names = next((each.positional for each in METHODS if each.name == method), ())
-    given = params if isinstance(params, dict) else dict(zip(names, params, strict=False))
+    said = params if isinstance(params, dict) else dict(zip(names, params, strict=False))
+    given = {**_DEFAULTS.get(method, {}), **said}
     lists = {name: len(each) for name, each in given.items() if isinstance(each, list)}
     numbers = {name: max(0, each) for name, each in given.items() if isinstance(each, int)}
     texts = lists.get("items", 0) + lists.get("messages", 0) + (method in EMBEDS_ONE)
@@ -64,6 +71,9 @@ def memory_methods() -> list[RpcMethod[MemoryCall]]:
         )
         for method in METHODS
     ]
+    for each in METHODS:  # before calls validate in several threads
+        each.params.model_rebuild()
+        each.result.model_rebuild()
     document = service_document(methods)
 
     async def discover(call: MemoryCall, params: DiscoverParams) -> dict[str, Any]:

@@ -32,6 +32,8 @@ SINGLE_SMALLEST = 1.2e-38
 FACT_TAG = "fact"
 # What such a fact says of itself in its provenance.
 FACT_FORM = "fact"
+# The relation of a summary to each memory that it quotes.
+SUMMARY_RELATION = "summarises"
 
 
 class MemoryType(StrEnum):
@@ -134,7 +136,8 @@ TtlSeconds = Annotated[int, Field(strict=True, ge=1, le=100 * 366 * 86_400)]
 class Strict(BaseModel):
     """A frozen model that refuses unknown fields by name."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Builds a schema at its first use: building all of them doubled the time of the client's import.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Interaction(Strict):

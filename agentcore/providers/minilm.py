@@ -140,9 +140,9 @@ def _begin(model: _Model, texts: Sequence[str]) -> _Batch:
 
 def _tokens(tokenizer: Tokenizer, text: str) -> TokenIds:
     if len(text) > HEAD_CHARACTERS:
-        # Where the head overflows, the rest of it is cut off anyway. Words must stay whole.
-        head, _, _ = text[:HEAD_CHARACTERS].rpartition(" ")
-        encoding = tokenizer.encode(head)
+        # Where the head overflows, the rest is cut off anyway. Words must stay whole, where there are blanks.
+        head = text[:HEAD_CHARACTERS]
+        encoding = tokenizer.encode(head.rpartition(" ")[0] or head)
         if encoding.overflowing:
             return np.array(encoding.ids, np.int64)
     return np.array(tokenizer.encode(text).ids, np.int64)

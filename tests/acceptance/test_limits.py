@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agentcore.limits import LIMITS
-from benchmarks.limits import ANSWERS, DELAY_MS, ELSEWHERE, GROWTH_MB, SETTINGS, exceed_all
+from benchmarks.limits import AGENTS, ANSWERS, DELAY_MS, ELSEWHERE, GROWTH_MB, SETTINGS, exceed_all
 from tests.fixtures.serving import Serving
 
-# Other processes keep the cores busy: what is shown strictly on an idle machine is shown by the benchmark.
-BUSY = 20
+# Without load /healthz answers within this time on a machine that is quiet enough for the strict bound.
+QUIET_MS = 50.0
+# On a busy machine a delay counts if it is seen each time, and exceeds a multiple of the delay without load.
+ATTEMPTS, BUSY = 3, 20
 
 
 def test_no_request_beyond_a_limit_delays_or_enlarges_the_service(
@@ -18,10 +20,16 @@ def test_no_request_beyond_a_limit_delays_or_enlarges_the_service(
     serving = new_serving(**SETTINGS)
     serving.start()
     serving.await_listening()
-    baseline_ms, seen = exceed_all(serving.url, serving.process.pid, serving.token("greedy"))
-    assert {each.limit: each.answer for each in seen if each.limit in ANSWERS} == ANSWERS
-    bound_ms = max(DELAY_MS * 4, BUSY * baseline_ms)
-    assert [each for each in seen if each.delay_ms > bound_ms or each.growth_mb > GROWTH_MB] == []
+    harmful: list[set[str]] = []
+    while len(harmful) < ATTEMPTS and (not harmful or harmful[-1]):
+        names = {name: f"{name}-{len(harmful)}" for name in AGENTS}
+        baseline_ms, seen = exceed_all(
+            serving.url, serving.process.pid, {name: serving.token(own) for name, own in names.items()})
+        assert {each.limit: each.answer for each in seen if each.limit in ANSWERS} == ANSWERS
+        assert [each for each in seen if each.growth_mb > GROWTH_MB] == []
+        bound_ms = DELAY_MS if baseline_ms < QUIET_MS else max(DELAY_MS * 4, BUSY * baseline_ms)
+        harmful.append({each.limit for each in seen if each.delay_ms > bound_ms})
+    assert set.intersection(*harmful) == set()
     assert serving.stop() == 0
 
 

@@ -23,8 +23,10 @@ from tests.fixtures.serving import ROOT, Done, Serving
 UV = Path(sys.prefix) / "bin" / "uv"
 INSTALL_SECONDS = 600
 BASE_MEGABYTES = 40
-# CPU time, so that a busy machine does not count. Half of it is httpx and pydantic.
-IMPORT_CPU_SECONDS = 1.0
+# Best of several runs in CPU time, with room for a machine whose cores are shared; 0.2 s where they are not.
+IMPORT_CPU_SECONDS, IMPORT_RUNS = 0.4, 5
+# Loaded by what an import of the client must not bring with it: analysis of texts.
+UNUSED = {"snowballstemmer"}
 HEAVY = {"alembic", "numpy", "onnxruntime", "psycopg", "redis", "sqlalchemy", "starlette", "tiktoken"}
 FRAMEWORKS = ("google_adk", "langchain", "langgraph", "mcp", "openai_agents")
 INSTALL_MODEL = "agentcore model install"
@@ -141,13 +143,15 @@ def test_the_client_is_imported_quickly_and_without_the_services_packages(base: 
     script = (
         "import json, sys, time; started = time.process_time(); import agentcore; light = len(sys.modules)\n"
         "from agentcore import MemoryClient, SyncMemoryClient, MemoryEnabledAgent, open_memory, StoreParams\n"
-        "print(json.dumps([light, time.process_time() - started,\n"
+        "print(json.dumps([light, time.process_time() - started, StoreParams.__pydantic_complete__,\n"
         "                  sorted({name.partition('.')[0] for name in sys.modules})]))")
     base.python(script)  # compiles the bytecode
-    light, seconds, modules = json.loads(base.python(script))
+    runs = [json.loads(base.python(script)) for _ in range(IMPORT_RUNS)]
+    light, _, schema_is_built, modules = runs[0]
     assert light < 120
-    assert not HEAVY & set(modules)
-    assert seconds < IMPORT_CPU_SECONDS
+    assert not (HEAVY | UNUSED) & set(modules)
+    assert not schema_is_built
+    assert min(seconds for _, seconds, _, _ in runs) < IMPORT_CPU_SECONDS
 
 
 def test_the_base_install_names_the_extra_that_commands_and_open_memory_need(base: Environment) -> None:

@@ -23,7 +23,7 @@ from agentcore.memory.rows.vector_index import IndexPolicy, VectorIndex
 from agentcore.memory.vector_store import PgVectorStore, SearchRequest, WordHits
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.databases import OwnDatabase, migrated_database
-from tests.fixtures.memory import Agent, settings_for
+from tests.fixtures.memory import Agent, searches, settings_for
 from tests.fixtures.services import Services
 
 DIMENSIONS = 64
@@ -162,8 +162,8 @@ async def test_what_was_measured_is_remembered_and_the_search_goes_by_it(filled:
         assert index.recall >= 0.99
         assert index.measured_rows == state.rows == 60
         assert index.reach <= index.shape
-    result = await through_indexes(filled, "ada").retrieve(RetrieveParams(query="Reading 7", k=5))
-    assert result.receipt.searched["vectors"] == "indexed"
+    await through_indexes(filled, "ada").retrieve(RetrieveParams(query="Reading 7", k=5))
+    assert searches(filled.metrics) == {"indexed": 1}
     assert await keep(filled) == 0
 
 
@@ -216,7 +216,7 @@ async def test_a_partition_that_has_doubled_gets_a_new_index_while_searches_go_o
         answers.append(await memory.retrieve(RetrieveParams(query="Reading 7 of the sensor", k=60)))
     assert await rebuilding == 1
     assert {answer.receipt.candidates["vector"] for answer in answers} == {60}
-    assert {answer.receipt.searched["vectors"] for answer in answers} == {"indexed"}
+    assert searches(filled.metrics) == {"indexed": len(answers)}
     [grown] = [state for state in (await partitions(filled)).values() if state.rows == 130]
     assert [index.built_rows for index in grown.indexes] == [130]
 
@@ -252,7 +252,7 @@ async def test_a_filter_finds_all_it_should_also_before_pgvector_0_8(
     memory = through_indexes(filled, "ada")
     rare = await memory.retrieve(RetrieveParams(query="quite unrelated", k=60, tags=["rare"]))
     assert rare.receipt.candidates["vector"] == len(rare.memories) == 30
-    assert rare.receipt.searched["vectors"] == "exact"
+    assert searches(filled.metrics) == {"exact": 1}
     usual = await memory.retrieve(RetrieveParams(query="quite unrelated", k=60, tags=["usual"]))
     assert usual.receipt.candidates["vector"] == 60
 

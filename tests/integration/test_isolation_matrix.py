@@ -44,8 +44,7 @@ from tests.fixtures.services import Services
 
 UUID_FORM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 VOLATILE = {"timings_ms", "created_at", "updated_at", "expires_at", "changed_at", "archived_at", "sha256",
-            "size_bytes", "signed_receipt",
-            "vectors"}  # exact or indexed: whether the partition, which others fill too, has an index yet
+            "size_bytes", "signed_receipt"}
 
 
 async def _outcome(memory: MemoryApi, attribute: str, params: Strict, names: dict[str, str]) -> Any:

@@ -15,12 +15,11 @@ from agentcore.memory.archival import DirectoryArchive
 from agentcore.memory.deriving import consolidating
 from agentcore.memory.forgetting.inventory import ARCHIVE
 from agentcore.memory.manager import MemoryManager
-from agentcore.memory.models import Link, MemoryType
+from agentcore.memory.models import SUMMARY_RELATION, Link, MemoryType
 from agentcore.memory.params.archive import EraseParams
 from agentcore.memory.params.layers import ConsolidateParams
 from agentcore.memory.params.memories import CountParams, DeleteParams, PruneParams
 from agentcore.memory.params.sessions import ClearParams, EndSessionParams
-from agentcore.memory.summaries.summarizing import SUMMARY_RELATION
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
 from tests.fixtures.places import holdings

@@ -17,9 +17,9 @@ from agentcore.agents.tool_operations import CONFIRMATION_SECONDS, Confirmations
 from agentcore.agents.tools import ALL_TOOLS, MemoryTools
 from agentcore.client import MemoryClient
 from agentcore.memory.contexts.fencing import CLOSING, NOTICE, OPENING
+from agentcore.memory.models import SUMMARY_RELATION
 from agentcore.memory.params.memories import CountParams, ListParams
 from agentcore.memory.params.sessions import AddSessionParams, EndSessionParams, Message
-from agentcore.memory.summaries.summarizing import SUMMARY_RELATION
 from tests.fixtures.memory import Agent
 
 PARROTS = "I love African Grey parrots, they are so clever."

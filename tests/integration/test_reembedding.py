@@ -25,7 +25,7 @@ from agentcore.memory.rows.embedding_models import KnownModel, model_in_force
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.databases import OwnDatabase, migrated_database
-from tests.fixtures.memory import Agent, fill, settings_for
+from tests.fixtures.memory import Agent, fill, searches, settings_for
 from tests.fixtures.services import Services
 
 OLD, NEW = "hashing/words-trigrams@64", "hashing/words-trigrams@96"
@@ -95,7 +95,7 @@ async def rows(agent: Agent) -> list[dict[str, Any]]:
 
 
 async def found(agent: Agent) -> tuple[str, str, list[str]]:
-    """How a search went: the best it found, how vectors were searched, and what it had to do without."""
+    """How a search went: the best it found, whether vectors were searched, and what it had to do without."""
     fresh = Agent(agent.runtime, agent.agent_id)
     result = await fresh.memory.retrieve(RetrieveParams(query="Note 17: the reading of meter 17", k=3))
     return result.memories[0].content[:8], result.receipt.searched["vectors"], result.receipt.degraded
@@ -115,7 +115,8 @@ async def test_all_memories_have_the_new_vectors_and_the_running_service_uses_th
     assert {(row["embedding_model"], row["next_embedding_model"], row["length"]) for row in stored} == {
         (NEW, None, 96)}
     assert len(stored) == COUNT
-    assert await found(ada) == ("Note 17:", "indexed", [])
+    assert await found(ada) == ("Note 17:", "nearest", [])
+    assert searches(ada.runtime.metrics) == {"indexed": 1}
     [state] = [each for each in await keeper(ada.runtime, NEW, 96).states() if each.indexes]
     assert [index.model for index in state.indexes] == [NEW]
     assert state.indexes[0].recall is not None
@@ -133,7 +134,8 @@ async def test_searches_go_through_an_index_at_every_step(ada: Agent) -> None:
     await towards(ada, 96, tell).run()
     answers = [await each for each in asked]
     assert {"embedding", "switched", "waiting for running processes", "moving"} <= set(steps)
-    assert answers == [("Note 17:", "indexed", [])] * len(steps)
+    assert answers == [("Note 17:", "nearest", [])] * len(steps)
+    assert searches(ada.runtime.metrics) == {"indexed": len(steps)}
 
 
 @pytest.mark.parametrize("last", ["embedding", "building an index", "switched", "moving", "compared"])
@@ -154,7 +156,7 @@ async def test_stopped_at_any_step_the_next_run_goes_on(ada: Agent, last: str) -
     if last == "embedding":
         # Two batches of three were made before.
         assert [done for step, done in again if step == "embedding"] == [COUNT]
-    assert await found(ada) == ("Note 17:", "indexed", [])
+    assert await found(ada) == ("Note 17:", "nearest", [])
 
 
 async def test_what_is_stored_changed_and_deleted_meanwhile_is_right(ada: Agent) -> None:
@@ -246,7 +248,8 @@ async def test_a_service_with_the_old_settings_starts_with_the_model_in_force(
     await towards(ada, 96).run()
     async with serving(services, own) as runtime:
         assert runtime.parts.vector_model == NEW
-        assert await found(Agent(runtime, "ada")) == ("Note 17:", "indexed", [])
+        assert await found(Agent(runtime, "ada")) == ("Note 17:", "nearest", [])
+        assert searches(runtime.metrics) == {"indexed": 1}
     assert "set EMBEDDING_MODEL=hashing EMBEDDING_DIMENSIONS=96" in caplog.text
 
 

@@ -23,7 +23,7 @@ from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.vector_store import PgVectorStore
 from agentcore.providers.hashing import HashingEmbedder
-from tests.fixtures.memory import Agent
+from tests.fixtures.memory import Agent, searches
 
 PLANTS = "The fern in the hallway wants water twice a week."
 ERROR = "Deployment failed with ERR_4071 on host db-7."
@@ -43,7 +43,7 @@ async def test_a_receipt_tells_what_was_searched_found_and_dropped(agent: Agent)
     result = await agent.memory.retrieve(RetrieveParams(query="fern water", k=1, explain=True))
     assert result.receipt.candidates == {"vector": 3, "lexical": 1, "links": 0, "neighbours": 0}
     assert [(each.reason, each.count) for each in result.receipt.dropped] == [("beyond_k", 2)]
-    assert result.receipt.searched["vectors"] == "exact"
+    assert result.receipt.searched["vectors"] == "nearest"
     assert {"embed", "search", "rank", "fetch"} <= set(result.receipt.timings_ms)
     [best] = result.memories
     assert best.terms is not None
@@ -254,8 +254,10 @@ async def test_a_filter_finds_all_it_should_through_the_vector_index(
     await IndexKeeper(database, parts.vector_model, 64, IndexPolicy()).round()
     vectors = PgVectorStore(database, 64, SearchLimits(exact_search_limit=0))
     memory = MemoryManager(replace(parts, vectors=vectors), Caller(agent.agent_id))
+    before = searches(agent.runtime.metrics)
     result = await memory.retrieve(RetrieveParams(query="quite unrelated", k=60, tags=["rare"]))
-    assert result.receipt.searched["vectors"] == "indexed"
+    assert searches(agent.runtime.metrics) - before == {"indexed": 1}
+    assert result.receipt.searched["vectors"] == "nearest"
     assert result.receipt.candidates["vector"] == len(result.memories) == 20
 
 

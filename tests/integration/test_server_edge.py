@@ -276,6 +276,52 @@ async def test_a_large_body_is_read_in_a_thread_and_a_small_one_at_once(edge: Ed
     assert [each["result"] for each in response.json()] == [["hello", 5]] * 90
 
 
+class PendingThreads(ThreadPoolExecutor):
+    """Threads that count how much work was pending at most."""
+
+    pending = most = 0
+
+    def submit(self, *work: Any, **named: Any) -> Future[Any]:
+        self.pending += 1
+        self.most = max(self.most, self.pending)
+        given = super().submit(*work, **named)
+        given.add_done_callback(lambda _: setattr(self, "pending", self.pending - 1))
+        return given
+
+
+async def test_large_bodies_are_read_one_at_a_time() -> None:
+    threads = PendingThreads(8)
+    asyncio.get_running_loop().set_default_executor(threads)
+    body = json.dumps([request("get_data")] * 20).encode() + b" " * LARGE_BODY_BYTES
+    async with running() as edge:
+        answers = await asyncio.gather(*(edge.post(body) for _ in range(8)))
+    assert {each.status_code for each in answers} == {200}
+    assert threads.most == 1
+
+
+async def test_an_unfinished_body_leaves_room_for_small_ones_and_for_other_agents() -> None:
+    begun, goes_on = asyncio.Event(), asyncio.Event()
+    large = json.dumps(request("get_data")).encode().ljust(2 * LARGE_BODY_BYTES)
+
+    async def unfinished() -> AsyncIterator[bytes]:
+        yield large[:-1]
+        begun.set()
+        await goes_on.wait()
+        yield large[-1:]
+
+    async with running(max_body_bytes=len(large)) as edge:
+        held = asyncio.create_task(edge.http.post(ENDPOINT, content=unfinished(), headers={
+            "authorization": f"Bearer {mint_token(SECRET, 'ada', ['memory:read'], 600)}"}))
+        await begun.wait()
+        refused = await edge.post(large)
+        small, other = await edge.post(request("get_data")), await edge.post(large, agent="bob")
+        goes_on.set()
+        answers = [await held, await edge.post(large)]
+    assert (refused.status_code, refused.json()["error"]["code"]) == (429, -32004)
+    assert refused.headers["retry-after"] == "1"
+    assert [each.status_code for each in (small, other, *answers)] == [200] * 4
+
+
 async def test_a_body_of_too_many_values_is_too_large(edge: Edge) -> None:
     response = await edge.post(b"[" + b"[]," * 2_700_000 + b"[]]")
     assert (response.status_code, response.json()["error"]["code"]) == (413, -32003)

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sys
+import tempfile
 import time
 import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import cache
+from io import BytesIO
+from pathlib import Path
 from types import FrameType
 from typing import Any
 from uuid import UUID
 
 import pytest
+from pydantic import ValidationError
+from tokenizers import Tokenizer
 
 from agentcore.agents.recordable import discreet
+from agentcore.agents.tool_answers import failure_sentence
+from agentcore.agents.tool_arguments import SaveMemory
 from agentcore.cli.imports.pieces import clean, text_of
+from agentcore.cli.lines import read_lines, store_params
 from agentcore.memory.compression import build_context
 from agentcore.memory.consequences.llm_work import is_worth_reading
 from agentcore.memory.consolidation import judge
@@ -38,7 +48,10 @@ from agentcore.memory.statements.statements import Told
 from agentcore.memory.summaries.grounding import Heard
 from agentcore.memory.summaries.summarizing import Source, summarize
 from agentcore.memory.summaries.survival import as_read, checked
+from agentcore.memory.tokens import TokenCounter
+from agentcore.providers import minilm
 from agentcore.providers.hashing import _embed
+from agentcore.rpc import Call, Limits, read_frame
 
 NOW = datetime(2026, 5, 4, tzinfo=UTC)
 # Characters of the long text, made of one unit or of a generated pattern; the short one has a quarter.
@@ -123,6 +136,36 @@ def rendered(text: str) -> Any:
     return build_context(entries, 400, tokens)
 
 
+@cache
+def counter() -> TokenCounter:
+    return TokenCounter(Path(tempfile.mkdtemp(prefix="agentcore-tokens-")))
+
+
+@cache
+def tokenizer() -> Tokenizer:
+    """The one of the local model, as it is loaded."""
+    loaded = Tokenizer.from_file(str(minilm._find(None) / minilm.TOKENIZER))
+    loaded.enable_truncation(minilm.MAX_TOKENS)
+    return loaded
+
+
+def tool_call(text: str) -> Any:
+    """Read a message to /mcp and the arguments of its tool."""
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"arguments": {"content": text}}}
+    [member] = read_frame(json.dumps(call).encode(), Limits()).members
+    assert isinstance(member, Call)
+    assert isinstance(member.params, dict)
+    try:
+        return SaveMemory.model_validate(member.params["arguments"])
+    except ValidationError as failure:
+        return failure_sentence(failure)
+
+
+def import_line(text: str) -> Any:
+    [found] = read_lines(BytesIO(json.dumps({"text": text, "role": "user"}).encode()))
+    return found.problem if found.line is None else store_params(found.line, found.key, now=NOW, ids={})
+
+
 SCREEN = Screen()
 ADA = Heard([source("Ada lives in Ghent.")])
 COLUMNS = {"user_id": None, "namespace": None, "speaker": None, "timestamp": NOW, "session_id": "s",
@@ -151,6 +194,10 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "times in a query": lambda text: (windows(text, NOW), anchors(text)),
     "questions about the past": lambda text: (asks_of_the_past(text), sign_of_the_past(text)),
     "import": lambda text: text_of(clean(text)),
+    "import line": import_line,
+    "tool arguments over MCP": tool_call,
+    "token counter": lambda text: counter().count(text),
+    "tokenizer of the local model": lambda text: minilm._tokens(tokenizer(), text),
     "hashing embedder": lambda text: _embed([text], 64),
     "an error for the MCP client": discreet,
 }  # fmt: skip
@@ -214,6 +261,13 @@ def test_the_longest_text_is_normalized_in_short_c_calls(unit: str) -> None:
         sys.setprofile(None)
     # Some milliseconds; one call for the whole text took seconds.
     assert 0 < longest < 0.2
+
+
+@pytest.mark.parametrize("char", ["\u4e00", "\u3042", ".", "-"])
+def test_the_local_model_reads_only_the_start_of_the_longest_text_without_blanks(char: str) -> None:
+    text = char * MAX_TEXT_CHARS
+    # Some 25 ms; all of it took 650 ms.
+    assert min(cpu_seconds(lambda text: minilm._tokens(tokenizer(), text), text) for _ in range(3)) < 0.2
 
 
 def test_a_number_with_too_many_digits_is_compared_without_an_error() -> None:

@@ -97,13 +97,14 @@ def test_steps_are_timed_in_milliseconds_and_added_up() -> None:
     assert Samples(metrics)["agentcore_step_seconds_sum", "search"] == pytest.approx(0.25)
 
 
-def test_a_callers_timings_are_rounded_up_so_that_a_hit_looks_like_a_miss() -> None:
-    clock = ticking(0.0, 0.00007, 1.0, 1.0049, 2.0, 2.0)
+def test_a_callers_timings_are_rounded_up_to_5_ms() -> None:
+    """A hit still differs from a miss of 8 ms, so the caches of vectors are keyed by agent."""
+    clock = ticking(0.0, 0.00007, 1.0, 1.0049, 2.0, 2.008, 3.0, 3.0)
     steps = Steps(clock=lambda: next(clock))
-    for step in ("hit", "miss", "nothing"):
+    for step in ("hit", "short miss", "miss", "nothing"):
         with steps(step):
             pass
-    assert steps.timings_ms == {"hit": 5.0, "miss": 5.0, "nothing": 5.0}
+    assert steps.timings_ms == {"hit": 5.0, "short miss": 5.0, "miss": 10.0, "nothing": 5.0}
 
 
 def test_a_step_that_fails_is_timed_too() -> None:

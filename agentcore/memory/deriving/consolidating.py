@@ -22,7 +22,7 @@ from agentcore.memory.intake import Draft
 from agentcore.memory.language.llm_text import REQUEST_BYTES, size_bytes
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.llm import Said, SummaryWish
-from agentcore.memory.models import Link, MemoryType
+from agentcore.memory.models import SUMMARY_RELATION, Link, MemoryType
 from agentcore.memory.params.layers import ConsolidatedCluster, ConsolidateParams
 from agentcore.memory.params.memories import PruneParams, StoreParams
 from agentcore.memory.parts import MemoryParts
@@ -35,7 +35,7 @@ from agentcore.memory.rows.serving_indexes import index_settings
 from agentcore.memory.storage import MemoryTransaction, NewMemory
 from agentcore.memory.summaries.clustering import Cluster, Episode, Standing, clusters, facts_of
 from agentcore.memory.summaries.grounding import Heard
-from agentcore.memory.summaries.summarizing import SUMMARY_RELATION, Source, Summary, shared, summarize
+from agentcore.memory.summaries.summarizing import Source, Summary, shared, summarize
 from agentcore.memory.summaries.survival import as_read, checked, told_tokens
 from agentcore.memory.writing.document_vectors import vector_columns
 

@@ -28,13 +28,13 @@ from agentcore.memory.deriving.summary_providers import (
     requests_of,
     sources_of,
 )
-from agentcore.memory.models import Link
+from agentcore.memory.models import SUMMARY_RELATION, Link
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.rows.summary_rows import SummaryWork
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.summaries.grounding import Heard
-from agentcore.memory.summaries.summarizing import SUMMARY_RELATION, digest_of
+from agentcore.memory.summaries.summarizing import digest_of
 from agentcore.memory.summaries.survival import Spoken, as_read, checked, remnants, without_stale
 from agentcore.memory.writing.changing import Changing, Wanted
 from agentcore.summary_rules import SummaryRules

@@ -33,12 +33,11 @@ from agentcore.memory.embedding_cache import AgentEmbedder
 from agentcore.memory.forgetting.erase_receipt import key_id_of, read_receipt, sign_receipt
 from agentcore.memory.forgetting.inventory import ARCHIVE, JOBS, REMAINS, TABLES, WORKING_MEMORY
 from agentcore.memory.forgetting.removing import Deadline
-from agentcore.memory.models import MemoryType
+from agentcore.memory.models import SUMMARY_RELATION, MemoryType
 from agentcore.memory.params.archive import EraseParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.storage import MemoryTransaction
-from agentcore.memory.summaries.summarizing import SUMMARY_RELATION
 
 ERASE_CHUNK = 500
 # Concurrent writes are erased in a further pass, at most so often.

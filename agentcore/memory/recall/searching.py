@@ -129,6 +129,8 @@ class Search:
         )
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)
+        if self._parts.metrics is not None:
+            self._parts.metrics.searched(found.mode)
         settles = self._params.distinct and not windows and not (back or asks_of_the_past(self._params.query))
         wanted = k + SPARE if settles else k
         question = self._question(now, windows, told, found, wording)
@@ -313,7 +315,8 @@ class Search:
         searched: dict[str, Any] = {
             **self._notes.searched,
             "arms": sorted(found.counts),
-            "vectors": found.mode,
+            # Not the mode: it depends on how much other agents store in the same partition.
+            "vectors": "words" if found.mode == "words" else "nearest",
             "filters": sorted(set(self._conditions(back)) - {"current"}),
         }
         if back is not None:

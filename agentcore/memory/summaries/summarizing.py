@@ -26,8 +26,6 @@ PAUSE, FEWEST_MESSAGES = timedelta(minutes=30), 4
 # A sentence of fewer terms says little by itself, "Paco is ill.": it stands where room is left.
 LEAST_TERMS = 3
 MOST_SENTENCES = 4_000
-# The tie from a summary to each memory whose sentences stand in it.
-SUMMARY_RELATION = "summarises"
 
 _Value = TypeVar("_Value")
 

@@ -17,11 +17,10 @@ FINDINGS_TENANCY = (
            "integration/test_embedding_cache.py::test_another_agent_is_never_answered_from_redis",
            "integration/test_embedding_cache.py::test_forgetting_an_agent_removes_its_keys_and_no_others",
            "integration/test_searching.py::test_another_agents_question_is_embedded_again",
-           "unit/test_telemetry.py::"
-           "test_a_callers_timings_are_rounded_up_so_that_a_hit_looks_like_a_miss"),
+           "unit/test_telemetry.py::test_a_callers_timings_are_rounded_up_to_5_ms"),
     _asked("caches", "Every cache and every timing field is listed; one that is missing fails a test.",
            f"{_caches}::test_every_cache_is_declared_with_what_keys_it",
-           f"{_caches}::test_nothing_is_both_a_cache_and_none",
+           f"{_caches}::test_what_agents_share_is_a_pure_function_of_one_word",
            f"{_caches}::test_a_cache_of_any_form_is_found",
            f"{_caches}::test_every_time_in_a_result_is_coarse_or_a_setting"),
     _found("A8", "Archive folders of two agents differ on a file system that ignores case.",

@@ -16,6 +16,8 @@ FINDINGS_TEXT: tuple[Requirement, ...] = (
     _found("A14 U+FDFA", "No long text keeps the event loop or the GIL; normalization expands it four times.",
            "unit/test_text.py::test_normalization_never_multiplies_a_text_by_more_than_four",
            "unit/test_hostile_texts.py::test_the_longest_text_is_normalized_in_short_c_calls",
+           "unit/test_hostile_texts.py::"
+           "test_the_local_model_reads_only_the_start_of_the_longest_text_without_blanks",
            "unit/test_lexical.py::test_a_memory_has_a_limited_number_of_term_keys",
            "integration/test_event_loop.py::test_no_text_occupies_the_event_loop"),
     _found("B15", "Reasoning blocks are not stored, found, summarized or quoted.",
