@@ -41,7 +41,7 @@ NO_CACHES = {
     "agentcore.memory.contexts.told_once:_Repeats._tellers",
     "agentcore.memory.pruning:STRATEGIES",
     "agentcore.memory.writing.storing:Storing.errors",
-    "agentcore.providers.minilm_graph:_Writer._initializers",
+    "agentcore.providers.bert_graph:BertGraph.initializers",
     "agentcore.telemetry:Steps._seconds",
 }
 TIME = re.compile(r"_ms$|_seconds$|duration|timing|took|elapsed")
