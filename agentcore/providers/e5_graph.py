@@ -16,20 +16,12 @@ from agentcore.providers.e5_file import BLOCK_VALUES, E5File, split_blocks
 
 # Hugging Face's names of weights, and the file's.
 SHORT_NAMES = (
-    ("embeddings.position_embeddings.weight", "emb.pos"),
-    ("embeddings.token_type_embeddings.weight", "emb.type"),
-    ("embeddings.LayerNorm", "emb.ln"),
-    ("encoder.layer.", "l"),
-    ("attention.self.query", "q"),
-    ("attention.self.key", "k"),
-    ("attention.self.value", "v"),
-    ("attention.output.dense", "ao"),
-    ("attention.output.LayerNorm", "aln"),
-    ("intermediate.dense", "fi"),
-    ("output.dense", "fo"),
-    ("output.LayerNorm", "oln"),
-    (".weight", ".w"),
-    (".bias", ".b"),
+    ("embeddings.position_embeddings.weight", "emb.pos"), ("embeddings.LayerNorm", "emb.ln"),
+    ("embeddings.token_type_embeddings.weight", "emb.type"), ("encoder.layer.", "l"),
+    ("attention.self.query", "q"), ("attention.self.key", "k"), ("attention.self.value", "v"),
+    ("attention.output.dense", "ao"), ("attention.output.LayerNorm", "aln"),
+    ("intermediate.dense", "fi"), ("output.dense", "fo"), ("output.LayerNorm", "oln"),
+    (".weight", ".w"), (".bias", ".b"),
 )
 
 
