@@ -34,7 +34,7 @@ from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.embeddings import BatchingEmbedder, Embedder
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.embedding_models import KnownModel, keep_stored_model, model_in_force
+from agentcore.memory.rows.embedding_models import KnownModel, kept_model
 from agentcore.model_watch import ModelWatch, restart_sentence, settings_in_force
 from agentcore.readiness import WatchedEmbedder
 from agentcore.telemetry import Metrics
@@ -156,8 +156,7 @@ async def open_runtime(
         redis = assembly.make_redis(redis_url, settings)
         if redis is not None:
             stack.push_async_callback(redis.aclose)
-        found = await model_in_force(database) or await keep_stored_model(
-            database, settings.embedding_model)
+        found = await kept_model(database, settings.embedding_model)
         embedding = settings_in_force(settings, found)
 
         async def opened(made: WatchedEmbedder | None, wanted: Settings) -> Embedder | None:

@@ -67,14 +67,15 @@ async def model_in_force(database: Database) -> KnownModel | None:
     return next((each for each in await known_models(database) if each.stage != "filling"), None)
 
 
-async def keep_stored_model(database: Database, wanted: str) -> KnownModel | None:
-    """Puts the shipped model of the stored vectors in force if `wanted` is another shipped model.
+async def kept_model(database: Database, wanted: str) -> KnownModel | None:
+    """Returns the model in force; puts that of the stored vectors in force if `wanted` is another.
 
-    Only where no model is in force yet and all vectors are of one model. Both have the same length: without
-    this, a start with the other one would find none of them. Raises DependencyUnavailable.
+    Only if both are local models, and all stored vectors are of one. Their vectors have the same length:
+    without this, a start with the other model would find none of them. Raises DependencyUnavailable.
     """
-    if wanted not in SHIPPED_MODELS.values():
-        return None
+    in_force = await model_in_force(database)
+    if in_force is not None or wanted not in SHIPPED_MODELS.values():
+        return in_force
     async with database.owner_transaction() as connection:
         stored = await (await connection.execute(query("stored_embedding_models"))).fetchall()
         models = {row["embedding_model"]: row["dimensions"] for row in stored}
