@@ -44,7 +44,7 @@ from agentcore.memory.params.layers import LayerRules
 from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
 from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.ranking.fitness import CutOffs
-from agentcore.memory.rows.embedding_models import MOVING, SETTLED, KnownModel
+from agentcore.memory.rows.embedding_models import MOVING, SETTLED, SHIPPED_MODELS, KnownModel
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.sealing import SealedArchive
 from agentcore.memory.storage import MemoryStorage
@@ -55,7 +55,8 @@ from agentcore.readiness import WatchedEmbedder
 from agentcore.registry import resolve
 from agentcore.telemetry import Metrics
 
-# What no search answers with, and what no context holds: learnt with the local model's cosines, decision 20.
+# What no search answers with, and what no context holds: learned with the cosines of
+# all-MiniLM-L6-v2, decision 20.
 # With another model a caller's own `min_fit` holds alone.
 LOCAL_RETRIEVE_CUT_OFFS = CutOffs(min_fit=0.1)
 LOCAL_CONTEXT_CUT_OFFS = CutOffs(min_fit=0.12, least_share=0.4, least_rise=0.2, widest_gap=0.25, full_fit=0.5)
@@ -292,7 +293,7 @@ def make_vectors(settings: Settings, database: Database, in_force: KnownModel | 
 
 def make_policy(settings: Settings) -> MemoryPolicy:
     """The figures that managers work by."""
-    is_local = settings.embedding_model == "local"
+    is_local = settings.embedding_model in SHIPPED_MODELS.values()
     return MemoryPolicy(
         layers=make_layers(settings),
         pruning_strategy=settings.memory_pruning_strategy,

@@ -34,7 +34,7 @@ from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.embeddings import BatchingEmbedder, Embedder
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.embedding_models import KnownModel, model_in_force
+from agentcore.memory.rows.embedding_models import KnownModel, kept_model
 from agentcore.model_watch import ModelWatch, restart_sentence, settings_in_force
 from agentcore.readiness import WatchedEmbedder
 from agentcore.telemetry import Metrics
@@ -156,7 +156,7 @@ async def open_runtime(
         redis = assembly.make_redis(redis_url, settings)
         if redis is not None:
             stack.push_async_callback(redis.aclose)
-        found = await model_in_force(database)
+        found = await kept_model(database, settings.embedding_model)
         embedding = settings_in_force(settings, found)
 
         async def opened(made: WatchedEmbedder | None, wanted: Settings) -> Embedder | None:
@@ -266,8 +266,11 @@ async def _embedder_at_start(
         raise ConfigurationError([restart_sentence(found), failure.message]) from failure
     wanted = assembly.make_embedder(settings)
     if found is not None and wanted is not None and wanted.model != found.model:
-        logger.warning("the settings name %s, the memories have vectors of %s, which is used: set %s",
-                       wanted.model, found.model, found.sentence())
+        asked = KnownModel(wanted.model, settings.embedding_model, settings.embedding_model_name,
+                           settings.embedding_dimensions, "filling")
+        logger.warning("the settings name %s, the memories have vectors of %s, which is used: set %s, "
+                       "or embed them again with: agentcore reembed %s",
+                       wanted.model, found.model, found.sentence(), asked.arguments())
     return provider, embedder
 
 

@@ -173,7 +173,7 @@ def bring_up_to_date(explicit: bool, wanted: Collection[str]) -> None:
     if (state.get("locks"), state.get("kinds")) != (locks, " ".join(kinds)):
         # An installer killed between two files leaves packages that look whole: better to start over then.
         STATE.unlink(missing_ok=True)
-        with step("locked packages, the embedding model (first time: some 300 MB)"):
+        with step("locked packages, the embedding model (first time: some 400 MB)"):
             install_packages(kinds)
         state = {"python": python, "root": str(ROOT), "locks": locks, "kinds": " ".join(kinds)}
         write_state(state)

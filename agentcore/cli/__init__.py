@@ -52,7 +52,7 @@ SUMMARIES: Mapping[str, str] = {
     "index": "The vector indexes of a running service, which its index keeper looks after by itself.",
     "jobs": "The background jobs of a running service, which its processes do by themselves.",
     "reembed": "Embed all memories anew with another model, while the service runs.",
-    "model": "The local embedding model: all-MiniLM-L6-v2, about 90 MB, from the package index.",
+    "model": "The local embedding models, about 90 MB each, from the package index.",
     "store": "Remember a text.",
     "retrieve": "Find the memories that matter for a query, best first.",
     "context": "Build a prompt-ready context inside a token budget.",

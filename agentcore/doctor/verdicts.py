@@ -9,6 +9,7 @@ from typing import Any
 from agentcore.database import has_iterative_scans, pgvector_is_too_old
 from agentcore.llm_endpoint import LlmEndpoint
 from agentcore.memory.archival import ARCHIVE_IS_OFF, ONE_ARCHIVE
+from agentcore.providers.local_models import LocalModel
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 OLDEST_POSTGRESQL = 14
@@ -97,6 +98,16 @@ def dimensions(stored: Mapping[str, Collection[int]], wanted: int) -> Check:
         return Check("embeddings", True, told)
     return Check("embeddings", False, f"stored are {told}, but EMBEDDING_DIMENSIONS={wanted}",
                  f"Set EMBEDDING_DIMENSIONS={max(lengths)}, and EMBEDDING_MODEL to the model named.")
+
+
+def kept_model(model: LocalModel, wanted: str, used: str, *, installed: bool) -> Check:
+    """The stored vectors are of `model`, EMBEDDING_MODEL=`used`; the settings name another local model."""
+    found = f"stored are vectors of {model.name}, which is used; EMBEDDING_MODEL={wanted} is another model"
+    if not installed:
+        return Check("embeddings", False, f"{found}; it is not installed",
+                     f"Run `agentcore model install {model.title}`.")
+    return Check("embeddings", True, found, f"Run `agentcore reembed --model {wanted}` to change to it, "
+                                            f"or set EMBEDDING_MODEL={used} to keep this one.")
 
 
 def jobs(failed: int, overdue_seconds: float) -> Check:

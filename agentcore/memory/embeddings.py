@@ -34,7 +34,8 @@ Vectors: TypeAlias = NDArray[np.float32]
 
 # The providers, by the name `EMBEDDING_MODEL` gives them. Each class is constructed with EmbedderOptions.
 EMBEDDERS: Mapping[str, str] = {
-    "local": "agentcore.providers.minilm:MiniLmEmbedder",
+    "local": "agentcore.providers.e5:E5Embedder",
+    "minilm": "agentcore.providers.minilm:MiniLmEmbedder",
     "hashing": "agentcore.providers.hashing:HashingEmbedder",
     "openai": "agentcore.providers.openai_embedder:OpenAiEmbedder",
     "cohere": "agentcore.providers.cohere_embedder:CohereEmbedder",
@@ -42,7 +43,8 @@ EMBEDDERS: Mapping[str, str] = {
 
 # The model of a provider where `EMBEDDING_MODEL_NAME` names none.
 DEFAULT_MODEL_NAMES: Mapping[str, str] = {
-    "local": "all-MiniLM-L6-v2",
+    "local": "multilingual-e5-small",
+    "minilm": "all-MiniLM-L6-v2",
     "openai": "text-embedding-3-small",
     "cohere": "embed-english-v3.0",
 }

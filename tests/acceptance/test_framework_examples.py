@@ -27,11 +27,12 @@ OTHERS = ("The tax office wants the papers by June.", "Bruno plays cello on Sund
 
 
 def run(serving: Serving, *command: str, **environment: str) -> list[str]:
-    """What a command prints, run in a process of its own; nothing may go to stderr."""
+    """Returns the lines that a command prints; on stderr only a circuit may report a busy machine's Redis."""
     done = subprocess.run(
         [sys.executable, *command], cwd=serving.home.parent, text=True, capture_output=True,
         env={**serving.environment, **environment}, timeout=120, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    said = [line for line in done.stderr.splitlines() if not line.startswith("redis: circuit ")]
+    assert (done.returncode, said) == (0, [])
     return done.stdout.splitlines()
 
 

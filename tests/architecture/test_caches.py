@@ -44,7 +44,7 @@ NO_CACHES = {
     "agentcore.memory.contexts.told_once:_Repeats._tellers",
     "agentcore.memory.pruning:STRATEGIES",
     "agentcore.memory.writing.storing:Storing.errors",
-    "agentcore.providers.minilm_graph:_Writer._initializers",
+    "agentcore.providers.bert_graph:BertGraph.initializers",
     "agentcore.telemetry:Steps._seconds",
 }
 # Values of one call, one command or one object of a client, by module: they end with it.

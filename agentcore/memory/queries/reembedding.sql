@@ -9,6 +9,12 @@ INSERT INTO embedding_models (model, provider, model_name, dimensions, stage)
 VALUES (%(model)s, %(provider)s, %(model_name)s, %(dimensions)s, 'filling')
     ON CONFLICT (model) DO NOTHING;
 
+-- name: keep_stored_model
+-- The model of the stored vectors is in force, whatever the settings name.
+INSERT INTO embedding_models (model, provider, dimensions, stage)
+VALUES (%(model)s, %(provider)s, %(dimensions)s, 'settled')
+    ON CONFLICT DO NOTHING;
+
 -- name: forget_other_fillings
 -- Another model was to come, and does not.
 DELETE FROM embedding_models WHERE stage = 'filling' AND model <> %(model)s;

@@ -5,12 +5,19 @@ Until memories are embedded again there are no such rows, and the settings apply
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from psycopg import sql
 
 from agentcore.database import Database, query
+
+# The models that run in this process, by the name beside their vectors; their EMBEDDING_MODEL.
+SHIPPED_MODELS: Mapping[str, str] = {
+    "local/multilingual-e5-small": "local",
+    "local/all-MiniLM-L6-v2": "minilm",
+}
 
 Stage = Literal["filling", "moving", "settled"]
 
@@ -50,12 +57,34 @@ async def known_models(database: Database) -> list[KnownModel]:
     """Every model the database has a word on. Raises DependencyUnavailable."""
     async with database.owner_transaction() as connection:
         rows = await (await connection.execute(query("embedding_models"))).fetchall()
-    return [KnownModel(**row) for row in rows]
+    known = [KnownModel(**row) for row in rows]
+    # `local` was another model once.
+    return [replace(each, provider=SHIPPED_MODELS.get(each.model, each.provider)) for each in known]
 
 
 async def model_in_force(database: Database) -> KnownModel | None:
     """Whose vectors are searched; None: the settings say it. Raises DependencyUnavailable."""
     return next((each for each in await known_models(database) if each.stage != "filling"), None)
+
+
+async def kept_model(database: Database, wanted: str) -> KnownModel | None:
+    """Returns the model in force; puts that of the stored vectors in force if `wanted` is another.
+
+    Only if both are local models, and all stored vectors are of one. Their vectors have the same length:
+    without this, a start with the other model would find none of them. Raises DependencyUnavailable.
+    """
+    in_force = await model_in_force(database)
+    if in_force is not None or wanted not in SHIPPED_MODELS.values():
+        return in_force
+    async with database.owner_transaction() as connection:
+        stored = await (await connection.execute(query("stored_embedding_models"))).fetchall()
+        models = {row["embedding_model"]: row["dimensions"] for row in stored}
+        [model, *others] = models or [""]
+        if others or SHIPPED_MODELS.get(model, wanted) == wanted:
+            return None
+        await connection.execute(query("keep_stored_model"), {
+            "model": model, "provider": SHIPPED_MODELS[model], "dimensions": models[model]})
+    return await model_in_force(database)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 
 from agentcore.memory.embeddings import EmbedderOptions
 from agentcore.memory.lexical import terms
-from agentcore.providers.minilm import DIMENSIONS, MODEL_NAME, MiniLmEmbedder
+from agentcore.providers.local_models import MINILM
+from agentcore.providers.minilm import MiniLmEmbedder
+from agentcore.providers.onnx_embedder import DIMENSIONS
 
 SET = Path(__file__).resolve().parent.parent / "ac2.jsonl.gz"
 K1, B = 1.2, 0.75
@@ -65,7 +67,7 @@ async def rankings(directory: Path) -> list[tuple[Table, Table, Mapping[str, lis
     """Each query with its conversation and the ids in the order of each ranking. The directory is scratch."""
     ranked: list[tuple[Table, Table, Mapping[str, list[str]]]] = []
     embedder = MiniLmEmbedder(
-        EmbedderOptions(model_name=MODEL_NAME, dimensions=DIMENSIONS, cache_directory=directory))
+        EmbedderOptions(model_name=MINILM.name, dimensions=DIMENSIONS, cache_directory=directory))
     await embedder.open()
     for conversation in conversations():
         ids = [memory["id"] for memory in conversation["memories"]]

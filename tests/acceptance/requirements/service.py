@@ -120,7 +120,7 @@ BUILT = (
            "test_what_is_not_worth_storing_is_answered_with_the_reason_and_can_be_forced"),
     _asked("9 batching", "Concurrent requests are batched, off the event loop.",
            "unit/test_embeddings.py::test_requests_that_wait_are_merged_and_answered_each_with_its_own",
-           "integration/test_minilm.py::test_the_event_loop_runs_on_while_texts_are_embedded"),
+           "integration/test_onnx_embedder.py::test_the_event_loop_runs_on_while_texts_are_embedded"),
     _asked("9 caches", "Vectors are cached in process and in Redis, by model, dimensions and text.",
            "integration/test_embedding_cache.py::test_another_process_finds_a_querys_vector",
            "integration/test_embedding_cache.py::test_another_model_or_length_has_its_own_vectors"),

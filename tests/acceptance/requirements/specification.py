@@ -17,7 +17,7 @@ FUNCTIONAL = (
                "unit/test_encoding.py::test_each_action_is_paired_with_its_own_result_or_the_outcome_of_all"),
     _specified("FR-1.3", "Vectors come from a configurable model: OpenAI, Cohere or local.",
                "conformance/test_embedder.py::test_each_text_gets_a_row_of_unit_length",
-               "integration/test_minilm.py::test_vectors_are_those_of_the_reference",
+               "integration/test_e5.py::test_vectors_are_those_of_the_reference",
                "integration/test_openai_embedder.py::test_it_asks_as_the_interface_wants_it",
                "integration/test_cohere_embedder.py::test_it_says_what_a_text_is_embedded_for"),
     _specified("FR-2.1", "Search combines similarity, recency, access frequency and links.",
@@ -126,7 +126,7 @@ QUALITIES = (
                "test_an_older_fact_whose_place_was_not_taken_is_left_out_and_counted",
                missing="See AC-4."),
     _specified("NFR-3.3", "The same content has the same embedding within 1 %.",
-               "integration/test_minilm.py::"
+               "integration/test_onnx_embedder.py::"
                "test_a_text_has_the_same_vector_alone_in_a_batch_and_after_a_restart"),
     _specified("NFR-4.1", "Writes are durable in PostgreSQL.",
                "integration/test_embedded_crashes.py::test_a_killed_postgresql_comes_back_with_every_row",

@@ -1,0 +1,71 @@
+"""Writes multilingual-e5-small as an ONNX graph with 4-bit weights and 8-bit activations.
+
+`MatMulNBits` at accuracy level 4 quantizes activations block by block, so the vector of a text does not
+depend on the other texts of its batch. The word embeddings, four fifths of the weights, stay in their file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from onnx import TensorProto, ValueInfoProto, helper, numpy_helper
+
+from agentcore.providers.bert_graph import CONTRIBUTED, HIDDEN, BertGraph
+from agentcore.providers.e5_file import BLOCK_VALUES, E5File, split_blocks
+
+# Hugging Face's names of weights, and the file's.
+SHORT_NAMES = (
+    ("embeddings.position_embeddings.weight", "emb.pos"), ("embeddings.LayerNorm", "emb.ln"),
+    ("embeddings.token_type_embeddings.weight", "emb.type"), ("encoder.layer.", "l"),
+    ("attention.self.query", "q"), ("attention.self.key", "k"), ("attention.self.value", "v"),
+    ("attention.output.dense", "ao"), ("attention.output.LayerNorm", "aln"),
+    ("intermediate.dense", "fi"), ("output.dense", "fo"), ("output.LayerNorm", "oln"),
+    (".weight", ".w"), (".bias", ".b"),
+)
+
+
+def write_graph(weights: Path) -> bytes:
+    """Returns the serialized graph over the published file, with a copy of all but the word embeddings.
+
+    Inputs `words`, float32 (texts, tokens, 384), and `attention_mask`, int64 (texts, tokens); output
+    `embedding`, float32 (texts, 384).
+    """
+    return bytes(_E5Graph(E5File(weights)).model().SerializeToString())
+
+
+class _E5Graph(BertGraph):
+    name = "multilingual-e5-small"
+    layers = 12
+
+    def __init__(self, file: E5File) -> None:
+        super().__init__()
+        self._file = file
+
+    def words(self) -> tuple[ValueInfoProto, str]:
+        words = helper.make_tensor_value_info("words", TensorProto.FLOAT, ["texts", "tokens", HIDDEN])
+        return words, words.name
+
+    def weight(self, name: str) -> str:
+        values = np.array(self._file.floats(_short(name)))
+        shaped = values.reshape(-1, HIDDEN) if "_embeddings" in name else values
+        self.initializers[name] = numpy_helper.from_array(shaped, name)
+        return name
+
+    def dense(self, rows: str, name: str) -> str:
+        bias = self.weight(f"{name}.bias")
+        outputs = len(self._file.floats(_short(f"{name}.bias")))
+        blocks = self._file.blocks(_short(f"{name}.weight"), HIDDEN)
+        width = blocks.shape[0] * HIDDEN // outputs
+        scales, codes = split_blocks(blocks.reshape(outputs, -1, blocks.shape[-1]))
+        packed, scale = f"{name}.packed", f"{name}.scales"
+        self.initializers[packed] = numpy_helper.from_array(codes[..., ::2] | codes[..., 1::2] << 4, packed)
+        self.initializers[scale] = numpy_helper.from_array(scales.reshape(-1), scale)
+        return self.node("MatMulNBits", [rows, packed, scale, "", "", bias], domain=CONTRIBUTED, K=width,
+                         N=outputs, bits=4, block_size=BLOCK_VALUES, accuracy_level=4)
+
+
+def _short(name: str) -> str:
+    for long, short in SHORT_NAMES:
+        name = name.replace(long, short)
+    return name

@@ -1,0 +1,191 @@
+"""Embeds in this process with onnxruntime: threads, chunks, and the cached graph of a local model."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import ClassVar, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentcore import registry
+from agentcore.errors import ConfigurationError, DependencyUnavailable, StartupError
+from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind, Vectors
+from agentcore.providers.local_models import LOCAL_MODELS, LocalModel, file_sha256
+from agentcore.providers.onnx_session import chunks, cores
+
+DIMENSIONS = 384
+MAX_TOKENS = 256
+# Larger chunks are no faster per token, and a query waits longer for its turn.
+CHUNK_TOKENS = 128
+BATCH_TEXTS = 16
+# Each thread has working memory of its own; more threads only with EMBEDDING_THREADS.
+MAX_DEFAULT_THREADS = 8
+GRAPH_BASE = "agentcore.providers.bert_graph"
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+TokenIds: TypeAlias = NDArray[np.int64]
+
+
+class Network(Protocol):
+    """A loaded model. Several threads use it at once."""
+
+    def tokens(self, text: str, kind: EmbeddingKind) -> TokenIds:
+        """Returns the token ids of a text, MAX_TOKENS at most."""
+
+    def vectors(self, tokens: Sequence[TokenIds]) -> Vectors:
+        """Returns a row of unit length for each text of one chunk."""
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    network: Network
+    threads: Mapping[EmbeddingKind, ThreadPoolExecutor]
+
+
+@dataclass(frozen=True)
+class _Batch:
+    tokens: Sequence[TokenIds]
+    chunks: Sequence[Sequence[int]]
+    vectors: Vectors
+
+
+class OnnxEmbedder(ABC):
+    """Embeds chunk by chunk in threads of its own, one core each, so that calls take turns.
+
+    Queries and documents have separate threads: during an import they share the cores, but a query never
+    waits for the documents before it.
+    """
+
+    files: ClassVar[LocalModel]
+    kind_matters: ClassVar[bool]
+
+    def __init__(self, options: EmbedderOptions) -> None:
+        name = self.files.name
+        problems = []
+        if options.model_name.rpartition("/")[2] != name:
+            known = ", ".join(f"EMBEDDING_MODEL={key} is {each.name}" for key, each in LOCAL_MODELS.items())
+            problems.append(f"EMBEDDING_MODEL_NAME={options.model_name}: {known}; "
+                            "unset EMBEDDING_MODEL_NAME.")
+        if options.dimensions != DIMENSIONS:
+            problems.append(f"EMBEDDING_DIMENSIONS={options.dimensions}: {name} makes {DIMENSIONS}; "
+                            f"set EMBEDDING_DIMENSIONS={DIMENSIONS}.")
+        if problems:
+            raise ConfigurationError(problems)
+        self.model = f"local/{name}"
+        self.dimensions = DIMENSIONS
+        self.batch_size = min(options.batch_size, BATCH_TEXTS)
+        self.parallel_requests = options.threads or min(cores(), MAX_DEFAULT_THREADS)
+        self._options = options
+        self._loaded: _Loaded | None = None
+
+    @abstractmethod
+    def _load(self, directory: Path, cache_directory: Path) -> Network:
+        """Loads the model from its verified files."""
+
+    async def open(self) -> None:
+        """Loads the model; the first time on a machine it also writes the graph into the cache directory.
+
+        Raises StartupError if the weights are missing or damaged.
+        """
+        if self._loaded is None:
+            network = await asyncio.to_thread(self._open)
+            count = self.parallel_requests
+            self._loaded = _Loaded(network, {"document": ThreadPoolExecutor(count, "embed-documents"),
+                                             "query": ThreadPoolExecutor(count, "embed-queries")})
+
+    def _open(self) -> Network:
+        directory = self.files.verified_directory(self._options.model_directory)
+        return self._load(directory, self._options.cache_directory)
+
+    async def close(self) -> None:
+        loaded, self._loaded = self._loaded, None
+        if loaded is not None:
+            for threads in loaded.threads.values():
+                await asyncio.to_thread(threads.shutdown)
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
+        if not texts:
+            return np.empty((0, DIMENSIONS), np.float32)
+        batch = await self._run(kind, _begin, texts, kind)
+        pending = iter(batch.chunks)
+
+        async def work_off() -> None:
+            for chunk in pending:
+                await self._run(kind, _infer, batch, chunk)
+
+        await asyncio.gather(*(work_off() for _ in range(min(self.parallel_requests, len(batch.chunks)))))
+        return batch.vectors
+
+    async def _run(self, kind: EmbeddingKind, work: Callable[Concatenate[Network, Arguments], Result],
+                   *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+        loaded = self._loaded
+        if loaded is None:
+            raise DependencyUnavailable("The local embedding model is not loaded.")
+        call = partial(work, loaded.network, *arguments, **named)
+        return await asyncio.get_running_loop().run_in_executor(loaded.threads[kind], call)
+
+
+def _begin(network: Network, texts: Sequence[str], kind: EmbeddingKind) -> _Batch:
+    tokens = [network.tokens(text, kind) for text in texts]
+    batch = _Batch(tokens, list(chunks([len(each) for each in tokens], CHUNK_TOKENS)),
+                   np.empty((len(texts), DIMENSIONS), np.float32))
+    if len(batch.chunks) > 1:
+        return batch
+    _infer(network, batch, batch.chunks[0])
+    return replace(batch, chunks=())
+
+
+def _infer(network: Network, batch: _Batch, chunk: Sequence[int]) -> None:
+    batch.vectors[chunk] = network.vectors([batch.tokens[index] for index in chunk])
+
+
+def padded(tokens: Sequence[TokenIds]) -> tuple[TokenIds, TokenIds]:
+    """Returns the ids of a chunk as one array, padded with zeros, and its attention mask."""
+    input_ids = np.zeros((len(tokens), max(map(len, tokens))), np.int64)
+    mask = np.zeros_like(input_ids)
+    for row, ids in enumerate(tokens):
+        input_ids[row, :len(ids)] = ids
+        mask[row, :len(ids)] = 1
+    return input_ids, mask
+
+
+def cached_graph(model: LocalModel, writer: str, weights: Path, cache_directory: Path) -> bytes:
+    """Returns the graph over these weights, written by `write_graph` of the module `writer` if not cached.
+
+    The name of a cached file contains digests of the weights, the writer's source and the file itself.
+    """
+    directory = cache_directory / "models"
+    stem = f"{model.name}-{model.sha256[weights.name][:12]}-{_source_digest(writer, GRAPH_BASE)[:12]}"
+    for cached in directory.glob(f"{stem}-*.onnx"):
+        graph = cached.read_bytes()
+        if cached.name == f"{stem}-{hashlib.sha256(graph).hexdigest()}.onnx":
+            return graph
+    # The writer imports `onnx`, which a start with a cached graph does not need.
+    graph = bytes(registry.resolve(f"{writer}:write_graph", {}, kind="graph writer")(weights))
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=directory, delete=False) as whole:
+            whole.write(graph)
+        Path(whole.name).replace(directory / f"{stem}-{hashlib.sha256(graph).hexdigest()}.onnx")
+    except OSError as cause:
+        raise StartupError(f"The model cannot be written to {directory}: {cause.strerror}.") from cause
+    return graph
+
+
+def _source_digest(*modules: str) -> str:
+    content = hashlib.sha256()
+    for module in modules:
+        spec = find_spec(module)
+        content.update(file_sha256(Path(spec.origin)).encode() if spec and spec.origin else b"")
+    return content.hexdigest()

@@ -1,0 +1,1 @@
+"""Scripts that make the data files of the package from this repository's own sets."""

