@@ -387,14 +387,20 @@ class MemoryStorage:
         """Rows with vector, history, links and aliases, as the archive keeps them."""
         return await self._read(agent_id, "archive_rows", primary=True, memory_ids=list(memory_ids))
 
-    async def receipt_key(self, key_id: str | None = None) -> Row:
-        """Returns the newest key of erasure receipts, or the one of this id; creates the first one."""
+    async def receipt_key(self) -> Row:
+        """Returns the newest key of erasure receipts, `key_id` and `key`; creates the first one."""
         async with self._database.owner_transaction() as connection:
-            found = await (await connection.execute(query("receipt_keys"), {"key_id": key_id})).fetchone()
+            found = await (await connection.execute(query("receipt_keys"), {"key_id": None})).fetchone()
             if found is None:
                 new = {"key_id": secrets.token_hex(8), "key": secrets.token_bytes(32)}
                 found = await (await connection.execute(query("insert_receipt_key"), new)).fetchone()
         return cast(Row, found)
+
+    async def receipt_keys_of(self, key_id: str) -> list[bytes]:
+        """Returns the key of erasure receipts with this id; empty if it is unknown."""
+        async with self._database.owner_transaction() as connection:
+            rows = await (await connection.execute(query("receipt_keys"), {"key_id": key_id})).fetchall()
+        return [bytes(row["key"]) for row in rows]
 
     async def record_redis(self, redis_id: UUID, seconds: int) -> None:
         """Records that the Redis of this id may contain working memory for so long."""

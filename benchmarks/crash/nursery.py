@@ -95,7 +95,12 @@ class Nursery:
         return int((await self._heard(ENDED))[1])
 
     async def _heard(self, pattern: re.Pattern[str]) -> re.Match[str]:
-        return await asyncio.wait_for(asyncio.to_thread(self.until, pattern), LONGEST_SECONDS)
+        try:
+            return await asyncio.wait_for(asyncio.to_thread(self.until, pattern), LONGEST_SECONDS)
+        except TimeoutError:
+            # Else the thread reads on, and the event loop waits for it when it closes.
+            os.killpg(self._process.pid, signal.SIGKILL)
+            raise
 
     def until(self, pattern: re.Pattern[str]) -> re.Match[str]:
         """The first line from here on that matches; raises RuntimeError if a process ends before."""

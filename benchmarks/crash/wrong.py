@@ -65,7 +65,7 @@ class ArchiveAfterDelete(removing.Pruning):
             await transaction.archived.bury(
                 Tombstone(**{name: row[name] for name in removing._CHOSEN_BY}, reason=self._strategy,
                           object_key=copy.object_key, sha256=copy.sha256, size_bytes=copy.size_bytes,
-                          archive_id=place)
+                          archive_id=place, users=row["provenance"].get("users", []))
                 for row, copy in zip(rows, copies, strict=True))
         failpoint("prune.committed")
         await archival.archive_memories(archive, agent_id, rows)

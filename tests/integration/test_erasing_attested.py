@@ -15,7 +15,7 @@ from agentcore.auth import mint_token
 from agentcore.client import MemoryClient
 from agentcore.errors import AuthenticationFailed, InvalidParams, NotAuthorised
 from agentcore.memory.forgetting import erasing, removing
-from agentcore.memory.forgetting.erase_receipt import key_id_of, read_receipt
+from agentcore.memory.forgetting.erase_receipt import key_id_of, read_receipt, sign_receipt
 from agentcore.memory.params.archive import EraseParams
 from agentcore.memory.params.memories import CountParams
 from agentcore.runtime import Runtime, open_runtime
@@ -78,6 +78,14 @@ async def test_only_an_unfinished_erasure_of_the_same_whose_can_be_continued(
         with pytest.raises(InvalidParams):
             await whose.memory.erase(params.model_copy(update={"continues": receipt}))
     assert (await agent.memory.count(CountParams())).count == 1
+
+
+async def test_a_forged_receipt_is_not_continued_and_creates_no_key(agent: Agent, runtime: Runtime) -> None:
+    before = await runtime.parts.storage.receipt_key()
+    forged = sign_receipt("another-key", b"a key of somebody else, 32 bytes", {"agent_id": agent.agent_id})
+    with pytest.raises(InvalidParams):
+        await agent.memory.erase(OF_ADA.model_copy(update={"continues": forged}))
+    assert await runtime.parts.storage.receipt_key() == before
 
 
 async def test_a_receipt_verifies_after_the_token_secret_has_changed(

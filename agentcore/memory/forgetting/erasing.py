@@ -129,11 +129,10 @@ class Erasing:
         return self._done
 
     async def _continue(self, receipt: str) -> None:
-        key = await self._parts.storage.receipt_key(key_id_of(receipt))
-        claims = read_receipt([bytes(key["key"])], receipt)
+        claims = read_receipt(await self._parts.storage.receipt_keys_of(key_id_of(receipt)), receipt)
         whose = claims["agent_id"], claims.get("user_id")
         if whose != (self._agent_id, self._user_id) or claims.get("complete", True):
-            raise InvalidParams("The receipt in continues is not of an unfinished erasure of the same data.")
+            raise InvalidParams("`continues` must be the receipt of an incomplete erasure of the same agent and user.")
         self._since = claims["since"]
         self._done.erased.update(claims["erased"])
 
