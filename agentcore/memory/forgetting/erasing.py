@@ -132,7 +132,8 @@ class Erasing:
         claims = read_receipt(await self._parts.storage.receipt_keys_of(key_id_of(receipt)), receipt)
         whose = claims["agent_id"], claims.get("user_id")
         if whose != (self._agent_id, self._user_id) or claims.get("complete", True):
-            raise InvalidParams("`continues` must be the receipt of an incomplete erasure of the same agent and user.")
+            raise InvalidParams(
+                "`continues` must be the receipt of an incomplete erasure of the same agent and user.")
         self._since = claims["since"]
         self._done.erased.update(claims["erased"])
 
