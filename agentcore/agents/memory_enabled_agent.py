@@ -51,6 +51,13 @@ REFUSED = (AuthenticationFailed, NotAuthorised)
 
 AnswerT = TypeVar("AnswerT")
 
+# What a failed use means for the agent. A lost response may be of a store that succeeded.
+_EFFECTS = {
+    "recall": "its context is empty", "template": "its working template is empty",
+    "store": "nothing was confirmed as stored", "complete_task": "the task was not confirmed as completed",
+    "end_session": "the session was not confirmed as ended",
+}
+
 logger = logging.getLogger(__name__)
 
 
@@ -238,7 +245,7 @@ class AgentMemory:
             problem = f"memory did not answer within {round(patience, 2):g} s"
         except UNAVAILABLE as failure:
             problem = failure.message
-        logger.warning("the agent goes on without memory (%s): %s", use, problem)
+        logger.warning("the agent continues without memory, %s: %s", _EFFECTS[use], problem)
         if turn is not None:
             # Uses at the same time wait together: what one waited another does not pay for.
             turn.patience_seconds = min(turn.patience_seconds, max(0.0, left - (_now() - began)))

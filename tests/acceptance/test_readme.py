@@ -89,8 +89,8 @@ def test_the_answer_printed_has_the_fields_of_the_real_one(
 
 def test_the_python_example_runs(serving: Serving, agent_id: str, tmp_path: Path) -> None:
     [example] = blocks(README, "python", "MemoryClient")
-    (tmp_path / "example.py").write_text(example.replace(PRINTED_URL, serving.url))
-    environment = {**serving.environment, "AGENTCORE_TOKEN": serving.token(agent_id)}
+    (tmp_path / "example.py").write_text(example)
+    environment = {**serving.environment, "AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(agent_id)}
     done = subprocess.run([sys.executable, "example.py"], cwd=tmp_path, env=environment, text=True,
                           capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
@@ -117,15 +117,38 @@ def test_the_example_of_an_agent_runs(serving: Serving, agent_id: str, tmp_path:
     assert done.stdout == "African Grey parrots.\n"
 
 
+def test_the_example_of_an_agent_without_a_service_warns_that_nothing_was_stored(tmp_path: Path) -> None:
+    [example] = blocks(README, "python", "MemoryEnabledAgent")
+    (tmp_path / "example.py").write_text(example)
+    nowhere = {"AGENTCORE_URL": "http://127.0.0.1:9", "AGENTCORE_TOKEN": "t.o.k"}
+    done = subprocess.run(
+        [sys.executable, "example.py"], cwd=tmp_path, env={**os.environ, **nowhere}, text=True,
+        capture_output=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "Noted.\n")
+    [_, stored, *_] = done.stderr.splitlines()
+    assert "nothing was confirmed as stored: No service answers at http://127.0.0.1:9" in stored
+    assert "start `agentcore serve` there" in stored
+    assert "AGENTCORE_URL" in stored
+
+
+def test_the_readme_exports_the_variables_before_the_examples_that_read_them() -> None:
+    body = README.partition(f"export AGENTCORE_URL={PRINTED_URL}\n")
+    assert "AGENTCORE_URL/" not in body[0]
+    assert PRINTED_URL not in body[2]
+    assert README.index("export AGENTCORE_HOME=") < README.index("export AGENTCORE_TOKEN=")
+
+
 def test_the_commands_run(shell: None, serving: Serving, agent_id: str, tmp_path: Path) -> None:
     [commands] = blocks(README, "sh", "agentcore store")
-    done = run_as_printed(commands, serving, agent_id, tmp_path)
+    [token] = re.findall(r"^export AGENTCORE_TOKEN=.*\n", README, re.MULTILINE)
+    done = run_as_printed(token + commands, serving, agent_id, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("The key rotates on Mondays") == 2
     memory, alias = map(json.loads, (tmp_path / "memories.jsonl").read_text().splitlines())
     assert (memory["tags"], alias["alias"]) == (["ops"], "k8s")
     assert "stored 1, " in done.stdout
     assert "aliases set 1" in done.stdout
+    assert '"verified": true' in done.stdout
 
 
 def test_a_new_user_follows_the_page_in_order(
