@@ -233,8 +233,8 @@ class Settings(BaseSettings):
     )
 
     # Clients and background
-    agentcore_url: str = Field("http://127.0.0.1:8080", description="Service that the CLI and open_memory() call.")
-    agentcore_token: SecretStr | None = Field(None, description="Token that the CLI and open_memory() use.")
+    agentcore_url: str = Field("http://127.0.0.1:8080", description="Service of the CLI and open_memory().")
+    agentcore_token: SecretStr | None = Field(None, description="Token of the CLI and open_memory().")
     maintenance_in_server: bool = Field(True, description="Run background work in the server process.")
     maintenance_interval_seconds: float = Field(
         5.0, gt=0, description="Pause between rounds of background work."

@@ -88,8 +88,9 @@ class Connection:
                     f"No whole answer came from {self.url} ({reason}): the connection was lost on the way."
                 ) from cause
             raise DependencyUnavailable(
-                f"No service answers at {self.url} ({reason}). fix: start `agentcore serve` there, or set the "
-                "address: AGENTCORE_URL for the command line and open_memory(), else the client's url.") from cause
+                f"No service answers at {self.url} ({reason}). fix: start `agentcore serve` there, or set "
+                "the address: AGENTCORE_URL for the commands and open_memory(), else the client's url."
+            ) from cause
 
 
 # Of an answer that is no JSON-RPC: said by what stands before the service, which itself was not reached.

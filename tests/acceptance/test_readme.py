@@ -90,7 +90,8 @@ def test_the_answer_printed_has_the_fields_of_the_real_one(
 def test_the_python_example_runs(serving: Serving, agent_id: str, tmp_path: Path) -> None:
     [example] = blocks(README, "python", "MemoryClient")
     (tmp_path / "example.py").write_text(example)
-    environment = {**serving.environment, "AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(agent_id)}
+    service = {"AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(agent_id)}
+    environment = {**serving.environment, **service}
     done = subprocess.run([sys.executable, "example.py"], cwd=tmp_path, env=environment, text=True,
                           capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
