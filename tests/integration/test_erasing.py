@@ -33,6 +33,7 @@ from agentcore.memory.params.memories import (
     GetParams,
     PruneParams,
     RetrieveParams,
+    StoreParams,
 )
 from agentcore.memory.params.sessions import EndSessionParams
 from agentcore.memory.working import WorkingMemory
@@ -263,6 +264,63 @@ async def test_without_redis_nothing_is_said_to_be_erased(runtime: Runtime, agen
     assert (await agent.memory.erase(EVERYTHING)).verified
     with pytest.raises(NotFound):
         await agent.memory.get(GetParams(memory_id=memory_id))
+
+
+# --- beside a recall or a store ----------------------------------------------------------------------------
+
+
+class Late(WorkingMemory):
+    """Writes a copy only when `released`; `reached` once the rows were read or stored."""
+
+    def __init__(self, agent: Agent) -> None:
+        parts = agent.runtime.parts
+        super().__init__(
+            agent.runtime.redis, ttl_seconds=3_600, budget_tokens=4_000, record=parts.storage.record_redis)
+        self.reached, self.released = asyncio.Event(), asyncio.Event()
+        self.memory = MemoryManager(replace(parts, working=self), Caller(agent.agent_id))
+
+    async def _script(self, *values: Any, **options: Any) -> bool:
+        self.reached.set()
+        await self.released.wait()
+        return await super()._script(*values, **options)
+
+
+@pytest.mark.parametrize("params", [EVERYTHING, OF_ADA], ids=["all", "user"])
+async def test_a_recall_that_read_rows_before_an_erasure_writes_no_copy_after_it(
+    agent: Agent, params: EraseParams
+) -> None:
+    await agent.stored_id("Ada keeps bees on the roof.", user_id="ada", task_id="trip")
+    late = Late(agent)
+    recall = asyncio.create_task(
+        late.memory.get_context(GetContextParams(query="notes", task_id="trip")))
+    await late.reached.wait()
+    assert (await agent.memory.erase(params)).verified
+    late.released.set()
+    await recall
+    assert await agent.runtime.parts.working.held(agent.agent_id) == {}
+
+
+async def test_a_store_that_committed_before_an_erasure_adds_to_no_copy_after_it(agent: Agent) -> None:
+    kept = await agent.stored_id("Ben drives the van.", user_id="ben", task_id="trip")
+    late = Late(agent)
+    store = asyncio.create_task(late.memory.store(StoreParams(
+        content="Ada keeps bees on the roof.", user_id="ada", task_id="trip")))
+    await late.reached.wait()
+    assert (await agent.memory.erase(OF_ADA)).verified
+    await _recall(agent)
+    late.released.set()
+    await store
+    assert [*(await agent.runtime.parts.working.held(agent.agent_id)).values()] == [{kept}]
+
+
+async def test_a_copy_with_a_malformed_entry_is_erased_with_any_user(agent: Agent) -> None:
+    await agent.stored_id("Ben drives the van.", user_id="ben", task_id="trip")
+    await _recall(agent)
+    working, redis = agent.runtime.parts.working, cast(Redis, agent.runtime.redis)
+    [key] = await working.held(agent.agent_id)
+    await cast(Any, redis.lpush(key, b"4|{\"content\": \"Ada keeps bees\"}"))
+    assert (await agent.memory.erase(OF_ADA)).verified
+    assert await working.held(agent.agent_id) == {}
 
 
 # --- another Redis -----------------------------------------------------------------------------------------

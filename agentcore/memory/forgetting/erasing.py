@@ -363,7 +363,11 @@ class Erasing:
         self._done.erased += erased
 
     async def _stale_copies(self) -> list[bytes]:
-        """Returns copies in working memory: the agent's, or for a user those of memories that have no row."""
+        """Returns copies in working memory: the agent's, or for a user those of memories that have no row.
+
+        Ends the generation first: a call that read rows before they were erased writes no copy afterwards.
+        """
+        await self._parts.working.end_generation(self._agent_id)
         held = await self._parts.working.held(self._agent_id)
         if self._user_id is None or not held:
             return [*held]
