@@ -29,6 +29,8 @@ MAX_ENTRIES = 200
 READY_KEY = "memory:ready"
 # The id of a Redis. An erasure counts every other Redis on record that may contain copies.
 INSTANCE_KEY = "memory:instance"
+# A random token for each agent, no text: see `generation`.
+GENERATION_PREFIX = "memory:generation:"
 RECORDED_SECONDS = 3_600
 Record = Callable[[UUID, int], Awaitable[None]]
 _ANOTHER_REDIS = -1
@@ -271,7 +273,7 @@ def _key(agent_id: str, task_id: str) -> str:
 
 
 def _generation_key(agent_id: str) -> str:
-    return f"memory:generation:{encode_segment(agent_id)}"
+    return f"{GENERATION_PREFIX}{encode_segment(agent_id)}"
 
 
 def _load(stored: bytes, key: str) -> WorkingEntry | None:
