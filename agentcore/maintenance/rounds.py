@@ -180,6 +180,7 @@ async def sweep_expired(database: Database, storage: MemoryStorage, working: Wor
     """Remove expired memories, agent by agent; how many."""
     async with database.owner_transaction() as connection:
         await connection.execute(query("sweep_idempotency_keys"))
+        await connection.execute(query("sweep_redis_instances"))
         cursor = await connection.execute(
             query("expired_memories"), {"limit": ROWS_TO_EXPIRE, "grace_seconds": GRACE_SECONDS}
         )

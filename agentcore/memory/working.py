@@ -5,15 +5,16 @@ A copy is compared with the rows in PostgreSQL, so a failing Redis makes an answ
 
 from __future__ import annotations
 
-import json
+import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from time import time
 from typing import Any, cast
 from uuid import UUID, uuid4
 
+from pydantic import TypeAdapter, ValidationError
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisUnreachable
 from redis.exceptions import RedisError, ResponseError
@@ -28,20 +29,35 @@ MAX_ENTRIES = 200
 READY_KEY = "memory:ready"
 # The id of a Redis. An erasure counts every other Redis on record that may contain copies.
 INSTANCE_KEY = "memory:instance"
+# A random token for each agent, no text: see `generation`.
+GENERATION_PREFIX = "memory:generation:"
 RECORDED_SECONDS = 3_600
 Record = Callable[[UUID, int], Awaitable[None]]
 _ANOTHER_REDIS = -1
 
-# KEYS[1] the task, KEYS[2] the id of this Redis; ARGV: ttl in seconds, token budget, "1" to make the copy or
-# "0" to add to one, most entries, the recorded id, then pairs of token count and entry, newest first.
-# Returns 0 where it had nothing to do, -1 where this is another Redis.
+# An entry that cannot be read has this id. No memory has it, so an erasure drops the copy.
+_UNREADABLE = UUID(int=0)
+logger = logging.getLogger(__name__)
+
+# KEYS[1] the generation of the agent; ARGV: the value of a new one, ttl in seconds.
+_GENERATION = """
+redis.call('SET', KEYS[1], ARGV[1], 'NX', 'EX', ARGV[2])
+redis.call('EXPIRE', KEYS[1], ARGV[2])
+return redis.call('GET', KEYS[1])
+"""
+
+# KEYS[1] the task, KEYS[2] the id of this Redis, KEYS[3] the generation of the agent; ARGV: ttl in seconds,
+# token budget, "1" to make the copy or "0" to add to one, most entries, the recorded id, the generation, then
+# pairs of token count and entry, newest first.
+# Returns 0 where it had nothing to do or the generation ended, -1 where this is another Redis.
 _WRITE = """
 if redis.call('GET', KEYS[2]) ~= ARGV[5] then return -1 end
+if redis.call('GET', KEYS[3]) ~= ARGV[6] then return 0 end
 local key, ttl, budget, make, most = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 local there = redis.call('EXISTS', key)
 if make == '0' and there == 0 then return 0 end
 if make == '1' and there == 1 then return 0 end
-for i = #ARGV - 1, 6, -2 do redis.call('LPUSH', key, ARGV[i] .. '|' .. ARGV[i + 1]) end
+for i = #ARGV - 1, 7, -2 do redis.call('LPUSH', key, ARGV[i] .. '|' .. ARGV[i + 1]) end
 local kept, used = 0, 0
 for _, entry in ipairs(redis.call('LRANGE', key, 0, -1)) do
     used = used + tonumber(string.match(entry, '^(%d+)|'))
@@ -66,6 +82,9 @@ class WorkingEntry:
     token_count: int
     version: int
     summary: str = ""
+
+
+_ENTRY = TypeAdapter(WorkingEntry)
 
 
 class GuardedRedis(Redis):
@@ -95,21 +114,50 @@ class WorkingMemory:
         self.budget_tokens = budget_tokens
         self._redis = redis
         self._write = None if redis is None else redis.register_script(_WRITE)
+        self._generation = None if redis is None else redis.register_script(_GENERATION)
 
-    async def add(self, agent_id: str, task_id: str, entries: Sequence[WorkingEntry]) -> bool:
+    async def generation(self, agent_id: str) -> bytes | None:
+        """Returns the token that `add` and `make` need; None without Redis.
+
+        Get it before the rows are read or committed: an erasure ends it, and later writes are refused.
+        """
+        script, keys = self._generation, [_generation_key(agent_id)]
+        if script is None:
+            return None
+        found = await _or_none(
+            lambda: cast(Awaitable[Any], script(keys=keys, args=[uuid4().hex, self.ttl_seconds])))
+        return cast(bytes | None, found)
+
+    async def end_generation(self, agent_id: str) -> None:
+        """Refuses writes whose generation was read before; raises DependencyUnavailable."""
+        await self.drop([_generation_key(agent_id).encode()])
+
+    async def add(
+        self, agent_id: str, task_id: str, entries: Sequence[WorkingEntry], generation: bytes | None
+    ) -> bool:
         """Add to a task's copy, newest first, if there is one; its time starts anew."""
-        return await self._script(agent_id, task_id, entries, self.ttl_seconds, make="0")
+        return await self._script(agent_id, task_id, entries, self.ttl_seconds, generation, make="0")
 
     async def make(
-        self, agent_id: str, task_id: str, entries: Sequence[WorkingEntry], ttl_seconds: int
+        self,
+        agent_id: str,
+        task_id: str,
+        entries: Sequence[WorkingEntry],
+        ttl_seconds: int,
+        generation: bytes | None,
     ) -> bool:
         """Make the copy from these entries, newest first, unless another caller has made it."""
-        return await self._script(agent_id, task_id, entries, ttl_seconds, make="1")
+        return await self._script(agent_id, task_id, entries, ttl_seconds, generation, make="1")
 
     async def recall(self, agent_id: str, task_id: str) -> list[WorkingEntry] | None:
-        """The copy, newest first; None if there is none, or no Redis to ask."""
-        stored = await self._ask("LRANGE", _key(agent_id, task_id), 0, -1)
-        return [_load(entry) for entry in stored] if stored else None
+        """The copy, newest first; None if there is none, or no Redis to ask. Drops a malformed copy."""
+        key = _key(agent_id, task_id)
+        stored = await self._ask("LRANGE", key, 0, -1) or ()
+        entries = [each for entry in stored if (each := _load(entry, key)) is not None]
+        if len(entries) < len(stored):
+            await self.forget(agent_id, [task_id])
+            return None
+        return entries or None
 
     async def forget(self, agent_id: str, task_ids: Sequence[str]) -> None:
         """Drop the copies of these tasks."""
@@ -117,7 +165,10 @@ class WorkingMemory:
             await self._ask("DEL", *(_key(agent_id, task_id) for task_id in task_ids))
 
     async def held(self, agent_id: str) -> dict[bytes, set[UUID]]:
-        """The agent's copies by their keys, each with the memories in it; raises DependencyUnavailable."""
+        """The agent's copies by their keys, each with the memories in it; raises DependencyUnavailable.
+
+        The id of an unreadable entry is zero.
+        """
         redis = self._redis
         if redis is None:
             return {}
@@ -125,7 +176,8 @@ class WorkingMemory:
         try:
             async for key in redis.scan_iter(match=_key(agent_id, "") + "*", count=1_000):
                 entries = await cast(Awaitable[list[bytes]], redis.lrange(key, 0, -1))
-                found[key] = {_load(entry).memory_id for entry in entries}
+                loaded = [_load(entry, key.decode()) for entry in entries]
+                found[key] = {_UNREADABLE if each is None else each.memory_id for each in loaded}
         except (RedisError, OSError, TimeoutError) as cause:
             raise DependencyUnavailable("Redis did not answer: working memory may remain.") from cause
         return found
@@ -180,51 +232,57 @@ class WorkingMemory:
         return None if redis is None else await _or_none(lambda: _execute(redis, command, *arguments))
 
     async def _script(
-        self, agent_id: str, task_id: str, entries: Sequence[WorkingEntry], ttl_seconds: int, *, make: str
+        self,
+        agent_id: str,
+        task_id: str,
+        entries: Sequence[WorkingEntry],
+        ttl_seconds: int,
+        generation: bytes | None,
+        *,
+        make: str,
     ) -> bool:
-        if not entries or ttl_seconds < 1:
+        if not entries or ttl_seconds < 1 or generation is None:
             return False
-        pairs = [piece for entry in entries for piece in (entry.token_count, _dump(entry))]
-        call = (_key(agent_id, task_id), [ttl_seconds, self.budget_tokens, make], pairs)
+        pairs = [piece for entry in entries for piece in (entry.token_count, _ENTRY.dump_json(entry))]
+        keys = [_key(agent_id, task_id), INSTANCE_KEY, _generation_key(agent_id)]
+        call = (keys, [ttl_seconds, self.budget_tokens, make, MAX_ENTRIES], [generation, *pairs])
         done = await self._written(*call)
         if done == _ANOTHER_REDIS:
             self._recorded = None
             done = await self._written(*call)
         return bool(done == 1)
 
-    async def _written(self, key: str, options: Sequence[Any], pairs: Sequence[Any]) -> Any:
+    async def _written(self, keys: list[str], options: Sequence[Any], rest: Sequence[Any]) -> Any:
         script, redis_id = self._write, await self._recorded_id()
         if script is None or redis_id is None:
             return None
-        values = [*options, MAX_ENTRIES, str(redis_id), *pairs]
-        return await _or_none(lambda: cast(Awaitable[Any], script(keys=[key, INSTANCE_KEY], args=values)))
+        values = [*options, str(redis_id), *rest]
+        return await _or_none(lambda: cast(Awaitable[Any], script(keys=keys, args=values)))
 
 
 class _RowsAlone(WorkingMemory):
     async def recall(self, agent_id: str, task_id: str) -> list[WorkingEntry] | None:
         return None
 
-    async def _script(
-        self, agent_id: str, task_id: str, entries: Sequence[WorkingEntry], ttl_seconds: int, *, make: str
-    ) -> bool:
-        return False
+    async def generation(self, agent_id: str) -> bytes | None:
+        return None
 
 
 def _key(agent_id: str, task_id: str) -> str:
     return f"memory:working:{encode_segment(agent_id)}:{encode_segment(task_id)}"
 
 
-def _dump(entry: WorkingEntry) -> str:
-    return json.dumps(
-        {**asdict(entry), "memory_id": str(entry.memory_id), "timestamp": entry.timestamp.isoformat()}
-    )
+def _generation_key(agent_id: str) -> str:
+    return f"{GENERATION_PREFIX}{encode_segment(agent_id)}"
 
 
-def _load(stored: bytes) -> WorkingEntry:
-    values = json.loads(stored.partition(b"|")[2])
-    values["memory_id"] = UUID(values["memory_id"])
-    values["timestamp"] = datetime.fromisoformat(values["timestamp"])
-    return WorkingEntry(**values)
+def _load(stored: bytes, key: str) -> WorkingEntry | None:
+    try:
+        return _ENTRY.validate_json(stored.partition(b"|")[2])
+    except ValidationError:
+        # Without the error: it quotes the memory's text.
+        logger.warning("working memory: dropping the copy %s, which has a malformed entry", key)
+        return None
 
 
 def _execute(redis: Redis, command: str, *arguments: Any) -> Awaitable[Any]:

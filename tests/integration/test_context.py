@@ -129,6 +129,21 @@ async def test_a_stale_copy_is_found_out(agent: Agent) -> None:
     assert "blue" not in result.context
 
 
+@pytest.mark.parametrize("malformed", [
+    b"x", b"3|{", b"3|[]", b"3|\xff", b'3|{"content": "Marmot"}', b'3|{"memory_id": 5, "content": "Marmot"}'])
+async def test_a_copy_with_a_malformed_entry_is_logged_and_made_anew(
+    agent: Agent, malformed: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    await agent.stored_id("Drafted the first chapter.", task_id="book")
+    await context(agent, task_id="book")
+    await redis_of(agent).lpush(key_of(agent, "book"), malformed)
+    assert "first chapter" in task_section(await context(agent, task_id="book"))
+    [line] = [each for each in caplog.records if "malformed" in each.getMessage()]
+    assert key_of(agent, "book") in line.getMessage()
+    assert "Marmot" not in caplog.text
+    assert malformed not in await redis_of(agent).lrange(key_of(agent, "book"), 0, -1)
+
+
 async def test_working_memory_is_bounded_by_its_token_budget(agent: Agent) -> None:
     small = WorkingMemory(redis_of(agent), ttl_seconds=3_600, budget_tokens=60)
     memory = MemoryManager(replace(agent.runtime.parts, working=small), Caller(agent.agent_id))

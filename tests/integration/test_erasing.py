@@ -6,11 +6,14 @@ import asyncio
 import gzip
 import json
 import secrets
+import tracemalloc
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
+from uuid import uuid4
 
 import pytest
 from redis.asyncio import Redis
@@ -23,7 +26,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.archival import DirectoryArchive
 from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.forgetting import erasing, removing
-from agentcore.memory.forgetting.inventory import ARCHIVE, PROCESS_EMBEDDINGS, SHARED_EMBEDDINGS
+from agentcore.memory.forgetting.inventory import ARCHIVE, JOBS, PROCESS_EMBEDDINGS, SHARED_EMBEDDINGS
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link, MemoryType
 from agentcore.memory.params.archive import EraseParams, RestoreParams
@@ -33,6 +36,7 @@ from agentcore.memory.params.memories import (
     GetParams,
     PruneParams,
     RetrieveParams,
+    StoreParams,
 )
 from agentcore.memory.params.sessions import EndSessionParams
 from agentcore.memory.working import WorkingMemory
@@ -265,6 +269,63 @@ async def test_without_redis_nothing_is_said_to_be_erased(runtime: Runtime, agen
         await agent.memory.get(GetParams(memory_id=memory_id))
 
 
+# --- beside a recall or a store ----------------------------------------------------------------------------
+
+
+class Late(WorkingMemory):
+    """Writes a copy only when `released`; `reached` once the rows were read or stored."""
+
+    def __init__(self, agent: Agent) -> None:
+        parts = agent.runtime.parts
+        super().__init__(
+            agent.runtime.redis, ttl_seconds=3_600, budget_tokens=4_000, record=parts.storage.record_redis)
+        self.reached, self.released = asyncio.Event(), asyncio.Event()
+        self.memory = MemoryManager(replace(parts, working=self), Caller(agent.agent_id))
+
+    async def _script(self, *values: Any, **options: Any) -> bool:
+        self.reached.set()
+        await self.released.wait()
+        return await super()._script(*values, **options)
+
+
+@pytest.mark.parametrize("params", [EVERYTHING, OF_ADA], ids=["all", "user"])
+async def test_a_recall_that_read_rows_before_an_erasure_writes_no_copy_after_it(
+    agent: Agent, params: EraseParams
+) -> None:
+    await agent.stored_id("Ada keeps bees on the roof.", user_id="ada", task_id="trip")
+    late = Late(agent)
+    recall = asyncio.create_task(
+        late.memory.get_context(GetContextParams(query="notes", task_id="trip")))
+    await late.reached.wait()
+    assert (await agent.memory.erase(params)).verified
+    late.released.set()
+    await recall
+    assert await agent.runtime.parts.working.held(agent.agent_id) == {}
+
+
+async def test_a_store_that_committed_before_an_erasure_adds_to_no_copy_after_it(agent: Agent) -> None:
+    kept = await agent.stored_id("Ben drives the van.", user_id="ben", task_id="trip")
+    late = Late(agent)
+    store = asyncio.create_task(late.memory.store(StoreParams(
+        content="Ada keeps bees on the roof.", user_id="ada", task_id="trip")))
+    await late.reached.wait()
+    assert (await agent.memory.erase(OF_ADA)).verified
+    await _recall(agent)
+    late.released.set()
+    await store
+    assert [*(await agent.runtime.parts.working.held(agent.agent_id)).values()] == [{kept}]
+
+
+async def test_a_copy_with_a_malformed_entry_is_erased_with_any_user(agent: Agent) -> None:
+    await agent.stored_id("Ben drives the van.", user_id="ben", task_id="trip")
+    await _recall(agent)
+    working, redis = agent.runtime.parts.working, cast(Redis, agent.runtime.redis)
+    [key] = await working.held(agent.agent_id)
+    await cast(Any, redis.lpush(key, b"4|{\"content\": \"Ada keeps bees\"}"))
+    assert (await agent.memory.erase(OF_ADA)).verified
+    assert await working.held(agent.agent_id) == {}
+
+
 # --- another Redis -----------------------------------------------------------------------------------------
 
 
@@ -432,3 +493,89 @@ async def test_a_copy_that_cannot_be_read_is_told_and_left(runtime: Runtime, age
     result = await agent.memory.erase(OF_ADA)
     assert (result.verified, result.left) == (False, {ARCHIVE.name: 1})
     assert strange.exists()
+
+
+def _add_strays(agent: Agent, count: int, content: str) -> None:
+    folder = _folder(agent.runtime, agent)
+    folder.mkdir(parents=True, exist_ok=True)
+    for _ in range(count):
+        memory_id = str(uuid4())
+        copy = {"agent_id": agent.agent_id, "memory_id": memory_id, "user_id": None, "links": [],
+                "parent_memory_id": None, "provenance": {}, "content": content}
+        (folder / f"{memory_id}.json").write_bytes(gzip.compress(json.dumps(copy).encode()))
+
+
+async def test_copies_that_are_read_to_learn_whose_they_are_do_not_fill_the_memory(agent: Agent) -> None:
+    _add_strays(agent, 400, "x" * 500_000)
+    tracemalloc.start()
+    try:
+        assert (await agent.memory.erase(OF_ADA)).verified
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 100_000_000
+
+
+class Stalled(DirectoryArchive):
+    """An archive that stops answering at one of its listings."""
+
+    def __init__(self, root: Path, at_listing: int) -> None:
+        super().__init__(root)
+        self._numbers, self._at_listing = count(1), at_listing
+
+    async def keys(self, prefix: str) -> list[str]:
+        if next(self._numbers) == self._at_listing:
+            await asyncio.Event().wait()
+        return await super().keys(prefix)
+
+
+def _stalled(agent: Agent, at_listing: int) -> MemoryManager:
+    parts = replace(agent.runtime.parts, archive=Stalled(agent.runtime.home.archive, at_listing))
+    return MemoryManager(parts, Caller(agent.agent_id))
+
+
+@pytest.mark.parametrize("params", [EVERYTHING, OF_ADA], ids=["all", "user"])
+async def test_nothing_is_erased_when_finding_what_to_erase_takes_too_long(
+    agent: Agent, params: EraseParams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = await agent.stored_id("Ada keeps bees on the roof.", user_id="ada")
+    monkeypatch.setattr(erasing, "PLANNING_SECONDS", 0.5)
+    with pytest.raises(DependencyUnavailable, match="Nothing was erased"):
+        async with asyncio.timeout(10):
+            await _stalled(agent, 1).erase(params)
+    assert (await agent.get(kept)).memory_id == kept
+
+
+async def test_an_erasure_whose_verification_takes_too_long_is_incomplete_and_can_be_continued(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await agent.stored_id("Ada keeps bees on the roof.", user_id="ada")
+    monkeypatch.setattr(erasing, "PLANNING_SECONDS", 0.5)
+    async with asyncio.timeout(10):
+        first = await _stalled(agent, 2).erase(OF_ADA)
+    assert (first.complete, first.verified, first.erased["memories"]) == (False, False, 1)
+    monkeypatch.undo()
+    last = await agent.memory.erase(OF_ADA.model_copy(update={"continues": first.signed_receipt}))
+    assert (last.complete, last.verified, last.erased["memories"]) == (True, True, 1)
+
+
+class Enqueued(DirectoryArchive):
+    """An archive whose every listing somebody uses to enqueue a job."""
+
+    def __init__(self, root: Path, agent: Agent) -> None:
+        super().__init__(root)
+        self._agent = agent
+
+    async def keys(self, prefix: str) -> list[str]:
+        async with self._agent.runtime.parts.storage.transaction(self._agent.agent_id) as transaction:
+            await transaction.jobs.enqueue("probe", not_before=datetime.now(UTC) + timedelta(hours=1))
+        return await super().keys(prefix)
+
+
+async def test_jobs_that_are_deleted_while_verifying_are_erased_and_not_left(
+    runtime: Runtime, agent: Agent
+) -> None:
+    parts = replace(runtime.parts, archive=Enqueued(runtime.home.archive, agent))
+    result = await MemoryManager(parts, Caller(agent.agent_id)).erase(EVERYTHING)
+    assert (result.verified, result.left, result.erased[JOBS.name]) == (True, {}, 2)
+    assert (await holdings(runtime, agent.agent_id)).shares[JOBS.name] == {}

@@ -33,7 +33,7 @@ from agentcore.memory.params.memories import PruneParams, StoreBatchParams, Stor
 from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.vector_store import PgVectorStore
-from agentcore.memory.working import INSTANCE_KEY
+from agentcore.memory.working import GENERATION_PREFIX, INSTANCE_KEY
 from agentcore.runtime import Runtime
 from agentcore.server import create_app
 from tests.fixtures.estates import Estate, Strange, clear, settle
@@ -237,7 +237,10 @@ async def test_every_key_in_redis_belongs_to_a_place(runtime: Runtime, agent: Ag
     prefixes = tuple(place.prefix for place in PLACES if isinstance(place, RedisKeys))
     keys = [key.decode() async for key in runtime.redis.scan_iter(count=1_000)]
     assert {prefix for prefix in prefixes for key in keys if key.startswith(prefix)} == set(prefixes)
-    assert {key for key in keys if not key.startswith(prefixes)} <= {INSTANCE_KEY}
+    others = {key for key in keys if not key.startswith(prefixes)} - {INSTANCE_KEY}
+    for key in others:
+        assert key.startswith(GENERATION_PREFIX)
+        assert re.fullmatch(rb"[0-9a-f]{32}", await runtime.redis.get(key) or b"")
 
 
 @pytest.mark.parametrize(("first", "second"), [

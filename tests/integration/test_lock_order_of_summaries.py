@@ -197,3 +197,24 @@ async def _made_and_then(talk: Talking, held: UUID) -> None:
     await talk.work()
     async with talk.runtime.database.owner_transaction() as connection:
         await connection.execute("SELECT FROM memories WHERE memory_id = %s FOR KEY SHARE", [held])
+
+
+@pytest.mark.parametrize("statement", ["let_restored_wait", "let_wait_for_period"])
+async def test_summaries_are_enqueued_in_the_order_of_their_ids(agent: Agent, statement: str) -> None:
+    """Otherwise two transactions that enqueue the same summaries can deadlock."""
+    await rules(agent, provider="extractive", trigger="session_end", period="week")
+    ids = [await agent.stored_id(f"Summary {number}.", memory_type="semantic") for number in range(9)]
+    async with agent.runtime.database.owner_transaction() as connection:
+        for each in reversed(ids):  # the rows move: they are now stored in reverse order
+            await connection.execute(
+                """UPDATE memories SET provenance = provenance || '{"form": "session"}'
+                    WHERE memory_id = %s""", [each])
+    async with agent.runtime.parts.storage.transaction(agent.agent_id) as transaction:
+        # Plans that read in the order of storage, or hash: the planner may choose them for many rows.
+        for name in ("enable_indexscan", "enable_indexonlyscan", "enable_sort"):
+            await transaction._connection.execute(f"SET LOCAL {name} = off".encode())
+        assert await getattr(transaction.summaries, statement)(ids)
+    async with agent.runtime.database.owner_transaction() as connection:
+        queued = await (await connection.execute(
+            "SELECT memory_id FROM llm_queue WHERE agent_id = %s ORDER BY ctid", [agent.agent_id])).fetchall()
+    assert [row["memory_id"] for row in queued] == sorted(ids)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 from psycopg import sql
@@ -46,6 +47,19 @@ class Away:
 
     async def embed(self, texts: Sequence[str], kind: str) -> Vectors:
         raise DependencyUnavailable("gone")
+
+
+async def test_a_redis_whose_working_memory_has_expired_is_forgotten(agent: Agent) -> None:
+    storage, expired, current = agent.runtime.parts.storage, uuid4(), uuid4()
+    await storage.record_redis(expired, 0)
+    await storage.record_redis(current, 60)
+    await agent.runtime.maintenance.round()
+    async with agent.runtime.database.owner_transaction() as connection:
+        rows = await (await connection.execute("SELECT redis_id FROM redis_instances")).fetchall()
+        await connection.execute("DELETE FROM redis_instances WHERE redis_id = %s", [current])
+    recorded = {row["redis_id"] for row in rows}
+    assert current in recorded
+    assert expired not in recorded
 
 
 async def test_what_could_not_be_embedded_is_stored_and_embedded_later(agent: Agent) -> None:

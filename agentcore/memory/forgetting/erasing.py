@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -40,6 +40,10 @@ from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.storage import MemoryTransaction
 
 ERASE_CHUNK = 500
+# Copies in memory at a time while archived memories are attributed to users.
+READ_CHUNK = 32
+# A call plans twice, before and after it erases: together shorter than WRITE_DEADLINE_SECONDS.
+PLANNING_SECONDS = 12.0
 # Concurrent writes are erased in a further pass, at most so often.
 MAX_PASSES = 3
 _LAYERS = [layer.value for layer in MemoryType]
@@ -138,7 +142,13 @@ class Erasing:
         self._done.erased.update(claims["erased"])
 
     async def _passes(self, deadline: Deadline) -> None:
-        plan = await self._planned()
+        try:
+            plan = await self._planned_in_time()
+        except TimeoutError as cause:
+            raise DependencyUnavailable(
+                f"Nothing was erased: finding what to erase took longer than {PLANNING_SECONDS:g} s. Hint: "
+                "archived memories without a user are read from the archive; restore them, then call again."
+            ) from cause
         failpoint("erase.planned")
         for _ in range(MAX_PASSES):
             self._done.unreachable = plan.unreachable
@@ -147,7 +157,11 @@ class Erasing:
                 break
             await self._sweep(plan)
             failpoint("erase.swept")
-            plan = await self._planned()
+            try:
+                plan = await self._planned_in_time()
+            except TimeoutError:
+                self._done.complete = False
+                break
             self._done.left = await self._left(plan)
             if not self._done.left:
                 break
@@ -198,6 +212,10 @@ class Erasing:
                 await transaction.archived.note_archive({each: chunk[each].sha256 for each in copies}, place)
         return True
 
+    async def _planned_in_time(self) -> _Plan:
+        async with asyncio.timeout(PLANNING_SECONDS):
+            return await self._planned()
+
     async def _planned(self) -> _Plan:
         async with self._parts.storage.transaction(self._agent_id) as transaction:
             rows = await transaction.erasing.memories(self._user_id)
@@ -233,12 +251,9 @@ class Erasing:
     async def _foreign_copies(
         self, archive: Archive | None, strays: Sequence[tuple[UUID, str]]
     ) -> list[UUID]:
-        others: list[UUID] = []
-        if archive is not None and archive.name == "directory":
-            for start in range(0, len(strays), ERASE_CHUNK):
-                told, _ = await _read(archive, dict(strays[start : start + ERASE_CHUNK]))
-                others += [each for each, copy in told.items() if not self._is_own(copy)]
-        return others
+        if archive is None or archive.name != "directory":
+            return []
+        return [each async for each, copy in _read(archive, strays) if copy and not self._is_own(copy)]
 
     def _is_own(self, copy: Mapping[str, Any]) -> bool:
         return bool(copy.get("agent_id", self._agent_id) == self._agent_id)
@@ -259,17 +274,23 @@ class Erasing:
                  if row["archive_id"] == place and row["user_id"] == self._user_id}
         async with self._parts.storage.transaction(self._agent_id) as transaction:
             known = await transaction.erasing.known({*copies, *own, *named})
-        strays = {each: key for each, key in copies.items() if each not in known | archived}
-        told, unreadable = ({}, 0) if archive is None else await _read(archive, strays)
-        told = {each: copy for each, copy in told.items() if self._is_own(copy)}
-        own += [each for each, copy in told.items() if not copy or copy["user_id"] == self._user_id]
+        unreadable, sources = 0, dict[UUID, set[UUID]]()
+        if archive is not None:
+            strays = [(each, key) for each, key in copies.items() if each not in known | archived]
+            async for each, copy in _read(archive, strays):
+                if copy is None:
+                    unreadable += 1
+                elif not copy or (self._is_own(copy) and _names(copy, self._user_id)):
+                    own.append(each)
+                elif self._is_own(copy) and copy["user_id"] is None:
+                    sources[each] = _sources(copy)
         own += named - known
         ordered = dict.fromkeys(own)
         newest: set[UUID] = set(own)
         while True:
             async with self._parts.storage.transaction(self._agent_id) as transaction:
                 derived = await transaction.erasing.derived(newest, SUMMARY_RELATION, self._user_id)
-            derived += [each for each, copy in told.items() if _is_derived_from(copy, newest, self._user_id)]
+            derived += [each for each, made_of in sources.items() if made_of & newest]
             newest = set(derived) - ordered.keys()
             ordered |= dict.fromkeys(newest)
             if not newest:
@@ -363,7 +384,11 @@ class Erasing:
         self._done.erased += erased
 
     async def _stale_copies(self) -> list[bytes]:
-        """Returns copies in working memory: the agent's, or for a user those of memories that have no row."""
+        """Returns copies in working memory: the agent's, or for a user those of memories that have no row.
+
+        Ends the generation first: a call that read rows before they were erased writes no copy afterwards.
+        """
+        await self._parts.working.end_generation(self._agent_id)
         held = await self._parts.working.held(self._agent_id)
         if self._user_id is None or not held:
             return [*held]
@@ -379,7 +404,8 @@ class Erasing:
                 for table in TABLES:
                     left[table.name] = await transaction.erasing.count(table.name)
                 left -= plan.elsewhere
-                left[JOBS.name] = await transaction.jobs.forget()
+                jobs = await transaction.jobs.forget()
+            self._done.erased[JOBS.name] += jobs
         return dict(+left)
 
 
@@ -396,9 +422,9 @@ def _elsewhere(
 
 
 async def _read(
-    archive: Archive, strays: Mapping[UUID, str]
-) -> tuple[dict[UUID, Mapping[str, Any]], int]:
-    """Returns the copies (empty for a draft), and how many are unreadable."""
+    archive: Archive, strays: Sequence[tuple[UUID, str]]
+) -> AsyncIterator[tuple[UUID, Mapping[str, Any] | None]]:
+    """Yields the copies: None for an unreadable one, empty for a draft. A chunk is in memory at a time."""
     slots = asyncio.Semaphore(READS_AT_ONCE)
 
     async def copy(key: str) -> Mapping[str, Any] | None:
@@ -408,21 +434,24 @@ async def _read(
             except NotFound:
                 return {}
 
-    read = await asyncio.gather(*map(copy, strays.values()))
-    told = {each: data for each, data in zip(strays, read, strict=True) if data is not None}
-    return told, len(strays) - len(told)
+    for start in range(0, len(strays), READ_CHUNK):
+        chunk = strays[start : start + READ_CHUNK]
+        read = await asyncio.gather(*(copy(key) for _, key in chunk))
+        for (memory_id, _), data in zip(chunk, read, strict=True):
+            yield memory_id, data
 
 
-def _is_derived_from(copy: Mapping[str, Any], sources: set[UUID], user_id: str | None) -> bool:
-    if not copy or copy["user_id"] is not None:
-        return False
-    provenance = copy.get("provenance") or {}
-    if user_id in provenance.get("users", ()):
-        return True
+def _names(copy: Mapping[str, Any], user_id: str | None) -> bool:
+    if copy["user_id"] is not None:
+        return bool(copy["user_id"] == user_id)
+    return user_id in (copy.get("provenance") or {}).get("users", ())
+
+
+def _sources(copy: Mapping[str, Any]) -> set[UUID]:
     ends = [
-        tie["target_id"]
-        for tie in copy.get("links", ())
-        if tie["relation"] == SUMMARY_RELATION and tie["source_id"] == copy["memory_id"]
+        link["target_id"]
+        for link in copy.get("links", ())
+        if link["relation"] == SUMMARY_RELATION and link["source_id"] == copy["memory_id"]
     ]
     parents = [copy["parent_memory_id"]] if copy["parent_memory_id"] is not None else []
-    return any(UUID(each) in sources for each in (*ends, *parents, *provenance.get("sources", ())))
+    return {UUID(each) for each in (*ends, *parents, *(copy.get("provenance") or {}).get("sources", ()))}

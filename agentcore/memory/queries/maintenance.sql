@@ -60,6 +60,10 @@ SELECT agent_id, memory_id FROM memories
 -- Keys whose time is over.
 DELETE FROM idempotency_keys WHERE expires_at < now();
 
+-- name: sweep_redis_instances
+-- Every Redis whose working memory has expired.
+DELETE FROM redis_instances WHERE copies_until <= now();
+
 -- name: partition_sizes
 -- Each partition's estimated rows and the vector indexes it has.
 SELECT c.relname AS partition, greatest(c.reltuples, 0)::bigint AS rows, s.n_live_tup AS live_rows,

@@ -41,6 +41,7 @@ SELECT l.agent_id, l.target_id, 'period'
   FROM memories m
   JOIN memory_links l ON l.agent_id = %(agent_id)s AND l.source_id = m.memory_id AND l.relation = 'summarises'
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.provenance ->> 'form' = 'period'
+ ORDER BY 2, 3
     ON CONFLICT DO NOTHING
 RETURNING work;
 
@@ -51,6 +52,7 @@ SELECT m.agent_id, m.memory_id, 'period' FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
    AND (m.provenance ->> 'form' = 'session' OR m.metadata -> 'compaction' ? 'until' AND m.session_id IS NOT NULL)
    AND {rules} ->> 'period' IS NOT NULL
+ ORDER BY 2
     ON CONFLICT DO NOTHING
 RETURNING work;
 
@@ -66,6 +68,7 @@ queued AS (
       FROM page JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = page.memory_id
      WHERE (m.provenance ->> 'form' = 'session' OR m.metadata -> 'compaction' ? 'until' AND m.session_id IS NOT NULL)
        AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+     ORDER BY 2
         ON CONFLICT DO NOTHING
     RETURNING memory_id)
 SELECT (SELECT count(*) FROM queued) AS queued,

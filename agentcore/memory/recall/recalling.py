@@ -85,10 +85,11 @@ async def working_memory(
             matching = [each for each, row in zip(copied, newest, strict=True) if row["matches"]]
             return _task_memory(rows, matching)
         await parts.working.forget(caller.agent_id, [task_id])
+    generation = await parts.working.generation(caller.agent_id)
     rows = await _rows(parts, caller, task_id, conditions, whole=True)
     newest = _inside_budget(rows, parts.working.budget_tokens)
     if newest:
-        await _copy(parts, caller, task_id, newest)
+        await _copy(parts, caller, task_id, newest, generation)
     if (rows or copied is not None) and not await parts.working.answers():
         degraded.append(NO_REDIS)
     return _task_memory(rows, [_entry(row) for row in newest if row["matches"]])
@@ -117,10 +118,13 @@ async def _rows(
     )
 
 
-async def _copy(parts: MemoryParts, caller: Caller, task_id: str, rows: Sequence[Row]) -> None:
+async def _copy(
+    parts: MemoryParts, caller: Caller, task_id: str, rows: Sequence[Row], generation: bytes | None
+) -> None:
     newest = max(row["created_at"] for row in rows)
     ttl_seconds = parts.working.ttl_seconds - (parts.clock() - newest).total_seconds()
-    await parts.working.make(caller.agent_id, task_id, [_entry(row) for row in rows], int(ttl_seconds))
+    entries = [_entry(row) for row in rows]
+    await parts.working.make(caller.agent_id, task_id, entries, int(ttl_seconds), generation)
 
 
 def _entry(row: Row) -> WorkingEntry:

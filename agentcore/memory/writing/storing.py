@@ -66,9 +66,13 @@ class Storing:
         drafts = await self._embedded_drafts()
         await self._superseding.look_up(self._open(drafts).values())
         self.degraded += self._superseding.degraded
-        await self._write(self._open(drafts))
+        opened = self._open(drafts)
+        generation = None
+        if any(each.params.task_id is not None for each in opened.values()):
+            generation = await self._parts.working.generation(self._caller.agent_id)
+        await self._write(opened)
         await self._superseding.forget_tasks()
-        await self._remember_tasks()
+        await self._remember_tasks(generation)
         if self._reinforced:
             self._parts.accesses.note(self._caller.agent_id, self._reinforced, self._parts.clock())
         return [result for result in self._results if result is not None]
@@ -248,7 +252,7 @@ class Storing:
             if twin is not None:
                 await transaction.point_key(key, twin)
 
-    async def _remember_tasks(self) -> None:
+    async def _remember_tasks(self, generation: bytes | None) -> None:
         tasks: dict[str, list[NewMemory]] = {}
         for memory in self._stored:
             if memory.columns["task_id"] is not None:
@@ -256,7 +260,7 @@ class Storing:
         for task_id, memories in tasks.items():
             newest_first = sorted(memories, key=lambda memory: memory.columns["timestamp"], reverse=True)
             await self._parts.working.add(
-                self._caller.agent_id, task_id, [_entry(each) for each in newest_first]
+                self._caller.agent_id, task_id, [_entry(each) for each in newest_first], generation
             )
 
 
