@@ -209,6 +209,9 @@ class ClientClosed(AgentCoreError):
     """This client is closed: make a new MemoryClient, or keep the one you have open."""
 
 
+NO_MEMORY_ID = "is not a memory id (a UUID such as 0193a1c2-7f4e-7c3d-9b5a-2e8f6d4c1b0a)"
+
+
 def problem_sentence(found: Mapping[str, Any]) -> str:
     """One of pydantic's `errors()` in words that say it without pydantic; never the value."""
     match found["type"]:
@@ -224,6 +227,8 @@ def problem_sentence(found: Mapping[str, Any]) -> str:
             return "must be a text"
         case "string_too_long" | "too_long":
             return _too_long(str(found["msg"]))
+        case "uuid_parsing" | "uuid_type":
+            return NO_MEMORY_ID
         case _:
             said = str(found["msg"]).removeprefix("Value error, ")
             return re.sub("^Input should be ", "must be ", said)

@@ -74,7 +74,8 @@ def list_archived(
 @options.filters(without=NOT_ARCHIVED)
 def restore(
     context: typer.Context,
-    memory_ids: Annotated[list[UUID] | None, typer.Argument(metavar="[ID]...", help="By id.")] = None,
+    memory_ids: Annotated[list[UUID] | None, typer.Argument(
+        parser=options.memory_id, metavar="[ID]...", help="By id.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Everything in the archive.")] = False,
     dry_run: Annotated[bool, typer.Option(
         "--dry-run", help="Read and check the copies, and bring nothing back.")] = False,

@@ -12,12 +12,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
+from uuid import UUID
 
 import typer
 from pydantic import BaseModel
 
 from agentcore.cli.app import CommandT
 from agentcore.cli.times import moment
+from agentcore.errors import NO_MEMORY_ID
 from agentcore.memory.models import MemoryType
 
 ParamsT = TypeVar("ParamsT", bound=BaseModel)
@@ -35,6 +37,14 @@ def json_object(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise typer.BadParameter('is not a JSON object: write {"key": "value"}')
     return value
+
+
+def memory_id(text: str) -> UUID:
+    """A memory's id."""
+    try:
+        return UUID(text)
+    except ValueError as cause:
+        raise typer.BadParameter(f"{text!r} {NO_MEMORY_ID}") from cause
 
 
 def amount(text: str) -> int | float:

@@ -24,6 +24,7 @@ from agentcore.memory.forgetting.erase_receipt import key_id_of, read_receipt, s
 from agentcore.runtime import home_of, running_database, urls_of
 
 WAIT_SECONDS = 60.0
+SHOWN_FAILURES = 10
 
 
 @app.command(rich_help_panel=SERVICE, epilog=examples("agentcore purge", "agentcore purge --json"))
@@ -36,8 +37,8 @@ def purge(
 
     Rewrites the tables one by one (calls to a table wait while it is rewritten,
     and the disk needs room for the largest one twice), column statistics,
-    write-ahead log and Redis's files. Prints what remains and who can remove
-    it; ends with 1 if something could not be purged now.
+    write-ahead log and Redis's files. Prints a summary and who can remove what
+    remains (--json: all of it); ends with 1 if something could not be purged now.
     """
     result = purged(wait)
     if as_json:
@@ -50,9 +51,15 @@ def purged(wait_seconds: float = WAIT_SECONDS) -> Purged:
     """Purge the running parts, and report to stderr."""
     result = asyncio.run(_purged(load_settings(), wait_seconds))
     for name, count in result.purged.items():
-        say(f"purged {name.replace('_', ' ')}: {count}")
-    for each in (*result.failed, *result.remaining):
-        say(f"remains: {each}")
+        if count:
+            say(f"purged {name.replace('_', ' ')}: {count:,}")
+    for each in result.failed[:SHOWN_FAILURES]:
+        say(f"not purged: {each}")
+    if left_out := result.failed[SHOWN_FAILURES:]:
+        say(f"not purged: {len(left_out)} more (--json lists all)")
+    for each in result.remaining:
+        say(f"out of reach: {each}")
+    say("purged in part: fix what is not purged, then run it again" if result.failed else "purged completely")
     return result
 
 

@@ -1,4 +1,4 @@
-"""get, update, delete, history, revert, feedback: one memory by its id; stats: how many there are."""
+"""get, update, delete, history, revert, feedback: one memory by its id; count, stats: how many there are."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ from agentcore.memory.params.changes import (
     Updates,
     Verdict,
 )
-from agentcore.memory.params.memories import DeleteParams, GetParams, StatsResult
+from agentcore.memory.params.memories import CountParams, DeleteParams, GetParams, StatsResult
 
-MemoryId = Annotated[UUID, typer.Argument(help="The memory's id, as `agentcore list` prints it.",
-                                          show_default=False)]
+MemoryId = Annotated[UUID, typer.Argument(
+    parser=options.memory_id, metavar="memory_id", help="The memory's id, as `agentcore list` prints it.",
+    show_default=False)]
 AN_ID = "0198c0de-0000-7000-8000-000000000000"
 _SHOWN_CHARS = 160
 
@@ -84,7 +85,8 @@ def update(
 @options.client
 def delete(
     context: typer.Context,
-    memory_ids: Annotated[list[UUID], typer.Argument(help="The memories' ids.", show_default=False)],
+    memory_ids: Annotated[list[UUID], typer.Argument(
+        parser=options.memory_id, metavar="memory_ids", help="The memories' ids.", show_default=False)],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Delete memories for good, without a copy in the archive."""
@@ -97,6 +99,25 @@ def delete(
         say(f"{deleted.deleted_count} deleted")
     if not deleted.deleted_count:
         fail("no such memory")
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    "agentcore count",
+    "agentcore count --type semantic --user ada",
+    "agentcore count --after 7d --json",
+))
+@options.client
+@options.filters()
+def count(
+    context: typer.Context,
+    consistent: Annotated[bool, typer.Option(
+        "--consistent", help="Count on the primary database, not on a replica.")] = False,
+) -> None:
+    """Count the memories that match; superseded ones count, archived ones do not."""
+    params = options.given(context, CountParams)
+    counted_memories = ask(context, lambda memory: memory.count(params))
+    if not options.printed_as_json(context, counted_memories):
+        typer.echo(counted_memories.count)
 
 
 @app.command(rich_help_panel=MEMORIES, epilog=examples("agentcore stats", "agentcore stats --json"))

@@ -78,8 +78,8 @@ class Purge:
         await self._wait_for_snapshots(connection, start["xid"])
         before = {row["name"]: row for row in await _rows(connection, "purge_relations")}
         tables = [name for name, row in before.items() if row["filenode"] is not None and name != STATISTICS]
-        for number, name in enumerate(tables, 1):
-            self.tell(f"PostgreSQL: {name} ({number} of {len(tables)})")
+        self.tell(f"PostgreSQL: rewriting {len(tables)} tables")
+        for name in tables:
             rewritten = await self._retried(connection, _vacuum_full(name))
             self.result.purged["tables"] = self.result.purged.get("tables", 0) + rewritten
         if start["version"] < CLEARS_STATISTICS:

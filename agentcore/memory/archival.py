@@ -11,18 +11,22 @@ import json
 import os
 import tempfile
 import zlib
-from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any, Protocol
 from uuid import UUID, uuid4
 
 import numpy as np
 from pgvector import HalfVector
 
-from agentcore.errors import Conflict, DependencyUnavailable, DiskFull, NotFound
+from agentcore.circuit_breaker import CircuitBreaker, CircuitOpen
+from agentcore.errors import Conflict, DependencyUnavailable, DiskFull, NotFound, Unreachable
 from agentcore.failpoints import failpoint
 from agentcore.memory.keys import encode_segment
 
@@ -34,6 +38,10 @@ ARCHIVES: Mapping[str, str] = {
 
 READS_AT_ONCE = 8
 WRITING_THREADS = 4
+# A file system call cannot be interrupted: so many threads of a directory archive can hang at most.
+MAX_THREADS = 8
+TIMEOUT_SECONDS = 30.0
+PROBE_INTERVAL_SECONDS = 15.0
 HALF_FLOATS = "<f2"
 # The object that identifies the archive. No agent's folder can have this name: encoded ids contain no dot.
 ID_KEY = "archive.id"
@@ -247,42 +255,57 @@ def _as_json(value: Any) -> Any:
 
 
 class DirectoryArchive:
-    """Files below one directory, written beside their place, synced, then moved there."""
+    """Files below one directory, written beside their place, synced, then moved there.
+
+    A call that takes longer than `timeout_seconds` raises Unreachable and opens the circuit. Its thread stops
+    before its next file. Until it has ended nothing is written or deleted: it could undo a later call.
+    """
 
     name = "directory"
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self._root = root
+        self._timeout_seconds = timeout_seconds
+        self._slots = asyncio.Semaphore(MAX_THREADS)
+        self._abandoned_changes: set[asyncio.Future[Any]] = set()
+        self.circuit = CircuitBreaker("archive", "nothing is pruned or restored", PROBE_INTERVAL_SECONDS)
 
     async def write(self, objects: Mapping[str, bytes]) -> None:
         pairs = [(self._root / key, data) for key, data in objects.items()]
         folders = sorted({path.parent for path, _ in pairs})
-        await self._in_thread(_make_folders, folders)
-        await all_ended(
-            self._in_thread(_write_files, pairs[start::WRITING_THREADS])
-            for start in range(min(WRITING_THREADS, len(pairs)))
-        )
-        await self._in_thread(_sync_folders, [*folders, self._root])
+        await self._call(lambda _: _make_folders(folders))
+        shares = (pairs[start::WRITING_THREADS] for start in range(min(WRITING_THREADS, len(pairs))))
+        await all_ended(self._change(partial(_write_files, share)) for share in shares)
+        await self._call(lambda _: _sync_folders([*folders, self._root]))
 
     async def write_once(self, key: str, data: bytes) -> None:
-        await self._in_thread(_write_once, self._root / key, data)
+        await self._call(lambda _: _write_once(self._root / key, data))
 
     async def read(self, key: str) -> bytes:
-        return bytes(await self._in_thread((self._root / key).read_bytes))
+        return bytes(await self._call(lambda _: (self._root / key).read_bytes()))
 
     async def delete(self, keys: Collection[str]) -> None:
-        await self._in_thread(_delete_files, [self._root / key for key in keys])
+        paths = [self._root / key for key in keys]
+        await self._change(partial(_delete_files, paths))
 
     async def keys(self, prefix: str) -> list[str]:
         """The keys in a folder; a draft that a crash left counts as its object, though it cannot be read."""
-        return [f"{prefix}{name}" for name in await self._in_thread(_names_in, self._root / prefix)]
+        return [f"{prefix}{name}" for name in await self._call(lambda _: _names_in(self._root / prefix))]
 
     async def check(self) -> None:
-        await self._in_thread(self._check)
+        await self._call(lambda _: self._check(), force=True)
 
-    async def _in_thread(self, work: Any, *arguments: Any) -> Any:
+    async def _change(self, work: Callable[[Event], None]) -> None:
+        await self._call(work, changes=True)
+
+    async def _call(
+        self, work: Callable[[Event], Any], *, changes: bool = False, force: bool = False
+    ) -> Any:
         try:
-            return await asyncio.to_thread(work, *arguments)
+            with self.circuit.guard(Unreachable, answers=(OSError,), force=force):
+                return await self._in_thread(work, changes=changes)
+        except CircuitOpen as cause:
+            raise Unreachable("The archive directory does not answer.") from cause
         except FileNotFoundError as cause:
             raise NotFound("The archive holds no such memory.") from cause
         except OSError as cause:
@@ -290,11 +313,45 @@ class DirectoryArchive:
                 raise DiskFull("The archive's disk is full: free space, or make it larger.") from cause
             raise DependencyUnavailable(f"The archive directory cannot be used: {cause.strerror}.") from cause
 
+    async def _in_thread(self, work: Callable[[Event], Any], *, changes: bool) -> Any:
+        abandoned, ended = Event(), None
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                if changes and self._abandoned_changes:
+                    await asyncio.wait(self._abandoned_changes)
+                await self._slots.acquire()
+                ended = _started(lambda: work(abandoned))
+                ended.add_done_callback(lambda _: self._slots.release())
+                return await asyncio.shield(ended)
+        except TimeoutError as cause:
+            raise Unreachable("The archive directory does not answer.") from cause
+        finally:
+            if ended is not None and not ended.done():
+                abandoned.set()
+                if changes:
+                    self._abandoned_changes.add(ended)
+                    ended.add_done_callback(self._abandoned_changes.discard)
+
     def _check(self) -> None:
         _make_folders([self._root])
         with tempfile.TemporaryFile(dir=self._root, buffering=0) as file:
             file.write(b"1")
             os.fsync(file.fileno())
+
+
+def _started(work: Callable[[], Any]) -> asyncio.Future[Any]:
+    """Starts a daemon thread: unlike one of an executor it delays no shutdown while it hangs."""
+    outcome: Future[Any] = Future()
+    outcome.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    Thread(target=run, name="archive", daemon=True).start()
+    return asyncio.wrap_future(outcome)
 
 
 def _make_folders(paths: Iterable[Path]) -> None:
@@ -324,13 +381,15 @@ def _write_once(path: Path, data: bytes) -> None:
     _sync_folders([path.parent])
 
 
-def _write_files(pairs: Iterable[tuple[Path, bytes]]) -> None:
+def _write_files(pairs: Iterable[tuple[Path, bytes]], abandoned: Event) -> None:
     for path, data in pairs:
         # Always the same draft of a copy: what a crash leaves of it the next try writes over.
         draft = _draft_of(path)
         try:
             _write_file(draft, data)
             failpoint("archive.drafted")
+            if abandoned.is_set():
+                return
             draft.replace(path)
             failpoint("archive.placed")
         except OSError:
@@ -342,9 +401,11 @@ def _draft_of(path: Path) -> Path:
     return path.with_name(f".{path.name}{_DRAFT}")
 
 
-def _delete_files(paths: Iterable[Path]) -> None:
+def _delete_files(paths: Iterable[Path], abandoned: Event) -> None:
     folders = set()
     for path in paths:
+        if abandoned.is_set():
+            return
         for each in (path, _draft_of(path)):
             each.unlink(missing_ok=True)
         folders.add(path.parent)
@@ -354,7 +415,7 @@ def _delete_files(paths: Iterable[Path]) -> None:
 def _names_in(folder: Path) -> list[str]:
     if not folder.is_dir():
         return []
-    names = {path.name for path in folder.iterdir() if path.is_file()}
+    names = {each.name for each in os.scandir(folder) if each.is_file()}
     drafts = {name for name in names if name.startswith(".") and name.endswith(_DRAFT)}
     return sorted(names - drafts | {name[1 : -len(_DRAFT)] for name in drafts})
 

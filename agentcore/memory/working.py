@@ -5,6 +5,7 @@ A copy is compared with the rows in PostgreSQL, so a failing Redis makes an answ
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
@@ -32,6 +33,8 @@ INSTANCE_KEY = "memory:instance"
 # A random token for each agent, no text: see `generation`.
 GENERATION_PREFIX = "memory:generation:"
 RECORDED_SECONDS = 3_600
+# The record takes one of the owner's few connections, in the course of a call.
+RECORD_TIMEOUT_SECONDS, RETRY_SECONDS = 2.0, 30.0
 Record = Callable[[UUID, int], Awaitable[None]]
 _ANOTHER_REDIS = -1
 
@@ -110,7 +113,7 @@ class WorkingMemory:
         """`record` saves the id of the Redis, and for how many seconds it may contain copies."""
         self.ttl_seconds = ttl_seconds
         self._record = record
-        self._recorded: tuple[UUID, float] | None = None
+        self._recorded: tuple[UUID | None, float] | None = None
         self.budget_tokens = budget_tokens
         self._redis = redis
         self._write = None if redis is None else redis.register_script(_WRITE)
@@ -201,15 +204,20 @@ class WorkingMemory:
             raise DependencyUnavailable("Redis did not answer: working memory may remain.") from cause
 
     async def _recorded_id(self) -> UUID | None:
-        """Returns the id once it is on record: no Redis contains a text that erasures do not know of."""
+        """Returns the id once it is recorded, so that erasures know of every Redis that contains a text.
+
+        While one call records it, and for a while after a failure, the others omit the copy and do not wait.
+        """
         now = time()
         if self._recorded is not None and now < self._recorded[1]:
             return self._recorded[0]
         self._recorded = None
-        with suppress(AgentCoreError):
+        with suppress(AgentCoreError, TimeoutError):
             found = await self.instance_id()
             if found is not None and self._record is not None:
-                await self._record(found, self.ttl_seconds + 2 * RECORDED_SECONDS)
+                self._recorded = (None, now + RETRY_SECONDS)
+                async with asyncio.timeout(RECORD_TIMEOUT_SECONDS):
+                    await self._record(found, self.ttl_seconds + 2 * RECORDED_SECONDS)
             self._recorded = None if found is None else (found, now + RECORDED_SECONDS)
         return None if self._recorded is None else self._recorded[0]
 

@@ -26,6 +26,10 @@ def test_a_memory_is_shown_corrected_counted_and_deleted_by_its_id(run: Callable
     assert "version 2" in run("update", memory_id, "--content", "The kiln is fired on Fridays.").stderr
     assert json.loads(run("get", memory_id, "--json").stdout)["content"] == "The kiln is fired on Fridays."
     assert "1 in all" in run("stats").stderr
+    assert [run("count", *filters).stdout for filters in (
+        (), ("--tag", "pottery"), ("--type", "semantic"), ("--consistent", "--after", "1d"))] == [
+        "1\n", "1\n", "0\n", "1\n"]
+    assert json.loads(run("count", "--json").stdout)["count"] == 1
     assert run("delete", memory_id, said="n\n").returncode == 1
     assert run("delete", memory_id, "--yes").stderr == "1 deleted\n"
     assert run("get", memory_id).returncode == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import secrets
 import zlib
 from collections.abc import Callable
@@ -98,6 +99,14 @@ async def test_erased_text_is_in_no_file_of_the_home_after_a_purge(
     assert files_with(serving.home, gone, also_gone)[gone] == set()
 
 
+def test_a_purge_prints_a_summary_and_a_verdict(serving: Serving) -> None:
+    lines = serving.cli("purge").stderr.splitlines()
+    assert len(lines) <= 12
+    assert any(re.fullmatch(r"purged tables: \d+", each) for each in lines)
+    assert not any(each.endswith(": 0") for each in lines)
+    assert lines[-1] == "purged completely"
+
+
 def test_a_purge_says_what_it_could_not_remove_and_who_must(serving: Serving) -> None:
     url = json.loads((serving.home / "run" / "urls.json").read_text())["database_url"]
     with psycopg.connect(url, application_name="a long report") as holder:
@@ -105,6 +114,7 @@ def test_a_purge_says_what_it_could_not_remove_and_who_must(serving: Serving) ->
         holder.execute("SELECT count(*) FROM memory_usage")
         blocked = serving.cli("purge", "--json", "--wait", "1")
     assert blocked.returncode == 1, blocked.stderr
+    assert blocked.stderr.splitlines()[-1].startswith("purged in part")
     answer = json.loads(blocked.stdout)
     assert any("a long report" in each for each in answer["remaining"])
     assert any("memory_usage" in each for each in answer["remaining"])

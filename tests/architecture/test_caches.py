@@ -90,6 +90,7 @@ OF_ONE_CALL = {
 # Pending work: an entry goes when its task, connection or batch ends, and no call looks one up by its text.
 PENDING = {
     "agentcore.cancellation:_ending",
+    "agentcore.memory.archival:DirectoryArchive._abandoned_changes",
     "agentcore.memory.embedding_cache:CachingEmbedder._sharing",
     "agentcore.memory.embeddings:_Lane._running",
     "agentcore.memory.embeddings:_Lane._waiting",

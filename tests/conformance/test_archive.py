@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import gzip
 import os
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from uuid import uuid4
 
 import boto3
@@ -16,11 +18,14 @@ from moto.server import ThreadedMotoServer
 from pgvector import HalfVector
 
 from agentcore.archive_options import Keyring
-from agentcore.errors import Conflict, DependencyUnavailable, NotFound
+from agentcore.errors import Conflict, DependencyUnavailable, NotFound, Unreachable
 from agentcore.memory.archival import (
     ID_KEY,
+    MAX_THREADS,
     Archive,
     DirectoryArchive,
+    _delete_files,
+    _write_files,
     archive_id,
     archive_memories,
     memory_of,
@@ -299,3 +304,66 @@ async def test_an_endpoint_that_does_not_answer_is_a_dependency(monkeypatch: pyt
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     with pytest.raises(DependencyUnavailable, match="does not answer"):
         await S3Archive("archive", "http://127.0.0.1:9").check()
+
+
+def hanging(path: Path) -> Path:
+    """Makes a named pipe: to open one blocks until the other end is opened, as a dead mount does."""
+    path.parent.mkdir(exist_ok=True)
+    os.mkfifo(path)
+    return path
+
+
+async def test_a_directory_that_hangs_is_unreachable_within_the_limit_then_at_once(tmp_path: Path) -> None:
+    pipe = hanging(tmp_path / "agent" / "one.json")
+    archive = DirectoryArchive(tmp_path, timeout_seconds=0.2)
+    async with asyncio.timeout(10):
+        with pytest.raises(Unreachable):
+            await archive.read("agent/one.json")
+        assert archive.circuit.is_open
+        with pytest.raises(Unreachable):
+            await archive.read("agent/two.json")  # not asked: it would be NotFound
+        await archive.check()  # closes the circuit
+        with pytest.raises(NotFound):
+            await archive.read("agent/two.json")
+    pipe.write_bytes(b"")  # ends the thread
+
+
+async def test_calls_that_hang_take_a_bounded_number_of_threads(tmp_path: Path) -> None:
+    pipe = hanging(tmp_path / "agent" / "one.json")
+    archive = DirectoryArchive(tmp_path, timeout_seconds=0.2)
+    async with asyncio.timeout(10):
+        reads = (archive.read("agent/one.json") for _ in range(3 * MAX_THREADS))
+        outcomes = await asyncio.gather(*reads, return_exceptions=True)
+        assert {type(each) for each in outcomes} == {Unreachable}
+        hung = [each for each in threading.enumerate() if each.name == "archive"]
+        assert len(hung) == MAX_THREADS
+        with pytest.raises(Unreachable):
+            await archive.check()
+        pipe.write_bytes(b"")
+        await asyncio.gather(*(asyncio.to_thread(each.join) for each in hung))
+        await archive.check()
+
+
+async def test_nothing_is_written_or_deleted_before_a_change_that_hung_has_ended(tmp_path: Path) -> None:
+    pipe = hanging(tmp_path / "agent" / ".one.json.draft")
+    archive = DirectoryArchive(tmp_path, timeout_seconds=0.2)
+    async with asyncio.timeout(10):
+        with pytest.raises(Unreachable):
+            await archive.write({"agent/one.json": b"first"})
+        await archive.check()
+        with pytest.raises(Unreachable):
+            await archive.write({"agent/two.json": b"x"})
+        await archive.check()
+        with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)):
+            await archive.write({"agent/two.json": b"second"})
+        assert await archive.keys("agent/") == ["agent/two.json"]
+
+
+def test_a_change_that_was_given_up_places_and_deletes_no_further_file(tmp_path: Path) -> None:
+    (tmp_path / "kept.json").write_bytes(b"x")
+    given_up = Event()
+    given_up.set()
+    _write_files([(tmp_path / "one.json", b"x")], given_up)
+    _delete_files([tmp_path / "kept.json"], given_up)
+    assert not (tmp_path / "one.json").exists()
+    assert (tmp_path / "kept.json").exists()

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from agentcore.errors import Conflict, InvalidParams, NotFound
+from agentcore.errors import Conflict, InvalidParams, NotFound, Unreachable
 from agentcore.maintenance.rounds import fold_deltas
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import DirectoryArchive, object_key, vector_of
@@ -202,6 +203,23 @@ async def tombstones(agent: Agent) -> list[dict[str, Any]]:
             "SELECT * FROM archived_memories WHERE agent_id = %s", (agent.agent_id,)
         )
         return list(await cursor.fetchall())
+
+
+async def test_an_archive_that_hangs_ends_the_prune_and_its_locks(agent: Agent, tmp_path: Path) -> None:
+    ids = await fill(agent, 3)
+    draft = tmp_path / f"{object_key(agent.agent_id, ids[0])}"
+    draft = draft.with_name(f".{draft.name}.draft")
+    draft.parent.mkdir()
+    os.mkfifo(draft)  # to open it blocks, as a file of a dead mount does
+    hanging = DirectoryArchive(tmp_path, timeout_seconds=0.3)
+    params = PruneParams(memory_layer=MemoryType.EPISODIC, target=3)
+    pruner = MemoryManager(replace(agent.runtime.parts, archive=hanging), Caller(agent.agent_id))
+    async with asyncio.timeout(20):
+        with pytest.raises(Unreachable):
+            await pruner.prune(params)
+        assert await tombstones(agent) == []
+        assert (await agent.memory.prune(params)).pruned_count == 3  # its rows are not locked
+    os.close(os.open(draft, os.O_RDONLY | os.O_NONBLOCK))
 
 
 async def test_of_two_prunes_of_a_layer_one_runs_and_every_tombstone_tells_its_object(agent: Agent) -> None:

@@ -102,6 +102,13 @@ def test_misuse_ends_with_2_and_says_what_is_wrong(typed: Typed, misuse: list[st
     assert "Traceback" not in done.err
 
 
+@pytest.mark.parametrize("command", [["get"], ["history"], ["delete"], ["archive", "restore"]], ids=" ".join)
+def test_what_is_no_memory_id_is_quoted_beside_an_example(typed: Typed, command: list[str]) -> None:
+    done = typed(*command, "abc", "--token", "t.o.k")
+    assert done.code == 2
+    assert "'abc' is not a memory id (a UUID such as 0193a1c2-" in done.err
+
+
 def test_a_problem_is_told_once(typed: Typed) -> None:
     done = typed("prune", "episodic", "--target", "0", "--token", "t.o.k")
     assert done.err == "agentcore: target: must be greater than 0\n"

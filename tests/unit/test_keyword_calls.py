@@ -61,7 +61,7 @@ async def test_fields_become_the_params(
     ("store", ("tea",), {"user": "anna"}, "memory.store: user is not a known field"),
     ("retrieve", (), {"k": 3}, "memory.retrieve: query is required"),
     ("update", (MEMORY_ID,), {"contnt": "b"}, "memory.update: updates.contnt is not a known field"),
-    ("get", ("7",), {}, "memory.get: memory_id must be a valid UUID"),
+    ("get", ("7",), {}, "memory.get: memory_id is not a memory id (a UUID such as "),
 ])
 async def test_a_wrong_name_or_value_is_refused_before_anything_is_sent(
     attribute: str, given: tuple[Any, ...], fields: Mapping[str, Any], said: str

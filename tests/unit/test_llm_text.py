@@ -25,6 +25,19 @@ from agentcore.memory.language.llm_text import (
     ("<reasoning>x</reasoning><think>y</think>", ""),
     ("I think so.", "I think so."),
     ("<b>bold</b>", "<b>bold</b>"),
+    ("<think>Hm.</think>Yes.\n<think>secret", "Yes."),
+    ("<think>Hm.</think>Yes. <think>secret", "Yes."),
+    ("<think>Hm.</think><think>secret", ""),
+    ("Answer.\n<think>secret", "Answer."),
+    ("Answer.\n\n  <think>secret\nlines", "Answer."),
+    ("Hm.\n</think>\nYes.\n<think>secret", "Yes."),
+    ("Answer. <think> is the tag.", "Answer. <think> is the tag."),
+    ('{"a": "Open. </think> closes", "b": 1}', '{"a": "Open. </think> closes", "b": 1}'),
+    ('{"a": "say \\"so\\".</think>"}', '{"a": "say \\"so\\".</think>"}'),
+    ('x = "It ends.</think>"\ny = 1', 'x = "It ends.</think>"\ny = 1'),
+    ('parts = text.split("</think>")\nlast = 1', 'parts = text.split("</think>")\nlast = 1'),
+    ('The user asks.</think>{"a": "b"}', '{"a": "b"}'),
+    ('The user said "x" twice.</think>{"a": "b"}', '{"a": "b"}'),
 ])
 def test_thoughts_are_taken_out(text: str, left: str) -> None:
     assert without_thoughts(text) == left
@@ -61,6 +74,8 @@ def test_of_what_people_may_have_said_only_thoughts_that_begin_a_line_are_taken_
     ("<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Paris.<|return|>",
      "Paris."),
     ("<|channel|>analysis<|message|>It was cut off", ""),
+    ("<think>Hm.</think>Paris.\n<think>It was cut off", "Paris."),
+    ("Paris.\n<think>It was cut off", "Paris."),
 ])
 def test_reasoning_blocks_of_a_model_are_removed(text: str, left: str) -> None:
     assert without_reasoning(text, cut_off=True) == left

@@ -173,7 +173,8 @@ async def test_a_failing_notification_is_silent_but_reported() -> None:
     ({"turn": 1}, "turn", "is not a known field"),
     ({"inner": {}}, "inner.text", "is required"),
     ({"inner": {"text": 1}}, "inner.text", "must be a text"),
-    ({"ids": ["x"]}, "ids.0", "must be a valid UUID, invalid character: found `x` at 0"),
+    *[({"ids": [wrong]}, "ids.0", "is not a memory id (a UUID such as 0193a1c2-7f4e-7c3d-9b5a-2e8f6d4c1b0a)")
+      for wrong in ("x", "abc", "", 7, "0193a1c2")],
     ([1, {"text": "a"}, 3], "params", "takes at most 2 values by position, 3 given"),
 ])
 async def test_what_is_wrong_with_params_is_named(params: object, field: str, problem: str) -> None:

@@ -29,35 +29,40 @@ _HARMONY_FRAME = re.compile(r"<\|start\|>assistant|<\|channel\|>\w{1,20}|<\|(?:m
 
 
 def without_thoughts(text: str) -> str:
-    """What a model says without what it thought aloud, whole or cut off at either end."""
+    """Returns a model's text without reasoning: closed blocks anywhere, and blocks cut off at either end."""
     text = _without_analysis(text)
     said = _without(text, _whole_thoughts(text))
-    first = _MARK.search(said)
-    # A model whose template opens the tag itself closes it alone; one that is cut off never does.
-    if first is not None and first["closes"]:
-        said = said[first.end() :]
-    said = said.strip()
-    opened = _MARK.match(said)
-    return "" if opened is not None and not opened["closes"] else said
+    return _without_cut_off(said, thinks=said != text).strip()
 
 
 def without_reasoning(text: str, *, cut_off: bool = False) -> str:
     """Returns the text without reasoning blocks that begin it, a line or a sentence; tags in code stay.
 
-    `cut_off`: a model said it. Then what precedes a closing tag without an opening one goes too, and
-    everything behind an opening tag that begins the text and is never closed.
+    `cut_off`: a model said it, so blocks that were cut off at either end are removed, too.
     """
     text = _without_analysis(text)
-    marks = _marks_of_blocks(text)
-    if not marks:
-        return text
-    places = [(start, _past_blanks(text, end)) for start, end in _whole_thoughts(text, marks)]
-    if cut_off and marks[0]["closes"]:
-        places.insert(0, (0, _past_blanks(text, marks[0].end())))
-    opened = marks[0]
-    if cut_off and not places and not opened["closes"] and not text[: opened.start()].strip():
-        return ""
-    return _without(text, places).strip() if places else text
+    blocks = _whole_thoughts(text, _marks_of_blocks(text))
+    places = [(start, _past_blanks(text, end)) for start, end in blocks]
+    said = _without(text, places).strip() if places else text
+    return _without_cut_off(said, thinks=bool(places)) if cut_off else said
+
+
+def _without_cut_off(text: str, *, thinks: bool) -> str:
+    """Removes what precedes a closing tag alone, and what follows an opening tag that is never closed.
+
+    Templates that open the block themselves cause the first. Reasoning parsers (vLLM's) cut at any such tag;
+    here it must begin or end a line, or follow a sentence outside of a quotation: JSON and code may quote it.
+    The second must begin a line, or a sentence in a text that `thinks` elsewhere. A text about tags that
+    places them so is cut, too.
+    """
+    marks, start = _marks_of_blocks(text), 0
+    if marks and marks[0]["closes"]:
+        start, thinks = _past_blanks(text, marks[0].end()), True
+    for mark in marks:
+        line = text[max(0, mark.start() - _LOOK_BACK_CHARS) : mark.start()].rstrip(" \t")
+        if mark.start() >= start and not mark["closes"] and (thinks or line[-1:] in ("", "\n")):
+            return text[start : mark.start()].rstrip()
+    return text[start:]
 
 
 def _without_analysis(text: str) -> str:
@@ -70,17 +75,22 @@ def _marks_of_blocks(text: str) -> list[re.Match[str]]:
     code = [(found.start(), found.end()) for found in _CODE.finditer(text)] if "`" in text else []
     found: list[re.Match[str]] = []
     opened: dict[str, bool] = {}
-    at = 0
+    at = past = quotes = 0
     for mark in _MARK.finditer(text):
         tag, start, closes = mark["tag"].lower(), mark.start(), bool(mark["closes"])
         while at < len(code) and code[at][1] <= start:
             at += 1
+        between, past = text[past:start], mark.end()
+        line = between.rpartition("\n")[2]
+        # Odd inside a quotation. It ends with its line.
+        quotes = line.count('"') - line.count('\\"') + (0 if "\n" in between else quotes)
         in_code = at < len(code) and code[at][0] < start
         if in_code and not (closes and opened.get(tag) and text.startswith("```", code[at][0])):
             continue
         before, after = text[max(0, start - _LOOK_BACK_CHARS) : start], text[mark.end() : mark.end() + 1]
         begins = _SENTENCE_END.search(before) is not None
-        if opened.pop(tag, begins or after in ("", "\n", "\r")) if closes else begins:
+        alone = (begins and quotes % 2 == 0) or after in ("", "\n", "\r")
+        if opened.pop(tag, alone) if closes else begins:
             found.append(mark)
         if not closes:
             opened[tag] = begins
