@@ -13,15 +13,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from redis.asyncio import Redis
 
-from agentcore.errors import (
-    DependencyUnavailable,
-    NotFound,
-)
+from agentcore.errors import DependencyUnavailable, NotFound
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import DirectoryArchive
 from agentcore.memory.embedding_cache import CachingEmbedder
@@ -388,29 +385,6 @@ async def test_a_redis_that_is_replaced_is_recorded_before_it_contains_a_text(
     assert await elsewhere.parts.working.held(agent.agent_id)
     unreachable = (await agent.memory.erase(EVERYTHING)).unreachable
     assert unreachable == {f"redis {before}": 1, f"redis {after}": 1}
-
-
-async def test_calls_do_not_queue_for_the_owners_connections_to_record_a_redis(agent: Agent) -> None:
-    runtime = agent.runtime
-    asked: list[UUID] = []
-
-    async def record(redis_id: UUID, for_seconds: int) -> None:
-        asked.append(redis_id)
-        await runtime.parts.storage.record_redis(redis_id, for_seconds)
-
-    working = WorkingMemory(runtime.redis, ttl_seconds=60, budget_tokens=100, record=record)
-    there = Agent(runtime, agent.agent_id)
-    there.memory = MemoryManager(replace(runtime.parts, working=working), Caller(agent.agent_id))
-    await there.stored_id("Ada keeps bees on the roof.", task_id="trip")
-    working._recorded = None
-    asked.clear()
-    async with runtime.database.owner_transaction(), runtime.database.owner_transaction():  # all there are
-        for _ in range(3):
-            await _recall(there)
-    assert (len(asked), await working.held(agent.agent_id)) == (1, {})
-    working._recorded = None  # as after RETRY_SECONDS
-    await _recall(there)
-    assert await working.held(agent.agent_id)
 
 
 # --- a user ------------------------------------------------------------------------------------------------
