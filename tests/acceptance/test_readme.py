@@ -9,7 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from secrets import token_hex
 from urllib.parse import quote, urlsplit
@@ -153,8 +153,11 @@ def test_the_commands_run(shell: None, serving: Serving, agent_id: str, tmp_path
 
 
 def test_a_new_user_follows_the_page_in_order(
-    shell: None, serving: Serving, agent_id: str, tmp_path: Path
+    shell: None, new_serving: Callable[..., Serving], agent_id: str, tmp_path: Path
 ) -> None:
+    serving = new_serving()  # a backup is of the whole home: other tests damage archived copies in theirs
+    serving.start()
+    serving.await_listening()
     script = ""
     for number, (mark, kind, body) in enumerate(IN_ORDER.findall(README)):
         if not mark:
@@ -170,6 +173,7 @@ def test_a_new_user_follows_the_page_in_order(
     tool = next(json.loads(line) for line in done.stdout.splitlines() if '"isError"' in line)
     assert "blue tin" in tool["result"]["content"][0]["text"]
     assert "African Grey parrots." in done.stdout
+    assert serving.stop() == 0
 
 
 def test_every_target_of_make_that_is_named_exists() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -149,9 +149,10 @@ async def test_a_job_waits_for_everybody_who_counted_on_it(
     agent: Agent, worker: JobWorker, probe: Probe
 ) -> None:
     await enqueue(agent)
-    async with running(worker):
+    async with AsyncExitStack() as stack:
         async with agent.runtime.parts.storage.transaction(agent.agent_id) as transaction:
             assert await transaction.jobs.waits(job_lock("probe"))
+            await stack.enter_async_context(running(worker))
             await _until(lambda: _has_state(worker, "running"))
             assert probe.runs == []
             # It has started, so it does not count for what is enqueued from here on.
