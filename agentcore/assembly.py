@@ -44,7 +44,8 @@ from agentcore.memory.params.layers import LayerRules
 from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
 from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.ranking.fitness import CutOffs
-from agentcore.memory.rows.embedding_models import MOVING, SETTLED, SHIPPED_MODELS, KnownModel
+from agentcore.memory.ranking.off_topic import OffTopicPrompts
+from agentcore.memory.rows.embedding_models import MOVING, SETTLED, KnownModel
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.sealing import SealedArchive
 from agentcore.memory.storage import MemoryStorage
@@ -55,11 +56,11 @@ from agentcore.readiness import WatchedEmbedder
 from agentcore.registry import resolve
 from agentcore.telemetry import Metrics
 
-# What no search answers with, and what no context holds: learned with the cosines of
-# all-MiniLM-L6-v2, decision 20.
-# With another model a caller's own `min_fit` holds alone.
-LOCAL_RETRIEVE_CUT_OFFS = CutOffs(min_fit=0.1)
-LOCAL_CONTEXT_CUT_OFFS = CutOffs(min_fit=0.12, least_share=0.4, least_rise=0.2, widest_gap=0.25, full_fit=0.5)
+# When a search abstains by default, and what of its findings a context omits; decisions 20 and 52.
+RETRIEVE_CUT_OFFS = CutOffs(min_fit=0.4)
+CONTEXT_CUT_OFFS = CutOffs(min_fit=0.4, least_share=0.4, least_rise=0.2, widest_gap=0.25, full_fit=0.5)
+# Words alone tell nothing about the subject: with these only a caller's `min_fit` applies.
+WITHOUT_MEANING = frozenset({"hashing", "none"})
 # Memories a reranker orders, and the longest time that rewriting may add to a search and judging to a store.
 RERANKED_AT_MOST = 40
 REWRITING_SECONDS = 5.0
@@ -235,6 +236,7 @@ def make_parts(
     summariser: Summariser | None = None,
     meter: LlmMeter | None = None,
     in_force: KnownModel | None = None,
+    off_topic: OffTopicPrompts | None = None,
 ) -> MemoryParts:
     """What every agent's manager shares."""
     counters = make_counters(settings)
@@ -262,6 +264,7 @@ def make_parts(
         summariser=summariser,
         meter=meter,
         vectors_moving=in_force is not None and in_force.moving,
+        off_topic=off_topic,
     )
 
 
@@ -271,6 +274,7 @@ def parts_over(
     database: Database,
     embedder: Embedder | None,
     in_force: KnownModel,
+    off_topic: OffTopicPrompts | None,
 ) -> MemoryParts:
     """The parts with another model in force, which the settings ask for; all else stays the same."""
     return replace(
@@ -279,6 +283,7 @@ def parts_over(
         embedder=embedder,
         policy=make_policy(settings),
         vectors_moving=in_force.moving,
+        off_topic=off_topic,
     )
 
 
@@ -293,15 +298,15 @@ def make_vectors(settings: Settings, database: Database, in_force: KnownModel | 
 
 def make_policy(settings: Settings) -> MemoryPolicy:
     """The figures that managers work by."""
-    is_local = settings.embedding_model in SHIPPED_MODELS.values()
+    abstains = settings.embedding_model not in WITHOUT_MEANING
     return MemoryPolicy(
         layers=make_layers(settings),
         pruning_strategy=settings.memory_pruning_strategy,
         idempotency_ttl_seconds=settings.idempotency_ttl,
         embedding_dimensions=settings.embedding_dimensions,
         limits=SearchLimits(exact_search_limit=settings.exact_search_limit),
-        retrieve_cut_offs=LOCAL_RETRIEVE_CUT_OFFS if is_local else CutOffs(),
-        context_cut_offs=LOCAL_CONTEXT_CUT_OFFS if is_local else CutOffs(),
+        retrieve_cut_offs=RETRIEVE_CUT_OFFS if abstains else CutOffs(),
+        context_cut_offs=CONTEXT_CUT_OFFS if abstains else CutOffs(),
         indexes=make_index_policy(settings),
         limits_set={name: math.ceil(getattr(settings, name.lower())) for name in LIMIT_SETTINGS},
         screen=make_screen(settings),

@@ -43,7 +43,7 @@ EMBEDDERS: Mapping[str, str] = {
 
 # The model of a provider where `EMBEDDING_MODEL_NAME` names none.
 DEFAULT_MODEL_NAMES: Mapping[str, str] = {
-    "local": "multilingual-e5-small",
+    "local": "multilingual-e5-small-adapted",
     "minilm": "all-MiniLM-L6-v2",
     "openai": "text-embedding-3-small",
     "cohere": "embed-english-v3.0",

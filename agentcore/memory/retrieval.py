@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from agentcore.memory.language.text import words
 from agentcore.memory.models import Dropped, ScoreTerm
-from agentcore.memory.ranking.candidates import Candidate, MatchScale, Question, Span, Tie
+from agentcore.memory.ranking.candidates import Candidate, Question, Span, Tie
 from agentcore.memory.ranking.copies import LOSS, Distinct, distinct, left, likenesses
 from agentcore.memory.ranking.fitness import FIT, CutOffs, Signals
 from agentcore.memory.scoring import (
@@ -35,12 +35,13 @@ TERMS = (
     "similarity", "words", "session", "neighbours", "speaker", "time", "recency", "frequency", "importance",
     "links",
 )
-TENTH = 9
 # How many of the best are looked at for repetition.
 COMPARED = 60
 # A turn stored so shortly before that says what is asked is what is asked.
 JUST_NOW_SECONDS = 300
 KEEP_ALL = CutOffs()
+# Without vectors: that of a memory which is as near as it is to unrelated prompts.
+NO_EXCESS = 0.0
 _COLUMN = {name: number for number, name in enumerate(TERMS)}
 
 Values = NDArray[np.float64]
@@ -92,7 +93,7 @@ def rank(
     unique = told.kept
     shares = _shares(unique, weights, question)
     if not unique:
-        nothing = Signals(0.0, 0.0, 0.0, 0.0, 0.0)
+        nothing = Signals(NO_EXCESS, 0.0, 0.0)
         return Ranking([], nothing, FIT.probability(nothing), _told(dropped))
     values = _values(unique, weights, question)
     places = {each.memory_id: place for place, each in enumerate(unique)}
@@ -106,7 +107,7 @@ def rank(
     repeated = _repeated(unique, fused, _in_order(newest, fused)[:COMPARED], question.text)
     scores = left(fused, repeated)
     order = _in_order(newest, scores)
-    signals = _signals(unique, scores[order], question.scale)
+    signals = _signals(unique, question)
     fit = FIT.probability(signals)
     order = _cut(order, scores, k, fit, question.memory_count, cut_offs, dropped)
     ranked = [
@@ -293,16 +294,13 @@ def _add_neighbours(
         column[first] = max(column[first], before * tie.weight * matches[second])
 
 
-def _signals(candidates: Sequence[Candidate], scores: Values, scale: MatchScale) -> Signals:
-    best = np.array(
-        [(each.similarity or 0.0, each.words, each.session_words) for each in candidates]
-    ).max(axis=0)
+def _signals(candidates: Sequence[Candidate], question: Question) -> Signals:
+    excess = [question.excess[each.memory_id] for each in candidates if each.memory_id in question.excess]
+    words_ = max(each.words for each in candidates)
     return Signals(
-        similarity=float(shares_of(best[0], 1.0)),
-        words=float(shares_of(best[1], scale.query_words)),
-        coverage=float(shares_of(best[2], scale.session_words)),
-        score=float(scores[0]),
-        lead=float(scores[0] - (scores[TENTH] if len(scores) > TENTH else 0.0)),
+        excess=max(excess, default=NO_EXCESS),
+        generality=question.generality,
+        words=float(shares_of(np.array(words_), question.scale.query_words)),
     )
 
 

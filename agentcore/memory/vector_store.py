@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
+import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg import sql
@@ -35,6 +36,8 @@ SESSIONS = 200
 TELLING_MEMORIES = 16
 # Of a longer memory only these terms are ranked, and a quarter as many of the query's behind them.
 MOST_TERMS = 1_024
+# The vectors of so many of the nearest are returned, to compare them with off-topic prompts.
+COMPARED = 10
 # Above it candidates are scored in a thread.
 MOST_TERMS_AT_ONCE = 20_000
 
@@ -82,7 +85,8 @@ class SearchRequest:
 class Found:
     """Candidates of all arms, the ties between them, what each arm gave, and how vectors were searched.
 
-    `neighbours` tie what was said right before or after one of the foremost, in its session.
+    `neighbours` tie what was said right before or after one of the foremost, in its session. `near_vectors`:
+    the vectors of the COMPARED nearest.
     """
 
     candidates: Sequence[Candidate]
@@ -90,6 +94,7 @@ class Found:
     neighbours: Sequence[Tie]
     counts: Mapping[str, int]
     mode: str
+    near_vectors: Mapping[UUID, NDArray[np.float32]] = field(default_factory=dict)
 
 
 class VectorStore(Protocol):
@@ -248,6 +253,7 @@ class PgVectorStore:
             [Tie(row["memory_id"], each, 1.0) for row in rows for each in row["beside_ids"]],
             _counts(rows, request),
             mode,
+            {row["memory_id"]: row["vector"].to_numpy() for row in rows if row["vector"] is not None},
         )
 
     def _values(self, agent_id: str, request: SearchRequest) -> dict[str, Any]:
@@ -260,6 +266,7 @@ class PgVectorStore:
             "query_keys": request.bm25.keys,
             "most_terms": MOST_TERMS,
             "limit": limits.vector_candidates,
+            "compared": COMPARED,
             "foremost": limits.leading_candidates,
             "link_limit": limits.link_candidates,
             "lexical_ids": list(request.words.memory_ids),
@@ -304,6 +311,7 @@ class PgVectorStore:
                 nearest=self._nearest(mode, several, then=then),
                 distance=distance,
                 held=self._place.held,
+                stored=self._place.stored,
                 beside=query("beside_foremost" if in_sessions else "beside_none"),
                 timely=shaped_query(temporal, distance=distance, held=self._place.held),
                 then=query("held_then" if then else "held_ever"),

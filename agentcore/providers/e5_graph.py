@@ -2,13 +2,17 @@
 
 `MatMulNBits` at accuracy level 4 quantizes activations block by block, so the vector of a text does not
 depend on the other texts of its batch. The word embeddings, four fifths of the weights, stay in their file.
+An adapter (LoRA, Hu et al. 2021) adds a low-rank product to dense layers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from onnx import TensorProto, ValueInfoProto, helper, numpy_helper
 
 from agentcore.providers.bert_graph import CONTRIBUTED, HIDDEN, BertGraph
@@ -25,22 +29,27 @@ SHORT_NAMES = (
 )
 
 
-def write_graph(weights: Path) -> bytes:
+def write_graph(weights: Path, adapter: bytes = b"") -> bytes:
     """Returns the serialized graph over the published file, with a copy of all but the word embeddings.
+
+    `adapter`: an npz file with matrices `NAME.down` (inputs, rank) and `NAME.up` (rank, outputs) for dense
+    layers by their short names, such as `l4.q`; empty: the published model.
 
     Inputs `words`, float32 (texts, tokens, 384), and `attention_mask`, int64 (texts, tokens); output
     `embedding`, float32 (texts, 384).
     """
-    return bytes(_E5Graph(E5File(weights)).model().SerializeToString())
+    matrices = np.load(BytesIO(adapter), allow_pickle=False) if adapter else {}
+    return bytes(_E5Graph(E5File(weights), matrices).model().SerializeToString())
 
 
 class _E5Graph(BertGraph):
     name = "multilingual-e5-small"
     layers = 12
 
-    def __init__(self, file: E5File) -> None:
+    def __init__(self, file: E5File, adapter: Mapping[str, NDArray[np.float16]]) -> None:
         super().__init__()
         self._file = file
+        self._adapter = adapter
 
     def words(self) -> tuple[ValueInfoProto, str]:
         words = helper.make_tensor_value_info("words", TensorProto.FLOAT, ["texts", "tokens", HIDDEN])
@@ -61,8 +70,14 @@ class _E5Graph(BertGraph):
         packed, scale = f"{name}.packed", f"{name}.scales"
         self.initializers[packed] = numpy_helper.from_array(codes[..., ::2] | codes[..., 1::2] << 4, packed)
         self.initializers[scale] = numpy_helper.from_array(scales.reshape(-1), scale)
-        return self.node("MatMulNBits", [rows, packed, scale, "", "", bias], domain=CONTRIBUTED, K=width,
-                         N=outputs, bits=4, block_size=BLOCK_VALUES, accuracy_level=4)
+        projected = self.node("MatMulNBits", [rows, packed, scale, "", "", bias], domain=CONTRIBUTED, K=width,
+                              N=outputs, bits=4, block_size=BLOCK_VALUES, accuracy_level=4)
+        down, up = (f"{_short(name)}.{part}" for part in ("down", "up"))
+        if down not in self._adapter:
+            return projected
+        for each in (down, up):
+            self.initializers[each] = numpy_helper.from_array(self._adapter[each].astype(np.float32), each)
+        return self.node("Add", [projected, self.node("MatMul", [self.node("MatMul", [rows, down]), up])])
 
 
 def _short(name: str) -> str:

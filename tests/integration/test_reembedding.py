@@ -283,7 +283,7 @@ async def test_an_estimate_changes_nothing(ada: Agent) -> None:
 
 # --- the default model changed -----------------------------------------------------------------------------
 
-MINILM_NAME, E5_NAME = "local/all-MiniLM-L6-v2", "local/multilingual-e5-small"
+MINILM_NAME, E5_NAME = "local/all-MiniLM-L6-v2", "local/multilingual-e5-small-adapted"
 PARROTS = "I love African Grey parrots."
 
 

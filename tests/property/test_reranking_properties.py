@@ -22,7 +22,7 @@ def rankings(draw: st.DrawFn) -> Ranking:
     terms = [{"words": ScoreTerm(value=score, weight=1.0, contribution=score)} for score in scores]
     ranked = [Ranked(UUID(int=n), scores[n], scores[n], terms[n]) for n in range(len(scores))]
     dropped = draw(st.lists(st.sampled_from(["beyond_k", "below_min_score"]), unique=True))
-    signals = Signals(0.0, 0.0, 0.0, 0.0, 0.0)
+    signals = Signals(0.0, 0.0, 0.0)
     return Ranking(ranked, signals, 0.5, [Dropped(reason=reason, count=3) for reason in sorted(dropped)])
 
 

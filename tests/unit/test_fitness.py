@@ -8,18 +8,17 @@ import pytest
 
 from agentcore.memory.ranking.fitness import CutOffs, FitModel, Signals, logistic, typical
 
-MIDDLING = Signals(similarity=0.4, words=0.3, coverage=0.4, score=0.3, lead=0.1)
+MIDDLING = Signals(excess=1.0, generality=-1.0, words=0.3)
 
 
-@pytest.mark.parametrize("signal", ["similarity", "words", "coverage", "score", "lead"])
-def test_better_signals_never_make_an_answer_less_likely(signal: str) -> None:
-    better = replace(MIDDLING, **{signal: 0.9})
-    assert FitModel().probability(better) > FitModel().probability(MIDDLING)
+@pytest.mark.parametrize("better", [{"excess": 2.0}, {"generality": -2.0}, {"words": 0.9}])
+def test_better_signals_never_make_an_answer_less_likely(better: dict[str, float]) -> None:
+    assert FitModel().probability(replace(MIDDLING, **better)) > FitModel().probability(MIDDLING)
 
 
 def test_a_good_match_is_likely_to_answer_and_a_poor_one_is_not() -> None:
-    assert FitModel().probability(Signals(0.7, 0.8, 1.0, 0.5, 0.2)) > 0.8
-    assert FitModel().probability(Signals(0.1, 0.0, 0.0, 0.1, 0.02)) < 0.1
+    assert FitModel().probability(Signals(3.0, -2.0, 0.8)) > 0.8
+    assert FitModel().probability(Signals(-1.0, 1.0, 0.0)) < 0.1
 
 
 @pytest.mark.parametrize(("value", "probability"), [(0, 0.5), (1_000, 1.0), (-1_000, 0.0)])

@@ -211,6 +211,7 @@ SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevanc
        CASE WHEN m.superseded_by IS NOT NULL THEN coalesce(m.valid_from, m.timestamp) END AS held_from,
        coalesce(m.valid_to, '9998-12-31Z') AS held_to,
        coalesce(u.access_count, 0) AS access_count, u.last_accessed,
+       CASE WHEN m.memory_id = ANY (ARRAY(SELECT memory_id FROM nearest LIMIT %(compared)s)) THEN {stored} END AS vector,
        m.memory_id = ANY (ARRAY(SELECT memory_id FROM nearest)) AS is_near,
        m.memory_id = ANY (ARRAY(SELECT memory_id FROM linked)) AS is_linked,
        m.memory_id = ANY (ARRAY(SELECT memory_id FROM timely)) AS is_timely,

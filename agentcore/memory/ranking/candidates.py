@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -102,7 +102,7 @@ class Question:
     memories the agent has, 0 where that is not known. `own` are memories that are the query itself, stored
     before it was asked; `own_text` is the digest of its words: a turn said just now that has it is that, too.
     `text` is the digest of the query's words in any case: who asked the same says nothing that an answer
-    would repeat.
+    would repeat. `excess` of the nearest and `generality` as in `OffTopicPrompts`.
     """
 
     now: datetime
@@ -118,6 +118,8 @@ class Question:
     own: Collection[UUID] = ()
     own_text: bytes | None = None
     text: bytes | None = None
+    excess: Mapping[UUID, float] = field(default_factory=dict)
+    generality: float = 0.0
 
 
 @dataclass(frozen=True)

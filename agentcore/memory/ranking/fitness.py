@@ -9,40 +9,34 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Signals:
-    """What the best of a search look like, each in [0, 1].
+    """What shows whether any candidate answers.
 
-    `similarity`: the highest cosine; `words`: the best BM25 score beside that of a text made of the query
-    alone; `coverage`: how much of the query's words, the rare ones counting more, one memory's session holds;
-    `score`: the best fused score; `lead`: how far that stands above the tenth best, or above nothing.
+    `excess`: by how much the best cosine exceeds its memory's cosine with unrelated prompts, and
+    `generality`: how near the query is to such a prompt, both as in `OffTopicPrompts`. `words`: the best BM25
+    score as a share of that of a text made of the query alone, in [0, 1].
     """
 
-    similarity: float
+    excess: float
+    generality: float
     words: float
-    coverage: float
-    score: float
-    lead: float
 
 
 @dataclass(frozen=True)
 class FitModel:
-    """Logistic regression over the signals; learnt by `make bench ARGS=learn_weights`, decision 0020."""
+    """Logistic regression over the signals, learned by `make bench ARGS=learn_fit`; decision 52."""
 
-    bias: float = -2.98
-    similarity: float = 2.82
-    words: float = 1.1
-    coverage: float = 0.28
-    score: float = 1.8
-    lead: float = 2.17
+    bias: float = -5.09
+    excess: float = 2.64
+    generality: float = -2.16
+    words: float = 0.36
 
     def probability(self, signals: Signals) -> float:
         """How likely it is that anything found answers, in [0, 1]."""
         return logistic(
             self.bias
-            + self.similarity * signals.similarity
+            + self.excess * signals.excess
+            + self.generality * signals.generality
             + self.words * signals.words
-            + self.coverage * signals.coverage
-            + self.score * signals.score
-            + self.lead * signals.lead
         )
 
 

@@ -46,6 +46,8 @@ ALIASES_BY_WORDS = "aliases: the embedder does not answer; looked up by their wo
 # What says that a memory is superseded.
 PAST_FIELDS = ("superseded_by", "valid_from", "valid_to")
 BEYOND_PAGE = "page_bytes"
+# Of a model without a sample of off-topic prompts, such as a caller's own vectors.
+USUAL_BASELINE, USUAL_SPREAD = 0.25, 0.1
 NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
 
 Vectors = NDArray[np.float32] | None
@@ -133,7 +135,7 @@ class Search:
             self._parts.metrics.searched(found.mode)
         settles = self._params.distinct and not windows and not (back or asks_of_the_past(self._params.query))
         wanted = k + SPARE if settles else k
-        question = self._question(now, windows, told, found, wording)
+        question = self._question(now, windows, told, found, wording, vectors)
 
         def ranked() -> Ranking:
             return rank(
@@ -179,7 +181,9 @@ class Search:
         told: Sequence[Anchored],
         found: Found,
         wording: Wording,
+        vectors: Vectors,
     ) -> Question:
+        excess, generality = self._relatedness(found, vectors)
         return Question(
             now=now,
             scale=wording.full_match(found.candidates),
@@ -194,7 +198,22 @@ class Search:
             own=self._talk.own,
             own_text=self._talk.own_text,
             text=self._digest,
+            excess=excess,
+            generality=generality,
         )
+
+    def _relatedness(self, found: Found, vectors: Vectors) -> tuple[dict[UUID, float], float]:
+        near = [each for each in found.candidates if each.memory_id in found.near_vectors]
+        if vectors is None or not near:
+            return {}, 0.0
+        ids = [each.memory_id for each in near]
+        similarities = np.array([each.similarity or 0.0 for each in near])
+        off_topic = self._parts.off_topic
+        if off_topic is None:
+            return dict(zip(ids, (similarities - USUAL_BASELINE) / USUAL_SPREAD, strict=True)), 0.0
+        memories = np.array([found.near_vectors[each] for each in ids], np.float32)
+        excess = off_topic.excess(similarities, memories)
+        return dict(zip(ids, excess.tolist(), strict=True)), off_topic.generality(vectors)
 
     async def _vectors(self, text: str, anchors: Sequence[Anchor]) -> tuple[Vectors, Vectors]:
         """Returns a row for each text of the query (or the given vector), and one for each event."""

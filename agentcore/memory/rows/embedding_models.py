@@ -15,7 +15,7 @@ from agentcore.database import Database, query
 
 # The models that run in this process, by the name beside their vectors; their EMBEDDING_MODEL.
 SHIPPED_MODELS: Mapping[str, str] = {
-    "local/multilingual-e5-small": "local",
+    "local/multilingual-e5-small-adapted": "local",
     "local/all-MiniLM-L6-v2": "minilm",
 }
 
