@@ -24,7 +24,14 @@ from agentcore.errors import ConfigurationError
 from agentcore.limits import LIMIT_SETTINGS
 from agentcore.llm_endpoint import llm_endpoint_of, llm_options_of
 from agentcore.memory.archival import ARCHIVES, Archive
-from agentcore.memory.embeddings import DEFAULT_MODEL_NAMES, EMBEDDERS, Embedder, EmbedderOptions
+from agentcore.memory.embeddings import (
+    DEFAULT_MODEL_NAMES,
+    EMBEDDERS,
+    RELATION_CLASSIFIERS,
+    Embedder,
+    EmbedderOptions,
+    RelationClassifier,
+)
 from agentcore.memory.language.screening import Screen
 from agentcore.memory.llm import (
     FACT_EXTRACTORS,
@@ -52,6 +59,7 @@ from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.tokens import TokenCounters
 from agentcore.memory.vector_store import VECTOR_STORES, VectorStore
 from agentcore.memory.working import GuardedRedis, WorkingMemory
+from agentcore.providers.local_models import E5
 from agentcore.readiness import WatchedEmbedder
 from agentcore.registry import resolve
 from agentcore.telemetry import Metrics
@@ -112,6 +120,15 @@ def make_embedder(settings: Settings) -> WatchedEmbedder | None:
         model_directory=None,
     )
     return WatchedEmbedder(resolve(settings.embedding_model, EMBEDDERS, kind="EMBEDDING_MODEL")(options))
+
+
+def make_relations(settings: Settings) -> RelationClassifier | None:
+    """Returns what compares messages; None without its weights, or where meaning is not searched."""
+    if settings.embedding_model in WITHOUT_MEANING or E5.directory() is None:
+        return None
+    make = resolve("local", RELATION_CLASSIFIERS, kind="relation classifier")
+    classifier: RelationClassifier = make(cache_of(settings))
+    return classifier
 
 
 def check_choices(settings: Settings) -> None:
@@ -237,6 +254,7 @@ def make_parts(
     meter: LlmMeter | None = None,
     in_force: KnownModel | None = None,
     off_topic: OffTopicPrompts | None = None,
+    relations: RelationClassifier | None = None,
 ) -> MemoryParts:
     """What every agent's manager shares."""
     counters = make_counters(settings)
@@ -265,6 +283,7 @@ def make_parts(
         meter=meter,
         vectors_moving=in_force is not None and in_force.moving,
         off_topic=off_topic,
+        relations=relations,
     )
 
 

@@ -176,11 +176,14 @@ async def open_runtime(
             if model is not None:
                 await model.open()
                 stack.push_async_callback(model.close)
+        relations = assembly.make_relations(embedding)
+        if relations is not None:
+            stack.callback(relations.close)
         parts = assembly.make_parts(
             embedding, home, database, redis, embedder, metrics,
             reranker=reranker, rewriter=rewriter, fact_judge=fact_judge, extractor=extractor,
             summariser=summariser, meter=meter, in_force=found,
-            off_topic=await off_topic_prompts(embedder, assembly.cache_of(settings)),
+            off_topic=await off_topic_prompts(embedder, assembly.cache_of(settings)), relations=relations,
         )
         kept = await readiness.archive_state(database, parts.archive)
         if not kept["ok"]:

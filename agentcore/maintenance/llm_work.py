@@ -19,9 +19,11 @@ from agentcore.memory.consequences.llm_work import (
     SUMMARISE_SESSION,
     do_each,
 )
+from agentcore.memory.consequences.relations import RELATE_MESSAGES
 from agentcore.memory.consequences.staleness import QUEUE_PERIODS, REFRESH_SUMMARIES, SUMMARISE_PERIODS
 from agentcore.memory.deriving.extracting import Extracting
 from agentcore.memory.deriving.period_summaries import PeriodSummarizing
+from agentcore.memory.deriving.relating import Relating
 from agentcore.memory.deriving.session_summaries import Refreshing, SessionSummarizing
 from agentcore.memory.deriving.summary_providers import AskedInVain
 from agentcore.memory.parts import MemoryParts
@@ -39,6 +41,7 @@ _JOBS = {
     "summary": SUMMARISE_AGAIN,
     "refresh": REFRESH_SUMMARIES,
     "period": SUMMARISE_PERIODS,
+    "relations": RELATE_MESSAGES,
 }
 
 
@@ -114,6 +117,12 @@ async def queue_periods(work: Work, after: str = "") -> None:
             await transaction.jobs.enqueue(QUEUE_PERIODS, after=last_id)
 
 
+@job
+async def relate_messages(work: Work) -> None:
+    """Compare a batch of the agent's messages with earlier ones; the rest is left to another job."""
+    await Relating(work.parts, work.caller).run()
+
+
 async def _is_quiet(work: Work, session_id: str) -> bool:
     """Whether nothing was said for as long as the agent's rules ask; else it is asked again then."""
     async with work.transaction() as transaction:
@@ -173,6 +182,8 @@ def _is_due(row: Row, parts: MemoryParts) -> bool:
         return parts.extractor is not None
     if row["work"] in ("refresh", "period"):
         return True
+    if row["work"] == "relations":
+        return parts.relations is not None
     rules = rules_in_force(row["summaries"], parts.storage.service_rules)
     if rules is None:
         return False

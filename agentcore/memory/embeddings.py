@@ -19,11 +19,13 @@ from agentcore.errors import DependencyUnavailable
 
 __all__ = [
     "EMBEDDERS",
+    "RELATION_CLASSIFIERS",
     "BatchingEmbedder",
     "Embedder",
     "EmbedderLayer",
     "EmbedderOptions",
     "EmbeddingKind",
+    "RelationClassifier",
     "Vectors",
     "refused_by",
     "unit_rows",
@@ -40,6 +42,8 @@ EMBEDDERS: Mapping[str, str] = {
     "openai": "agentcore.providers.openai_embedder:OpenAiEmbedder",
     "cohere": "agentcore.providers.cohere_embedder:CohereEmbedder",
 }
+
+RELATION_CLASSIFIERS: Mapping[str, str] = {"local": "agentcore.providers.e5_relations:LocalRelations"}
 
 # The model of a provider where `EMBEDDING_MODEL_NAME` names none.
 DEFAULT_MODEL_NAMES: Mapping[str, str] = {
@@ -81,6 +85,16 @@ class Embedder(Protocol):
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
         """One L2-normalised row for each text, in their order. Raises DependencyUnavailable."""
+
+
+class RelationClassifier(Protocol):
+    """Decides whether a message changes what an earlier one states."""
+
+    async def changes(self, pairs: Sequence[tuple[str, str]]) -> Vectors:
+        """Returns for each pair (earlier, later) the probability that the later text changes the other."""
+
+    def close(self) -> None:
+        """Ends its thread."""
 
 
 @dataclass(frozen=True)

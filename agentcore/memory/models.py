@@ -274,6 +274,9 @@ class MemorySummary(Strict):
         default_factory=list,
         description="Of a search: what was left out because this one, which is newer, contradicts it.",
     )
+    outdated_by: UUID | None = Field(
+        None, description="Of a search: a newer memory, ranked above it, that probably changes its statement."
+    )
     superseded_by: UUID | None = Field(
         None, description="Of a search that looked at history, too: the memory that took this one's place."
     )

@@ -11,7 +11,7 @@ from uuid import UUID
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive
 from agentcore.memory.embedding_cache import CachingEmbedder
-from agentcore.memory.embeddings import Embedder
+from agentcore.memory.embeddings import Embedder, RelationClassifier
 from agentcore.memory.intake import Draft, draft
 from agentcore.memory.language.screening import Screen
 from agentcore.memory.llm import FactExtractor, Summariser
@@ -128,6 +128,7 @@ class MemoryParts:
     meter: LlmMeter | None = None
     vectors_moving: bool = False
     off_topic: OffTopicPrompts | None = None
+    relations: RelationClassifier | None = None
     # All rows of the agent, beside `storage` of a caller whose token is bound to users.
     whole_storage: MemoryStorage | None = None
 

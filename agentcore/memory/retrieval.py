@@ -42,6 +42,8 @@ JUST_NOW_SECONDS = 300
 KEEP_ALL = CutOffs()
 # Without vectors: that of a memory which is as near as it is to unrelated prompts.
 NO_EXCESS = 0.0
+# So many of the best gain or lose by freshness; from this probability on a memory is reported as outdated.
+FRESH_DEPTH, SURE_CHANGE = 12, 0.5
 _COLUMN = {name: number for number, name in enumerate(TERMS)}
 
 Values = NDArray[np.float64]
@@ -52,7 +54,8 @@ Places = NDArray[np.int64]
 class Ranked:
     """A memory with its place: the fused score, the cosine alone, and each term's share.
 
-    `stands_for`: the memories left out because this one says the same, newest first.
+    `stands_for`: the memories left out because this one says the same, newest first. `outdated_by`: a newer
+    one, ranked above it, that probably changes what it states.
     """
 
     memory_id: UUID
@@ -60,6 +63,7 @@ class Ranked:
     similarity: float | None
     terms: Mapping[str, ScoreTerm]
     stands_for: Sequence[UUID] = ()
+    outdated_by: UUID | None = None
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,10 @@ def rank(
     newest = _newest_first(unique)
     repeated = _repeated(unique, fused, _in_order(newest, fused)[:COMPARED], question.text)
     scores = left(fused, repeated)
+    fresh = freshness(scores, places, question.changes, _in_order(newest, scores)[:FRESH_DEPTH])
+    scores = np.clip(scores + fresh, 0.0, 1.0)
     order = _in_order(newest, scores)
+    outdated = _outdated(unique, order, question.changes)
     signals = _signals(unique, question)
     fit = FIT.probability(signals)
     order = _cut(order, scores, k, fit, question.memory_count, cut_offs, dropped)
@@ -115,8 +122,11 @@ def rank(
             unique[place].memory_id,
             float(scores[place]),
             unique[place].similarity,
-            _terms(values[place], shares) | _repetition(float(fused[place]), float(repeated[place])),
+            _terms(values[place], shares)
+            | _repetition(float(fused[place]), float(repeated[place]))
+            | _freshness_term(float(fresh[place])),
             told.stands_for.get(unique[place].memory_id, ()),
+            outdated.get(unique[place].memory_id),
         )
         for place in order
     ]
@@ -348,6 +358,39 @@ def _repeated(
     terms = [candidates[place].term_keys for place in foremost]
     repeated[list(foremost)] = likenesses(scores[list(foremost)], terms)
     return repeated
+
+
+def freshness(
+    scores: Values, places: Mapping[UUID, int], changes: Sequence[Tie], best: Sequence[int]
+) -> Values:
+    """Returns what each candidate gains or loses because one of the best changes another of them.
+
+    Of two, the newer gains and the older loses the lower score times the probability of the change. Only the
+    largest gain and the largest loss of each count.
+    """
+    gains, losses, looked_at = np.zeros(len(scores)), np.zeros(len(scores)), {*best}
+    for tie in changes:
+        new, old = places.get(tie.source_id), places.get(tie.target_id)
+        if new in looked_at and old in looked_at and new is not None and old is not None:
+            amount = tie.weight * min(scores[new], scores[old])
+            gains[new], losses[old] = max(gains[new], amount), max(losses[old], amount)
+    return gains - losses
+
+
+def _outdated(
+    candidates: Sequence[Candidate], order: Sequence[int], changes: Sequence[Tie]
+) -> dict[UUID, UUID]:
+    ranks = {candidates[place].memory_id: rank for rank, place in enumerate(order)}
+    found: dict[UUID, UUID] = {}
+    for tie in sorted(changes, key=lambda each: each.weight):
+        new, old = ranks.get(tie.source_id), ranks.get(tie.target_id)
+        if tie.weight >= SURE_CHANGE and new is not None and old is not None and new < old:
+            found[tie.target_id] = tie.source_id
+    return found
+
+
+def _freshness_term(amount: float) -> dict[str, ScoreTerm]:
+    return {"freshness": ScoreTerm(value=amount, weight=1.0, contribution=amount)} if amount else {}
 
 
 def _repetition(score: float, likeness: float) -> dict[str, ScoreTerm]:

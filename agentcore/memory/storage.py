@@ -26,6 +26,7 @@ from agentcore.memory.rows.life_rows import LifeRows, RuleRows
 from agentcore.memory.rows.link_rows import LinkRows
 from agentcore.memory.rows.llm_rows import FactRows, LlmRows
 from agentcore.memory.rows.owned_rows import OwnedRows, Row
+from agentcore.memory.rows.relation_rows import RelationRows
 from agentcore.memory.rows.serving_indexes import ServingIndexes
 from agentcore.memory.rows.subject_rows import AliasRows, SubjectRows
 from agentcore.memory.rows.summary_rows import SummaryRows
@@ -85,6 +86,7 @@ class MemoryTransaction(OwnedRows):
         self.llm = LlmRows(connection, agent_id, rules)
         self.summaries = SummaryRows(connection, agent_id, rules, bound=bound)
         self.facts = FactRows(connection, agent_id)
+        self.relations = RelationRows(connection, agent_id)
 
     async def claim_keys(self, memories: Sequence[NewMemory], ttl_seconds: int) -> dict[str, Row]:
         """Claim these memories' idempotency keys; the ones others hold come back with what they point to."""

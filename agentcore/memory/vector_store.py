@@ -19,6 +19,7 @@ from agentcore.database import Database, Row, Statement, Users, query, shaped_qu
 from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics, OtherForm
 from agentcore.memory.ranking.candidates import Candidate, Mention, SearchLimits, Span, Tie
 from agentcore.memory.rows.embedding_models import SETTLED, VectorPlace
+from agentcore.memory.rows.relation_rows import CHANGES
 from agentcore.memory.rows.serving_indexes import ServingIndexes, index_settings
 from agentcore.memory.rows.vector_index import ServingIndex
 
@@ -86,7 +87,7 @@ class Found:
     """Candidates of all arms, the ties between them, what each arm gave, and how vectors were searched.
 
     `neighbours` tie what was said right before or after one of the foremost, in its session. `near_vectors`:
-    the vectors of the COMPARED nearest.
+    the vectors of the COMPARED nearest. `changes` lead from a message to one that it makes outdated.
     """
 
     candidates: Sequence[Candidate]
@@ -95,6 +96,7 @@ class Found:
     counts: Mapping[str, int]
     mode: str
     near_vectors: Mapping[UUID, NDArray[np.float32]] = field(default_factory=dict)
+    changes: Sequence[Tie] = ()
 
 
 class VectorStore(Protocol):
@@ -249,11 +251,12 @@ class PgVectorStore:
         is_much = sum(len(row["term_keys"]) for row in rows) > MOST_TERMS_AT_ONCE
         return Found(
             await asyncio.to_thread(read) if is_much else read(),
-            list(_ties(rows)),
+            list(_ties(rows, changes=False)),
             [Tie(row["memory_id"], each, 1.0) for row in rows for each in row["beside_ids"]],
             _counts(rows, request),
             mode,
             {row["memory_id"]: row["vector"].to_numpy() for row in rows if row["vector"] is not None},
+            list(_ties(rows, changes=True)),
         )
 
     def _values(self, agent_id: str, request: SearchRequest) -> dict[str, Any]:
@@ -416,7 +419,10 @@ def _candidate(row: Row, request: SearchRequest) -> Candidate:
     )
 
 
-def _ties(rows: Sequence[Row]) -> Iterator[Tie]:
+def _ties(rows: Sequence[Row], *, changes: bool) -> Iterator[Tie]:
+    """Yields the links among the candidates: those by CHANGES, or all others."""
     for row in rows:
-        for target_id, weight in zip(row["target_ids"] or (), row["weights"] or (), strict=True):
-            yield Tie(row["memory_id"], target_id, weight)
+        links = zip(row["target_ids"] or (), row["weights"] or (), row["relations"] or (), strict=True)
+        for target_id, weight, relation in links:
+            if (relation == CHANGES) == changes:
+                yield Tie(row["memory_id"], target_id, weight)

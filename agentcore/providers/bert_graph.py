@@ -24,6 +24,7 @@ class BertGraph(ABC):
 
     name: ClassVar[str]
     layers: ClassVar[int]
+    output: ClassVar[tuple[str, int]] = ("embedding", HIDDEN)
 
     def __init__(self) -> None:
         self.initializers: dict[str, TensorProto] = {}
@@ -37,6 +38,10 @@ class BertGraph(ABC):
     def words(self) -> tuple[ValueInfoProto, str]:
         """Returns the model's own input, and the value with the word embeddings (texts, tokens, 384)."""
 
+    def more_inputs(self) -> list[ValueInfoProto]:
+        """Returns the inputs of the last part, `pool`."""
+        return []
+
     def model(self) -> ModelProto:
         own_input, words = self.words()
         hidden = self._embed(words)
@@ -45,11 +50,13 @@ class BertGraph(ABC):
         mask = self.node("Cast", ["attention_mask"], to=TensorProto.INT32)
         for layer in range(self.layers):
             hidden = self._layer(f"encoder.layer.{layer}", hidden, batch, mask)
-        self._pool(self.node("Reshape", [hidden, batch]))
+        self.pool(self.node("Reshape", [hidden, batch]))
         mask_input = helper.make_tensor_value_info("attention_mask", TensorProto.INT64, ["texts", "tokens"])
-        output = helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["texts", HIDDEN])
+        name, width_ = self.output
+        output = helper.make_tensor_value_info(name, TensorProto.FLOAT, ["texts", width_])
         weights = list(self.initializers.values())
-        graph = helper.make_graph(self._nodes, self.name, [own_input, mask_input], [output], weights)
+        inputs = [own_input, mask_input, *self.more_inputs()]
+        graph = helper.make_graph(self._nodes, self.name, inputs, [output], weights)
         opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
         return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
 
@@ -89,7 +96,8 @@ class BertGraph(ABC):
         narrowed = self.dense(widened, f"{name}.output.dense")
         return self._normalize(self.node("Add", [narrowed, hidden]), f"{name}.output.LayerNorm")
 
-    def _pool(self, hidden: str) -> None:
+    def pool(self, hidden: str) -> None:
+        """Adds what leads from the last layer (texts, tokens, 384) to the output."""
         second = self.integers("second", 1)
         mask = self.node("Unsqueeze", [self.node("Cast", ["attention_mask"], to=TensorProto.FLOAT), second])
         total = self.node("Squeeze", [self.node("MatMul", [mask, hidden]), second])

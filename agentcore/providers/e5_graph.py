@@ -42,6 +42,18 @@ def write_graph(weights: Path, adapter: bytes = b"") -> bytes:
     return bytes(_E5Graph(E5File(weights), matrices).model().SerializeToString())
 
 
+def write_pair_graph(weights: Path, adapter: bytes) -> bytes:
+    """Returns the serialized graph of a classifier of pairs of texts, each encoded as one sequence.
+
+    `adapter`: as for `write_graph`, and the classifier's `head.0.weight`, `head.0.bias`, `head.1.weight`,
+    `head.1.bias`. Inputs `words` and `attention_mask`, and `first_text` and `second_text`, float32
+    (pairs, tokens): the share of each token in the mean of its text. Output `relation`, float32 (pairs, 3):
+    probabilities.
+    """
+    matrices = np.load(BytesIO(adapter), allow_pickle=False)
+    return bytes(_PairGraph(E5File(weights), matrices).model().SerializeToString())
+
+
 class _E5Graph(BertGraph):
     name = "multilingual-e5-small"
     layers = 12
@@ -78,6 +90,30 @@ class _E5Graph(BertGraph):
         for each in (down, up):
             self.initializers[each] = numpy_helper.from_array(self._adapter[each].astype(np.float32), each)
         return self.node("Add", [projected, self.node("MatMul", [self.node("MatMul", [rows, down]), up])])
+
+
+class _PairGraph(_E5Graph):
+    name = "multilingual-e5-small-relations"
+    output = ("relation", 3)
+
+    def more_inputs(self) -> list[ValueInfoProto]:
+        return [helper.make_tensor_value_info(each, TensorProto.FLOAT, ["texts", "tokens"])
+                for each in ("first_text", "second_text")]
+
+    def pool(self, hidden: str) -> None:
+        first, second = self.integers("first_token", 0), self.integers("second", 1)
+        start = self.node("Squeeze", [self.node("Slice", [hidden, first, second, second]), second])
+        rows = [self.node("Unsqueeze", [each, second]) for each in ("first_text", "second_text")]
+        means = [self.node("Squeeze", [self.node("MatMul", [each, hidden]), second]) for each in rows]
+        joined = self.node("Concat", [start, *means], axis=1)
+        inner = self.node("Tanh", [self._head(joined, 0)])
+        self.node("Softmax", [self._head(inner, 1)], output="relation", axis=1)
+
+    def _head(self, rows: str, number: int) -> str:
+        names = [f"head.{number}.{part}" for part in ("weight", "bias")]
+        for each in names:
+            self.initializers[each] = numpy_helper.from_array(self._adapter[each].astype(np.float32), each)
+        return self.node("Gemm", [rows, *names], transB=1)
 
 
 def _short(name: str) -> str:

@@ -163,20 +163,20 @@ def padded(tokens: Sequence[TokenIds]) -> tuple[TokenIds, TokenIds]:
 def cached_graph(
     model: LocalModel, writer: str, weights: Path, cache_directory: Path, adapter: bytes | None = None
 ) -> bytes:
-    """Returns the graph over these weights, written by `write_graph` of the module `writer` if not cached.
+    """Returns the graph over these weights, made by `writer` (`module:function`) if not cached.
 
     The name of a cached file contains digests of the weights, the writer's source, the adapter and itself.
     """
     directory = cache_directory / "models"
     added = () if adapter is None else (adapter,)
-    source = _source_digest(writer, GRAPH_BASE, *added)
+    source = _source_digest(writer.partition(":")[0], GRAPH_BASE, *added)
     stem = f"{model.name}-{model.sha256[weights.name][:12]}-{source[:12]}"
     for cached in directory.glob(f"{stem}-*.onnx"):
         graph = cached.read_bytes()
         if cached.name == f"{stem}-{hashlib.sha256(graph).hexdigest()}.onnx":
             return graph
     # The writer imports `onnx`, which a start with a cached graph does not need.
-    graph = bytes(registry.resolve(f"{writer}:write_graph", {}, kind="graph writer")(weights, *added))
+    graph = bytes(registry.resolve(writer, {}, kind="graph writer")(weights, *added))
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=directory, delete=False) as whole:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
@@ -27,6 +27,7 @@ class ContextEntry:
     from 0, None if it was not found; `worth` is the score of that place. `parent_id` is the memory that a
     fact was read from, `sources` what a summary is of. `importance` is from 0 to 1, 1 where it is pinned.
     `outside`: of the task, but no more in its working memory. `held`: from when to when, if it is superseded.
+    `outdated_by`: a memory that probably changes what it states.
     """
 
     memory_id: UUID
@@ -44,6 +45,7 @@ class ContextEntry:
     importance: float = 0.5
     outside: bool = False
     held: str = ""
+    outdated_by: UUID | None = None
 
 
 @dataclass(frozen=True)
@@ -81,13 +83,21 @@ def _told(lines: Sequence[ContextLine], numbers: dict[UUID, int]) -> Stretch:
     first = lines[0].entry
     return Stretch(
         time_of(first.section, first.timestamp),
-        [said(line.entry, line.text, numbers[line.entry.memory_id]) for line in lines],
+        [said(line.entry, line.text, numbers[line.entry.memory_id], numbers) for line in lines],
     )
 
 
-def said(entry: ContextEntry, text: str, number: int = ANY_NUMBER) -> Said:
-    """A memory with its number, who said it and, if it holds no more, when it held."""
-    return Said(number, quoted(entry.speaker or ""), text, entry.held)
+def said(
+    entry: ContextEntry, text: str, number: int = ANY_NUMBER, numbers: Mapping[UUID, int] | None = None
+) -> Said:
+    """Returns a memory with its number and speaker, and what marks it as no longer current.
+
+    `numbers`: of the memories in the context; None: any number, to count tokens.
+    """
+    newer = None
+    if entry.outdated_by is not None:
+        newer = ANY_NUMBER if numbers is None else numbers.get(entry.outdated_by, 0)
+    return Said(number, quoted(entry.speaker or ""), text, entry.held, newer)
 
 
 def time_of(section: str, moment: datetime) -> str:

@@ -12,12 +12,16 @@ from agentcore.memory.contexts.fencing import CLOSING, NOTICE, OPENING
 
 @dataclass(frozen=True)
 class Said:
-    """One memory: its number in the context, who says it, what, and when that held if it holds no more."""
+    """One memory: its number in the context, who says it, what, and when that held if it holds no more.
+
+    `newer`: the number of a memory that probably changes it; 0 if that is not in the context.
+    """
 
     number: int
     speaker: str
     text: str
     held: str = ""
+    newer: int | None = None
 
 
 @dataclass(frozen=True)
@@ -70,8 +74,7 @@ class Lines:
         return f"{time}\n"
 
     def memory(self, said: Said) -> str:
-        held = f"[held {said.held}] " if said.held else ""
-        return f"{said.number}. {held}{said.speaker}{': ' if said.speaker else ''}{said.text}\n"
+        return f"{said.number}. {_mark(said)}{said.speaker}{': ' if said.speaker else ''}{said.text}\n"
 
     def whole(self, sections: Sequence[Section]) -> str:
         lines = [f"{OPENING}\n{NOTICE}\n"]
@@ -80,6 +83,14 @@ class Lines:
             for stretch in section.stretches:
                 lines += [self.time(stretch.time), *(self.memory(each) for each in stretch.memories)]
         return "".join([*lines, f"{CLOSING}\n"])
+
+
+def _mark(said: Said) -> str:
+    if said.held:
+        return f"[held {said.held}] "
+    if said.newer is None:
+        return ""
+    return f"[earlier, see {said.newer}] " if said.newer else "[earlier] "
 
 
 class Json:
@@ -109,7 +120,9 @@ class Json:
 
 def _fields(said: Said) -> dict[str, Any]:
     speaker = {"speaker": said.speaker} if said.speaker else {}
-    held = {"held": said.held} if said.held else {}
+    held: dict[str, Any] = {"held": said.held} if said.held else {}
+    if said.newer is not None:
+        held["outdated_by"] = said.newer or None
     return {"n": said.number, **speaker, **held, "text": said.text}
 
 

@@ -192,7 +192,8 @@ WITH nearest AS MATERIALIZED ({nearest}),
           UNION SELECT memory_id FROM timely
      ),
      ties AS MATERIALIZED (
-         SELECT l.source_id, array_agg(l.target_id) AS target_ids, array_agg(l.weight) AS weights
+         SELECT l.source_id, array_agg(l.target_id) AS target_ids, array_agg(l.weight) AS weights,
+                array_agg(l.relation) AS relations
            FROM memory_links l
           WHERE l.agent_id = %(agent_id)s AND l.source_id = ANY (ARRAY(SELECT memory_id FROM found))
             AND l.target_id IN (SELECT memory_id FROM found)
@@ -215,7 +216,7 @@ SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevanc
        m.memory_id = ANY (ARRAY(SELECT memory_id FROM nearest)) AS is_near,
        m.memory_id = ANY (ARRAY(SELECT memory_id FROM linked)) AS is_linked,
        m.memory_id = ANY (ARRAY(SELECT memory_id FROM timely)) AS is_timely,
-       ties.target_ids, ties.weights,
+       ties.target_ids, ties.weights, ties.relations,
        ARRAY(SELECT b.found_id FROM beside b WHERE b.memory_id = m.memory_id) AS beside_ids
   FROM memories m
   LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id

@@ -103,6 +103,8 @@ class Question:
     before it was asked; `own_text` is the digest of its words: a turn said just now that has it is that, too.
     `text` is the digest of the query's words in any case: who asked the same says nothing that an answer
     would repeat. `excess` of the nearest and `generality` as in `OffTopicPrompts`.
+    `changes` lead from a memory to one that it makes outdated, with the probability of it; none for a
+    historical query.
     """
 
     now: datetime
@@ -118,6 +120,7 @@ class Question:
     own: Collection[UUID] = ()
     own_text: bytes | None = None
     text: bytes | None = None
+    changes: Sequence[Tie] = ()
     excess: Mapping[UUID, float] = field(default_factory=dict)
     generality: float = 0.0
 

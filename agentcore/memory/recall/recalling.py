@@ -362,6 +362,7 @@ def _found_entry(memory: MemorySummary, rank: int, worth: float, *, of_task: boo
         sources=memory.sources,
         outside=of_task,
         held=time_held(memory) or "",
+        outdated_by=memory.outdated_by,
     )
 
 

@@ -136,6 +136,8 @@ class Search:
         settles = self._params.distinct and not windows and not (back or asks_of_the_past(self._params.query))
         wanted = k + SPARE if settles else k
         question = self._question(now, windows, told, found, wording, vectors)
+        if back is not None:
+            question = replace(question, changes=())
 
         def ranked() -> Ranking:
             return rank(
@@ -198,6 +200,7 @@ class Search:
             own=self._talk.own,
             own_text=self._talk.own_text,
             text=self._digest,
+            changes=found.changes,
             excess=excess,
             generality=generality,
         )
@@ -321,6 +324,7 @@ class Search:
                     "similarity": each.similarity,
                     "terms": dict(each.terms) if explain else None,
                     "stands_for": list(each.stands_for),
+                    "outdated_by": each.outdated_by,
                     **unseen,
                 }
             )

@@ -13,6 +13,7 @@ from agentcore.errors import AgentCoreError, Conflict, InvalidParams, NotFound
 from agentcore.memory.api import Caller
 from agentcore.memory.consequences.capacity import watch_capacity
 from agentcore.memory.consequences.llm_work import queue_llm_work
+from agentcore.memory.consequences.relations import queue_relations
 from agentcore.memory.consequences.staleness import let_summaries_wait
 from agentcore.memory.consequences.superseding import Superseding
 from agentcore.memory.ids import mint_memory_id
@@ -207,6 +208,7 @@ class Storing:
         await let_summaries_wait(transaction, self._superseding.taken)
         if self.follows:
             await queue_llm_work(transaction, self._parts, self._stored)
+            await queue_relations(transaction, self._parts, self._stored)
         layers = {memory.columns["memory_type"] for memory in self._stored}
         await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
 

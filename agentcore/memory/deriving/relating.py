@@ -1,0 +1,124 @@
+"""Compares new messages with the nearest ones of the same speaker; links those that they make outdated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from agentcore.memory.api import Caller
+from agentcore.memory.consequences.relations import RELATE_MESSAGES
+from agentcore.memory.consolidation import told
+from agentcore.memory.encoding import embedding_text
+from agentcore.memory.lexical import Bm25
+from agentcore.memory.models import Link, MemoryRecord, MemoryType
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.rows.relation_rows import CHANGES
+from agentcore.memory.storage import MemoryTransaction
+from agentcore.memory.vector_store import SearchRequest, WordHits
+
+BATCH = 16
+# Each message is compared with so many of the nearest, if they are this near.
+COMPARED, LEAST_SIMILARITY = 6, 0.2
+# A less probable change is not kept.
+LEAST_PROBABILITY = 0.2
+_TYPES = [MemoryType.EPISODIC.value, MemoryType.SEMANTIC.value]
+
+Pair = tuple[UUID, UUID]
+"""The ids of an earlier and a later message."""
+
+
+@dataclass(frozen=True)
+class _Message:
+    memory_id: UUID
+    text: str
+    order: tuple[Any, ...]
+
+
+class Relating:
+    """One batch of one agent."""
+
+    def __init__(self, parts: MemoryParts, caller: Caller) -> None:
+        self._parts = parts
+        self._caller = caller
+
+    async def run(self) -> bool:
+        """Compares a batch of pending messages; returns whether more may be pending.
+
+        Raises DependencyUnavailable.
+        """
+        classifier = self._parts.relations
+        if classifier is None:
+            return False
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            rows = await transaction.relations.pending(BATCH, self._parts.vector_model)
+        if not rows:
+            return False
+        messages = {row["memory_id"]: _of_row(row) for row in rows}
+        near = {row["memory_id"]: await self._nearest(row) for row in rows}
+        wanted = {each for ids in near.values() for each in ids} - messages.keys()
+        records = await self._parts.storage.get(self._caller.agent_id, sorted(wanted))
+        messages |= {memory_id: _of_record(record) for memory_id, record in records.items()}
+        compared = ((each, other) for each, others in near.items() for other in others if other in messages)
+        pairs = sorted({_in_order(messages[each], messages[other]) for each, other in compared})
+        found = await classifier.changes([(messages[old].text, messages[new].text) for old, new in pairs])
+        likely = zip(pairs, found.tolist(), strict=True)
+        probable = {pair: chance for pair, chance in likely if chance >= LEAST_PROBABILITY}
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            await _write(transaction, rows, probable)
+            if more := len(rows) == BATCH:
+                await transaction.jobs.enqueue(RELATE_MESSAGES)
+        return more
+
+    async def _nearest(self, row: Row) -> list[UUID]:
+        conditions: dict[str, Any] = {"current": True, "memory_types": _TYPES}
+        conditions |= {name: row[name] for name in ("user_id", "namespace") if row[name] is not None}
+        vectors = self._parts.vectors
+        statistics = await vectors.statistics(self._caller.agent_id, [])
+        vector = np.asarray(row["embedding"].to_numpy(), np.float32)[None]
+        no_words = Bm25([], statistics), WordHits()
+        request = SearchRequest(conditions, vector, self._parts.vector_model, *no_words)
+        found = await vectors.search(self._caller.agent_id, request)
+        scope = (row["speaker"], row["user_id"], row["namespace"])
+        likely = sorted(
+            (each for each in found.candidates
+             if each.memory_id != row["memory_id"] and each.text[1:] == scope and not each.is_summary
+             and (each.similarity or 0.0) >= LEAST_SIMILARITY),
+            key=lambda each: -(each.similarity or 0.0),
+        )
+        return [each.memory_id for each in likely[:COMPARED]]
+
+
+def _of_row(row: Row) -> _Message:
+    text = embedding_text(told(row).content, row["speaker"])
+    return _Message(row["memory_id"], text, (row["timestamp"], row["memory_id"]))
+
+
+def _of_record(record: MemoryRecord) -> _Message:
+    return _of_row(vars(record))
+
+
+def _in_order(one: _Message, other: _Message) -> Pair:
+    first, second = sorted((one, other), key=lambda each: each.order)
+    return first.memory_id, second.memory_id
+
+
+async def _write(
+    transaction: MemoryTransaction, rows: Sequence[Row], probable: Mapping[Pair, float]
+) -> None:
+    """Takes the messages out of the queue that were not changed meanwhile, and writes their links."""
+    versions = {row["memory_id"]: row["version"] for row in rows}
+    others = {each for pair in probable for each in pair}
+    there = await transaction.existing(others | versions.keys(), changing=versions)
+    claimed = await transaction.llm.claim("relations", versions)
+    await transaction.relations.forget(sorted(claimed))
+    links: dict[UUID, list[Link]] = {}
+    for (earlier, later), probability in probable.items():
+        if {earlier, later} <= there and not {earlier, later}.isdisjoint(claimed):
+            link = Link(target_id=earlier, relation=CHANGES, weight=probability)
+            links.setdefault(later, []).append(link)
+    await transaction.links.add_all(links)

@@ -1,0 +1,28 @@
+-- name: queue_relations
+-- Enqueues memories to be compared with the nearest ones, in id order.
+INSERT INTO llm_queue (agent_id, memory_id, work)
+SELECT %(agent_id)s, pending.memory_id, 'relations' FROM unnest(%(memory_ids)s::uuid[]) AS pending (memory_id)
+ ORDER BY 2
+    ON CONFLICT DO NOTHING;
+
+-- name: pending_relations
+-- The memories that are pending longest and have a vector of the model in force.
+SELECT m.memory_id, m.version, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
+       m.content_hash, m.embedding
+  FROM llm_queue q
+  JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id AND m.embedding_model = %(model)s
+ WHERE q.agent_id = %(agent_id)s AND q.work = 'relations'
+ ORDER BY q.queued_at, q.memory_id LIMIT %(limit)s;
+
+-- name: forget_changes
+-- Removes what was found out about these memories before, in one order.
+WITH held AS (
+    SELECT source_id, target_id, relation FROM memory_links
+     WHERE agent_id = %(agent_id)s AND relation = 'changes'
+       AND (source_id = ANY (%(memory_ids)s::uuid[]) OR target_id = ANY (%(memory_ids)s::uuid[]))
+     ORDER BY source_id, target_id
+       FOR UPDATE)
+DELETE FROM memory_links l
+ USING held
+ WHERE l.agent_id = %(agent_id)s AND l.source_id = held.source_id AND l.target_id = held.target_id
+   AND l.relation = held.relation;

@@ -1,0 +1,27 @@
+"""Rows of relations between messages. Inside one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from agentcore.memory.rows.owned_rows import OwnedRows, Row
+
+# The relation of a link from a message to an earlier one that it makes outdated, weighted by probability.
+CHANGES = "changes"
+
+
+class RelationRows(OwnedRows):
+    """Which of one agent's memories wait to be compared, and what came of it."""
+
+    async def queue(self, memory_ids: Sequence[UUID]) -> None:
+        """Enqueues memories; those that are pending already stay in their place."""
+        await self._run("queue_relations", memory_ids=list(memory_ids))
+
+    async def pending(self, limit: int, model: str) -> list[Row]:
+        """Returns the longest pending memories that have a vector of this model, with it."""
+        return await self._rows("pending_relations", limit=limit, model=model)
+
+    async def forget(self, memory_ids: Sequence[UUID]) -> None:
+        """Removes the links by CHANGES of these memories, in both directions."""
+        await self._run("forget_changes", memory_ids=list(memory_ids))
