@@ -43,7 +43,7 @@ KEEP_ALL = CutOffs()
 # Without vectors: that of a memory which is as near as it is to unrelated prompts.
 NO_EXCESS = 0.0
 # So many of the best gain or lose by freshness; from this probability on a memory is reported as outdated.
-FRESH_DEPTH, SURE_CHANGE = 12, 0.5
+FRESH_DEPTH, FRESHNESS, SURE_CHANGE = 12, 0.65, 0.5
 _COLUMN = {name: number for number, name in enumerate(TERMS)}
 
 Values = NDArray[np.float64]
@@ -365,14 +365,14 @@ def freshness(
 ) -> Values:
     """Returns what each candidate gains or loses because one of the best changes another of them.
 
-    Of two, the newer gains and the older loses the lower score times the probability of the change. Only the
-    largest gain and the largest loss of each count.
+    Of two, the newer gains and the older loses FRESHNESS times the probability of the change times the lower
+    score. Only the largest gain and the largest loss of each count.
     """
     gains, losses, looked_at = np.zeros(len(scores)), np.zeros(len(scores)), {*best}
     for tie in changes:
         new, old = places.get(tie.source_id), places.get(tie.target_id)
         if new in looked_at and old in looked_at and new is not None and old is not None:
-            amount = tie.weight * min(scores[new], scores[old])
+            amount = FRESHNESS * tie.weight * min(scores[new], scores[old])
             gains[new], losses[old] = max(gains[new], amount), max(losses[old], amount)
     return gains - losses
 

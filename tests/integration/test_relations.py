@@ -1,0 +1,119 @@
+"""Messages that make earlier ones outdated: found in the background, ranked above them, marked in contexts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from agentcore.config import Settings
+from agentcore.memory.models import MemorySummary
+from agentcore.memory.params.changes import UpdateParams
+from agentcore.memory.params.memories import GetContextParams, RetrieveParams
+from agentcore.runtime import Runtime, open_runtime
+from tests.fixtures.databases import migrated_database
+from tests.fixtures.memory import Agent, settings_for
+from tests.fixtures.services import Services
+
+OLD, NEW = "The dentist is Dr. Weber on Elm Street.", "I switched to a new dentist, she is called Dr. Patel."
+DAYS = ("2026-03-01T09:00:00Z", "2026-05-01T09:00:00Z")
+QUERY = "Who is my dentist?"
+
+
+@pytest.fixture(scope="module")
+def local_settings(
+    services: Services, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Settings]:
+    with migrated_database(services) as own:
+        yield settings_for(services, database_url=own.url, embedding_model="local", embedding_dimensions=384,
+                           agentcore_cache=tmp_path_factory.mktemp("e5"))
+
+
+@pytest.fixture
+async def local(local_settings: Settings) -> AsyncIterator[Runtime]:
+    async with open_runtime(local_settings) as running:
+        yield running
+
+
+@pytest.fixture
+def agent(local: Runtime) -> Agent:
+    return Agent(local)
+
+
+async def said(agent: Agent, *texts: str, **values: Any) -> list[UUID]:
+    """Stores the texts, one on each of DAYS, and does the background work."""
+    ids = [await agent.stored_id(text, timestamp=day, **values) for text, day in zip(texts, DAYS, strict=False)]
+    await agent.runtime.jobs.run_waiting()
+    return ids
+
+
+async def found(agent: Agent, query: str = QUERY, **values: Any) -> list[MemorySummary]:
+    return (await agent.memory.retrieve(RetrieveParams(query=query, explain=True, **values))).memories
+
+
+async def test_the_newer_message_is_first_and_the_older_says_what_changed_it(agent: Agent) -> None:
+    old, new = await said(agent, OLD, NEW)
+    first, second = await found(agent)
+    assert [(first.memory_id, first.outdated_by), (second.memory_id, second.outdated_by)] == [
+        (new, None), (old, new)]
+    assert first.terms is not None
+    assert second.terms is not None
+    assert first.terms["freshness"].contribution == -second.terms["freshness"].contribution > 0
+    assert (await agent.get(old)).superseded_by is None
+
+
+async def test_a_message_that_was_said_earlier_but_stored_later_is_the_older_one(agent: Agent) -> None:
+    new = await agent.stored_id(NEW, timestamp=DAYS[1])
+    old = await agent.stored_id(OLD, timestamp=DAYS[0])
+    await agent.runtime.jobs.run_waiting()
+    assert [each.outdated_by for each in await found(agent)] == [None, new]
+    assert (await found(agent))[1].memory_id == old
+
+
+@pytest.mark.parametrize(("form", "mark"), [
+    ("markdown", "[earlier, see 2] The dentist is Dr. Weber"), ("text", "[earlier, see 2] The dentist is Dr. Weber"),
+    ("json", '"outdated_by":2'),
+])
+async def test_a_context_marks_what_is_outdated(agent: Agent, form: Any, mark: str) -> None:
+    await said(agent, OLD, NEW)
+    built = await agent.memory.get_context(GetContextParams(query=QUERY, format=form))
+    assert mark in built.context
+    assert built.token_count == agent.runtime.parts.count_tokens(built.context)
+
+
+@pytest.mark.parametrize("scopes", [
+    [{"speaker": "Ada"}, {"speaker": "Bo"}], [{"user_id": "ada"}, {"user_id": "bo"}], [{"namespace": "a"}, {}],
+])
+async def test_a_message_of_another_person_or_namespace_changes_nothing(
+    agent: Agent, scopes: list[dict[str, str]]
+) -> None:
+    for text, day, scope in zip((OLD, NEW), DAYS, scopes, strict=True):
+        await agent.stored_id(text, timestamp=day, **scope)
+    await agent.runtime.jobs.run_waiting()
+    assert {each.outdated_by for each in await found(agent)} == {None}
+
+
+async def test_a_historical_query_ranks_without_freshness(agent: Agent) -> None:
+    await said(agent, OLD, NEW)
+    asked = await found(agent, "Who was my dentist before?")
+    assert {each.outdated_by for each in asked} == {None}
+    assert all("freshness" not in (each.terms or {}) for each in asked)
+
+
+async def test_a_message_with_other_words_is_compared_again(agent: Agent) -> None:
+    old, new = await said(agent, OLD, NEW)
+    await agent.memory.update(UpdateParams(memory_id=new, content="The oven needs a new door seal."))
+    await agent.runtime.maintenance.round()
+    await agent.runtime.jobs.run_waiting()
+    assert [(each.memory_id, each.outdated_by) for each in await found(agent)][0] == (old, None)
+
+
+async def test_many_messages_are_compared_in_batches(agent: Agent) -> None:
+    for number in range(20):
+        await agent.stored_id(f"Shelf {number} in the cellar is painted in shade {number * 7}.")
+    await said(agent, OLD, NEW)
+    async with agent.runtime.parts.storage.transaction(agent.agent_id) as transaction:
+        assert await transaction.relations.pending(100, agent.runtime.parts.vector_model) == []
+    assert (await found(agent))[1].outdated_by is not None
