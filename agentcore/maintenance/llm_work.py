@@ -35,7 +35,7 @@ KEPT_DAYS = 90
 # So long what waits by rules that are no more goes on waiting: they may be back.
 RULES_MISSED_FOR = timedelta(days=1)
 # So much is done in one job before others have their turn.
-SESSIONS_A_JOB, MEMORIES_A_PAGE = 20, 2_000
+SESSIONS_A_JOB, MEMORIES_A_PAGE, BATCHES_A_JOB = 20, 2_000, 20
 _JOBS = {
     "facts": EXTRACT_FACTS,
     "summary": SUMMARISE_AGAIN,
@@ -119,8 +119,12 @@ async def queue_periods(work: Work, after: str = "") -> None:
 
 @job
 async def relate_messages(work: Work) -> None:
-    """Compare a batch of the agent's messages with earlier ones; the rest is left to another job."""
-    await Relating(work.parts, work.caller).run()
+    """Compare so many of the agent's messages with earlier ones; the rest is left to another job."""
+    for _ in range(BATCHES_A_JOB):
+        if not await Relating(work.parts, work.caller).run():
+            return
+    async with work.transaction() as transaction:
+        await transaction.jobs.enqueue(RELATE_MESSAGES)
 
 
 async def _is_quiet(work: Work, session_id: str) -> bool:

@@ -109,14 +109,15 @@ def rank(
     fused = np.clip(values @ shares, 0.0, 1.0)
     newest = _newest_first(unique)
     repeated = _repeated(unique, fused, _in_order(newest, fused)[:COMPARED], question.text)
-    scores = left(fused, repeated)
-    fresh = freshness(scores, places, question.changes, _in_order(newest, scores)[:FRESH_DEPTH])
-    scores = np.clip(scores + fresh, 0.0, 1.0)
+    relevance = left(fused, repeated)
+    fresh = freshness(relevance, places, question.changes, _in_order(newest, relevance)[:FRESH_DEPTH])
+    scores = np.clip(relevance + fresh, 0.0, 1.0)
     order = _in_order(newest, scores)
     outdated = _outdated(unique, order, question.changes)
     signals = _signals(unique, question)
     fit = FIT.probability(signals)
-    order = _cut(order, scores, k, fit, question.memory_count, cut_offs, dropped)
+    # By relevance: what is outdated is ranked lower and marked, not left out.
+    order = _cut(order, relevance, k, fit, question.memory_count, cut_offs, dropped)
     ranked = [
         Ranked(
             unique[place].memory_id,

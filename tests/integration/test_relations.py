@@ -1,4 +1,4 @@
-"""Messages that make earlier ones outdated: found in the background, ranked above them, marked in contexts."""
+"""Messages that make earlier ones outdated: found in the background, ranked higher, marked in contexts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def agent(local: Runtime) -> Agent:
 
 async def said(agent: Agent, *texts: str, **values: Any) -> list[UUID]:
     """Stores the texts, one on each of DAYS, and does the background work."""
-    ids = [await agent.stored_id(text, timestamp=day, **values) for text, day in zip(texts, DAYS, strict=False)]
+    days = zip(texts, DAYS, strict=True)
+    ids = [await agent.stored_id(text, timestamp=day, **values) for text, day in days]
     await agent.runtime.jobs.run_waiting()
     return ids
 
@@ -73,7 +74,7 @@ async def test_a_message_that_was_said_earlier_but_stored_later_is_the_older_one
 
 
 @pytest.mark.parametrize(("form", "mark"), [
-    ("markdown", "[earlier, see 2] The dentist is Dr. Weber"), ("text", "[earlier, see 2] The dentist is Dr. Weber"),
+    ("markdown", "1. [earlier, see 2] The dentist is"), ("text", "1. [earlier, see 2] The dentist is"),
     ("json", '"outdated_by":2'),
 ])
 async def test_a_context_marks_what_is_outdated(agent: Agent, form: Any, mark: str) -> None:
@@ -84,7 +85,8 @@ async def test_a_context_marks_what_is_outdated(agent: Agent, form: Any, mark: s
 
 
 @pytest.mark.parametrize("scopes", [
-    [{"speaker": "Ada"}, {"speaker": "Bo"}], [{"user_id": "ada"}, {"user_id": "bo"}], [{"namespace": "a"}, {}],
+    [{"speaker": "Ada"}, {"speaker": "Bo"}], [{"user_id": "ada"}, {"user_id": "bo"}],
+    [{"namespace": "a"}, {}],
 ])
 async def test_a_message_of_another_person_or_namespace_changes_nothing(
     agent: Agent, scopes: list[dict[str, str]]
@@ -104,10 +106,11 @@ async def test_a_historical_query_ranks_without_freshness(agent: Agent) -> None:
 
 async def test_a_message_with_other_words_is_compared_again(agent: Agent) -> None:
     old, new = await said(agent, OLD, NEW)
-    await agent.memory.update(UpdateParams(memory_id=new, content="The oven needs a new door seal."))
+    await agent.memory.update(UpdateParams(memory_id=new, updates={"content": "The oven needs a new door seal."}))
     await agent.runtime.maintenance.round()
     await agent.runtime.jobs.run_waiting()
-    assert [(each.memory_id, each.outdated_by) for each in await found(agent)][0] == (old, None)
+    first = (await found(agent))[0]
+    assert (first.memory_id, first.outdated_by) == (old, None)
 
 
 async def test_many_messages_are_compared_in_batches(agent: Agent) -> None:

@@ -10,7 +10,6 @@ from uuid import UUID
 import numpy as np
 
 from agentcore.memory.api import Caller
-from agentcore.memory.consequences.relations import RELATE_MESSAGES
 from agentcore.memory.consolidation import told
 from agentcore.memory.encoding import embedding_text
 from agentcore.memory.lexical import Bm25
@@ -70,9 +69,7 @@ class Relating:
         probable = {pair: chance for pair, chance in likely if chance >= LEAST_PROBABILITY}
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await _write(transaction, rows, probable)
-            if more := len(rows) == BATCH:
-                await transaction.jobs.enqueue(RELATE_MESSAGES)
-        return more
+        return len(rows) == BATCH
 
     async def _nearest(self, row: Row) -> list[UUID]:
         conditions: dict[str, Any] = {"current": True, "memory_types": _TYPES}
