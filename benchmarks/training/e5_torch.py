@@ -90,19 +90,25 @@ class Encoder(nn.Module):
         ids = self.tokenizer.encode(PREFIXES[kind] + text)
         return ids if len(ids) <= most else [*ids[: most - 1], e5.END]
 
-    def forward(self, tokens: Sequence[Sequence[int]]) -> Tensor:
-        """Returns a row of unit length for each text."""
+    def encoded(self, tokens: Sequence[Sequence[int]], added: Tensor | float = 0.0) -> Tensor:
+        """Returns the last layer, (texts, tokens, 384); `added` to the word embeddings."""
         ids = np.full((len(tokens), max(map(len, tokens))), PADDING, np.int64)
         for row, each in enumerate(tokens):
             ids[row, : len(each)] = each
         mask = torch.tensor(ids != PADDING)
         words = torch.tensor(dequantized(self.words[ids.reshape(-1)])).view(*ids.shape, HIDDEN)
         with torch.autocast("cpu", torch.bfloat16):
-            hidden = self.norm(words + self.positions[: ids.shape[1]] + self.segment)
+            hidden = self.norm(words + self.positions[: ids.shape[1]] + self.segment + added)
             for layer in self.layers:
                 hidden = layer(hidden, mask[:, None, None, :])
-        shares = mask.float().unsqueeze(-1)
-        pooled = functional.normalize((hidden.float() * shares).sum(1) / shares.sum(1), dim=1)
+        return hidden
+
+    def forward(self, tokens: Sequence[Sequence[int]]) -> Tensor:
+        """Returns a row of unit length for each text."""
+        hidden = self.encoded(tokens).float()
+        lengths = torch.tensor([len(each) for each in tokens])
+        shares = (torch.arange(hidden.shape[1]) < lengths[:, None]).float().unsqueeze(-1)
+        pooled = functional.normalize((hidden * shares).sum(1) / shares.sum(1), dim=1)
         return functional.normalize(pooled - self.mean, dim=1)
 
     def adapter(self) -> dict[str, Any]:
