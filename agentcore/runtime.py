@@ -31,7 +31,7 @@ from agentcore.maintenance.job_worker import JobWorker
 from agentcore.maintenance.rounds import Maintenance
 from agentcore.memory.api import Caller
 from agentcore.memory.embedding_cache import CachingEmbedder
-from agentcore.memory.embeddings import BatchingEmbedder, Embedder
+from agentcore.memory.embeddings import BatchingEmbedder, Embedder, RelationClassifier
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.off_topic import off_topic_prompts
 from agentcore.memory.parts import MemoryParts
@@ -176,14 +176,12 @@ async def open_runtime(
             if model is not None:
                 await model.open()
                 stack.push_async_callback(model.close)
-        relations = assembly.make_relations(embedding)
-        if relations is not None:
-            stack.callback(relations.close)
         parts = assembly.make_parts(
             embedding, home, database, redis, embedder, metrics,
             reranker=reranker, rewriter=rewriter, fact_judge=fact_judge, extractor=extractor,
             summariser=summariser, meter=meter, in_force=found,
-            off_topic=await off_topic_prompts(embedder, assembly.cache_of(settings)), relations=relations,
+            off_topic=await off_topic_prompts(embedder, assembly.cache_of(settings)),
+            relations=_relations(embedding, stack),
         )
         kept = await readiness.archive_state(database, parts.archive)
         if not kept["ok"]:
@@ -192,23 +190,21 @@ async def open_runtime(
         jobs = JobWorker(database, parts, grace_seconds=settings.shutdown_grace_seconds * JOBS_GRACE_SHARE)
         await jobs.queue.open()
         maintenance = Maintenance(database, parts, jobs.queue, settings.maintenance_interval_seconds)
+        verifier = assembly.make_verifier(settings, home)
         runtime = Runtime(
-            settings,
-            home,
-            database,
-            redis,
-            parts,
-            provider,
-            assembly.make_verifier(settings, home),
-            metrics,
-            maintenance,
-            jobs,
-        )
+            settings, home, database, redis, parts, provider, verifier, metrics, maintenance, jobs)
         _watch(runtime)
         stack.push_async_callback(_count_last_accesses, parts)
         watch = ModelWatch(settings, database, lambda: runtime.parts, opened, runtime.adopt, found)
         await _run_in_background(stack, runtime, watch)
         yield runtime
+
+
+def _relations(settings: Settings, stack: AsyncExitStack) -> RelationClassifier | None:
+    classifier = assembly.make_relations(settings)
+    if classifier is not None:
+        stack.callback(classifier.close)
+    return classifier
 
 
 async def _urls(

