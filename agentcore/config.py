@@ -117,7 +117,7 @@ class Settings(BaseSettings):
     )
     embedding_model_name: str | None = Field(
         None,
-        description="The provider's model. Default: multilingual-e5-small, all-MiniLM-L6-v2, "
+        description="The provider's model. Default: multilingual-e5-small-adapted, all-MiniLM-L6-v2, "
         "text-embedding-3-small, embed-english-v3.0.",
     )
     embedding_dimensions: int = Field(384, ge=1, le=16_000, description="Length of a vector.")

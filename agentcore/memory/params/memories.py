@@ -197,8 +197,8 @@ class RetrieveParams(Filters):
     min_score: Share | None = Field(None, description="The least similarity (cosine) of a memory.")
     min_fit: Share | None = Field(
         None,
-        description="Below this probability that anything found answers, nothing is given. Absent: 0.1 with "
-        "the local embedding model, else 0.",
+        description="Below this probability that anything found answers, nothing is given. Absent: 0.4, or 0 "
+        "with the embedding models hashing and none, and where only words were searched.",
     )
     asked_at: Moment | None = Field(None, description="The time 'now' of the question.")
     history: Annotated[list[Turn], Field(max_length=64)] = Field(
@@ -232,9 +232,7 @@ class GetContextParams(Filters):
     task_id: Identifier | None = Field(None, description="The task whose working memory comes first.")
     max_tokens: Annotated[int, Field(strict=True, ge=1, le=MAX_CONTEXT_TOKENS)] = 2_000
     min_score: Share | None = None
-    min_fit: Share | None = Field(
-        None, description="As for memory.retrieve; absent: 0.12 with the local embedding model, else 0."
-    )
+    min_fit: Share | None = Field(None, description="As for memory.retrieve.")
     gate: GateMode = Field(
         "cautious",
         description="What is not searched for: nothing (off), or greetings and requests that need no "

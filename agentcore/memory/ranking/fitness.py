@@ -23,7 +23,7 @@ class Signals:
 
 @dataclass(frozen=True)
 class FitModel:
-    """Logistic regression over the signals, learned by `make bench ARGS=learn_fit`; decision 52."""
+    """Logistic regression over the signals, learned by `make bench ARGS=learn_fit`; decision 53."""
 
     bias: float = -5.09
     excess: float = 2.64

@@ -380,7 +380,7 @@ export interface GetContextParams {
   query: string;
   max_tokens?: number;
   min_score?: number | null;
-  /** As for memory.retrieve; absent: 0.12 with the local embedding model, else 0. */
+  /** As for memory.retrieve. */
   min_fit?: number | null;
   /** What is not searched for: nothing (off), or greetings and requests that need no memory (cautious). The receipt gives the reason. */
   gate?: "off" | "cautious";
@@ -681,6 +681,8 @@ export interface MemorySummary {
   stands_for?: string[];
   /** Of a search: what was left out because this one, which is newer, contradicts it. */
   instead_of?: string[];
+  /** Of a search: a newer memory, ranked above it, that probably changes its statement. */
+  outdated_by?: string | null;
   /** Of a search that looked at history, too: the memory that took this one's place. */
   superseded_by?: string | null;
   /** Where it is superseded: from when it held. */
@@ -837,7 +839,7 @@ export interface RetrieveParams {
   k?: number;
   /** The least similarity (cosine) of a memory. */
   min_score?: number | null;
-  /** Below this probability that anything found answers, nothing is given. Absent: 0.1 with the local embedding model, else 0. */
+  /** Below this probability that anything found answers, nothing is given. Absent: 0.4, or 0 with the embedding models hashing and none, and where only words were searched. */
   min_fit?: number | null;
   /** The time 'now' of the question. */
   asked_at?: string | null;
