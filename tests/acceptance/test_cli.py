@@ -460,6 +460,6 @@ def test_worker_attaches_to_the_service_and_ends_when_asked(serving: Serving) ->
 def test_an_installed_model_is_not_installed_again(stopped: Serving) -> None:
     done = stopped.cli("model", "install")
     assert done.returncode == 0
-    directory = done.stdout.strip().removeprefix("multilingual-e5-small is in ")
+    directory = done.stdout.strip().removeprefix("multilingual-e5-small-adapted is in ")
     assert (Path(directory) / "e5-small-q4.bin").is_file()
     assert done.stderr == ""
