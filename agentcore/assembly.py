@@ -65,8 +65,8 @@ from agentcore.registry import resolve
 from agentcore.telemetry import Metrics
 
 # When a search abstains by default, and what of its findings a context omits; decisions 20 and 53.
-RETRIEVE_CUT_OFFS = CutOffs(min_fit=0.4)
-CONTEXT_CUT_OFFS = CutOffs(min_fit=0.4, least_share=0.4, least_rise=0.2, widest_gap=0.25, full_fit=0.5)
+RETRIEVE_CUT_OFFS = CutOffs(min_fit=0.2)
+CONTEXT_CUT_OFFS = CutOffs(min_fit=0.2, least_share=0.4, least_rise=0.2, widest_gap=0.25, full_fit=0.5)
 # Words alone tell nothing about the subject: with these only a caller's `min_fit` applies.
 WITHOUT_MEANING = frozenset({"hashing", "none"})
 # Memories a reranker orders, and the longest time that rewriting may add to a search and judging to a store.

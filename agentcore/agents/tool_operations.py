@@ -84,7 +84,7 @@ class Confirmations:
 
 
 # Below this probability that anything found answers, nothing is proposed.
-SURE_FIT = 0.4
+SURE_FIT = 0.2
 # A match that speaks for itself; one that does beside what else was found; and how far it then stands above.
 SURE_MATCH, STANDING_MATCH, TIMES_THE_TYPICAL = 0.37, 0.2, 2.5
 # Of fewer others nothing is typical.

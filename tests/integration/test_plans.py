@@ -148,6 +148,7 @@ async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent, t
             timely=query("temporal_arm_none"),
             distance=shaped_query("distance_to_one", stored=SETTLED.stored),
             held=SETTLED.held,
+            stored=SETTLED.stored,
             then=query(then),
         ),
         model=None,
@@ -160,6 +161,7 @@ async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent, t
         foremost=20,
         link_limit=20,
         most_terms=1_024,
+        compared=10,
         query_keys=[],
     )
     assert "memories_pkey" in text or "_pkey on memories_p" in text

@@ -197,7 +197,7 @@ class RetrieveParams(Filters):
     min_score: Share | None = Field(None, description="The least similarity (cosine) of a memory.")
     min_fit: Share | None = Field(
         None,
-        description="Below this probability that anything found answers, nothing is given. Absent: 0.4, or 0 "
+        description="Below this probability that anything found answers, nothing is given. Absent: 0.2, or 0 "
         "with the embedding models hashing and none, and where only words were searched.",
     )
     asked_at: Moment | None = Field(None, description="The time 'now' of the question.")
