@@ -230,7 +230,8 @@ async def test_the_real_local_model_finds_what_shares_no_word(
         await memory.store_batch(StoreBatchParams(items=[StoreParams(content=each) for each in contents]))
         best: dict[str, Any] = {}
         for query in ("favourite hot beverage", "cycle repair", "musical instrument"):
-            best[query] = (await memory.retrieve(RetrieveParams(query=query, k=1, min_fit=0))).memories[0].content
+            params = RetrieveParams(query=query, k=1, min_fit=0)
+            best[query] = (await memory.retrieve(params)).memories[0].content
     assert list(best.values()) == [TEA, BIKE, contents[3]]
     assert local.stop() == 0
     assert local.left_over() == []

@@ -106,7 +106,8 @@ async def test_a_historical_query_ranks_without_freshness(agent: Agent) -> None:
 
 async def test_a_message_with_other_words_is_compared_again(agent: Agent) -> None:
     old, new = await said(agent, OLD, NEW)
-    await agent.memory.update(UpdateParams(memory_id=new, updates={"content": "The oven needs a new door seal."}))
+    other = {"content": "The oven needs a new door seal."}
+    await agent.memory.update(UpdateParams(memory_id=new, updates=other))
     await agent.runtime.maintenance.round()
     await agent.runtime.jobs.run_waiting()
     first = (await found(agent))[0]
