@@ -1,0 +1,65 @@
+"""Searches with the local model give nothing for prompts about other subjects, and lose no answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from agentcore.config import Settings
+from agentcore.memory.params.memories import GetContextParams, RetrieveParams
+from agentcore.runtime import open_runtime
+from tests.fixtures.databases import migrated_database
+from tests.fixtures.memory import Agent, settings_for
+from tests.fixtures.services import Services
+
+MESSAGES = (
+    "The nightly deploy failed with ERR-4711 again, Tom restarted the runner.",
+    "Oma's number is 0170 5551234", "Ada prefers green tea over coffee in the morning.",
+    "Seit Mai wohnt meine Schwester in Kassel.", "Standup is at 9:15 in room Kepler",
+)
+OFF_TOPIC = (
+    "What is the capital of Mongolia?", "Write a short poem about the sea", "Was ist 17 mal 24?",
+    "\u00bfCu\u00e1ntos lados tiene un hex\u00e1gono?", "Explain how a heat pump works",
+)
+ANSWERED = {
+    "ERR-4711": 0, "what is grandma's phone number?": 1, "Which drink does Ada like?": 2,
+    "Where does my sister live now?": 3, "Kepler": 4,
+}
+
+
+@pytest.fixture(scope="module")
+def local_settings(services: Services, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    with migrated_database(services) as own:
+        yield settings_for(services, database_url=own.url, embedding_model="local", embedding_dimensions=384,
+                           agentcore_cache=tmp_path_factory.mktemp("e5"))
+
+
+@pytest.fixture
+async def agent(local_settings: Settings) -> AsyncIterator[Agent]:
+    async with open_runtime(local_settings) as running:
+        filled = Agent(running)
+        for text in MESSAGES:
+            await filled.stored_id(text)
+        yield filled
+
+
+async def test_prompts_about_other_subjects_find_nothing_unless_asked_to(agent: Agent) -> None:
+    for prompt in OFF_TOPIC:
+        found = await agent.memory.retrieve(RetrieveParams(query=prompt))
+        assert [each.content for each in found.memories] == [], prompt
+        assert found.receipt.dropped[0].reason == "nothing_fits"
+        built = await agent.memory.get_context(GetContextParams(query=prompt, max_tokens=300))
+        assert built.memory_ids == [], prompt
+        assert await agent.found(prompt, min_fit=0), prompt
+
+
+async def test_questions_codes_and_names_are_answered(agent: Agent) -> None:
+    found = {query: (await agent.found(query))[:1] for query in ANSWERED}
+    assert found == {query: [MESSAGES[at]] for query, at in ANSWERED.items()}
+
+
+async def test_memories_that_are_not_embedded_yet_are_found_by_words(agent: Agent) -> None:
+    async with agent.runtime.database.owner_transaction() as connection:
+        await connection.execute("UPDATE memories SET embedding = NULL, embedding_model = NULL")
+    assert await agent.found("Kepler") == [MESSAGES[4]]
