@@ -16,6 +16,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PrivateAttr,
+    field_validator,
     model_validator,
 )
 
@@ -164,12 +165,24 @@ class Interaction(Strict):
         return self
 
 
+# The relation of a link from a message to an earlier one that it makes outdated, weighted by probability.
+# Only the service makes such links.
+CHANGES = "probably_changes"
+
+
 class Link(Strict):
     """A typed, weighted tie from one memory to another of the same agent."""
 
     target_id: UUID
     relation: Identifier = "relates_to"
     weight: Share = 1.0
+
+    @field_validator("relation")
+    @classmethod
+    def _is_not_reserved(cls, relation: str) -> str:
+        if relation == CHANGES:
+            raise ValueError(f"{CHANGES!r} is reserved for the service")
+        return relation
 
 
 class ActionOutcome(Strict):

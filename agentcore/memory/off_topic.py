@@ -30,10 +30,9 @@ async def off_topic_prompts(embedder: Embedder | None, cache_directory: Path) ->
     data = files("agentcore.memory").joinpath(PROMPTS).read_bytes()
     key = hashlib.sha256(f"{embedder.model}/{embedder.dimensions}/".encode() + data).hexdigest()
     cached = cache_directory / "models" / f"off-topic-{key[:32]}.npy"
-    try:
-        vectors: Vectors = np.load(cached, allow_pickle=False)
-    except (OSError, ValueError):
-        texts = [json.loads(line)["text"] for line in data.decode().splitlines()]
+    texts = [json.loads(line)["text"] for line in data.decode().splitlines()]
+    vectors = _cached(cached, (len(texts), embedder.dimensions))
+    if vectors is None:
         try:
             vectors = await embedder.embed(texts, "query")
         except DependencyUnavailable as failure:
@@ -44,12 +43,21 @@ async def off_topic_prompts(embedder: Embedder | None, cache_directory: Path) ->
     return OffTopicPrompts.of(vectors)
 
 
+def _cached(path: Path, shape: tuple[int, int]) -> Vectors | None:
+    try:
+        vectors: Vectors = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return vectors if vectors.shape == shape and np.isfinite(vectors).all() else None
+
+
 def _keep(path: Path, vectors: Vectors) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as whole:
+        with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+            whole = Path(scratch) / path.name
             np.save(whole, vectors)
-        Path(whole.name).replace(path)
+            whole.replace(path)
     except OSError as cause:
         logger.warning("the vectors of the off-topic prompts cannot be cached in %s: %s",
                        path.parent, cause.strerror)

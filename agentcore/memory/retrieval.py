@@ -114,10 +114,11 @@ def rank(
     scores = np.clip(relevance + fresh, 0.0, 1.0)
     order = _in_order(newest, scores)
     outdated = _outdated(unique, order, question.changes)
-    signals = _signals(unique, question)
+    signals = _signals(others, question)
     fit = FIT.probability(signals)
     # By relevance: what is outdated is ranked lower and marked, not left out.
-    order = _cut(order, relevance, k, fit, question.memory_count, cut_offs, dropped)
+    by_relevance = _in_order(newest, relevance)
+    order = _cut(order, by_relevance, relevance, k, fit, question.memory_count, cut_offs, dropped)
     ranked = [
         Ranked(
             unique[place].memory_id,
@@ -318,7 +319,8 @@ def _signals(candidates: Sequence[Candidate], question: Question) -> Signals:
 
 def _cut(
     order: list[int],
-    scores: Values,
+    by_relevance: list[int],
+    relevance: Values,
     k: int,
     fit: float,
     memory_count: int,
@@ -330,10 +332,11 @@ def _cut(
         return []
     near = len(order)
     if fit >= cut_offs.from_fit:
-        near = cut_offs.kept([float(scores[place]) for place in order], memory_count)
+        near = cut_offs.kept([float(relevance[place]) for place in by_relevance], memory_count)
+        relevant = {*by_relevance[:near]}
     if near < min(k, len(order)):
         dropped["far_below_the_best"] = len(order) - near
-        return order[:near]
+        return [place for place in order if place in relevant]
     if len(order) > k:
         dropped["beyond_k"] = len(order) - k
     return order[:k]

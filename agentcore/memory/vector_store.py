@@ -17,9 +17,9 @@ from psycopg.types.json import Jsonb
 
 from agentcore.database import Database, Row, Statement, Users, query, shaped_query
 from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics, OtherForm
+from agentcore.memory.models import CHANGES
 from agentcore.memory.ranking.candidates import Candidate, Mention, SearchLimits, Span, Tie
 from agentcore.memory.rows.embedding_models import SETTLED, VectorPlace
-from agentcore.memory.rows.relation_rows import CHANGES
 from agentcore.memory.rows.serving_indexes import ServingIndexes, index_settings
 from agentcore.memory.rows.vector_index import ServingIndex
 

@@ -52,3 +52,10 @@ def test_the_committed_prompts_are_distinct_and_of_many_languages() -> None:
     assert len({row["text"].casefold() for row in rows}) == len(rows) > 500
     assert len(languages) >= 15
     assert min(languages.values()) >= 20
+
+
+def test_the_length_of_a_callers_vector_does_not_matter(sample: OffTopicPrompts) -> None:
+    memories = np.eye(64, dtype=np.float32)[:2]
+    similarities = np.array([0.6, 0.6])
+    assert sample.excess(similarities, 20 * memories) == pytest.approx(sample.excess(similarities, memories))
+    assert sample.generality(20 * memories) == pytest.approx(sample.generality(memories))

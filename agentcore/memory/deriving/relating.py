@@ -10,13 +10,13 @@ from uuid import UUID
 import numpy as np
 
 from agentcore.memory.api import Caller
+from agentcore.memory.consequences.relations import is_message
 from agentcore.memory.consolidation import told
 from agentcore.memory.encoding import embedding_text
 from agentcore.memory.lexical import Bm25
-from agentcore.memory.models import Link, MemoryRecord, MemoryType
+from agentcore.memory.models import CHANGES, Link, MemoryType
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.owned_rows import Row
-from agentcore.memory.rows.relation_rows import CHANGES
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.vector_store import SearchRequest, WordHits
 
@@ -57,22 +57,24 @@ class Relating:
             rows = await transaction.relations.pending(BATCH, self._parts.vector_model)
         if not rows:
             return False
-        messages = {row["memory_id"]: _of_row(row) for row in rows}
-        near = {row["memory_id"]: await self._nearest(row) for row in rows}
+        said = [row for row in rows if row["embedding"] is not None and is_message(row)]
+        messages = {row["memory_id"]: _of_row(row) for row in said}
+        near = {row["memory_id"]: await self._nearest(row) for row in said}
         wanted = {each for ids in near.values() for each in ids} - messages.keys()
         records = await self._parts.storage.get(self._caller.agent_id, sorted(wanted))
-        messages |= {memory_id: _of_record(record) for memory_id, record in records.items()}
+        found_rows = [vars(each) for each in records.values()]
+        messages |= {row["memory_id"]: _of_row(row) for row in found_rows if is_message(row)}
         compared = ((each, other) for each, others in near.items() for other in others if other in messages)
         pairs = sorted({_in_order(messages[each], messages[other]) for each, other in compared})
-        found = await classifier.changes([(messages[old].text, messages[new].text) for old, new in pairs])
-        likely = zip(pairs, found.tolist(), strict=True)
+        texts = [(messages[old].text, messages[new].text) for old, new in pairs]
+        likely = zip(pairs, (await classifier.changes(texts)).tolist(), strict=True) if texts else ()
         probable = {pair: chance for pair, chance in likely if chance >= LEAST_PROBABILITY}
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await _write(transaction, rows, probable)
         return len(rows) == BATCH
 
     async def _nearest(self, row: Row) -> list[UUID]:
-        conditions: dict[str, Any] = {"current": True, "memory_types": _TYPES}
+        conditions: dict[str, Any] = {"current": True, "unflagged": True, "memory_types": _TYPES}
         conditions |= {name: row[name] for name in ("user_id", "namespace") if row[name] is not None}
         vectors = self._parts.vectors
         statistics = await vectors.statistics(self._caller.agent_id, [])
@@ -95,10 +97,6 @@ def _of_row(row: Row) -> _Message:
     return _Message(row["memory_id"], text, (row["timestamp"], row["memory_id"]))
 
 
-def _of_record(record: MemoryRecord) -> _Message:
-    return _of_row(vars(record))
-
-
 def _in_order(one: _Message, other: _Message) -> Pair:
     first, second = sorted((one, other), key=lambda each: each.order)
     return first.memory_id, second.memory_id
@@ -109,13 +107,13 @@ async def _write(
 ) -> None:
     """Takes the messages out of the queue that were not changed meanwhile, and writes their links."""
     versions = {row["memory_id"]: row["version"] for row in rows}
-    others = {each for pair in probable for each in pair}
+    others = {each for pair in probable for each in pair} | await transaction.relations.ends([*versions])
     there = await transaction.existing(others | versions.keys(), changing=versions)
     claimed = await transaction.llm.claim("relations", versions)
     await transaction.relations.forget(sorted(claimed))
     links: dict[UUID, list[Link]] = {}
     for (earlier, later), probability in probable.items():
         if {earlier, later} <= there and not {earlier, later}.isdisjoint(claimed):
-            link = Link(target_id=earlier, relation=CHANGES, weight=probability)
+            link = Link.model_construct(target_id=earlier, relation=CHANGES, weight=probability)
             links.setdefault(later, []).append(link)
     await transaction.links.add_all(links)

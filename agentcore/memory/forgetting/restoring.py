@@ -20,6 +20,7 @@ from agentcore.memory.cursors import read_cursor, write_cursor
 from agentcore.memory.embeddings import refused_by
 from agentcore.memory.forgetting.removing import Deadline
 from agentcore.memory.intake import subjects_of
+from agentcore.memory.models import CHANGES
 from agentcore.memory.params.archive import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.history_rows import Change
@@ -174,12 +175,15 @@ class Restoring:
         await archived.put_back("memory_usage", columns["memory_usage"], _used(rows))
         told = [name for name in columns["memory_aliases"] if name != "alias_id"]
         await archived.put_back("memory_aliases", told, _parts_of(rows, "aliases"))
-        ties = _parts_of(rows, "links")
+        # What messages change is found out again.
+        ties = [tie for tie in _parts_of(rows, "links") if tie["relation"] != CHANGES]
         held = await archived.held({UUID(tie[end]) for tie in ties for end in ("source_id", "target_id")})
         whole = [tie for tie in ties if {UUID(tie["source_id"]), UUID(tie["target_id"])} <= held]
         await archived.put_back("memory_links", columns["memory_links"], whole)
         if rows:
             await transaction.append_terms([row["term_keys"] for row in rows], sign=1)
+            if self._parts.relations is not None:
+                await transaction.relations.queue(sorted(copies))
         return [lost for tie in ties if (lost := _lost(tie, held)) is not None]
 
     async def _superseded(

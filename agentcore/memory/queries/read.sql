@@ -23,12 +23,14 @@ SELECT m.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.interact
        m.valid_from, m.valid_to, m.superseded_by, m.parent_memory_id, m.provenance, m.embedding_model, m.content_hash,
        m.version, m.created_at, m.updated_at, m.flagged, m.response, coalesce(u.access_count, 0) AS access_count, u.last_accessed,
        ARRAY(SELECT l.target_id FROM memory_links l
-              WHERE l.agent_id = %(agent_id)s AND l.source_id = m.memory_id
+              WHERE l.agent_id = %(agent_id)s AND l.source_id = m.memory_id AND l.relation <> 'probably_changes'
               UNION SELECT l.source_id FROM memory_links l
-              WHERE l.agent_id = %(agent_id)s AND l.target_id = m.memory_id) AS related_memory_ids,
+              WHERE l.agent_id = %(agent_id)s AND l.target_id = m.memory_id
+                AND l.relation <> 'probably_changes') AS related_memory_ids,
        (SELECT jsonb_agg(jsonb_build_object('target_id', l.target_id, 'relation', l.relation, 'weight', l.weight)
                          ORDER BY l.target_id, l.relation)
-          FROM memory_links l WHERE l.agent_id = %(agent_id)s AND l.source_id = m.memory_id) AS links
+          FROM memory_links l
+         WHERE l.agent_id = %(agent_id)s AND l.source_id = m.memory_id AND l.relation <> 'probably_changes') AS links
   FROM sized
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = sized.memory_id
   LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id

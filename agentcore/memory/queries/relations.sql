@@ -6,19 +6,26 @@ SELECT %(agent_id)s, pending.memory_id, 'relations' FROM unnest(%(memory_ids)s::
     ON CONFLICT DO NOTHING;
 
 -- name: pending_relations
--- The memories that are pending longest and have a vector of the model in force.
+-- The memories that are pending longest and have a vector of the model in force, or none because it refused their text.
 SELECT m.memory_id, m.version, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
-       m.content_hash, m.embedding
+       m.memory_type, m.flagged, m.provenance, m.parent_memory_id, m.embedding
   FROM llm_queue q
-  JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id AND m.embedding_model = %(model)s
+  JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
+                 AND (m.embedding_model = %(model)s OR m.embedding IS NULL AND m.embedding_model IS NOT NULL)
  WHERE q.agent_id = %(agent_id)s AND q.work = 'relations'
  ORDER BY q.queued_at, q.memory_id LIMIT %(limit)s;
+
+-- name: ends_of_changes
+-- Both ends of what was found out about these memories before.
+SELECT source_id, target_id FROM memory_links
+ WHERE agent_id = %(agent_id)s AND relation = 'probably_changes'
+   AND (source_id = ANY (%(memory_ids)s::uuid[]) OR target_id = ANY (%(memory_ids)s::uuid[]));
 
 -- name: forget_changes
 -- Removes what was found out about these memories before, in one order.
 WITH held AS (
     SELECT source_id, target_id, relation FROM memory_links
-     WHERE agent_id = %(agent_id)s AND relation = 'changes'
+     WHERE agent_id = %(agent_id)s AND relation = 'probably_changes'
        AND (source_id = ANY (%(memory_ids)s::uuid[]) OR target_id = ANY (%(memory_ids)s::uuid[]))
      ORDER BY source_id, target_id
        FOR UPDATE)

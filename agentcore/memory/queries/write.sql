@@ -28,7 +28,7 @@ SELECT m.memory_id, m.content_hash, m.task_id, m.session_id, m.user_id, m.namesp
        m.relevance_score, m.ttl_seconds,
        (SELECT coalesce(jsonb_agg(jsonb_build_object('target_id', l.target_id, 'relation', l.relation,
                                                      'weight', l.weight)), '[]') FROM memory_links l
-         WHERE l.agent_id = %(agent_id)s AND l.source_id = m.memory_id) AS links
+         WHERE l.agent_id = %(agent_id)s AND l.source_id = m.memory_id AND l.relation <> 'probably_changes') AS links
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.content_hash = ANY (%(hashes)s::bytea[])
    AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());

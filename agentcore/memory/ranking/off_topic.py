@@ -37,17 +37,22 @@ class OffTopicPrompts:
         return cls(vectors, float(between.std()), float(between.max(axis=1).mean()))
 
     def generality(self, queries: Vectors) -> float:
-        """Returns how near the queries (a unit row each) are to a prompt; the least general one counts.
+        """Returns how near the queries (a row each) are to a prompt; the least general one counts.
 
         In units of `spread`, 0 for a typical prompt.
         """
-        return float(((queries @ self.vectors.T).max(axis=1).min() - self.typical) / self.spread)
+        return float(((_unit(queries) @ self.vectors.T).max(axis=1).min() - self.typical) / self.spread)
 
     def excess(self, similarities: NDArray[np.float64], memories: Vectors) -> NDArray[np.float64]:
         """Returns by how much each similarity exceeds the baseline of its memory, in units of `spread`.
 
-        `similarities`: (n,), cosines with the query; `memories`: (n, dimensions), unit rows.
+        `similarities`: (n,), cosines with the query; `memories`: (n, dimensions).
         """
-        cosines = memories @ self.vectors.T
+        cosines = _unit(memories) @ self.vectors.T
         baselines = np.partition(cosines, -NEAREST, axis=1)[:, -NEAREST:].mean(axis=1)
         return np.asarray((similarities - baselines) / self.spread)
+
+
+def _unit(rows: Vectors) -> Vectors:
+    """Returns rows of length 1: vectors of callers may have any length."""
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9), np.float32)

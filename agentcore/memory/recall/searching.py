@@ -170,9 +170,9 @@ class Search:
         return self._filters if back is not None else {**self._filters, "current": True}
 
     def _wanted(self, cut_offs: CutOffs, found: Found) -> CutOffs:
-        """Returns the caller's threshold if given; there is no default where no memory has a vector."""
+        """Returns the caller's threshold if given; no default if words found a memory without a vector."""
         given = self._params.min_fit
-        if not found.near_vectors:
+        if found.mode == "words" or any(each.similarity is None and each.words for each in found.candidates):
             return CutOffs(min_fit=given or 0.0)
         return cut_offs if given is None else replace(cut_offs, min_fit=given)
 

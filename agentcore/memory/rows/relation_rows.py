@@ -7,9 +7,6 @@ from uuid import UUID
 
 from agentcore.memory.rows.owned_rows import OwnedRows, Row
 
-# The relation of a link from a message to an earlier one that it makes outdated, weighted by probability.
-CHANGES = "changes"
-
 
 class RelationRows(OwnedRows):
     """Which of one agent's memories wait to be compared, and what came of it."""
@@ -21,6 +18,11 @@ class RelationRows(OwnedRows):
     async def pending(self, limit: int, model: str) -> list[Row]:
         """Returns the longest pending memories that have a vector of this model, with it."""
         return await self._rows("pending_relations", limit=limit, model=model)
+
+    async def ends(self, memory_ids: Sequence[UUID]) -> set[UUID]:
+        """Returns both ends of the links by CHANGES of these memories."""
+        rows = await self._rows("ends_of_changes", memory_ids=list(memory_ids))
+        return {row[end] for row in rows for end in ("source_id", "target_id")}
 
     async def forget(self, memory_ids: Sequence[UUID]) -> None:
         """Removes the links by CHANGES of these memories, in both directions."""

@@ -13,7 +13,6 @@ from uuid import UUID
 from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.memory.api import Caller
 from agentcore.memory.consequences.following import after_reinstatement, after_rewording
-from agentcore.memory.consequences.relations import is_message
 from agentcore.memory.intake import check_length, is_long_work, spoken, subjects_of, text_columns
 from agentcore.memory.models import Link
 from agentcore.memory.params.changes import FeedbackParams, UpdateParams, Updates
@@ -179,7 +178,7 @@ class Changing(ABC):
             await transaction.append_terms([row["term_keys"]], sign=-1)
             await transaction.append_terms([columns["term_keys"]], sign=1)
             await transaction.aliases.learn_anew(self.memory_id, text["aliases"])
-            if self._parts.relations is not None and is_message({**row, **columns}):
+            if self._parts.relations is not None:
                 await transaction.relations.queue([self.memory_id])
         await self._restate(transaction, row, columns, wanted)
         gone, came = await self._relate(transaction, wanted)

@@ -1,0 +1,66 @@
+"""A newer memory that changes an older one ranks above it; nothing is left out because of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from agentcore.memory.ranking.candidates import Candidate, MatchScale, Question, Tie
+from agentcore.memory.ranking.fitness import CutOffs
+from agentcore.memory.retrieval import Ranking, rank
+from agentcore.memory.scoring import RetrievalWeights
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+SCALE = MatchScale(words=10.0, session_words=10.0, query_words=10.0)
+
+
+def candidate(number: int, similarity: float) -> Candidate:
+    text = (str(number).encode(), None, None, None)
+    day = NOW - timedelta(days=1)
+    return Candidate(UUID(int=number), day, 0.5, similarity, 0.0, 0.0, None, 0, None, text)
+
+
+def ranking(changes: list[Tie], cut_offs: CutOffs | None = None) -> Ranking:
+    candidates = [candidate(1, 0.9), candidate(2, 0.8), candidate(3, 0.7), candidate(4, 0.6)]
+    question = Question(now=NOW, scale=SCALE, changes=changes)
+    return rank(candidates, [], [], RetrievalWeights(), question, 10, cut_offs or CutOffs())
+
+
+def change(new: int, old: int, probability: float) -> Tie:
+    return Tie(UUID(int=new), UUID(int=old), probability)
+
+
+def numbers(found: Ranking) -> list[int]:
+    return [each.memory_id.int for each in found.ranked]
+
+
+def test_the_newer_gains_what_the_older_loses() -> None:
+    without, found = ranking([]), ranking([change(4, 1, 0.9)])
+    before = {each.memory_id: each.score for each in without.ranked}
+    after = {each.memory_id: each.score for each in found.ranked}
+    new, old = UUID(int=4), UUID(int=1)
+    assert numbers(found)[0] == 4
+    assert after[new] - before[new] == pytest.approx(before[old] - after[old])
+    assert found.ranked[numbers(found).index(1)].outdated_by == new
+
+
+def test_of_several_changes_the_largest_counts() -> None:
+    once, twice = ranking([change(4, 1, 0.9)]), ranking([change(4, 1, 0.9), change(4, 2, 0.1)])
+    assert once.ranked[0].score == pytest.approx(twice.ranked[0].score)
+
+
+def test_an_improbable_change_is_not_reported() -> None:
+    assert {each.outdated_by for each in ranking([change(2, 1, 0.3)]).ranked} == {None}
+
+
+def test_a_change_that_ranks_below_is_not_reported() -> None:
+    found = ranking([change(4, 1, 0.5)])
+    assert all(each.outdated_by is None for each in found.ranked[: numbers(found).index(4)])
+
+
+@pytest.mark.parametrize("probability", [0.3, 0.6, 0.95])
+def test_freshness_leaves_nothing_out(probability: float) -> None:
+    cut_offs = CutOffs(least_share=0.6, widest_gap=0.2)
+    assert {*numbers(ranking([], cut_offs))} == {*numbers(ranking([change(4, 1, probability)], cut_offs))}
