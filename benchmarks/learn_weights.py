@@ -1,4 +1,4 @@
-"""Learn the ranking's weights, and when nothing fits, from labelled conversations; prints them to be copied.
+"""Learn the ranking's weights from labelled conversations; prints them to be copied.
 
 A linear model over the terms of the score: what every candidate's terms are is asked of the running service
 (`explain`), then the weights are chosen that give what is relevant the most of a softmax over the candidates
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from rich.progress import Progress
 
 from agentcore.limits import MAX_K
-from agentcore.memory.ranking.fitness import FitModel, Signals
 from agentcore.memory.retrieval import TERMS
 from agentcore.memory.scoring import RetrievalWeights
-from benchmarks.labelled import Conversation, Row, asked, conversations, files, foreign, remember
+from benchmarks.labelled import Conversation, Row, asked, conversations, files, remember
 from benchmarks.ledger import append
 from benchmarks.measures import means, measures
 from benchmarks.retrieval_quality import weighed
@@ -34,13 +33,12 @@ STEPS = 400
 RATE = 0.05
 # How strongly weights are held to where they began, and the sharpness of the softmax is let free.
 HELD = 0.002
-SIGNALS = tuple(each.name for each in fields(Signals))
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One question: its candidates' terms (a row each), which are relevant, and what the best look like."""
+    """One question: its candidates' terms (a row each), and which are relevant."""
 
     set_name: str
     fold: int
@@ -48,7 +46,6 @@ class Asked:
     values: Array
     applies: Array
     relevant: Sequence[str]
-    signals: Array
 
     @property
     def gold(self) -> Array:
@@ -58,11 +55,10 @@ class Asked:
 
 async def collected(service: Service, agents: Sequence[Conversation], progress: Progress) -> list[Asked]:
     """What the service says of every question's candidates."""
-    strange = foreign(agents)
     questions = [
         (number, agent, question)
         for number, agent in enumerate(agents)
-        for question in [*agent.questions, *strange.get(agent.agent_id, [])]
+        for question in agent.questions
     ]
     gathered = []
     whole = weighed(service, RetrievalWeights()).call
@@ -81,7 +77,6 @@ async def collected(service: Service, agents: Sequence[Conversation], progress: 
                 np.array([[term[name]["value"] for name in TERMS] for term in terms]),
                 np.array([float(terms[0][name]["weight"] > 0) for name in TERMS]),
                 question["relevant_ids"] if question.get("answerable", True) else [],
-                np.array([answer["receipt"]["searched"]["signals"][name] for name in SIGNALS]),
             )
         )
     return gathered
@@ -124,22 +119,6 @@ def _softmax(scores: Array) -> Array:
     return np.asarray(raised / raised.sum())
 
 
-def learnt_fit(asked_: Sequence[Asked]) -> FitModel:
-    """Logistic regression by Newton's method, answerable and unanswerable questions counting the same."""
-    signals = np.array([[1.0, *each.signals] for each in asked_])
-    fits = np.array([float(bool(each.relevant)) for each in asked_])
-    counts = np.where(fits == 1, 0.5 / max(1, fits.sum()), 0.5 / max(1, (1 - fits).sum())) * len(fits)
-    place = np.zeros(signals.shape[1])
-    held = np.diag([0.0, *[1.0] * len(SIGNALS)])
-    for _ in range(30):
-        likely = 1 / (1 + np.exp(-signals @ place))
-        slope = signals.T @ (counts * (likely - fits)) + held @ place
-        bend = (signals * (counts * likely * (1 - likely))[:, None]).T @ signals + held
-        place -= np.linalg.solve(bend, slope)
-    bias, *rest = (round(float(each), 2) for each in place)
-    return FitModel(bias, **dict(zip(SIGNALS, rest, strict=True)))
-
-
 def ranked_by(each: Asked, weights: RetrievalWeights) -> list[str]:
     """The question's candidates under these weights, best first."""
     used = np.array([getattr(weights, name) for name in TERMS]) * each.applies
@@ -150,15 +129,6 @@ def ranked_by(each: Asked, weights: RetrievalWeights) -> list[str]:
 def judged(asked_: Sequence[Asked], weights: RetrievalWeights) -> dict[str, float]:
     """The measures under these weights, of what is answerable."""
     return means([measures(ranked_by(each, weights), each.relevant) for each in asked_ if each.relevant])
-
-
-def separated(asked_: Sequence[Asked], model: FitModel) -> float:
-    """How often an answerable question gets a higher probability than an unanswerable one, in per cent."""
-    given: dict[bool, list[float]] = {True: [], False: []}
-    for each in asked_:
-        given[bool(each.relevant)].append(model.probability(Signals(*each.signals)))
-    pairs = [float(yes > no) + 0.5 * float(yes == no) for yes in given[True] for no in given[False]]
-    return round(100 * sum(pairs) / len(pairs), 1) if pairs else 0.0
 
 
 async def gather(options: argparse.Namespace) -> list[Asked]:
@@ -178,16 +148,14 @@ async def gather(options: argparse.Namespace) -> list[Asked]:
 def told(gathered: Sequence[Asked]) -> Row:
     """What is learnt from all, and what the same learning gives where it did not look."""
     start = RetrievalWeights()
-    weights, model = learnt_weights(gathered, start), learnt_fit(gathered)
-    left_out: list[tuple[Asked, RetrievalWeights, FitModel]] = []
+    weights = learnt_weights(gathered, start)
+    left_out: list[tuple[Asked, RetrievalWeights]] = []
     for fold in range(FOLDS):
         seen = [each for each in gathered if each.fold != fold]
-        found = learnt_weights(seen, start), learnt_fit(seen)
-        left_out += [(each, *found) for each in gathered if each.fold == fold]
+        found = learnt_weights(seen, start)
+        left_out += [(each, found) for each in gathered if each.fold == fold]
     results: Row = {
         "weights": {name: getattr(weights, name) for name in TERMS},
-        "fit": asdict(model),
-        "fit separates": separated(gathered, model),
     }
     for name in sorted({each.set_name for each in gathered}):
         of_set = [each for each in gathered if each.set_name == name]
@@ -196,9 +164,8 @@ def told(gathered: Sequence[Asked]) -> Row:
             "as it stands": judged(of_set, start),
             "learnt": judged(of_set, weights),
             "learnt elsewhere": means(
-                [measures(ranked_by(each, found), each.relevant) for each, found, _ in unseen]
+                [measures(ranked_by(each, found), each.relevant) for each, found in unseen]
             ),
-            "fit separates": separated(of_set, model),
         }
     return results
 

@@ -23,10 +23,9 @@ from agentcore.memory.rows.archive_rows import ArchiveRows, EraseRows
 from agentcore.memory.rows.cluster_rows import ClusterRows
 from agentcore.memory.rows.history_rows import HistoryRows
 from agentcore.memory.rows.life_rows import LifeRows, RuleRows
-from agentcore.memory.rows.link_rows import LinkRows
+from agentcore.memory.rows.link_rows import LinkRows, RelationRows
 from agentcore.memory.rows.llm_rows import FactRows, LlmRows
 from agentcore.memory.rows.owned_rows import OwnedRows, Row
-from agentcore.memory.rows.relation_rows import RelationRows
 from agentcore.memory.rows.serving_indexes import ServingIndexes
 from agentcore.memory.rows.subject_rows import AliasRows, SubjectRows
 from agentcore.memory.rows.summary_rows import SummaryRows

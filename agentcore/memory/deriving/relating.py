@@ -57,21 +57,24 @@ class Relating:
             rows = await transaction.relations.pending(BATCH, self._parts.vector_model)
         if not rows:
             return False
-        said = [row for row in rows if row["embedding"] is not None and is_message(row)]
-        messages = {row["memory_id"]: _of_row(row) for row in said}
-        near = {row["memory_id"]: await self._nearest(row) for row in said}
-        wanted = {each for ids in near.values() for each in ids} - messages.keys()
-        records = await self._parts.storage.get(self._caller.agent_id, sorted(wanted))
-        found_rows = [vars(each) for each in records.values()]
-        messages |= {row["memory_id"]: _of_row(row) for row in found_rows if is_message(row)}
-        compared = ((each, other) for each, others in near.items() for other in others if other in messages)
-        pairs = sorted({_in_order(messages[each], messages[other]) for each, other in compared})
-        texts = [(messages[old].text, messages[new].text) for old, new in pairs]
-        likely = zip(pairs, (await classifier.changes(texts)).tolist(), strict=True) if texts else ()
+        pairs = await self._pairs([row for row in rows if row["embedding"] is not None and is_message(row)])
+        chances = await classifier.changes([*pairs.values()]) if pairs else ()
+        likely = zip(pairs, map(float, chances), strict=True)
         probable = {pair: chance for pair, chance in likely if chance >= LEAST_PROBABILITY}
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await _write(transaction, rows, probable)
         return len(rows) == BATCH
+
+    async def _pairs(self, rows: Sequence[Row]) -> dict[Pair, tuple[str, str]]:
+        """Returns the texts of each message and its nearest, by their ids; the earlier one first."""
+        messages = _messages(rows)
+        near = {row["memory_id"]: await self._nearest(row) for row in rows}
+        wanted = {each for ids in near.values() for each in ids} - messages.keys()
+        records = await self._parts.storage.get(self._caller.agent_id, sorted(wanted))
+        messages |= _messages([vars(each) for each in records.values()])
+        compared = ((each, other) for each, others in near.items() for other in others if other in messages)
+        pairs = sorted({_in_order(messages[each], messages[other]) for each, other in compared})
+        return {(old, new): (messages[old].text, messages[new].text) for old, new in pairs}
 
     async def _nearest(self, row: Row) -> list[UUID]:
         conditions: dict[str, Any] = {"current": True, "unflagged": True, "memory_types": _TYPES}
@@ -90,6 +93,10 @@ class Relating:
             key=lambda each: -(each.similarity or 0.0),
         )
         return [each.memory_id for each in likely[:COMPARED]]
+
+
+def _messages(rows: Sequence[Row]) -> dict[UUID, _Message]:
+    return {row["memory_id"]: _of_row(row) for row in rows if is_message(row)}
 
 
 def _of_row(row: Row) -> _Message:

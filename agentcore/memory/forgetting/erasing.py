@@ -274,9 +274,24 @@ class Erasing:
                  if row["archive_id"] == place and row["user_id"] == self._user_id}
         async with self._parts.storage.transaction(self._agent_id) as transaction:
             known = await transaction.erasing.known({*copies, *own, *named})
-        unreadable, sources = 0, dict[UUID, set[UUID]]()
+        strays = [(each, key) for each, key in copies.items() if each not in known | archived]
+        unreadable, read, sources = await self._attributed(archive, strays)
+        ordered = await self._with_derived([*own, *read, *(named - known)], sources)
+        async with self._parts.storage.transaction(self._agent_id) as transaction:
+            there = await transaction.archived.held(ordered)
+        here = [each for each in ordered.keys() & tombstones if tombstones[each]["archive_id"] == place]
+        keys = {copies[each] for each in ordered if each in copies}
+        found = {"memories": len(there), "archived_memories": len(here), ARCHIVE.name: len(keys),
+                 "archived_copies": len(named)}
+        ids, none = [*reversed(ordered)], Counter[str]()
+        return _Plan(ids, keys, found, place, unreachable, none, unreadable=unreadable)
+
+    async def _attributed(
+        self, archive: Archive | None, strays: Sequence[tuple[UUID, str]]
+    ) -> tuple[int, list[UUID], dict[UUID, set[UUID]]]:
+        """Returns how many are unreadable, which are the user's, and the sources of those of no user."""
+        unreadable, own, sources = 0, list[UUID](), dict[UUID, set[UUID]]()
         if archive is not None:
-            strays = [(each, key) for each, key in copies.items() if each not in known | archived]
             async for each, copy in _read(archive, strays):
                 if copy is None:
                     unreadable += 1
@@ -284,7 +299,12 @@ class Erasing:
                     own.append(each)
                 elif self._is_own(copy) and copy["user_id"] is None:
                     sources[each] = _sources(copy)
-        own += named - known
+        return unreadable, own, sources
+
+    async def _with_derived(
+        self, own: Sequence[UUID], sources: Mapping[UUID, set[UUID]]
+    ) -> dict[UUID, None]:
+        """Returns these memories and all that was made of them, sources first."""
         ordered = dict.fromkeys(own)
         newest: set[UUID] = set(own)
         while True:
@@ -294,15 +314,7 @@ class Erasing:
             newest = set(derived) - ordered.keys()
             ordered |= dict.fromkeys(newest)
             if not newest:
-                break
-        async with self._parts.storage.transaction(self._agent_id) as transaction:
-            there = await transaction.archived.held(ordered)
-        here = [each for each in ordered.keys() & tombstones if tombstones[each]["archive_id"] == place]
-        keys = {copies[each] for each in ordered if each in copies}
-        found = {"memories": len(there), "archived_memories": len(here), ARCHIVE.name: len(keys),
-                 "archived_copies": len(named)}
-        ids, none = [*reversed(ordered)], Counter[str]()
-        return _Plan(ids, keys, found, place, unreachable, none, unreadable=unreadable)
+                return ordered
 
     # --- erasure ---------------------------------------------------------------------------------------
 

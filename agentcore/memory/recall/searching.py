@@ -135,9 +135,7 @@ class Search:
             self._parts.metrics.searched(found.mode)
         settles = self._params.distinct and not windows and not (back or asks_of_the_past(self._params.query))
         wanted = k + SPARE if settles else k
-        question = self._question(now, windows, told, found, wording, vectors)
-        if back is not None:
-            question = replace(question, changes=())
+        question = self._question(now, windows, told, found, wording, vectors, back)
 
         def ranked() -> Ranking:
             return rank(
@@ -184,6 +182,7 @@ class Search:
         found: Found,
         wording: Wording,
         vectors: Vectors,
+        back: LookingBack | None,
     ) -> Question:
         excess, generality = self._relatedness(found, vectors)
         return Question(
@@ -200,7 +199,7 @@ class Search:
             own=self._talk.own,
             own_text=self._talk.own_text,
             text=self._digest,
-            changes=found.changes,
+            changes=found.changes if back is None else (),
             excess=excess,
             generality=generality,
         )
