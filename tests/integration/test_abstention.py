@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
 from agentcore.config import Settings
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams
 from agentcore.runtime import open_runtime
-from tests.fixtures.databases import migrated_database
-from tests.fixtures.memory import Agent, settings_for
-from tests.fixtures.services import Services
+from tests.fixtures.memory import Agent
 
 MESSAGES = (
     "The nightly deploy failed with ERR-4711 again, Tom restarted the runner.",
@@ -26,13 +24,6 @@ ANSWERED = {
     "ERR-4711": 0, "what is grandma's phone number?": 1, "Which drink does Ada like?": 2,
     "Where does my sister live now?": 3, "Kepler": 4,
 }
-
-
-@pytest.fixture(scope="module")
-def local_settings(services: Services, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    with migrated_database(services) as own:
-        yield settings_for(services, database_url=own.url, embedding_model="local", embedding_dimensions=384,
-                           agentcore_cache=tmp_path_factory.mktemp("e5"))
 
 
 @pytest.fixture

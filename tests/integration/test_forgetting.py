@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -13,27 +13,17 @@ from agentcore.agents.tools import MemoryTools
 from agentcore.config import Settings
 from agentcore.memory.params.memories import CountParams, DeleteParams, RetrieveParams, RetrieveResult
 from agentcore.runtime import open_runtime
-from tests.fixtures.databases import migrated_database
-from tests.fixtures.memory import Agent, settings_for
-from tests.fixtures.services import Services
+from tests.fixtures.memory import Agent
 
 TEA, PENICILLIN = "Grace likes Earl Grey tea.", "Grace is allergic to penicillin."
 PASSPORT, MIA = "Grace's passport expires in May 2027.", "Grace's daughter is called Mia."
 FACTS = (TEA, PENICILLIN, PASSPORT, MIA)
 
 
-@pytest.fixture(scope="module")
-def settings(services: Services, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    """Of a service on the local model, with a database of its own: the others' vectors are shorter."""
-    with migrated_database(services) as own:
-        yield settings_for(services, database_url=own.url, embedding_model="local", embedding_dimensions=384,
-                           agentcore_cache=tmp_path_factory.mktemp("minilm"))
-
-
 @pytest.fixture
-async def grace(settings: Settings) -> AsyncIterator[Agent]:
+async def grace(local_settings: Settings) -> AsyncIterator[Agent]:
     """An agent that knows four facts of Grace."""
-    async with open_runtime(settings) as runtime:
+    async with open_runtime(local_settings) as runtime:
         agent = Agent(runtime)
         for fact in FACTS:
             await agent.stored_id(fact, memory_type="semantic", user_id="grace")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
@@ -14,22 +14,11 @@ from agentcore.memory.models import CHANGES, Link, MemorySummary
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams
 from agentcore.runtime import Runtime, open_runtime
-from tests.fixtures.databases import migrated_database
-from tests.fixtures.memory import Agent, settings_for
-from tests.fixtures.services import Services
+from tests.fixtures.memory import Agent
 
 OLD, NEW = "The dentist is Dr. Weber on Elm Street.", "I switched to a new dentist, she is called Dr. Patel."
 DAYS = ("2026-03-01T09:00:00Z", "2026-05-01T09:00:00Z")
 QUERY = "Who is my dentist?"
-
-
-@pytest.fixture(scope="module")
-def local_settings(
-    services: Services, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Settings]:
-    with migrated_database(services) as own:
-        yield settings_for(services, database_url=own.url, embedding_model="local", embedding_dimensions=384,
-                           agentcore_cache=tmp_path_factory.mktemp("e5"))
 
 
 @pytest.fixture
