@@ -49,9 +49,9 @@ from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, Limit
 from agentcore.memory.llm_meter import LONGEST_WAIT_SECONDS, LlmMeter
 from agentcore.memory.params.layers import LayerRules
 from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
+from agentcore.memory.query_samples import QuerySamples
 from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.ranking.fitness import CutOffs
-from agentcore.memory.ranking.off_topic import OffTopicPrompts
 from agentcore.memory.rows.embedding_models import MOVING, SETTLED, KnownModel
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.sealing import SealedArchive
@@ -253,7 +253,7 @@ def make_parts(
     summariser: Summariser | None = None,
     meter: LlmMeter | None = None,
     in_force: KnownModel | None = None,
-    off_topic: OffTopicPrompts | None = None,
+    samples: QuerySamples | None = None,
     relations: RelationClassifier | None = None,
 ) -> MemoryParts:
     """What every agent's manager shares."""
@@ -282,7 +282,7 @@ def make_parts(
         summariser=summariser,
         meter=meter,
         vectors_moving=in_force is not None and in_force.moving,
-        off_topic=off_topic,
+        samples=samples,
         relations=relations,
     )
 
@@ -293,7 +293,7 @@ def parts_over(
     database: Database,
     embedder: Embedder | None,
     in_force: KnownModel,
-    off_topic: OffTopicPrompts | None,
+    samples: QuerySamples | None,
 ) -> MemoryParts:
     """The parts with another model in force, which the settings ask for; all else stays the same."""
     return replace(
@@ -302,7 +302,7 @@ def parts_over(
         embedder=embedder,
         policy=make_policy(settings),
         vectors_moving=in_force.moving,
-        off_topic=off_topic,
+        samples=samples,
     )
 
 

@@ -12,8 +12,8 @@ from agentcore.config import Settings
 from agentcore.database import Database
 from agentcore.errors import AgentCoreError, ConfigurationError, DependencyUnavailable, StartupError
 from agentcore.memory.embeddings import Embedder, EmbeddingKind, Vectors
-from agentcore.memory.off_topic import off_topic_prompts
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.query_samples import query_samples
 from agentcore.memory.rows.embedding_models import KnownModel, model_in_force
 from agentcore.readiness import WatchedEmbedder
 
@@ -132,8 +132,8 @@ class ModelWatch:
         embedder, provider = parts.embedder, None
         if parts.vector_model != found.model:
             provider, embedder = await self._embedder(settings, found)
-        off_topic = await off_topic_prompts(embedder, assembly.cache_of(settings))
-        adopted = assembly.parts_over(parts, settings, self._database, embedder, found, off_topic)
+        samples = await query_samples(embedder, assembly.cache_of(settings))
+        adopted = assembly.parts_over(parts, settings, self._database, embedder, found, samples)
         self._adopt(adopted, provider)
         self._followed = _followed(found)
         logger.info("searches go by %s now", found.model)

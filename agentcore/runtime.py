@@ -33,8 +33,8 @@ from agentcore.memory.api import Caller
 from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.embeddings import BatchingEmbedder, Embedder, RelationClassifier
 from agentcore.memory.manager import MemoryManager
-from agentcore.memory.off_topic import off_topic_prompts
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.query_samples import query_samples
 from agentcore.memory.rows.embedding_models import KnownModel, kept_model
 from agentcore.model_watch import ModelWatch, restart_sentence, settings_in_force
 from agentcore.readiness import WatchedEmbedder
@@ -180,7 +180,7 @@ async def open_runtime(
             embedding, home, database, redis, embedder, metrics,
             reranker=reranker, rewriter=rewriter, fact_judge=fact_judge, extractor=extractor,
             summariser=summariser, meter=meter, in_force=found,
-            off_topic=await off_topic_prompts(embedder, assembly.cache_of(settings)),
+            samples=await query_samples(embedder, assembly.cache_of(settings)),
             relations=_relations(embedding, stack),
         )
         kept = await readiness.archive_state(database, parts.archive)

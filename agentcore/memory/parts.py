@@ -20,9 +20,9 @@ from agentcore.memory.llm_meter import LlmMeter
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.layers import LayerRules
 from agentcore.memory.params.memories import StoreParams
+from agentcore.memory.query_samples import QuerySamples
 from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.ranking.fitness import CutOffs
-from agentcore.memory.ranking.off_topic import OffTopicPrompts
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.scoring import RetrievalWeights
 from agentcore.memory.storage import MemoryStorage
@@ -127,7 +127,7 @@ class MemoryParts:
     summariser: Summariser | None = None
     meter: LlmMeter | None = None
     vectors_moving: bool = False
-    off_topic: OffTopicPrompts | None = None
+    samples: QuerySamples | None = None
     relations: RelationClassifier | None = None
     # All rows of the agent, beside `storage` of a caller whose token is bound to users.
     whole_storage: MemoryStorage | None = None

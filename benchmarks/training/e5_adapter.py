@@ -60,8 +60,11 @@ def relations() -> Iterator[Example]:
 
 
 def streams() -> Iterator[Example]:
-    """Yields the questions of the message streams; the other messages of the stream do not answer."""
-    for path in sorted((DATA / "streams").glob("*.jsonl")):
+    """Yields the questions of five files of streams; the other messages of a stream do not answer.
+
+    With all 16 files nothing changed beyond noise (decision 52).
+    """
+    for path in sorted((DATA / "streams").glob("[a-e].jsonl")):
         rows = _rows(path)
         for question in (row for row in rows if row["type"] == "question" and row["current"]):
             answers = {*question["current"], *question["outdated"]}

@@ -97,15 +97,14 @@ class Encoder(nn.Module):
             ids[row, : len(each)] = each
         mask = torch.tensor(ids != PADDING)
         words = torch.tensor(dequantized(self.words[ids.reshape(-1)])).view(*ids.shape, HIDDEN)
-        with torch.autocast("cpu", torch.bfloat16):
-            hidden = self.norm(words + self.positions[: ids.shape[1]] + self.segment + added)
-            for layer in self.layers:
-                hidden = layer(hidden, mask[:, None, None, :])
+        hidden = self.norm(words + self.positions[: ids.shape[1]] + self.segment + added)
+        for layer in self.layers:
+            hidden = layer(hidden, mask[:, None, None, :])
         return hidden
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Tensor:
         """Returns a row of unit length for each text."""
-        hidden = self.encoded(tokens).float()
+        hidden = self.encoded(tokens)
         lengths = torch.tensor([len(each) for each in tokens])
         shares = (torch.arange(hidden.shape[1]) < lengths[:, None]).float().unsqueeze(-1)
         pooled = functional.normalize((hidden * shares).sum(1) / shares.sum(1), dim=1)

@@ -9,7 +9,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from agentcore.memory.off_topic import PROMPTS
+from agentcore.memory.query_samples import OFF_TOPIC as PROMPTS
 from agentcore.memory.ranking.off_topic import NEAREST, OffTopicPrompts, Vectors
 
 RANDOM = np.random.default_rng(7)

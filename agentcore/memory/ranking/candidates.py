@@ -78,6 +78,10 @@ class Tie:
     target_id: UUID
     weight: float
 
+    def scaled(self, factor: float) -> Tie:
+        """Returns the link with its weight times this factor."""
+        return replace(self, weight=self.weight * factor)
+
 
 @dataclass(frozen=True)
 class MatchScale:

@@ -1,4 +1,6 @@
-"""Detects historical queries, which superseded memories may answer. English; pure.
+"""Detects historical queries, which superseded memories may answer. Pure.
+
+By the sample of historical queries (`ranking/historical.py`) in any language, by signs in English.
 
 `ranking/opposition.py` handles what only may ask about the past ("who was ...").
 """
@@ -15,6 +17,8 @@ from agentcore.memory.ranking.candidates import Span
 
 # A longer prompt speaks of many things.
 READ_CHARS = 300
+# From this probability on a query is historical without a sign of it.
+PROBABLY = 0.8
 
 _THEN = r"\b(?:was|were|did|had|used)\b(?:[^?.!;]{0,120}\s)?"
 _END = r"(?=\s*(?:[?!.]|$))"
@@ -80,15 +84,18 @@ def _signs(query: str) -> Iterator[str]:
 class LookingBack:
     """Why superseded memories are searched beside what holds, and of which times.
 
-    `phrase` are the query's words that say so. Without `spans` any time is meant; with them what is
-    superseded must have held in one.
+    `phrase` are the query's words that say so, or None if its vector does, with this `probability`. Without
+    `spans` any time is meant; with them what is superseded must have been valid in one.
     """
 
-    phrase: str
+    phrase: str | None
     spans: Sequence[Span] | None = None
+    probability: float | None = None
 
     def told(self) -> Mapping[str, Any]:
         """What the receipt says of it."""
+        if self.probability is not None:
+            return {"probability": round(self.probability, 2)}
         if self.spans is None:
             return {"phrase": self.phrase}
         return {
@@ -97,8 +104,10 @@ class LookingBack:
         }
 
 
-def looking_back(query: str, named: Sequence[tuple[str, Span]], now: datetime) -> LookingBack | None:
-    """What the query asks of the past, by a sign of it or by times that were over before `now`.
+def looking_back(
+    query: str, named: Sequence[tuple[str, Span]], now: datetime, probability: float = 0.0
+) -> LookingBack | None:
+    """Returns what the query asks of the past: by a sign, by times before `now`, or by its probability.
 
     `named` are the times it names, each with the words. A long prompt, such as a log, names times of all
     sorts.
@@ -110,5 +119,5 @@ def looking_back(query: str, named: Sequence[tuple[str, Span]], now: datetime) -
         return LookingBack(sign)
     over = [(phrase, span) for phrase, span in named if span[1] <= now]
     if not over:
-        return None
+        return LookingBack(None, probability=probability) if probability >= PROBABLY else None
     return LookingBack("; ".join(dict.fromkeys(phrase for phrase, _ in over)), [span for _, span in over])

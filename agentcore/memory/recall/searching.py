@@ -115,8 +115,9 @@ class Search:
         vectors = await self._with_aliases(vectors, text, wording)
         told = await self._anchored(now, anchors, events, wording, conditions)
         windows = narrowed([time for _, time in times], [each.times for each in told if each.times])
-        if back is None and (back := self._looking_back(_times_of(told), now)):
-            # The event alone shows that the query is historical: superseded memories count for words, too.
+        historical = self._historical(vectors)
+        if back is None and (back := self._looking_back(_times_of(told), now, historical)):
+            # Superseded memories count for words, too.
             conditions = self._conditions(back)
             wording = await self._words(text, (), breadth, conditions)
         request = SearchRequest(
@@ -135,7 +136,7 @@ class Search:
             self._parts.metrics.searched(found.mode)
         settles = self._params.distinct and not windows and not (back or asks_of_the_past(self._params.query))
         wanted = k + SPARE if settles else k
-        question = self._question(now, windows, told, found, wording, vectors, back)
+        question = self._question(now, windows, told, found, wording, vectors, back, historical)
 
         def ranked() -> Ranking:
             return rank(
@@ -159,8 +160,19 @@ class Search:
                 memories = await self._read(ranking.ranked)
         return SearchResult(memories, self._receipt(found, ranking, text, wording, back))
 
-    def _looking_back(self, named: Sequence[tuple[str, Span]], now: datetime) -> LookingBack | None:
-        return None if self._params.as_of is not None else looking_back(self._params.query, named, now)
+    def _looking_back(
+        self, named: Sequence[tuple[str, Span]], now: datetime, historical: float = 0.0
+    ) -> LookingBack | None:
+        if self._params.as_of is not None:
+            return None
+        return looking_back(self._params.query, named, now, historical)
+
+    def _historical(self, vectors: Vectors) -> float:
+        """Returns the probability that the query asks for an earlier state; 0 if nothing can tell."""
+        historical = None if self._parts.samples is None else self._parts.samples.historical
+        if vectors is None or historical is None or self._params.query_vector is not None:
+            return 0.0
+        return historical.probability(vectors[0])
 
     def _conditions(self, back: LookingBack | None) -> Mapping[str, Any]:
         if self._params.as_of is not None:
@@ -183,6 +195,7 @@ class Search:
         wording: Wording,
         vectors: Vectors,
         back: LookingBack | None,
+        historical: float,
     ) -> Question:
         excess, generality = self._relatedness(found, vectors)
         return Question(
@@ -199,7 +212,7 @@ class Search:
             own=self._talk.own,
             own_text=self._talk.own_text,
             text=self._digest,
-            changes=found.changes if back is None else (),
+            changes=[each.scaled(1 - historical) for each in found.changes] if back is None else (),
             excess=excess,
             generality=generality,
         )
@@ -210,12 +223,12 @@ class Search:
             return {}, 0.0
         ids = [each.memory_id for each in near]
         similarities = np.array([each.similarity or 0.0 for each in near])
-        off_topic = self._parts.off_topic
-        if off_topic is None:
+        samples = self._parts.samples
+        if samples is None:
             return dict(zip(ids, (similarities - USUAL_BASELINE) / USUAL_SPREAD, strict=True)), 0.0
         memories = np.array([found.near_vectors[each] for each in ids], np.float32)
-        excess = off_topic.excess(similarities, memories)
-        return dict(zip(ids, excess.tolist(), strict=True)), off_topic.generality(vectors)
+        excess = samples.off_topic.excess(similarities, memories)
+        return dict(zip(ids, excess.tolist(), strict=True)), samples.off_topic.generality(vectors)
 
     async def _vectors(self, text: str, anchors: Sequence[Anchor]) -> tuple[Vectors, Vectors]:
         """Returns a row for each text of the query (or the given vector), and one for each event."""

@@ -1,0 +1,77 @@
+"""Embeds the samples of queries that a model is calibrated with, and caches their vectors for each model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import tempfile
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from agentcore.errors import DependencyUnavailable
+from agentcore.memory.embeddings import Embedder, Vectors
+from agentcore.memory.ranking.historical import HistoricalQueries
+from agentcore.memory.ranking.off_topic import OffTopicPrompts
+
+OFF_TOPIC, HISTORICAL = "off_topic.jsonl", "historical_queries.jsonl"
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class QuerySamples:
+    """What the samples tell about queries in vectors of one embedding model."""
+
+    off_topic: OffTopicPrompts
+    historical: HistoricalQueries | None
+
+
+async def query_samples(embedder: Embedder | None, cache_directory: Path) -> QuerySamples | None:
+    """Returns the samples in vectors of this embedder; None if there is none, or it does not answer.
+
+    The first time on a machine they are embedded, which takes seconds with a local model.
+    """
+    if embedder is None:
+        return None
+    data = [files("agentcore.memory").joinpath(name).read_bytes() for name in (OFF_TOPIC, HISTORICAL)]
+    key = hashlib.sha256(f"{embedder.model}/{embedder.dimensions}/".encode() + b"".join(data)).hexdigest()
+    cached = cache_directory / "models" / f"queries-{key[:32]}.npy"
+    prompts, queries = ([json.loads(line) for line in each.decode().splitlines()] for each in data)
+    vectors = _cached(cached, (len(prompts) + len(queries), embedder.dimensions))
+    if vectors is None:
+        try:
+            vectors = await embedder.embed([each["text"] for each in (*prompts, *queries)], "query")
+        except DependencyUnavailable as failure:
+            logger.warning("the embedder does not answer; searches abstain worse until the next start: %s",
+                           failure.message)
+            return None
+        _cache(cached, vectors)
+    are_historical = np.array([each["historical"] for each in queries], bool)
+    return QuerySamples(
+        OffTopicPrompts.of(vectors[: len(prompts)]),
+        HistoricalQueries.of(vectors[len(prompts) :], are_historical),
+    )
+
+
+def _cached(path: Path, shape: tuple[int, int]) -> Vectors | None:
+    try:
+        vectors: Vectors = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return vectors if vectors.shape == shape and np.isfinite(vectors).all() else None
+
+
+def _cache(path: Path, vectors: Vectors) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+            whole = Path(scratch) / path.name
+            np.save(whole, vectors)
+            whole.replace(path)
+    except OSError as cause:
+        logger.warning("the vectors of the sample queries cannot be cached in %s: %s",
+                       path.parent, cause.strerror)
