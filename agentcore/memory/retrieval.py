@@ -42,8 +42,11 @@ JUST_NOW_SECONDS = 300
 KEEP_ALL = CutOffs()
 # Without vectors: that of a memory which is as near as it is to unrelated prompts.
 NO_EXCESS = 0.0
-# So many of the best gain or lose by freshness; from this probability on a memory is reported as outdated.
-FRESH_DEPTH, FRESHNESS, SURE_CHANGE = 12, 0.65, 0.5
+# Changes of so many of the best count; from this probability on a memory is reported as outdated.
+FRESH_DEPTH, SURE_CHANGE = 12, 0.5
+# The share of the lower score that the newer of two gains and the older loses; before that, the share of its
+# distance to the older one that the newer one is lifted.
+FRESHNESS, LIFT = 0.5, 0.5
 _COLUMN = {name: number for number, name in enumerate(TERMS)}
 
 Values = NDArray[np.float64]
@@ -109,7 +112,8 @@ def rank(
     fused = np.clip(values @ shares, 0.0, 1.0)
     newest = _newest_first(unique)
     repeated = _repeated(unique, fused, _in_order(newest, fused)[:COMPARED], question.text)
-    relevance = left(fused, repeated)
+    found = left(fused, repeated)
+    relevance = lifted(found, places, question.changes, _in_order(newest, found)[:FRESH_DEPTH])
     fresh = freshness(relevance, places, question.changes, _in_order(newest, relevance)[:FRESH_DEPTH])
     scores = np.clip(relevance + fresh, 0.0, 1.0)
     order = _in_order(newest, scores)
@@ -126,7 +130,7 @@ def rank(
             unique[place].similarity,
             _terms(values[place], shares)
             | _repetition(float(fused[place]), float(repeated[place]))
-            | _freshness_term(float(fresh[place])),
+            | _freshness_term(float(fresh[place] + relevance[place] - found[place])),
             told.stands_for.get(unique[place].memory_id, ()),
             outdated.get(unique[place].memory_id),
         )
@@ -380,6 +384,22 @@ def freshness(
             amount = FRESHNESS * tie.weight * min(scores[new], scores[old])
             gains[new], losses[old] = max(gains[new], amount), max(losses[old], amount)
     return gains - losses
+
+
+def lifted(
+    scores: Values, places: Mapping[UUID, int], changes: Sequence[Tie], best: Sequence[int]
+) -> Values:
+    """Returns the scores; a candidate that changes one of the best comes nearer to its score.
+
+    It often shares no word with the query: LIFT times the probability of the change times the distance.
+    """
+    higher, looked_at = scores.copy(), {*best}
+    for tie in changes:
+        new, old = places.get(tie.source_id), places.get(tie.target_id)
+        if new is not None and old is not None and old in looked_at:
+            distance = max(0.0, scores[old] - scores[new])
+            higher[new] = max(higher[new], scores[new] + LIFT * tie.weight * distance)
+    return higher
 
 
 def _outdated(

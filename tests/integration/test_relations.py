@@ -63,7 +63,7 @@ async def test_the_newer_message_is_first_and_the_older_says_what_changed_it(age
         (new, None), (old, new)]
     assert first.terms is not None
     assert second.terms is not None
-    assert first.terms["freshness"].contribution == -second.terms["freshness"].contribution > 0
+    assert first.terms["freshness"].contribution > 0 > second.terms["freshness"].contribution
     assert (await agent.get(old)).superseded_by is None
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from agentcore.memory.ranking.candidates import Candidate, MatchScale, Question, Tie
 from agentcore.memory.ranking.fitness import CutOffs
-from agentcore.memory.retrieval import Ranking, rank
+from agentcore.memory.retrieval import FRESHNESS, LIFT, Ranking, rank
 from agentcore.memory.scoring import RetrievalWeights
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -36,13 +36,15 @@ def numbers(found: Ranking) -> list[int]:
     return [each.memory_id.int for each in found.ranked]
 
 
-def test_the_newer_gains_what_the_older_loses() -> None:
+def test_the_newer_rises_and_the_older_falls() -> None:
     without, found = ranking([]), ranking([change(4, 1, 0.9)])
     before = {each.memory_id: each.score for each in without.ranked}
     after = {each.memory_id: each.score for each in found.ranked}
     new, old = UUID(int=4), UUID(int=1)
     assert numbers(found)[0] == 4
-    assert after[new] - before[new] == pytest.approx(before[old] - after[old])
+    nearer = before[new] + LIFT * 0.9 * (before[old] - before[new])
+    assert after[new] == pytest.approx(nearer * (1 + FRESHNESS * 0.9))
+    assert after[old] == pytest.approx(before[old] - FRESHNESS * 0.9 * nearer)
     assert found.ranked[numbers(found).index(1)].outdated_by == new
 
 
