@@ -168,6 +168,9 @@ class Interaction(Strict):
 # The relation of a link from a message to an earlier one that it makes outdated, weighted by probability.
 # Only the service makes such links.
 CHANGES = "probably_changes"
+SUPERSEDES, NEAR_DUPLICATE = "supersedes", "near_duplicate_of"
+# Links by these relations say how memories came about or what replaces them, not what belongs together.
+SERVICE_RELATIONS = frozenset({CHANGES, SUPERSEDES, NEAR_DUPLICATE, SUMMARY_RELATION})
 
 
 class Link(Strict):
@@ -289,6 +292,9 @@ class MemorySummary(Strict):
     )
     outdated_by: UUID | None = Field(
         None, description="Of a search: a newer memory, ranked above it, that probably changes its statement."
+    )
+    linked_to: UUID | None = Field(
+        None, description="Of a search: the better match whose link moved this memory up or brought it in."
     )
     superseded_by: UUID | None = Field(
         None, description="Of a search that looked at history, too: the memory that took this one's place."

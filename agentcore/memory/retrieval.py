@@ -47,6 +47,8 @@ FRESH_DEPTH, SURE_CHANGE = 12, 0.5
 # The share of the lower score that the newer of two gains and the older loses; before that, the share of its
 # distance to the older one that the newer one is lifted.
 FRESHNESS, LIFT = 0.5, 0.5
+# From this weight on a caller's link moves a memory up (`recall/linking.py`).
+STRONG_LINK = 0.9
 _COLUMN = {name: number for number, name in enumerate(TERMS)}
 
 Values = NDArray[np.float64]
@@ -58,7 +60,7 @@ class Ranked:
     """A memory with its place: the fused score, the cosine alone, and each term's share.
 
     `stands_for`: the memories left out because this one says the same, newest first. `outdated_by`: a newer
-    one, ranked above it, that probably changes what it states.
+    one, ranked above it, that probably changes what it states. `linked_to`: the hit whose link moved it up.
     """
 
     memory_id: UUID
@@ -67,19 +69,23 @@ class Ranked:
     terms: Mapping[str, ScoreTerm]
     stands_for: Sequence[UUID] = ()
     outdated_by: UUID | None = None
+    linked_to: UUID | None = None
 
 
 @dataclass(frozen=True)
 class Ranking:
     """The best first, what was left out, and how likely it is that anything of it answers.
 
-    `signals` are what that estimate was made of.
+    `signals` are what that estimate was made of. `links`: the strong links of callers among the candidates;
+    `linkable`: the memories at their ends that were cut off.
     """
 
     ranked: Sequence[Ranked]
     signals: Signals
     fit: float
     dropped: Sequence[Dropped] = field(default_factory=tuple)
+    links: Sequence[Tie] = ()
+    linkable: Sequence[Ranked] = ()
 
 
 def rank(
@@ -122,7 +128,9 @@ def rank(
     fit = FIT.probability(signals)
     # By relevance: what is outdated is ranked lower and marked, not left out.
     by_relevance = _in_order(newest, relevance)
-    order = _cut(order, by_relevance, relevance, k, fit, question.memory_count, cut_offs, dropped)
+    kept = _cut(order, by_relevance, relevance, k, fit, question.memory_count, cut_offs, dropped)
+    links = [tie for tie in ties if tie.by_caller and round(tie.weight, 3) >= STRONG_LINK]
+    ends = {places[end] for tie in links for end in (tie.source_id, tie.target_id) if end in places}
     ranked = [
         Ranked(
             unique[place].memory_id,
@@ -134,9 +142,9 @@ def rank(
             told.stands_for.get(unique[place].memory_id, ()),
             outdated.get(unique[place].memory_id),
         )
-        for place in order
+        for place in [*kept, *sorted(ends.difference(kept))]
     ]
-    return Ranking(ranked, signals, fit, _told(dropped))
+    return Ranking(ranked[: len(kept)], signals, fit, _told(dropped), links, ranked[len(kept) :])
 
 
 def _told(dropped: Counter[str]) -> list[Dropped]:

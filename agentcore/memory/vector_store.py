@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 
 from agentcore.database import Database, Row, Statement, Users, query, shaped_query
 from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics, OtherForm
-from agentcore.memory.models import CHANGES
+from agentcore.memory.models import CHANGES, SERVICE_RELATIONS
 from agentcore.memory.ranking.candidates import Candidate, Mention, SearchLimits, Span, Tie
 from agentcore.memory.rows.embedding_models import SETTLED, VectorPlace
 from agentcore.memory.rows.serving_indexes import ServingIndexes, index_settings
@@ -425,4 +425,4 @@ def _ties(rows: Sequence[Row], *, changes: bool) -> Iterator[Tie]:
         links = zip(row["target_ids"] or (), row["weights"] or (), row["relations"] or (), strict=True)
         for target_id, weight, relation in links:
             if (relation == CHANGES) == changes:
-                yield Tie(row["memory_id"], target_id, weight)
+                yield Tie(row["memory_id"], target_id, weight, relation not in SERVICE_RELATIONS)

@@ -19,12 +19,11 @@ from agentcore.memory.consequences.overtaken import restored
 from agentcore.memory.consequences.staleness import let_summaries_wait
 from agentcore.memory.consequences.supersession import FOLLOWS, Supersession, take_places
 from agentcore.memory.intake import subjects_of
-from agentcore.memory.models import FACT_FORM, SUMMARY_RELATION, Link
+from agentcore.memory.models import FACT_FORM, SUMMARY_RELATION, SUPERSEDES, Link
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.cluster_rows import FORM as CLUSTER_FORM
 from agentcore.memory.rows.history_rows import Change
 from agentcore.memory.rows.owned_rows import Row
-from agentcore.memory.rows.subject_rows import SUPERSEDES
 from agentcore.memory.storage import MemoryTransaction
 
 Copies = Mapping[UUID, Mapping[str, Any]]

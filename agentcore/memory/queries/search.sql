@@ -162,13 +162,15 @@ true;
 
 -- name: candidates
 -- Everything ranking needs to know of what the arms found: the nearest by one of the vector arms, the lexical
--- arm's, what the foremost of both are tied to, the strongest ties first, what stands beside them in their
+-- arm's, what the foremost of both are linked to, the strongest links and the best hits first, what stands beside them in their
 -- sessions, and what belongs to the times asked for. Filters hold for all.
 WITH nearest AS MATERIALIZED ({nearest}),
      foremost AS MATERIALIZED (
-         SELECT unnest(%(foremost_lexical_ids)s::uuid[]) AS memory_id
-          UNION
-         (SELECT memory_id FROM nearest LIMIT %(foremost)s)
+         SELECT best.memory_id, min(best.place) AS place
+           FROM (SELECT * FROM unnest(%(foremost_lexical_ids)s::uuid[]) WITH ORDINALITY AS words (memory_id, place)
+                  UNION ALL
+                 (SELECT memory_id, row_number() OVER () FROM nearest LIMIT %(foremost)s)) AS best
+          GROUP BY best.memory_id
      ),
      linked AS MATERIALIZED (
          SELECT m.memory_id
@@ -180,7 +182,9 @@ WITH nearest AS MATERIALIZED ({nearest}),
             AND (l.source_id = ANY (ARRAY(SELECT memory_id FROM foremost))
                  OR l.target_id = ANY (ARRAY(SELECT memory_id FROM foremost)))
             AND memory_matches(m, %(filter)s)
-          ORDER BY l.weight DESC LIMIT %(link_limit)s
+          ORDER BY l.weight DESC,
+                (SELECT min(f.place) FROM foremost f WHERE f.memory_id IN (l.source_id, l.target_id))
+          LIMIT %(link_limit)s
      ),
      beside AS MATERIALIZED ({beside}),
      timely AS MATERIALIZED ({timely}),

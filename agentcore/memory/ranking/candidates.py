@@ -72,11 +72,15 @@ class Mention:
 
 @dataclass(frozen=True)
 class Tie:
-    """A link between two memories; it counts in both directions."""
+    """A link between two memories; it counts in both directions.
+
+    `by_caller`: its relation is none that the service itself makes.
+    """
 
     source_id: UUID
     target_id: UUID
     weight: float
+    by_caller: bool = False
 
     def scaled(self, factor: float) -> Tie:
         """Returns the link with its weight times this factor."""

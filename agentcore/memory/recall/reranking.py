@@ -30,9 +30,9 @@ def depth(parts: MemoryParts, k: int) -> int:
 
 
 async def reranked(
-    parts: MemoryParts, agent_id: str, query: str, ranking: Ranking, k: int, notes: Notes
+    parts: MemoryParts, agent_id: str, query: str, ranking: Ranking, notes: Notes
 ) -> Ranking:
-    """The `k` best, the foremost of them in the reranker's order; `notes` say how far it got in its time."""
+    """Returns the top hits in the reranker's order; `notes` say how far it got in its time."""
     reranker = parts.reranker
     if reranker is None:
         return ranking
@@ -47,7 +47,7 @@ async def reranked(
         except DependencyUnavailable as failure:
             notes.degraded.append(f"reranker: skipped, {failure.message}")
     notes.searched["reranked"] = len(relevances)
-    return shortened(reordered(ranking, relevances), k)
+    return reordered(ranking, relevances)
 
 
 def _fitting(reranker: LimitedReranker, found: int, notes: Notes) -> int:

@@ -27,6 +27,7 @@ from agentcore.memory.ranking.candidates import Mention, Question, Span
 from agentcore.memory.ranking.events import narrowed, teller
 from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.ranking.opposition import asks_of_the_past
+from agentcore.memory.recall.linking import with_linked
 from agentcore.memory.recall.looking_back import LookingBack, looking_back
 from agentcore.memory.recall.notes import Notes
 from agentcore.memory.recall.reranking import depth, reranked
@@ -152,13 +153,14 @@ class Search:
         with self._steps("rank"):
             is_much = sum(len(each.term_keys) for each in found.candidates) > MOST_TERMS_AT_ONCE
             ranking = await asyncio.to_thread(ranked) if is_much else ranked()
-        ranking = await reranked(self._parts, self._agent_id, text, ranking, wanted, self._notes)
+        ranking = await reranked(self._parts, self._agent_id, text, ranking, self._notes)
+        ranking = with_linked(ranking, wanted)
         with self._steps("fetch"):
             if settles:
                 memories, ranking = await settled(self._parts, self._agent_id, ranking, k, self._read)
             else:
                 memories = await self._read(ranking.ranked)
-        return SearchResult(memories, self._receipt(found, ranking, text, wording, back))
+        return SearchResult(memories, self._receipt(found, ranking, memories, text, wording, back))
 
     def _looking_back(
         self, named: Sequence[tuple[str, Span]], now: datetime, historical: float = 0.0
@@ -337,6 +339,7 @@ class Search:
                     "terms": dict(each.terms) if explain else None,
                     "stands_for": list(each.stands_for),
                     "outdated_by": each.outdated_by,
+                    "linked_to": each.linked_to,
                     **unseen,
                 }
             )
@@ -345,7 +348,13 @@ class Search:
         ]
 
     def _receipt(
-        self, found: Found, ranking: Ranking, text: str, wording: Wording, back: LookingBack | None
+        self,
+        found: Found,
+        ranking: Ranking,
+        memories: Sequence[MemorySummary],
+        text: str,
+        wording: Wording,
+        back: LookingBack | None,
     ) -> Receipt:
         searched: dict[str, Any] = {
             **self._notes.searched,
@@ -354,6 +363,8 @@ class Search:
             "vectors": "words" if found.mode == "words" else "nearest",
             "filters": sorted(set(self._conditions(back)) - {"current"}),
         }
+        if linked := sum(each.linked_to is not None for each in memories):
+            searched["linked"] = linked
         if back is not None:
             searched["history"] = back.told()
         if text != self._params.query:

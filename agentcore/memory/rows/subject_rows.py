@@ -9,11 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from agentcore.database import query
+from agentcore.memory.models import SUPERSEDES
 from agentcore.memory.rows.owned_rows import OwnedRows, Row
 
 KeyedAlias = Mapping[str, str | int]
-SUPERSEDES = "supersedes"
-NEAR_DUPLICATE = "near_duplicate_of"
 # How far a line of supersessions is followed back, and how many memories of it are read.
 LINE_STEPS, IN_A_LINE = 8, 32
 

@@ -683,6 +683,8 @@ export interface MemorySummary {
   instead_of?: string[];
   /** Of a search: a newer memory, ranked above it, that probably changes its statement. */
   outdated_by?: string | null;
+  /** Of a search: the better match whose link moved this memory up or brought it in. */
+  linked_to?: string | null;
   /** Of a search that looked at history, too: the memory that took this one's place. */
   superseded_by?: string | null;
   /** Where it is superseded: from when it held. */
