@@ -24,12 +24,13 @@ from agentcore.memory.rows.serving_indexes import ServingIndexes, index_settings
 from agentcore.memory.rows.vector_index import ServingIndex
 
 Conditions = Mapping[str, Any]
-# How vectors are searched; whether to several, in sessions, in windows of time, what held at such times.
-Shape = tuple[str, bool, bool, bool, bool]
+# How vectors and passages are searched; whether to several, in sessions, in windows of time, what was valid then.
+Shape = tuple[str, str, bool, bool, bool, bool]
 
 VECTOR_STORES: Mapping[str, str] = {"pgvector": "agentcore.memory.vector_store:PgVectorStore"}
 
 # What a vector arm compares with: the vector asked for, or each of several in turn.
+PASSAGE = sql.SQL("p.embedding")
 ASKED, ONE_OF_SEVERAL = sql.SQL("%(vector)s::halfvec"), sql.SQL("asked.vector")
 # Of how many sessions a search knows what words they hold.
 SESSIONS = 200
@@ -181,6 +182,7 @@ class PgVectorStore:
             mean_length=max(1.0, int(total["term_count"]) / max(1, count)),
             document_frequency={row["term_key"]: max(0, int(row["memory_count"])) for row in frequencies},
             other_forms=[OtherForm(**row) for rows in others for row in rows],
+            has_passages=total["has_passages"],
         )
 
     async def search_words(
@@ -296,7 +298,10 @@ class PgVectorStore:
     ) -> list[Row]:
         # Where words find memories, but none in a session, nothing stands beside anything.
         in_sessions = bool(request.words.sessions) or not request.words.memory_ids
-        shape = mode, len(values["vectors"]) > 1, in_sessions, bool(request.windows), request.held is not None
+        by_passages = mode != "words" and request.bm25.statistics.has_passages
+        passages = "exact" if by_passages else "none"
+        several, then = len(values["vectors"]) > 1, request.held is not None
+        shape = mode, passages, several, in_sessions, bool(request.windows), then
         statements: list[Statement] = [(self._statement(shape), values)]
         if index is not None:
             filtered = bool(set(request.conditions) - {"current"}) or request.held is not None
@@ -304,14 +309,20 @@ class PgVectorStore:
         return (await self._database.fetch(agent_id, statements, binary=True))[-1]
 
     def _statement(self, shape: Shape) -> sql.Composed:
-        mode, several, in_sessions, timely, then = shape
+        mode, passages, several, in_sessions, timely, then = shape
         if shape not in self._statements:
             name = "distance_to_nearest" if several else "distance_to_one"
             distance = shaped_query(name, stored=self._place.stored)
+            best: sql.SQL | sql.Composed = query("no_passage")
+            if passages != "none":
+                passage_distance = shaped_query(name, stored=PASSAGE)
+                best = shaped_query("best_passage", passage_distance=passage_distance, distance=distance,
+                                    held=self._place.held)
             temporal = "temporal_arm" if timely else "temporal_arm_none"
             self._statements[shape] = shaped_query(
                 "candidates",
-                nearest=self._nearest(mode, several, then=then),
+                nearest=self._nearest(mode, several, passages, then=then),
+                best=best,
                 distance=distance,
                 held=self._place.held,
                 stored=self._place.stored,
@@ -321,15 +332,22 @@ class PgVectorStore:
             )
         return self._statements[shape]
 
-    def _nearest(self, mode: str, several: bool, *, then: bool = False) -> sql.SQL | sql.Composed:
+    def _nearest(
+        self, mode: str, several: bool, passages: str = "none", *, then: bool = False
+    ) -> sql.SQL | sql.Composed:
         if mode == "words":
             return query("vector_arm_none")
-        shape = {**self._place.shape, "vector": ONE_OF_SEVERAL if several else ASKED}
+        valid = query("held_then" if then else "held_ever")
+        vector = ONE_OF_SEVERAL if several else ASKED
+        shape = {**self._place.shape, "vector": vector}
         if then:
-            shape["held"] = sql.SQL("{} AND {}").format(self._place.held, query("held_then"))
+            shape["held"] = sql.SQL("{} AND {}").format(self._place.held, valid)
         if mode == "indexed":
             shape["dimensions"] = self._dimensions
         arm = shaped_query(f"vector_arm_{mode}", **shape)
+        if passages != "none":
+            passage_arm = shaped_query(f"passage_arm_{passages}", vector=vector, then=valid)
+            arm = shaped_query("vector_arm_with_passages", own=arm, passages=passage_arm)
         return shaped_query("vector_arm_several", arm=arm) if several else arm
 
     async def _index(self, agent_id: str, request: SearchRequest) -> ServingIndex | None:
@@ -416,6 +434,7 @@ def _candidate(row: Row, request: SearchRequest) -> Candidate:
         gist=None if row["gist_hash"] is None else bytes(row["gist_hash"]),
         event=_span(row, "event"),
         held=_span(row, "held") if request.looks_back else None,
+        passage=None if row["passage_start"] is None else (row["passage_start"], row["passage_end"]),
     )
 
 
