@@ -303,9 +303,10 @@ class MemoryStorage:
         }
         return read, len(rows) - len(read)
 
-    async def contents(self, agent_id: str, memory_ids: Sequence[UUID], max_chars: int) -> list[Row]:
-        """The first characters of what each memory says, and its speaker."""
-        return await self._read(agent_id, "get_contents", memory_ids=list(memory_ids), max_chars=max_chars)
+    async def contents(self, agent_id: str, starts: Mapping[UUID, int], max_chars: int) -> list[Row]:
+        """Returns so many characters of each memory from an offset on, and its speaker."""
+        values: Row = {"memory_ids": [*starts], "starts": [*starts.values()], "max_chars": max_chars}
+        return await self._read(agent_id, "get_contents", **values)
 
     async def page(
         self,

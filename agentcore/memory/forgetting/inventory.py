@@ -99,8 +99,7 @@ TABLES: tuple[OwnedTable, ...] = (
     ),
     _table(
         "memory_passages",
-        _WITH_ROW,
-        derived=True,
+        f"{_WITH_ROW}; or an update of its text",
         vectors=("embedding",),
         labels=("memory_id", "embedding_model"),
     ),

@@ -46,6 +46,19 @@ SELECT p.memory_id, min(p.embedding <=> {vector}) AS distance
  ORDER BY 2, 1
  LIMIT %(limit)s;
 
+-- name: passage_arm_indexed
+-- The memories of the nearest passages, through the vector index of the partition. A memory may have many of them.
+SELECT near.memory_id, min(near.distance) AS distance
+  FROM (SELECT p.memory_id, p.embedding <=> {vector} AS distance
+          FROM memory_passages p
+          JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = p.memory_id
+         WHERE p.agent_id = %(agent_id)s AND p.embedding_model = %(model)s AND {then} AND memory_matches(m, %(filter)s)
+         ORDER BY p.embedding::halfvec({dimensions}) <=> {vector}::halfvec({dimensions})
+         LIMIT 4 * %(limit)s) AS near
+ GROUP BY near.memory_id
+ ORDER BY 2, 1
+ LIMIT %(limit)s;
+
 -- name: vector_arm_with_passages
 -- The nearest memories by their own vector or by a passage.
 SELECT near.memory_id, min(near.distance) AS distance

@@ -28,10 +28,11 @@ SELECT count(*) AS memory_count, coalesce(sum(cardinality(m.term_keys)), 0)::big
 SELECT term_key, memory_count FROM bound_frequencies(%(agent_id)s, %(term_keys)s::bigint[]);
 
 -- name: indexes_of_agent
--- The vector indexes of the partition an agent's memories are in, with what the index keeper left in their comments.
+-- The vector indexes of the partition that an agent's rows are in, with what the index keeper left in their comments,
+-- if the agent has more rows than `few`.
 SELECT i.relname AS name, obj_description(i.oid, 'pg_class') AS comment,
        (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector
-  FROM (SELECT m.tableoid FROM memories m WHERE m.agent_id = %(agent_id)s LIMIT 1) AS held
+  FROM (SELECT m.tableoid FROM {table} m WHERE m.agent_id = %(agent_id)s OFFSET %(few)s LIMIT 1) AS held
   JOIN pg_index x ON x.indrelid = held.tableoid AND x.indisvalid
   JOIN pg_class i ON i.oid = x.indexrelid
  WHERE i.relname LIKE 'ann\_%%';

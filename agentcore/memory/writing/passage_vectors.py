@@ -39,8 +39,9 @@ class EmbeddingPassages:
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             rows = await transaction.passages.pending(embedder.model, MEMORIES)
         missing = await asyncio.to_thread(_missing, rows)
-        for start in range(0, min(len(missing), MOST_PASSAGES), BATCH):
-            batch = missing[start : start + BATCH]
+        now, later = missing[:MOST_PASSAGES], missing[MOST_PASSAGES:]
+        for start in range(0, len(now), BATCH):
+            batch = now[start : start + BATCH]
             vectors = await embed_each(embedder, [_text(row, each) for row, _, each in batch], "document")
             failpoint("passages.embedded")
             made = [
@@ -50,7 +51,7 @@ class EmbeddingPassages:
             async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
                 await transaction.passages.add(embedder.model, made)
             failpoint("passages.written")
-        left = {row["memory_id"] for row, _, _ in missing[MOST_PASSAGES:]}
+        left = {row["memory_id"] for row, _, _ in later}
         await self._done(row for row in rows if row["memory_id"] not in left)
         return bool(left) or len(rows) == MEMORIES
 
