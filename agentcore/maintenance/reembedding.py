@@ -174,8 +174,9 @@ class Reembedding:
         if extent.to_embed:
             for state in await self._memory_states():
                 place = _START
+                statement = shaped_query("set_next_embeddings", partition=sql.Identifier(state.partition))
                 while rows := await self._without(state.partition, place):
-                    await self._write(state.partition, rows)
+                    await self._write(statement, rows)
                     place = (rows[-1]["agent_id"], rows[-1]["memory_id"])
                     made += len(rows)
                     self._tell("embedding", min(done + made, total), total)
@@ -204,38 +205,31 @@ class Reembedding:
                 "done": self._made, "limit": ROWS_A_BATCH,
             }):
                 place = rows[-1]["agent_id"], rows[-1]["memory_id"], rows[-1]["passage"]
-                await self._add_passages(rows)
+                await self._write(query("add_passages"), rows, passages=[row["passage"] for row in rows])
                 made += len(rows)
                 self._tell("embedding passages", min(made, total), total)
         return made
-
-    async def _add_passages(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        values = await self._embedded(rows)
-        values["passages"] = [row["passage"] for row in rows]
-        await self._owner(query("add_passages"), values)
-        failpoint("reembed.written")
 
     async def _without(self, partition: str, place: tuple[str, UUID]) -> list[Any]:
         statement = shaped_query("memories_to_reembed", partition=sql.Identifier(partition))
         return await self._owner(statement, {
             "after_agent": place[0], "after_id": place[1], "done": self._made, "limit": ROWS_A_BATCH})
 
-    async def _write(self, partition: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        statement = shaped_query("set_next_embeddings", partition=sql.Identifier(partition))
-        await self._owner(statement, await self._embedded(rows))
-        failpoint("reembed.written")
-
-    async def _embedded(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    async def _write(
+        self, statement: sql.SQL | sql.Composed, rows: Sequence[Mapping[str, Any]], **columns: Sequence[Any]
+    ) -> None:
         vectors = await embed_each(self._embedder, _texts(rows), "document")
         failpoint("reembed.embedded")
         model, refused = self._made
-        return {
+        await self._owner(statement, {
             "agent_ids": [row["agent_id"] for row in rows],
             "memory_ids": [row["memory_id"] for row in rows],
             "versions": [row["version"] for row in rows],
             "vectors": [None if vector is None else HalfVector(vector) for vector in vectors],
             "models": [refused if vector is None else model for vector in vectors],
-        }
+            **columns,
+        })
+        failpoint("reembed.written")
 
     # --- the switch ----------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Adds vectors of the later passages of long memories, and queues the long memories that exist.
 
-Safe while an old version runs; what that stores meanwhile is searched by its first passage until it is updated.
+Safe while an old version runs. What that stores meanwhile is searched by its first passage until its text
+is updated.
 """
 
 from agentcore.migration import run_sql

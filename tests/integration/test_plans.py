@@ -209,9 +209,10 @@ async def with_passages(filled: Agent) -> Agent:
             for row in await cursor.fetchall()
         ]
         await connection.cursor().executemany(
-            "INSERT INTO memory_passages (agent_id, memory_id, passage, embedding_model, start, \"end\", embedding) "
-            "VALUES (%s, %s, 1, %s, 1, 2, %s)", values)
-        cursor = await connection.execute("SELECT DISTINCT tableoid::regclass::text AS name FROM memory_passages")
+            "INSERT INTO memory_passages (agent_id, memory_id, passage, embedding_model, start, \"end\", "
+            "embedding) VALUES (%s, %s, 1, %s, 1, 2, %s)", values)
+        cursor = await connection.execute(
+            "SELECT DISTINCT tableoid::regclass::text AS name FROM memory_passages")
         [row] = await cursor.fetchall()
         shape: dict[str, sql.Composable] = {
             "index": sql.Identifier("ann_passages"),

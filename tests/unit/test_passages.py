@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import time
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.limits import MAX_TEXT_CHARS
 from agentcore.memory.language.passages import MOST_TOKENS, PASSAGE_TOKENS, Passage, is_long, passages
 from agentcore.providers import e5
 from agentcore.providers.e5_file import E5File
@@ -34,7 +33,7 @@ def pieces(text: str) -> list[str]:
 def test_passages_cover_the_whole_text_and_overlap(text: str) -> None:
     cut = passages(text)
     assert (cut[0].start, cut[-1].end) == (0, len(text))
-    for before, after in zip(cut, cut[1:], strict=False):
+    for before, after in pairwise(cut):
         assert before.start < after.start < before.end < after.end
     assert is_long(text) == (len(cut) > 1)
 
@@ -50,12 +49,13 @@ def test_passages_begin_and_end_with_sentences() -> None:
     assert all(each.startswith("Sentence") for each in cut)
     assert all(each.rstrip().endswith("Thursday.") for each in cut)
     # A sentence at a boundary is in both.
-    assert all(after.split(".")[0] in before for before, after in zip(cut, cut[1:], strict=False))
+    assert all(after.split(".")[0] in before for before, after in pairwise(cut))
 
 
 def test_the_end_of_a_turn_or_paragraph_is_preferred() -> None:
     sentences = "The pump was repaired by two people. It runs again. " * 9
-    cut = pieces(f"User: How is it?\nAgent: {sentences}\nUser: And the roof? {sentences}\n\nMore. {sentences}")
+    turns = f"User: How is it?\nAgent: {sentences}\nUser: And the roof? {sentences}"
+    cut = pieces(f"{turns}\n\nMore. {sentences}")
     assert cut[0].endswith("\n")
     assert "User: And" not in cut[0]
     assert cut[1].endswith("\n\n")
@@ -105,14 +105,3 @@ def test_no_passage_is_longer_than_the_local_model_reads(
     # Passages that are far too short would cost time and room.
     if len(cut) > 3:
         assert sum(lengths) / len(lengths) > MOST_TOKENS / 2
-
-
-@pytest.mark.parametrize("text", ["a", " ", "\n", "。", "中", ".", "a. ", "\na: ", "🙂", "e\u0301", "\u200b", "A1b2"])
-def test_hostile_texts_take_linear_time(text: str) -> None:
-    def seconds(size: int) -> float:
-        began = time.process_time()
-        passages(text * (size // len(text)))
-        return time.process_time() - began
-
-    small = min(seconds(MAX_TEXT_CHARS // 8) for _ in range(2))
-    assert seconds(MAX_TEXT_CHARS) < 20 * small + 0.5
