@@ -260,7 +260,7 @@ async def test_what_is_erased_has_no_passages_left(agent: Agent) -> None:
     await agent.stored_id(long_text(FACT))
     await work(agent)
     count = len(await rows(agent))
-    erased = await agent.memory.erase(EraseParams(all=True))
+    erased = await agent.memory.erase(EraseParams(all=True, confirm=True))
     assert erased.verified
     assert erased.erased[PASSAGES] == count
     assert await rows(agent) == []
@@ -391,7 +391,8 @@ async def test_a_long_backlog_takes_turns_with_other_agents(
     contents = {await agent.stored_id(text): text for text in map(long_text, "abc")}
     await EmbeddingPassages(agent.runtime.parts, Caller(agent.agent_id)).run()
     assert len(await rows(agent)) == 5
-    await work(agent)
+    while await pending(agent):
+        await work(agent)
     for memory_id, content in contents.items():
         await assert_whole(agent, memory_id, content)
 

@@ -153,7 +153,7 @@ async def test_passages_of_long_memories_are_embedded_anew_and_searched_at_every
     assert await passages() == {NEW: count}
     assert (await towards(ada, 96).extent()).passages_to_embed == 0
     least = min((before or 0.0), (await similarity()) or 0.0) - 0.05
-    assert all((await each or 0.0) >= least for each in similarities)
+    assert all((each or 0.0) >= least for each in await asyncio.gather(*similarities))
 
 
 async def test_searches_go_through_an_index_at_every_step(ada: Agent) -> None:
