@@ -41,6 +41,8 @@ FAILPOINTS: Mapping[str, str] = {
     "erase.cleared": "that transaction has ended; working memory has its copies still",
     "erase.swept": "what belongs to no memory is gone too; nothing is verified",
     "erase.verified": "every place was looked through; no receipt is signed",
+    "passages.embedded": "the vectors of a batch of passages are made; none of the batch is written",
+    "passages.written": "a batch of passages is written; the memory is still pending",
     "reembed.begun": "the model is noted as the one to come; none of its vectors is made",
     "reembed.embedded": "the vectors of a batch are made; they stand nowhere yet",
     "reembed.written": "they stand beside the old ones; those of other batches may not",

@@ -45,7 +45,7 @@ indexes = group("index", SERVICE, "agentcore index status", "agentcore index reb
 
 @indexes.command(epilog=examples("agentcore index status", "agentcore index status --json"))
 def status(as_json: options.AsJson = False) -> None:
-    """List the partitions that hold memories, each with its vector indexes.
+    """List the partitions that contain memories or passages, each with its vector indexes.
 
     Rows are estimates. Recall is the share of the exact 50 nearest that was
     found when it was last measured, with so many lists probed (HNSW: with so

@@ -53,7 +53,7 @@ async def _estimated(context: typer.Context, settings: Settings) -> None:
     async with _reembedding(settings, lambda step, done, total: None) as (work, target):
         extent = await work.extent()
         each = await work.seconds_a_memory() + WRITING_SECONDS_A_MEMORY
-    left = extent.to_embed * each + SETTLE_SECONDS
+    left = (extent.to_embed + extent.passages_to_embed) * each + SETTLE_SECONDS
     told = {"memories": extent.memories, "to_embed": extent.to_embed, "model": target.model, "seconds": left}
     if options.printed_as_json(context, told):
         return

@@ -42,7 +42,7 @@ from agentcore.memory.rows.vector_index import (
     reaches,
     shape_for,
 )
-from agentcore.memory.vector_store import ASKED
+from agentcore.memory.vector_store import ASKED, PASSAGES
 from agentcore.telemetry import describe_failure
 
 NEAREST = 50
@@ -150,7 +150,7 @@ async def _ask_exactly(connection: Connection, subject: Subject, told: Told) -> 
             break
         timeout = {"timeout_ms": str(math.ceil(left * 1_000))}
         await connection.execute(query("measuring_timeout"), timeout)
-        exact = shaped_query("vector_arm_exact", vector=ASKED, **SETTLED.shape)
+        exact = _arm(subject, "exact")
         try:
             async with connection.transaction():
                 nearest = await _searched(connection, exact, row["agent_id"], vector, subject)
@@ -176,11 +176,15 @@ async def _share(connection: Connection, subject: Subject, asked: _Asked, reach:
     most = most_reach(index.kind, index.shape)
     serving = ServingIndex(reach, most, reach, index.kind == "hnsw", subject.iterative)
     await connection.execute(*index_settings(serving, filtered=False))
-    arm = shaped_query(
-        "vector_arm_indexed", dimensions=sql.Literal(subject.dimensions), vector=ASKED, **SETTLED.shape
-    )
+    arm = _arm(subject, "indexed", dimensions=sql.Literal(subject.dimensions))
     found = await _searched(connection, arm, asked.agent_id, asked.vector, subject)
     return len(asked.nearest & found) / len(asked.nearest)
+
+
+def _arm(subject: Subject, mode: str, **shape: sql.Composable) -> sql.Composed:
+    if is_of_passages(subject.partition):
+        return shaped_query(f"passage_arm_{mode}", vector=ASKED, then=query("held_ever"), **shape)
+    return shaped_query(f"vector_arm_{mode}", vector=ASKED, **SETTLED.shape, **shape)
 
 
 async def _searched(
@@ -245,6 +249,11 @@ async def drop(connection: Connection, names: Iterable[str]) -> None:
     """Take these indexes away."""
     for name in names:
         await connection.execute(shaped_query("drop_vector_index", index=sql.Identifier(name)))
+
+
+def is_of_passages(partition: str) -> bool:
+    """Whether a partition contains passages, rather than memories."""
+    return partition.startswith(PASSAGES)
 
 
 def new_name(partition: str, model: str) -> str:

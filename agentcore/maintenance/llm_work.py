@@ -1,4 +1,4 @@
-"""What language models do in the background: facts of new memories, summaries of sessions."""
+"""Jobs of models in the background: facts, summaries, relations, vectors of passages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ from agentcore.memory.deriving.relating import Relating
 from agentcore.memory.deriving.session_summaries import Refreshing, SessionSummarizing
 from agentcore.memory.deriving.summary_providers import AskedInVain
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.rows.passage_rows import EMBED_PASSAGES
 from agentcore.memory.storage import MemoryTransaction
+from agentcore.memory.writing.passage_vectors import EmbeddingPassages
 from agentcore.summary_rules import rules_in_force
 
 # Accounts of days so long gone are of no use to anybody.
@@ -42,6 +44,7 @@ _JOBS = {
     "refresh": REFRESH_SUMMARIES,
     "period": SUMMARISE_PERIODS,
     "relations": RELATE_MESSAGES,
+    "passages": EMBED_PASSAGES,
 }
 
 
@@ -127,6 +130,14 @@ async def relate_messages(work: Work) -> None:
         await transaction.jobs.enqueue(RELATE_MESSAGES)
 
 
+@job
+async def embed_passages(work: Work) -> None:
+    """Embed so many passages of the agent's long memories; the rest is left to another job."""
+    if await EmbeddingPassages(work.parts, work.caller).run():
+        async with work.transaction() as transaction:
+            await transaction.jobs.enqueue(EMBED_PASSAGES)
+
+
 async def _is_quiet(work: Work, session_id: str) -> bool:
     """Whether nothing was said for as long as the agent's rules ask; else it is asked again then."""
     async with work.transaction() as transaction:
@@ -188,6 +199,8 @@ def _is_due(row: Row, parts: MemoryParts) -> bool:
         return True
     if row["work"] == "relations":
         return parts.relations is not None
+    if row["work"] == "passages":
+        return parts.embedder is not None
     rules = rules_in_force(row["summaries"], parts.storage.service_rules)
     if rules is None:
         return False

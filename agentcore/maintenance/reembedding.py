@@ -27,6 +27,7 @@ from agentcore.maintenance.index_keeper import (
     IndexKeeper,
     PartitionState,
     indexes_of,
+    is_of_passages,
     rebuild_plan,
 )
 from agentcore.memory.embeddings import Embedder, refused_by
@@ -54,9 +55,10 @@ Tell = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Extent:
-    """How much there is to do: memories to embed, vectors to move into place, memories in all."""
+    """How much there is to do: memories and passages to embed, vectors to move, memories in all."""
 
     to_embed: int
+    passages_to_embed: int
     to_move: int
     memories: int
 
@@ -88,7 +90,8 @@ class Reembedding:
 
     async def extent(self) -> Extent:
         """What is to do now."""
-        rows = await self._owner(query("count_to_reembed"), {"done": self._made})
+        statement = shaped_query("count_to_reembed", missing=query("missing_passage"))
+        rows = await self._owner(statement, {"done": self._made})
         return Extent(**rows[0])
 
     async def seconds_a_memory(self) -> float:
@@ -169,13 +172,42 @@ class Reembedding:
         done, total = extent.memories - extent.to_embed, extent.memories
         made = 0
         if extent.to_embed:
-            for state in await self._keeper.states():
+            for state in await self._memory_states():
                 place = _START
+                statement = shaped_query("set_next_embeddings", partition=sql.Identifier(state.partition))
                 while rows := await self._without(state.partition, place):
-                    await self._write(state.partition, rows)
+                    await self._write(statement, rows)
                     place = (rows[-1]["agent_id"], rows[-1]["memory_id"])
                     made += len(rows)
                     self._tell("embedding", min(done + made, total), total)
+        if extent.passages_to_embed:
+            made += await self._fill_passages(extent.passages_to_embed)
+        return made
+
+    async def _memory_states(self) -> list[PartitionState]:
+        return [each for each in await self._keeper.states() if not is_of_passages(each.partition)]
+
+    async def _passage_states(self) -> list[PartitionState]:
+        return [each for each in await self._keeper.states() if is_of_passages(each.partition)]
+
+    async def _fill_passages(self, total: int) -> int:
+        """Adds rows of the new model beside the others: no search reads both, and nothing is moved."""
+        made = 0
+        for state in await self._passage_states():
+            statement = shaped_query(
+                "passages_to_reembed",
+                partition=sql.Identifier(state.partition),
+                missing=query("missing_passage"),
+            )
+            place: tuple[str, UUID, int] = (*_START, 0)
+            while rows := await self._owner(statement, {
+                "after_agent": place[0], "after_id": place[1], "after_passage": place[2],
+                "done": self._made, "limit": ROWS_A_BATCH,
+            }):
+                place = rows[-1]["agent_id"], rows[-1]["memory_id"], rows[-1]["passage"]
+                await self._write(query("add_passages"), rows, passages=[row["passage"] for row in rows])
+                made += len(rows)
+                self._tell("embedding passages", min(made, total), total)
         return made
 
     async def _without(self, partition: str, place: tuple[str, UUID]) -> list[Any]:
@@ -183,17 +215,19 @@ class Reembedding:
         return await self._owner(statement, {
             "after_agent": place[0], "after_id": place[1], "done": self._made, "limit": ROWS_A_BATCH})
 
-    async def _write(self, partition: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    async def _write(
+        self, statement: sql.SQL | sql.Composed, rows: Sequence[Mapping[str, Any]], **columns: Sequence[Any]
+    ) -> None:
         vectors = await embed_each(self._embedder, _texts(rows), "document")
         failpoint("reembed.embedded")
         model, refused = self._made
-        statement = shaped_query("set_next_embeddings", partition=sql.Identifier(partition))
         await self._owner(statement, {
             "agent_ids": [row["agent_id"] for row in rows],
             "memory_ids": [row["memory_id"] for row in rows],
             "versions": [row["version"] for row in rows],
             "vectors": [None if vector is None else HalfVector(vector) for vector in vectors],
             "models": [refused if vector is None else model for vector in vectors],
+            **columns,
         })
         failpoint("reembed.written")
 
@@ -208,9 +242,9 @@ class Reembedding:
                 if state.rows >= MIN_ROWS and not self._beside(state):
                     self._tell(f"{state.partition}: building an index over the new vectors", 0, 0)
                     index = self._index_for(state)
+                    moving = None if is_of_passages(state.partition) else self._target.model
                     await index_keeper.build(
-                        connection, state.partition, index, self._target.dimensions,
-                        moving=self._target.model)
+                        connection, state.partition, index, self._target.dimensions, moving=moving)
 
     def _index_for(self, state: PartitionState) -> VectorIndex:
         kind, rows = self._policy.kind, state.rows
@@ -218,13 +252,17 @@ class Reembedding:
         # Nothing is measured of it: it looks as far as the old model's, and a quarter further.
         measured = [each.reach / each.shape for each in state.indexes if each.kind == kind]
         reaches = [first_reach(kind, shape, rows), *(int(1.25 * share * shape) + 1 for share in measured)]
-        model = MOVING.index_model(self._target.model)
+        model = self._beside_model(state)
         return VectorIndex(
             name=index_keeper.new_name(state.partition, model), kind=kind, model=model, shape=shape,
             built_rows=rows, built_at=time.time(), reach=max(reaches))
 
     def _beside(self, state: PartitionState) -> list[VectorIndex]:
-        return indexes_of(state, MOVING.index_model(self._target.model))
+        return indexes_of(state, self._beside_model(state))
+
+    def _beside_model(self, state: PartitionState) -> str:
+        passages = is_of_passages(state.partition)
+        return self._target.model if passages else MOVING.index_model(self._target.model)
 
     async def _switch(self) -> None:
         await self._fill_pass()
@@ -244,12 +282,16 @@ class Reembedding:
         moved = 0
         while True:
             await self._fill_pass()
-            for state in await self._keeper.states():
+            for state in await self._memory_states():
                 moved += await self._move(state.partition, moved, total)
             extent = await self.extent()
-            if not extent.to_embed and not extent.to_move:
-                return
+            if not (extent.to_embed or extent.passages_to_embed or extent.to_move):
+                break
             await asyncio.sleep(PAUSE_SECONDS)
+        for state in await self._passage_states():
+            statement = shaped_query("delete_old_passages", partition=sql.Identifier(state.partition))
+            await self._owner(statement, {"done": self._made})
+            await self._vacuum(state.partition)
 
     async def _let_processes_follow(self) -> None:
         """Running processes notice the switch; what they still store with the old model is made meanwhile."""
@@ -288,7 +330,7 @@ class Reembedding:
                     await self._keeper.carry_out(connection, state, rebuild_plan(state, self._target.model))
 
     async def _drop_indexes_beside(self) -> None:
-        states = [state for state in await self._keeper.states() if self._beside(state)]
+        states = [state for state in await self._memory_states() if self._beside(state)]
         if not states:
             return
         await asyncio.sleep(LIFE_SECONDS)

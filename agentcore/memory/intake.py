@@ -17,6 +17,7 @@ from agentcore.memory.encoding import action_outcomes, encode, interaction_text
 from agentcore.memory.language.gist import gist, gist_hash, without_stamp
 from agentcore.memory.language.llm_text import without_reasoning
 from agentcore.memory.language.moments import mentioned
+from agentcore.memory.language.passages import is_long
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.language.screening import Screen
 from agentcore.memory.lexical import term_key, term_keys
@@ -133,6 +134,7 @@ def text_columns(
         "flags": flags,
         "flagged": bool(flags),
         "token_count": count_tokens(content),
+        "is_long": is_long(content),
     }, encoded.embedding_text
 
 

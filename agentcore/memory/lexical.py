@@ -59,7 +59,8 @@ class LexicalStatistics:
     """One agent's index in figures: memories, their mean number of terms, and in how many each key occurs.
 
     `other_forms`: what the forms that were asked for are called too, those first that count most. `everyday`:
-    in what share of everyday memories each key occurs; those it lacks are in none.
+    in what share of everyday memories each key occurs; those it lacks are in none. `has_passages`: vectors of
+    later passages of long memories exist.
     """
 
     memory_count: int
@@ -67,6 +68,7 @@ class LexicalStatistics:
     document_frequency: Mapping[int, int]
     other_forms: Sequence[OtherForm] = ()
     everyday: Mapping[int, float] = field(default_factory=dict)
+    has_passages: bool = False
 
     @property
     def newness(self) -> float:

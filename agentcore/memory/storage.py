@@ -26,6 +26,7 @@ from agentcore.memory.rows.life_rows import LifeRows, RuleRows
 from agentcore.memory.rows.link_rows import LinkRows, RelationRows
 from agentcore.memory.rows.llm_rows import FactRows, LlmRows
 from agentcore.memory.rows.owned_rows import OwnedRows, Row
+from agentcore.memory.rows.passage_rows import EMBED_PASSAGES, PassageRows
 from agentcore.memory.rows.serving_indexes import ServingIndexes
 from agentcore.memory.rows.subject_rows import AliasRows, SubjectRows
 from agentcore.memory.rows.summary_rows import SummaryRows
@@ -86,6 +87,7 @@ class MemoryTransaction(OwnedRows):
         self.summaries = SummaryRows(connection, agent_id, rules, bound=bound)
         self.facts = FactRows(connection, agent_id)
         self.relations = RelationRows(connection, agent_id)
+        self.passages = PassageRows(connection, agent_id)
 
     async def claim_keys(self, memories: Sequence[NewMemory], ttl_seconds: int) -> dict[str, Row]:
         """Claim these memories' idempotency keys; the ones others hold come back with what they point to."""
@@ -145,6 +147,7 @@ class MemoryTransaction(OwnedRows):
         await self.aliases.learn({memory.memory_id: memory.columns["aliases"] for memory in memories})
         await self.subjects.learn({memory.memory_id: memory.columns["subjects"] for memory in memories})
         await self.append_terms([memory.columns["term_keys"] for memory in memories], sign=1)
+        await self.passages.queue([memory.memory_id for memory in memories if memory.columns["is_long"]])
 
     def _columns(self, memory: NewMemory) -> dict[str, Any]:
         columns = {**memory.columns, "agent_id": self._agent_id, "memory_id": memory.memory_id}
@@ -259,7 +262,11 @@ class MemoryStorage:
         """One agent's writes: all of them, or none."""
         async with self._database.transaction(agent_id) as connection:
             bound = self._database.users is not None
-            yield MemoryTransaction(connection, agent_id, self.service_rules, bound=bound)
+            transaction = MemoryTransaction(connection, agent_id, self.service_rules, bound=bound)
+            yield transaction
+            if transaction.passages.queued:
+                # Last: until the end of the transaction others wait for the lock of the job.
+                await transaction.jobs.enqueue(EMBED_PASSAGES)
 
     async def _read(self, agent_id: str, name: str, *, primary: bool = False, **values: Any) -> list[Row]:
         return await self._fetch(agent_id, query(name), values, primary=primary)
@@ -296,9 +303,10 @@ class MemoryStorage:
         }
         return read, len(rows) - len(read)
 
-    async def contents(self, agent_id: str, memory_ids: Sequence[UUID], max_chars: int) -> list[Row]:
-        """The first characters of what each memory says, and its speaker."""
-        return await self._read(agent_id, "get_contents", memory_ids=list(memory_ids), max_chars=max_chars)
+    async def contents(self, agent_id: str, starts: Mapping[UUID, int], max_chars: int) -> list[Row]:
+        """Returns so many characters of each memory from an offset on, and its speaker."""
+        values: Row = {"memory_ids": [*starts], "starts": [*starts.values()], "max_chars": max_chars}
+        return await self._read(agent_id, "get_contents", **values)
 
     async def page(
         self,

@@ -21,15 +21,16 @@ from agentcore.memory.models import CHANGES, SERVICE_RELATIONS
 from agentcore.memory.ranking.candidates import Candidate, Mention, SearchLimits, Span, Tie
 from agentcore.memory.rows.embedding_models import SETTLED, VectorPlace
 from agentcore.memory.rows.serving_indexes import ServingIndexes, index_settings
-from agentcore.memory.rows.vector_index import ServingIndex
+from agentcore.memory.rows.vector_index import ServingIndex, together
 
 Conditions = Mapping[str, Any]
-# How vectors are searched; whether to several, in sessions, in windows of time, what held at such times.
-Shape = tuple[str, bool, bool, bool, bool]
+# How memories and passages are searched; whether by several vectors, in sessions, in windows, what was valid.
+Shape = tuple[str, str, bool, bool, bool, bool]
 
 VECTOR_STORES: Mapping[str, str] = {"pgvector": "agentcore.memory.vector_store:PgVectorStore"}
 
 # What a vector arm compares with: the vector asked for, or each of several in turn.
+PASSAGE, PASSAGES = sql.SQL("p.embedding"), "memory_passages"
 ASKED, ONE_OF_SEVERAL = sql.SQL("%(vector)s::halfvec"), sql.SQL("asked.vector")
 # Of how many sessions a search knows what words they hold.
 SESSIONS = 200
@@ -75,6 +76,11 @@ class SearchRequest:
     windows: Sequence[Span] = ()
     breadth: int = 1
     held: Sequence[Span] | None = None
+
+    @property
+    def by_passages(self) -> bool:
+        """Whether there are vectors of passages to compare with."""
+        return self.vectors is not None and self.bm25.statistics.has_passages
 
     @property
     def looks_back(self) -> bool:
@@ -181,6 +187,7 @@ class PgVectorStore:
             mean_length=max(1.0, int(total["term_count"]) / max(1, count)),
             document_frequency={row["term_key"]: max(0, int(row["memory_count"])) for row in frequencies},
             other_forms=[OtherForm(**row) for rows in others for row in rows],
+            has_passages=total["has_passages"],
         )
 
     async def search_words(
@@ -237,13 +244,15 @@ class PgVectorStore:
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
         """Candidates of every arm, each with all that ranking must know of it."""
-        index = await self._index(agent_id, request)
+        index, passage_index = await self._serving(agent_id, request)
         values = self._values(agent_id, request)
         mode = "words" if request.vectors is None else "exact" if index is None else "indexed"
-        rows = await self._candidate_rows(agent_id, mode, request, values, index)
-        if index is not None and index.may_come_short and _near(rows) < values["limit"]:
-            mode = "exact"
-            rows = await self._candidate_rows(agent_id, mode, request, values, None)
+        passages = "none" if not request.by_passages else "exact" if passage_index is None else "indexed"
+        served = together(index, passage_index)
+        rows = await self._candidate_rows(agent_id, (mode, passages), request, values, served)
+        if served is not None and served.may_come_short and _near(rows) < values["limit"]:
+            mode, passages = "exact", "exact" if request.by_passages else "none"
+            rows = await self._candidate_rows(agent_id, (mode, passages), request, values, None)
 
         def read() -> list[Candidate]:
             return [_candidate(row, request) for row in rows]
@@ -289,14 +298,15 @@ class PgVectorStore:
     async def _candidate_rows(
         self,
         agent_id: str,
-        mode: str,
+        modes: tuple[str, str],
         request: SearchRequest,
         values: Mapping[str, Any],
         index: ServingIndex | None,
     ) -> list[Row]:
         # Where words find memories, but none in a session, nothing stands beside anything.
         in_sessions = bool(request.words.sessions) or not request.words.memory_ids
-        shape = mode, len(values["vectors"]) > 1, in_sessions, bool(request.windows), request.held is not None
+        several, then = len(values["vectors"]) > 1, request.held is not None
+        shape = *modes, several, in_sessions, bool(request.windows), then
         statements: list[Statement] = [(self._statement(shape), values)]
         if index is not None:
             filtered = bool(set(request.conditions) - {"current"}) or request.held is not None
@@ -304,14 +314,20 @@ class PgVectorStore:
         return (await self._database.fetch(agent_id, statements, binary=True))[-1]
 
     def _statement(self, shape: Shape) -> sql.Composed:
-        mode, several, in_sessions, timely, then = shape
+        mode, passages, several, in_sessions, timely, then = shape
         if shape not in self._statements:
             name = "distance_to_nearest" if several else "distance_to_one"
             distance = shaped_query(name, stored=self._place.stored)
+            best: sql.SQL | sql.Composed = query("no_passage")
+            if passages != "none":
+                passage_distance = shaped_query(name, stored=PASSAGE)
+                best = shaped_query("best_passage", passage_distance=passage_distance, distance=distance,
+                                    held=self._place.held)
             temporal = "temporal_arm" if timely else "temporal_arm_none"
             self._statements[shape] = shaped_query(
                 "candidates",
-                nearest=self._nearest(mode, several, then=then),
+                nearest=self._nearest(mode, several, passages, then=then),
+                best=best,
                 distance=distance,
                 held=self._place.held,
                 stored=self._place.stored,
@@ -321,22 +337,39 @@ class PgVectorStore:
             )
         return self._statements[shape]
 
-    def _nearest(self, mode: str, several: bool, *, then: bool = False) -> sql.SQL | sql.Composed:
+    def _nearest(
+        self, mode: str, several: bool, passages: str = "none", *, then: bool = False
+    ) -> sql.SQL | sql.Composed:
         if mode == "words":
             return query("vector_arm_none")
-        shape = {**self._place.shape, "vector": ONE_OF_SEVERAL if several else ASKED}
+        valid = query("held_then" if then else "held_ever")
+        vector = ONE_OF_SEVERAL if several else ASKED
+        shape = {**self._place.shape, "vector": vector}
         if then:
-            shape["held"] = sql.SQL("{} AND {}").format(self._place.held, query("held_then"))
+            shape["held"] = sql.SQL("{} AND {}").format(self._place.held, valid)
         if mode == "indexed":
             shape["dimensions"] = self._dimensions
         arm = shaped_query(f"vector_arm_{mode}", **shape)
+        if passages != "none":
+            passage_shape: dict[str, sql.Composable] = {"vector": vector, "then": valid}
+            if passages == "indexed":
+                passage_shape["dimensions"] = self._dimensions
+            passage_arm = shaped_query(f"passage_arm_{passages}", **passage_shape)
+            arm = shaped_query("vector_arm_with_passages", own=arm, passages=passage_arm)
         return shaped_query("vector_arm_several", arm=arm) if several else arm
 
-    async def _index(self, agent_id: str, request: SearchRequest) -> ServingIndex | None:
-        large = request.bm25.statistics.memory_count > self._limits.exact_search_limit
-        if request.vectors is None or request.model is None or not large:
-            return None
-        return await self._indexes.of(agent_id, self._place.index_model(request.model))
+    async def _serving(
+        self, agent_id: str, request: SearchRequest
+    ) -> tuple[ServingIndex | None, ServingIndex | None]:
+        """Returns the indexes of the agent's memories and of its passages; None: compare each one."""
+        limit = self._limits.exact_search_limit
+        index = passage_index = None
+        if request.vectors is not None and request.model is not None:
+            if request.bm25.statistics.memory_count > limit:
+                index = await self._indexes.of(agent_id, self._place.index_model(request.model))
+            if request.by_passages:
+                passage_index = await self._indexes.of(agent_id, request.model, PASSAGES, limit)
+        return index, passage_index
 
     async def measured_recall(self, agent_id: str, vector: NDArray[Any], model: str, k: int) -> float:
         """The share of the exact `k` nearest that an indexed search finds; 1.0 where nothing is indexed."""
@@ -416,6 +449,7 @@ def _candidate(row: Row, request: SearchRequest) -> Candidate:
         gist=None if row["gist_hash"] is None else bytes(row["gist_hash"]),
         event=_span(row, "event"),
         held=_span(row, "held") if request.looks_back else None,
+        passage=None if row["passage_start"] is None else (row["passage_start"], row["passage_end"]),
     )
 
 

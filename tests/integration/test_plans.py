@@ -146,6 +146,7 @@ async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent, t
             nearest=query("vector_arm_none"),
             beside=query("beside_foremost"),
             timely=query("temporal_arm_none"),
+            best=query("no_passage"),
             distance=shaped_query("distance_to_one", stored=SETTLED.stored),
             held=SETTLED.held,
             stored=SETTLED.stored,
@@ -195,6 +196,76 @@ async def test_an_exact_search_reads_the_agents_rows_alone(filled: Agent) -> Non
         vector=vector,
     )
     assert "Append" not in text
+
+
+@pytest.fixture
+async def with_passages(filled: Agent) -> Agent:
+    """The agent with a passage of each memory, and an index over them."""
+    rng = np.random.default_rng(1)
+    async with filled.runtime.database.owner_transaction() as connection:
+        cursor = await connection.execute("SELECT memory_id FROM memories WHERE agent_id = %s", [READER])
+        values = [
+            (READER, row["memory_id"], filled.runtime.parts.vector_model, HalfVector(rng.normal(size=64)))
+            for row in await cursor.fetchall()
+        ]
+        await connection.cursor().executemany(
+            "INSERT INTO memory_passages (agent_id, memory_id, passage, embedding_model, start, \"end\", "
+            "embedding) VALUES (%s, %s, 1, %s, 1, 2, %s)", values)
+        cursor = await connection.execute(
+            "SELECT DISTINCT tableoid::regclass::text AS name FROM memory_passages")
+        [row] = await cursor.fetchall()
+        shape: dict[str, sql.Composable] = {
+            "index": sql.Identifier("ann_passages"),
+            "partition": sql.Identifier(row["name"]),
+            "dimensions": sql.Literal(64),
+            "shape": sql.Literal(16),
+            "model": sql.Literal(filled.runtime.parts.vector_model),
+        }
+        built = shaped_query("build_ivfflat_index", **shape).as_string(connection)
+        await connection.execute(built.replace("CONCURRENTLY", "").encode())
+        await connection.execute("ANALYZE memory_passages")
+    return filled
+
+
+def passage_values(agent: Agent) -> dict[str, Any]:
+    model, vector = agent.runtime.parts.vector_model, HalfVector(np.ones(64, dtype=np.float32))
+    return {"model": model, "limit": 60, "filter": Jsonb({}), "vector": vector}
+
+
+async def test_passages_are_compared_by_the_agents_key_or_through_their_index(with_passages: Agent) -> None:
+    asked, values = sql.SQL("%(vector)s::halfvec"), passage_values(with_passages)
+    exact = shaped_query("passage_arm_exact", vector=asked, then=query("held_ever"))
+    text = await plan(with_passages, exact, **values)
+    assert "Append" not in text
+    assert "ann_passages" not in text
+    async with with_passages.runtime.database.transaction(with_passages.agent_id) as connection:
+        await connection.execute("SELECT set_config('enable_sort', 'off', true)")
+        indexed = shaped_query(
+            "passage_arm_indexed", vector=asked, then=query("held_ever"), dimensions=sql.Literal(64))
+        cursor = await connection.execute(
+            sql.SQL("EXPLAIN ") + indexed, {"agent_id": with_passages.agent_id, **values})
+        text = "\n".join(str(row["QUERY PLAN"]) for row in await cursor.fetchall())
+    assert "Index Scan using ann_passages" in text
+    assert "Seq Scan" not in text
+
+
+async def test_the_best_passage_of_a_candidate_is_read_by_its_key(with_passages: Agent) -> None:
+    distance = shaped_query("distance_to_one", stored=SETTLED.stored)
+    passage_distance = shaped_query("distance_to_one", stored=sql.SQL("p.embedding"))
+    best = shaped_query(
+        "best_passage", passage_distance=passage_distance, distance=distance, held=SETTLED.held)
+    statement = sql.SQL(
+        "SELECT best.start FROM memories m LEFT JOIN LATERAL ({}) AS best ON true "
+        "WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])"
+    ).format(best)
+    text = await plan(with_passages, statement, memory_ids=[UUID(int=1)], **passage_values(with_passages))
+    assert "memory_id = m.memory_id" in text.split("Index Cond", 1)[1]
+    assert "Seq Scan" not in text
+
+
+async def test_pending_passages_are_found_in_their_order(with_passages: Agent) -> None:
+    text = await plan(with_passages, query("pending_passages"), done=["m"], limit=8)
+    assert "llm_queue_passages" in text
 
 
 async def test_archived_memories_are_read_in_the_order_of_their_index(filled: Agent) -> None:

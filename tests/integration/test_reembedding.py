@@ -125,6 +125,37 @@ async def test_all_memories_have_the_new_vectors_and_the_running_service_uses_th
     assert state.indexes[0].recall is not None
 
 
+async def test_passages_of_long_memories_are_embedded_anew_and_searched_at_every_step(ada: Agent) -> None:
+    text = "\n".join(f"Line {number} of the log tells of pump {number * 7}." for number in range(600))
+    memory_id = await ada.stored_id(text)
+    await ada.runtime.jobs.run_waiting()
+    query = RetrieveParams(query="Line 590 of the log tells of pump 4130.", k=3)
+    similarities: list[asyncio.Future[float | None]] = []
+
+    async def similarity() -> float | None:
+        result = await Agent(ada.runtime, ada.agent_id).memory.retrieve(query)
+        return next((each.similarity for each in result.memories if each.memory_id == memory_id), None)
+
+    def tell(step: str, done: int, total: int) -> None:
+        similarities.append(asyncio.ensure_future(similarity()))
+
+    async def passages() -> dict[str, int]:
+        async with ada.runtime.database.owner_transaction() as connection:
+            cursor = await connection.execute(
+                "SELECT embedding_model, count(*) AS count FROM memory_passages GROUP BY 1")
+            return {row["embedding_model"]: row["count"] for row in await cursor.fetchall()}
+
+    before, [(model, count)] = await similarity(), (await passages()).items()
+    assert model == OLD
+    assert (await towards(ada, 96).extent()).passages_to_embed == count
+    await towards(ada, 96, tell).run()
+    await followed(ada)
+    assert await passages() == {NEW: count}
+    assert (await towards(ada, 96).extent()).passages_to_embed == 0
+    least = min((before or 0.0), (await similarity()) or 0.0) - 0.05
+    assert all((each or 0.0) >= least for each in await asyncio.gather(*similarities))
+
+
 async def test_searches_go_through_an_index_at_every_step(ada: Agent) -> None:
     steps: dict[str, int] = {}
     asked: list[Any] = []

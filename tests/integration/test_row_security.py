@@ -335,6 +335,7 @@ async def test_the_constants_of_bm25_are_defined_in_python_alone(walled: Walled)
 
 
 OF_USERS = {"memories", "memory_usage", "memory_links", "memory_history", "memory_subjects", "memory_aliases",
+            "memory_passages",
             "archived_memories", "archived_copies", "lexical_terms", "lexical_totals", "lexical_deltas"}
 
 

@@ -37,6 +37,7 @@ from agentcore.memory.language.gate import gate
 from agentcore.memory.language.gist import gist
 from agentcore.memory.language.llm_text import within, without_reasoning, without_thoughts
 from agentcore.memory.language.moments import anchors, windows
+from agentcore.memory.language.passages import passages
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.language.screening import Screen
 from agentcore.memory.language.text import normal_form, sentences, words
@@ -189,6 +190,7 @@ COLUMNS = {"user_id": None, "namespace": None, "speaker": None, "timestamp": NOW
 READERS: Mapping[str, Callable[[str], Any]] = {
     "words": words,
     "sentences": sentences,
+    "passages": passages,
     "normal form": normal_form,
     "gist": gist,
     "columns of a stored memory": lambda text: text_columns("agent", text, "Ada", tokens, NOW, SCREEN),

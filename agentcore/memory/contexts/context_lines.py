@@ -27,7 +27,8 @@ class ContextEntry:
     from 0, None if it was not found; `worth` is the score of that place. `parent_id` is the memory that a
     fact was read from, `sources` what a summary is of. `importance` is from 0 to 1, 1 where it is pinned.
     `outside`: of the task, but no more in its working memory. `held`: from when to when, if it is superseded.
-    `outdated_by`: a memory that probably changes what it states.
+    `outdated_by`: a memory that probably changes what it states. `passage`: the offsets of what matched of a
+    long memory.
     """
 
     memory_id: UUID
@@ -46,6 +47,7 @@ class ContextEntry:
     outside: bool = False
     held: str = ""
     outdated_by: UUID | None = None
+    passage: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence, Set
 from agentcore.memory.language.text import sentences, words
 from agentcore.memory.lexical import terms
 
-# Of a longer text only the beginning is read.
+# Of a longer text only the beginning is read, or what is around the passage that matched.
 READ_CHARS = 16_000
 READ_SENTENCES = 300
 # A token has 4 to 5 characters on average; what has more than this for each token of room is not counted.
@@ -19,15 +19,26 @@ _LEFT_OUT_TOKENS = 2
 _START = 2
 # What a sentence gets of what the one before or behind it tells, and for what it is by itself.
 _BESIDE, _FIRST, _NUMBERED, _NAMED = 0.25, 0.05, 0.03, 0.02
+# A sentence of the passage that matched is worth more than any other.
+_MATCHED = 2.0
 
 
-def extract(text: str, query_terms: Set[str], max_tokens: int, count: Callable[[str], int]) -> str:
-    """The sentences that fit, those first that hold the query's rarest terms, in the text's order.
+def extract(
+    text: str,
+    query_terms: Set[str],
+    max_tokens: int,
+    count: Callable[[str], int],
+    passage: tuple[int, int] | None = None,
+) -> str:
+    """Returns the sentences that fit, those first that contain the query's rarest terms, in the text's order.
 
-    Where some are left out in between, an ellipsis stands. Empty where no sentence fits.
+    Those of a passage, given by its offsets, come before all others. An ellipsis marks what is left out in
+    between. Empty if no sentence fits.
     """
-    pieces = sentences(text[:READ_CHARS])[:READ_SENTENCES]
-    worths = _worths(pieces, query_terms)
+    pieces, matched = _pieces(text, passage)
+    worths = [
+        worth + _MATCHED * (place in matched) for place, worth in enumerate(_worths(pieces, query_terms))
+    ]
     chosen: list[int] = []
     room = max_tokens
     for place in sorted(range(len(pieces)), key=lambda each: (-worths[each], each)):
@@ -38,6 +49,19 @@ def extract(text: str, query_terms: Set[str], max_tokens: int, count: Callable[[
             chosen.append(place)
             room -= taken
     return _joined(pieces, sorted(chosen))
+
+
+def _pieces(text: str, passage: tuple[int, int] | None) -> tuple[list[str], range]:
+    """Returns the sentences that are read, and which of them are the passage's."""
+    if passage is None:
+        return sentences(text[:READ_CHARS])[:READ_SENTENCES], range(0)
+    start, end = passage
+    beside = max(0, READ_CHARS - (end - start)) // 2
+    most = READ_SENTENCES // 3
+    before = sentences(text[max(0, start - beside) : start])[-most:]
+    matched = sentences(text[start:end])[:most]
+    behind = sentences(text[end : end + beside])[:most]
+    return [*before, *matched, *behind], range(len(before), len(before) + len(matched))
 
 
 def _worths(pieces: Sequence[str], query_terms: Set[str]) -> list[float]:

@@ -247,7 +247,7 @@ class Filling:
         head = self._tokens(entry, "") + self._heading_tokens(entry)
         if room - head < LEAST_SHORTENED_TOKENS // 2:
             return False
-        text = extract(entry.content, self._terms, room - head, self._count)
+        text = extract(entry.content, self._terms, room - head, self._count, entry.passage)
         if text and self._add_text(entry, text, room, shortened=True):
             return True
         fits = len(entry.summary) <= room * MOST_CHARACTERS_PER_TOKEN

@@ -97,6 +97,12 @@ TABLES: tuple[OwnedTable, ...] = (
         digests=("alias_key", "means_key"),
         labels=("memory_id",),
     ),
+    _table(
+        "memory_passages",
+        f"{_WITH_ROW}; or an update of its text",
+        vectors=("embedding",),
+        labels=("memory_id", "embedding_model"),
+    ),
     _table("memory_subjects", _WITH_ROW, digests=("subject_key",), labels=("memory_id",)),
     _table("late_episodes", f"{_WITH_ROW}; consolidation, once it has looked", labels=("memory_id",)),
     _table("memory_links", _WITH_ROW, labels=("source_id", "target_id", "relation")),

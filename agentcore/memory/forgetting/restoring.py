@@ -20,6 +20,7 @@ from agentcore.memory.cursors import read_cursor, write_cursor
 from agentcore.memory.embeddings import refused_by
 from agentcore.memory.forgetting.removing import Deadline
 from agentcore.memory.intake import subjects_of
+from agentcore.memory.language.passages import is_long
 from agentcore.memory.models import CHANGES
 from agentcore.memory.params.archive import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
 from agentcore.memory.parts import MemoryParts
@@ -184,6 +185,8 @@ class Restoring:
             await transaction.append_terms([row["term_keys"] for row in rows], sign=1)
             if self._parts.relations is not None:
                 await transaction.relations.queue(sorted(copies))
+            long = [each for each, row in sorted(copies.items()) if is_long(row["content"])]
+            await transaction.passages.queue(long)
         return [lost for tie in ties if (lost := _lost(tie, held)) is not None]
 
     async def _superseded(

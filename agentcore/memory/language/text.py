@@ -39,11 +39,11 @@ _MARKS = "".join(
     if unicodedata.category(chr(code)) in {"Mn", "Mc"}
 )
 # Scripts without spaces between words (or, Korean, with particles glued on) are read as pairs of characters.
-_UNSPACED = (
+UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 )
-_UNSPACED_RUN = re.compile(f"([{_UNSPACED}]+)")
+_UNSPACED_RUN = re.compile(f"([{UNSPACED}]+)")
 INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 _ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u0652\u0670]")
 _LETTERS = str.maketrans(

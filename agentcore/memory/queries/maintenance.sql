@@ -76,7 +76,7 @@ SELECT c.relname AS partition, greatest(c.reltuples, 0)::bigint AS rows, s.n_liv
   LEFT JOIN pg_stat_user_tables s ON s.relid = c.oid
   LEFT JOIN pg_index x ON x.indrelid = c.oid
   LEFT JOIN pg_class i ON i.oid = x.indexrelid
- WHERE h.inhparent = 'memories'::regclass
+ WHERE h.inhparent IN ('memories'::regclass, 'memory_passages'::regclass)
  GROUP BY c.relname, c.reltuples, s.n_live_tup
  ORDER BY c.relname;
 

@@ -58,11 +58,11 @@ SELECT sized.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.rele
                       AND (sized.running <= %(max_bytes)s OR sized.running = sized.bytes);
 
 -- name: get_contents
--- The beginning of what each memory says, and who says it, for a reranker.
-SELECT m.memory_id, left(m.content, %(max_chars)s) AS content, m.speaker
-  FROM memories m
- WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
-   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());
+-- What each memory says from an offset on, and who says it, for a reranker.
+SELECT m.memory_id, substr(m.content, wanted.start + 1, %(max_chars)s) AS content, m.speaker
+  FROM unnest(%(memory_ids)s::uuid[], %(starts)s::integer[]) AS wanted (memory_id, start)
+  JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = wanted.memory_id
+ WHERE (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());
 
 -- name: list_by_timestamp
 -- A page in time order, from a place on. {direction} and {beyond} are one of DESC and <, or ASC and >.

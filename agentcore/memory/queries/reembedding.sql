@@ -32,9 +32,11 @@ UPDATE embedding_models SET stage = %(stage)s, changed_at = now() WHERE model = 
 SELECT pg_try_advisory_lock(%(key)s) AS taken;
 
 -- name: count_to_reembed
--- How many memories have no vector of this model yet, and how many have it beside their own.
+-- How many memories have no vector of this model yet, and how many have it beside their own; how many passages have none.
 SELECT count(*) FILTER (WHERE coalesce(embedding_model, '') <> ALL (%(done)s::text[])
                           AND coalesce(next_embedding_model, '') <> ALL (%(done)s::text[])) AS to_embed,
+       (SELECT count(DISTINCT (p.agent_id, p.memory_id, p.passage))
+          FROM memory_passages p WHERE {missing}) AS passages_to_embed,
        count(*) FILTER (WHERE next_embedding_model IS NOT NULL) AS to_move,
        count(*) AS memories
   FROM memories;
@@ -50,6 +52,46 @@ SELECT agent_id, memory_id, version, content, speaker FROM {partition}
    AND coalesce(embedding_model, '') <> ALL (%(done)s::text[])
    AND coalesce(next_embedding_model, '') <> ALL (%(done)s::text[])
  ORDER BY agent_id, memory_id LIMIT %(limit)s;
+
+-- name: missing_passage
+-- Whether a passage has a vector of another model, and none of this.
+(p.embedding_model <> ALL (%(done)s::text[])
+    AND NOT EXISTS (SELECT FROM memory_passages made
+                     WHERE made.agent_id = p.agent_id AND made.memory_id = p.memory_id AND made.passage = p.passage
+                       AND made.embedding_model = ANY (%(done)s::text[])));
+
+-- name: passages_to_reembed
+-- The next passages that have no vector of this model, in the order of their keys.
+SELECT p.agent_id, p.memory_id, p.passage, p.start, p."end", m.version, m.speaker,
+       substr(m.content, p.start + 1, p."end" - p.start) AS content
+  FROM (SELECT DISTINCT p.agent_id, p.memory_id, p.passage, p.start, p."end" FROM {partition} p
+         WHERE (p.agent_id, p.memory_id, p.passage)
+               > (%(after_agent)s::text, %(after_id)s::uuid, %(after_passage)s::smallint) AND {missing}
+         ORDER BY 1, 2, 3 LIMIT %(limit)s) AS p
+  JOIN memories m ON m.agent_id = p.agent_id AND m.memory_id = p.memory_id
+ ORDER BY 1, 2, 3;
+
+-- name: add_passages
+-- Vectors of this model beside the others, for passages of memories that still have this version.
+INSERT INTO memory_passages (agent_id, memory_id, passage, embedding_model, start, "end", embedding)
+SELECT p.agent_id, p.memory_id, p.passage, made.model, p.start, p."end", made.vector
+  FROM unnest(%(agent_ids)s::text[], %(memory_ids)s::uuid[], %(passages)s::smallint[], %(versions)s::integer[],
+              %(vectors)s::halfvec[], %(models)s::text[]) AS made (agent_id, memory_id, passage, version, vector, model)
+  JOIN LATERAL (SELECT m.agent_id, m.memory_id FROM memories m
+                 WHERE m.agent_id = made.agent_id AND m.memory_id = made.memory_id AND m.version = made.version
+                   FOR SHARE SKIP LOCKED) AS m ON true
+  JOIN LATERAL (SELECT p.* FROM memory_passages p
+                 WHERE p.agent_id = made.agent_id AND p.memory_id = made.memory_id AND p.passage = made.passage
+                 LIMIT 1) AS p ON true
+    ON CONFLICT DO NOTHING;
+
+-- name: delete_old_passages
+-- Removes vectors of other models where this model's are all there.
+DELETE FROM {partition} p
+ WHERE p.embedding_model <> ALL (%(done)s::text[])
+   AND EXISTS (SELECT FROM {partition} made
+                WHERE made.agent_id = p.agent_id AND made.memory_id = p.memory_id AND made.passage = p.passage
+                  AND made.embedding_model = ANY (%(done)s::text[]));
 
 -- name: set_next_embeddings
 -- Vectors beside those in force, for memories that still say the same. Whoever works on one is not waited for.

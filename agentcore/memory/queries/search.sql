@@ -1,6 +1,7 @@
 -- name: lexical_totals
 -- How many memories the agent has and how long they are together, in terms: folded and not yet folded.
-SELECT coalesce(sum(memory_count), 0)::bigint AS memory_count, coalesce(sum(term_count), 0)::bigint AS term_count
+SELECT coalesce(sum(memory_count), 0)::bigint AS memory_count, coalesce(sum(term_count), 0)::bigint AS term_count,
+       EXISTS (SELECT FROM memory_passages p WHERE p.agent_id = %(agent_id)s) AS has_passages
   FROM (SELECT memory_count, term_count FROM lexical_totals WHERE agent_id = %(agent_id)s
         UNION ALL
         SELECT memory_count, term_count FROM lexical_deltas WHERE agent_id = %(agent_id)s) AS parts;
@@ -18,7 +19,8 @@ SELECT term_key, sum(memory_count)::bigint AS memory_count
 
 -- name: bound_totals
 -- lexical_totals of a token's users alone.
-SELECT count(*) AS memory_count, coalesce(sum(cardinality(m.term_keys)), 0)::bigint AS term_count
+SELECT count(*) AS memory_count, coalesce(sum(cardinality(m.term_keys)), 0)::bigint AS term_count,
+       EXISTS (SELECT FROM memory_passages p WHERE p.agent_id = %(agent_id)s) AS has_passages
   FROM memories m WHERE m.agent_id = %(agent_id)s;
 
 -- name: bound_frequencies
@@ -26,10 +28,11 @@ SELECT count(*) AS memory_count, coalesce(sum(cardinality(m.term_keys)), 0)::big
 SELECT term_key, memory_count FROM bound_frequencies(%(agent_id)s, %(term_keys)s::bigint[]);
 
 -- name: indexes_of_agent
--- The vector indexes of the partition an agent's memories are in, with what the index keeper left in their comments.
+-- The vector indexes of the partition that an agent's rows are in, with what the index keeper left in their comments,
+-- if the agent has more rows than `few`.
 SELECT i.relname AS name, obj_description(i.oid, 'pg_class') AS comment,
        (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector
-  FROM (SELECT m.tableoid FROM memories m WHERE m.agent_id = %(agent_id)s LIMIT 1) AS held
+  FROM (SELECT m.tableoid FROM {table} m WHERE m.agent_id = %(agent_id)s OFFSET %(few)s LIMIT 1) AS held
   JOIN pg_index x ON x.indrelid = held.tableoid AND x.indisvalid
   JOIN pg_class i ON i.oid = x.indexrelid
  WHERE i.relname LIKE 'ann\_%%';
@@ -48,14 +51,14 @@ SELECT set_config('ivfflat.probes', %(probes)s, true), set_config('hnsw.ef_searc
 
 -- name: vector_arm_exact
 -- The nearest memories of the agent, each one compared.
-SELECT m.memory_id FROM memories m
+SELECT m.memory_id, {stored} <=> {vector} AS distance FROM memories m
  WHERE m.agent_id = %(agent_id)s AND {held} AND memory_matches(m, %(filter)s)
  ORDER BY {stored} <=> {vector}, m.memory_id
  LIMIT %(limit)s;
 
 -- name: vector_arm_indexed
 -- The nearest memories of the agent, through the partition's vector index where it has one.
-SELECT m.memory_id FROM memories m
+SELECT m.memory_id, {stored} <=> {vector} AS distance FROM memories m
  WHERE m.agent_id = %(agent_id)s AND {held} AND memory_matches(m, %(filter)s)
  ORDER BY {stored}::halfvec({dimensions}) <=> {vector}::halfvec({dimensions})
  LIMIT %(limit)s;
@@ -209,14 +212,16 @@ SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevanc
                  SELECT beyond.term_key FROM unnest(m.term_keys[%(most_terms)s + 1:]) AS beyond (term_key)
                   WHERE beyond.term_key = ANY (%(query_keys)s::bigint[]) LIMIT %(most_terms)s / 4) END AS term_keys,
        m.content_hash, m.gist_hash, m.speaker, m.user_id, m.namespace, m.session_id,
-       CASE WHEN {held} THEN 1 - {distance} END AS similarity,
+       1 - coalesce(best.distance, CASE WHEN {held} THEN {distance} END) AS similarity,
+       best.start AS passage_start, best."end" AS passage_end,
        m.token_count < 400 AND position('?' IN right(m.content, 80)) > 0 AS asks,
        left(m.content, 6) = 'User: ' AS is_exchange, coalesce(m.provenance ->> 'form' = 'consolidation', false) AS is_summary,
        m.event_from, m.event_to,
        CASE WHEN m.superseded_by IS NOT NULL THEN coalesce(m.valid_from, m.timestamp) END AS held_from,
        coalesce(m.valid_to, '9998-12-31Z') AS held_to,
        coalesce(u.access_count, 0) AS access_count, u.last_accessed,
-       CASE WHEN m.memory_id = ANY (ARRAY(SELECT memory_id FROM nearest LIMIT %(compared)s)) THEN {stored} END AS vector,
+       CASE WHEN m.memory_id = ANY (ARRAY(SELECT memory_id FROM nearest LIMIT %(compared)s))
+            THEN coalesce(best.embedding, {stored}) END AS vector,
        m.memory_id = ANY (ARRAY(SELECT memory_id FROM nearest)) AS is_near,
        m.memory_id = ANY (ARRAY(SELECT memory_id FROM linked)) AS is_linked,
        m.memory_id = ANY (ARRAY(SELECT memory_id FROM timely)) AS is_timely,
@@ -225,5 +230,6 @@ SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevanc
   FROM memories m
   LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id
   LEFT JOIN ties ON ties.source_id = m.memory_id
+  LEFT JOIN LATERAL ({best}) AS best ON true
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (ARRAY(SELECT memory_id FROM found))
    AND memory_matches(m, %(filter)s) AND {then};

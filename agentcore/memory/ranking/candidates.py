@@ -26,6 +26,7 @@ class Candidate:
     with a question. `is_exchange`: it holds both sides of one, what was asked and what was answered. `event`:
     the time it speaks of, if it says. `term_keys`: its terms. `is_summary`: it was made
     of others, to which it is tied. `held`: from when to when, if it is superseded and history is searched.
+    `passage`: the offsets of a later passage, if that is nearer to the query than the memory's own vector.
     """
 
     memory_id: UUID
@@ -45,6 +46,7 @@ class Candidate:
     gist: bytes | None = None
     is_summary: bool = False
     held: Span | None = None
+    passage: tuple[int, int] | None = None
 
     @property
     def is_turn(self) -> bool:

@@ -174,7 +174,7 @@ async def context(parts: MemoryParts, caller: Caller, params: GetContextParams) 
     talk = await read_text(lambda: _talk(params, task.entries), chars)
     found = await _search(parts, caller, params, conditions, steps, k, talk)
     manner = _manner(parts, params, found.receipt)
-    entries = _entries(params, task, found.memories)
+    entries = _entries(params, task, found)
     with steps("summaries"):
         holding = _holding(params, conditions)
         summaries = await stand_ins(parts, caller, entries, holding, params.max_tokens)
@@ -299,9 +299,10 @@ def _talk(params: GetContextParams, working: Sequence[WorkingEntry]) -> Talk:
 
 
 def _entries(
-    params: GetContextParams, task: TaskMemory, found: Sequence[MemorySummary]
+    params: GetContextParams, task: TaskMemory, result: SearchResult
 ) -> list[ContextEntry]:
     """Returns the task's memories, newest first, with the rank of those found, then the others found."""
+    found = result.memories
     held = {entry.memory_id for entry in task.entries}
     ranks = {memory.memory_id: rank for rank, memory in enumerate(found)}
     # A reranker decides places, not what a place is worth.
@@ -315,7 +316,7 @@ def _entries(
         if memory.memory_id not in held:
             of_task = task.holds(memory, params.task_id)
             entries.append(_found_entry(memory, rank, worths[rank], of_task=of_task))
-    return entries
+    return [replace(entry, passage=result.passages.get(entry.memory_id)) for entry in entries]
 
 
 async def _built(

@@ -5,7 +5,7 @@ Scores of rerankers are not comparable between queries: they decide the order, c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -30,16 +30,25 @@ def depth(parts: MemoryParts, k: int) -> int:
 
 
 async def reranked(
-    parts: MemoryParts, agent_id: str, query: str, ranking: Ranking, notes: Notes
+    parts: MemoryParts,
+    agent_id: str,
+    query: str,
+    ranking: Ranking,
+    notes: Notes,
+    passages: Mapping[UUID, tuple[int, int]],
 ) -> Ranking:
-    """Returns the top hits in the reranker's order; `notes` say how far it got in its time."""
+    """Returns the top hits in the reranker's order; `notes` say how far it got in its time.
+
+    `passages`: of long memories, the offsets of what matched; the reranker reads from there on.
+    """
     reranker = parts.reranker
     if reranker is None:
         return ranking
     leading = ranking.ranked[: _fitting(reranker, len(ranking.ranked), notes)]
     relevances: list[float] = []
     if leading:
-        texts = await _texts(parts, agent_id, [each.memory_id for each in leading], notes)
+        starts = {each.memory_id: passages.get(each.memory_id, (0, 0))[0] for each in leading}
+        texts = await _texts(parts, agent_id, starts, notes)
         try:
             with notes.steps("rerank"):
                 # The question stands last, behind what completes it.
@@ -61,13 +70,15 @@ def _fitting(reranker: LimitedReranker, found: int, notes: Notes) -> int:
     return fitting
 
 
-async def _texts(parts: MemoryParts, agent_id: str, memory_ids: Sequence[UUID], notes: Notes) -> list[str]:
+async def _texts(
+    parts: MemoryParts, agent_id: str, starts: Mapping[UUID, int], notes: Notes
+) -> list[str]:
     with notes.steps("fetch"):
-        rows = await parts.storage.contents(agent_id, memory_ids, TEXT_CHARS)
+        rows = await parts.storage.contents(agent_id, starts, TEXT_CHARS)
     said = {
         row["memory_id"]: f"{row['speaker']}: " * is_person(row["speaker"]) + row["content"] for row in rows
     }
-    return [said.get(memory_id, "") for memory_id in memory_ids]
+    return [said.get(memory_id, "") for memory_id in starts]
 
 
 def reordered(ranking: Ranking, relevances: Sequence[float]) -> Ranking:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -57,10 +57,14 @@ Vectors = NDArray[np.float32] | None
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The memories, best first, and the receipt of how they were found."""
+    """The memories, best first, and the receipt of how they were found.
+
+    `passages`: of long memories that matched by a later passage, its offsets.
+    """
 
     memories: list[MemorySummary]
     receipt: Receipt
+    passages: Mapping[UUID, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -153,14 +157,15 @@ class Search:
         with self._steps("rank"):
             is_much = sum(len(each.term_keys) for each in found.candidates) > MOST_TERMS_AT_ONCE
             ranking = await asyncio.to_thread(ranked) if is_much else ranked()
-        ranking = await reranked(self._parts, self._agent_id, text, ranking, self._notes)
+        passages = {each.memory_id: each.passage for each in found.candidates if each.passage is not None}
+        ranking = await reranked(self._parts, self._agent_id, text, ranking, self._notes, passages)
         ranking = with_linked(ranking, wanted)
         with self._steps("fetch"):
             if settles:
                 memories, ranking = await settled(self._parts, self._agent_id, ranking, k, self._read)
             else:
                 memories = await self._read(ranking.ranked)
-        return SearchResult(memories, self._receipt(found, ranking, memories, text, wording, back))
+        return SearchResult(memories, self._receipt(found, ranking, memories, text, wording, back), passages)
 
     def _looking_back(
         self, named: Sequence[tuple[str, Span]], now: datetime, historical: float = 0.0

@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 from agentcore.memory.api import Caller
 from agentcore.memory.rows.owned_rows import OwnedRows, Row, RuledRows
 
-LlmWork = Literal["facts", "summary", "refresh", "period", "relations"]
+LlmWork = Literal["facts", "summary", "refresh", "period", "relations", "passages"]
 # From when, None: from the beginning, until when.
 Span = tuple[datetime | None, datetime]
 # Among so many that wait longest those of one user are looked for; what expired is gone before long.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 
-from agentcore.database import Database, Statement, has_iterative_scans, query
+from psycopg import sql
+
+from agentcore.database import Database, Statement, has_iterative_scans, query, shaped_query
 from agentcore.memory.rows.vector_index import ServingIndex, described, serving
 
 # What the keeper does to an index in use counts on every process having read it again after so long.
@@ -17,16 +19,23 @@ class ServingIndexes:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._known: dict[tuple[str, str], tuple[float, ServingIndex | None]] = {}
+        self._known: dict[tuple[str, str, str], tuple[float, ServingIndex | None]] = {}
 
-    async def of(self, agent_id: str, model: str) -> ServingIndex | None:
-        """How the agent's vectors of this model are searched; None: no index has them."""
-        known = self._known.get((agent_id, model))
+    async def of(
+        self, agent_id: str, model: str, table: str = "memories", few: int = 0
+    ) -> ServingIndex | None:
+        """Returns how the agent's vectors of this model in the table are searched through an index.
+
+        None if no index contains them, or the agent has `few` rows or fewer.
+        """
+        known = self._known.get((agent_id, table, model))
         now = time.monotonic()
         if known is not None and now < known[0]:
             return known[1]
         [rows] = await self._database.fetch(
-            agent_id, [(query("indexes_of_agent"), {"agent_id": agent_id})]
+            agent_id,
+            [(shaped_query("indexes_of_agent", table=sql.Identifier(table)),
+              {"agent_id": agent_id, "few": few})],
         )
         indexes = [described(row["name"], row["comment"]) for row in rows]
         iterative = bool(rows) and has_iterative_scans(rows[0]["pgvector"])
@@ -35,7 +44,7 @@ class ServingIndexes:
         )
         if len(self._known) >= MAX_AGENTS:
             self._known.clear()
-        self._known[agent_id, model] = (now + LIFE_SECONDS, found)
+        self._known[agent_id, table, model] = (now + LIFE_SECONDS, found)
         return found
 
 

@@ -134,6 +134,19 @@ class ServingIndex:
         return self.hnsw or not self.iterative
 
 
+def together(one: ServingIndex | None, other: ServingIndex | None) -> ServingIndex | None:
+    """Returns the settings of a transaction that searches both."""
+    if one is None or other is None:
+        return one or other
+    return ServingIndex(
+        probes=max(one.probes, other.probes),
+        most_probes=max(one.most_probes, other.most_probes),
+        ef_search=max(one.ef_search, other.ef_search),
+        hnsw=one.hnsw or other.hnsw,
+        iterative=one.iterative and other.iterative,
+    )
+
+
 def serving(indexes: Sequence[VectorIndex], *, iterative: bool) -> ServingIndex | None:
     """How these indexes of one partition and model are searched; None where there is none.
 

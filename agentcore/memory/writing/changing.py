@@ -180,6 +180,7 @@ class Changing(ABC):
             await transaction.aliases.learn_anew(self.memory_id, text["aliases"])
             if self._parts.relations is not None:
                 await transaction.relations.queue([self.memory_id])
+            await transaction.passages.replace(self.memory_id, is_long=text["is_long"])
         await self._restate(transaction, row, columns, wanted)
         gone, came = await self._relate(transaction, wanted)
         written = await transaction.update(

@@ -1,0 +1,106 @@
+"""Cuts long texts into passages that an embedding model reads whole. Pure."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentcore.memory.language.text import UNSPACED
+
+# The local model reads 256 tokens; its prefix, its marks and the speaker's name take some of them.
+MOST_TOKENS = 256
+PASSAGE_TOKENS, OVERLAP_TOKENS = 236, 40
+# A passage ends at the best boundary in its second half.
+_LEAST_TOKENS = PASSAGE_TOKENS // 2
+_WORD_CHARS = 16
+# Marks that are no letters to `re`, but parts of words: Hebrew, Arabic, Indian scripts.
+_MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0dff"
+_PIECE = re.compile(
+    rf"(?P<space>\s+)|(?P<latin>[A-Z]?[a-z\u00c0-\u024f]{{1,{_WORD_CHARS}}})|(?P<capitals>[A-Z]{{1,{_WORD_CHARS}}})"
+    rf"|(?P<digits>\d{{1,2}})|(?P<unspaced>[{UNSPACED}]{{1,4}})"
+    rf"|(?P<letters>(?:[^\W\d_]|[{_MARKS}]){{1,{_WORD_CHARS}}})|.",
+    re.DOTALL,
+)
+# Fewer than in any language measured; a piece has one token at least.
+_CHARS_PER_TOKEN = {"latin": 3.5, "capitals": 2.0, "unspaced": 1.0, "letters": 2.6}
+_FULL_STOPS = frozenset("\u3002\uff01\uff1f")
+_SENTENCE_END = re.compile("[.!?\u2026][\"'\u201d\u2019\u00bb)\\]*_]{0,4}$")
+_TURN = re.compile(r"[^\n:]{1,40}: ")
+# What stands at a boundary: nothing, a space, the end of a sentence or line, the end of a turn or paragraph.
+_NONE, _SPACE, _SENTENCE, _TURN_END = range(4)
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A part of a text, by its offsets in characters."""
+
+    start: int
+    end: int
+
+
+def passages(text: str) -> list[Passage]:
+    """Returns passages of at most MOST_TOKENS tokens that cover the text, in order; each overlaps the next.
+
+    Takes linear time. The number of tokens is estimated from above; in texts that are no language, such as
+    digests, a passage may have more.
+    """
+    starts, grades, costs = _boundaries(text)
+    found: list[Passage] = []
+    first, last = 0, len(starts) - 1
+    while True:
+        most = bisect_right(costs, costs[first] + PASSAGE_TOKENS) - 1
+        if most >= last:
+            return [*found, Passage(starts[first], len(text))]
+        least = bisect_right(costs, costs[first] + _LEAST_TOKENS)
+        end = _best(grades, range(most, least - 1, -1))
+        found.append(Passage(starts[first], starts[end]))
+        earliest = bisect_right(costs, costs[end] - OVERLAP_TOKENS - 1)
+        first = _best(grades, range(earliest, end), most=_SENTENCE)
+
+
+def is_long(text: str) -> bool:
+    """Returns whether the text has more than one passage; reads no more of it than one."""
+    tokens = 0.0
+    for piece in _PIECE.finditer(text):
+        tokens += _tokens(piece)
+        if tokens > PASSAGE_TOKENS:
+            return True
+    return False
+
+
+def _boundaries(text: str) -> tuple[list[int], list[int], list[float]]:
+    """Returns where pieces start and the text ends, the grade of each place, and the tokens before it."""
+    starts, grades, costs = [], [], []
+    tokens, grade = 0.0, _TURN_END
+    for piece in _PIECE.finditer(text):
+        starts.append(piece.start())
+        grades.append(grade)
+        costs.append(tokens)
+        tokens += _tokens(piece)
+        grade = _grade_after(text, piece)
+    return [*starts, len(text)], [*grades, _TURN_END], [*costs, tokens]
+
+
+def _tokens(piece: re.Match[str]) -> float:
+    kind = piece.lastgroup
+    if kind == "space":
+        return 0.0
+    return max(1.0, (piece.end() - piece.start()) / _CHARS_PER_TOKEN.get(kind or "", _WORD_CHARS))
+
+
+def _grade_after(text: str, piece: re.Match[str]) -> int:
+    end = piece.end()
+    if piece.lastgroup != "space":
+        return _SENTENCE if text[end - 1] in _FULL_STOPS else _NONE
+    lines = piece[0].count("\n")
+    if lines:
+        return _TURN_END if lines > 1 or _TURN.match(text, end) else _SENTENCE
+    before = text[max(0, piece.start() - 5) : piece.start()]
+    return _SENTENCE if _SENTENCE_END.search(before) else _SPACE
+
+
+def _best(grades: Sequence[int], places: range, most: int = _TURN_END) -> int:
+    """Returns the first place of the highest grade; grades above `most` count as it."""
+    return max(places, key=lambda place: min(grades[place], most))
