@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -200,6 +201,8 @@ async def ask_lives(service: Service, stored: Stored, names: Sequence[str], limi
         own = replace(life, name=stored.agent(life.name))
         with stored.storing():
             messages = await current_answers.store(service, own)
+            # A job that failed, as on a loaded machine, is tried again later: nothing may be pending here.
+            await relate(service, own.name)
         off_topic = spread(life.off_topic, limit)
         prompts = [{**each, "current": [], "outdated": []} for each in off_topic]
         for part in stored.parts:
@@ -421,7 +424,11 @@ async def ablated(service: Service, ask: Ask, names: Sequence[str]) -> Row:
     made = stores([CHOICES[name] for name in names])
     for each in made:
         await ask(service, each)
-        print(f"{each.name or PRODUCT}: asked under {len(each.parts)} parts", file=sys.stderr, flush=True)
+        print(
+            f"{datetime.now(UTC):%H:%M:%S} {each.name or PRODUCT}: asked under {len(each.parts)} parts",
+            file=sys.stderr,
+            flush=True,
+        )
     return figures(made)
 
 
