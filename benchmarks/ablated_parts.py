@@ -1,0 +1,222 @@
+"""The rule-based parts of the memory, and what replaces the entry point of each to switch it off.
+
+A replacement is in force inside `replaced` only; nothing in `agentcore` knows of it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from agentcore.memory import consolidation, query, retrieval, vector_store
+from agentcore.memory.consolidation import NOTHING, Verdict
+from agentcore.memory.contexts.filling import Manner
+from agentcore.memory.language.gate import OPEN, Gate
+from agentcore.memory.ranking.candidates import Candidate
+from agentcore.memory.ranking.copies import Distinct
+from agentcore.memory.recall import recalling
+from agentcore.memory.scoring import RetrievalWeights
+from agentcore.memory.statements.statements import Told
+
+SHARES = ("assistant_share", "question_share", "short_share")
+PRODUCT, AGAIN = "product", "product stored again"
+BELOW = "from below"
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """`entry`, as `module:name`, and what is called instead."""
+
+    entry: str
+    by: Callable[..., Any]
+
+    def place(self) -> tuple[Any, str]:
+        """Returns the owner and the name. Raises ImportError or AttributeError if the entry is gone."""
+        module, _, name = self.entry.partition(":")
+        owner = importlib.import_module(module)
+        getattr(owner, name)
+        return owner, name
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part, and how it is switched off.
+
+    `storing`: replaced while memories are stored, and later. `asking`: replaced for questions alone. `store`:
+    the name of the store that is asked. Parts with the same `store` have equal `storing`; with "" they ask
+    the store of the unchanged product.
+    """
+
+    name: str
+    asking: Sequence[Replacement] = ()
+    storing: Sequence[Replacement] = ()
+    store: str = ""
+
+    @property
+    def acts(self) -> str:
+        return "storing" if self.store else "asking"
+
+    @property
+    def replacements(self) -> Sequence[Replacement]:
+        return (*self.storing, *self.asking)
+
+
+@contextmanager
+def replaced(replacements: Sequence[Replacement], called: Counter[str]) -> Iterator[None]:
+    """Puts the replacements in place until the block ends; counts their calls by entry."""
+    with ExitStack() as stack:
+        for each in replacements:
+            owner, name = each.place()
+            stack.callback(setattr, owner, name, getattr(owner, name))
+            setattr(owner, name, _counted(each, called))
+        yield
+
+
+def _counted(replacement: Replacement, called: Counter[str]) -> Callable[..., Any]:
+    def call(*args: Any, **options: Any) -> Any:
+        called[replacement.entry] += 1
+        return replacement.by(*args, **options)
+
+    return call
+
+
+def always(value: Any) -> Callable[..., Any]:
+    """Returns a function that returns this value, whatever it is called with."""
+    return lambda *_, **__: value
+
+
+# --- what is called instead -------------------------------------------------------------------------------
+
+
+def _off(entry: str, by: Callable[..., Any]) -> Replacement:
+    return Replacement(f"agentcore.memory.{entry}", by)
+
+
+# The originals, as they were when this module was imported.
+_judge, _span, _weighed, _manner = (
+    consolidation.judge, vector_store._span, query.weighed, recalling._manner,
+)  # fmt: skip
+
+
+def _no_supersession(old: Told, new: Told) -> Verdict:
+    verdict = _judge(old, new)
+    return NOTHING if verdict.relation in {"superseding", "possible"} else verdict
+
+
+def _all_kept(candidates: Sequence[Candidate], *_: Any) -> Distinct:
+    return Distinct(candidates, {})
+
+
+def _no_event(row: Any, of: str) -> Any:
+    return None if of == "event" else _span(row, of)
+
+
+def _all_told(*args: Any) -> Manner:
+    return replace(_manner(*args), distinct=False)
+
+
+def _with_weights(**weights: float) -> Replacement:
+    def weighed(text: str, given: RetrievalWeights) -> RetrievalWeights:
+        return replace(_weighed(text, given), **weights)
+
+    return _off("recall.searching:weighed", weighed)
+
+
+def _only(*terms: str) -> Replacement:
+    others: dict[str, float] = {name: 0.0 for name in retrieval.TERMS if name not in terms}
+    others |= dict.fromkeys(SHARES, 1.0)
+
+    def weighed(_: str, given: RetrievalWeights) -> RetrievalWeights:
+        return replace(given, **others)
+
+    return _off("recall.searching:weighed", weighed)
+
+
+def _no_difference(scores: Any, *_: Any) -> Any:
+    return np.zeros(len(scores))
+
+
+# --- the parts ---------------------------------------------------------------------------------------------
+
+_SUPERSESSION = (_off("consequences.superseding:judge", _no_supersession),)
+_FACTS = (
+    _off("consolidation:_other_fact", always("")),
+    _off("intake:fact_keys", always([])),
+    _off("ranking.opposition:fact", always(None)),
+)
+_CORRECTIONS = (
+    _off("consolidation:correction", always("")),
+    _off("consequences.superseding:corrects", always(False)),
+)
+_ECHOES = (_off("consequences.supersession:echoes", always(False)),)
+_REJECTION = (_off("intake:rejection", always(None)),)
+_SETTLING = (_off("recall.settling:contradicted", always({})),)
+# No subject is read from a new memory, so none is looked up or superseded; nor do two in one answer oppose.
+_STATEMENTS = (
+    _off("intake:subjects_of", always([])),
+    _off("consequences.superseding:corrects", always(False)),
+    *_SETTLING,
+)
+_COPIES = (_off("retrieval:distinct", _all_kept),)
+_REPETITION = (_off("retrieval:likenesses", _no_difference),)
+_TOLD_ONCE = (_off("recall.recalling:_manner", _all_told),)
+_FRESHNESS = (
+    _off("retrieval:freshness", _no_difference),
+    _off("retrieval:_outdated", always({})),
+)
+
+STORING = (
+    Part("statements", storing=_STATEMENTS, store="statements"),
+    Part("supersession", storing=_SUPERSESSION, store="supersession"),
+    Part("facts", storing=_FACTS, store="facts"),
+    Part("corrections", storing=_CORRECTIONS, store="corrections"),
+    Part("echoes", storing=_ECHOES, store="echoes"),
+    Part("rejection", storing=_REJECTION, store="rejection"),
+)
+ASKING = (
+    Part("settling", _SETTLING),
+    Part("gate", (_off("recall.recalling:gate", always(Gate(True, OPEN))),)),
+    Part("anchors", (_off("language.moments:anchors", always(())),)),
+    Part("events", (_off("vector_store:_span", _no_event),)),
+    Part("windows", (_off("language.moments:windows", always(())),)),
+    Part("looking back", (_off("recall.searching:looking_back", always(None)),)),
+    Part("past questions", (_off("recall.searching:asks_of_the_past", always(False)),)),
+    Part("aliases", (_off("recall.wording:expansions", always([])),)),
+    Part("spelling", (_off("recall.wording:spellings", always([])),)),
+    Part("everyday words", (_off("recall.wording:everyday_share", always(0.0)),)),
+    Part("gist", (_off("ranking.copies:_gist", lambda candidate: candidate.memory_id),)),
+    Part("copies", _COPIES),
+    Part("repetition", _REPETITION),
+    Part("told once", _TOLD_ONCE),
+    Part("distinct", (*_COPIES, *_REPETITION, *_TOLD_ONCE)),
+    Part("splitting", (_off("recall.searching:split", lambda prompt: [prompt]),)),
+    Part("completion", (_off("recall.searching:complete", lambda text, _: text),)),
+    Part("kind of answer", (_off("recall.searching:wants", always(None)),)),
+    Part("present", (_off("recall.searching:weighed", lambda _, weights: weights),)),
+    Part("freshness", _FRESHNESS),
+)
+WEIGHTS = tuple(
+    [Part(f"weight {name}", (_with_weights(**{name: 0.0}),)) for name in retrieval.TERMS]
+    + [Part(name.replace("_", " "), (_with_weights(**{name: 1.0}),)) for name in SHARES]
+)
+# What is taken away from below: all of the above but the statement reader, whose rules are off one by one.
+_BARE = tuple(each for part in ASKING if part.name not in {"present", "freshness"} for each in part.asking)
+_BARE_STORE = (*_SUPERSESSION, *_FACTS, *_CORRECTIONS, *_ECHOES, *_REJECTION)
+FROM_BELOW = tuple(
+    Part(name, (*_BARE, *asking), _BARE_STORE, BELOW)
+    for name, asking in (
+        ("similarity alone", (*_FRESHNESS, _only("similarity"))),
+        ("similarity and words", (*_FRESHNESS, _only("similarity", "words"))),
+        ("similarity, words and freshness", (_only("similarity", "words"),)),
+    )
+)
+PARTS = (*STORING, *ASKING, *WEIGHTS)
+# The same store made once more: what differs here is chance (ids), not a part.
+CHANCE = Part(AGAIN, store=AGAIN)
+CHOICES = {part.name: part for part in (CHANCE, *PARTS, *FROM_BELOW)}
