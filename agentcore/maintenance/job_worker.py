@@ -104,7 +104,8 @@ class JobWorker:
             wait=wait,
             fetch_job_polling_interval=POLLING_SECONDS,
             abort_job_polling_interval=ABORT_POLLING_SECONDS,
-            shutdown_graceful_timeout=self._grace_seconds,
+            # Without waiting it shuts down as soon as it finds no other job: those that run may end.
+            shutdown_graceful_timeout=self._grace_seconds if wait else None,
             listen_notify=False,
             delete_jobs=DeleteJobCondition.SUCCESSFUL,
             install_signal_handlers=False,

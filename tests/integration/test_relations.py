@@ -99,11 +99,26 @@ async def test_a_message_of_another_person_or_namespace_changes_nothing(
     assert {each.outdated_by for each in await found(agent)} == {None}
 
 
-async def test_a_historical_query_ranks_without_freshness(agent: Agent) -> None:
+@pytest.mark.parametrize("query", [
+    "Who was my dentist before?", "Wer war früher mein Zahnarzt?", "¿Quién era mi dentista antes?",
+    "我以前的牙医是谁",
+])
+async def test_a_historical_query_ranks_without_freshness(agent: Agent, query: str) -> None:
     await said(agent, OLD, NEW)
-    asked = await found(agent, "Who was my dentist before?")
+    asked = await found(agent, query, min_fit=0)
     assert {each.outdated_by for each in asked} == {None}
     assert all("freshness" not in (each.terms or {}) for each in asked)
+
+
+async def test_a_historical_query_finds_superseded_memories_in_any_language(agent: Agent) -> None:
+    old = await agent.stored_id("My dentist is Dr. Weber.", timestamp=DAYS[0])
+    new = await agent.stored_id("My dentist is Dr. Patel now.", timestamp=DAYS[1])
+    asked = RetrieveParams(query="Wer war früher mein Zahnarzt?", min_fit=0)
+    past = await agent.memory.retrieve(asked)
+    assert {each.memory_id for each in past.memories} == {old, new}
+    assert past.receipt.searched["history"]["probability"] > 0.8
+    now = await agent.memory.retrieve(RetrieveParams(query="Wer ist mein Zahnarzt?", min_fit=0))
+    assert [each.memory_id for each in now.memories] == [new]
 
 
 async def test_a_message_with_other_words_is_compared_again(agent: Agent) -> None:
