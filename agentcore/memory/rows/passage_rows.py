@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector
 
-from agentcore.memory.embeddings import refused_by
 from agentcore.memory.language.passages import Passage
 from agentcore.memory.rows.owned_rows import OwnedRows, Row
 
@@ -19,12 +18,16 @@ EMBED_PASSAGES = "embed_passages"
 
 @dataclass(frozen=True)
 class EmbeddedPassage:
-    """A passage of a memory in one of its versions; `vector` is None if the model refused the text."""
+    """A passage of a memory in one of its versions; `vector` is None if the model refused the text.
+
+    `model` is then the name for refused texts.
+    """
 
     memory_id: UUID
     version: int
     number: int
     passage: Passage
+    model: str
     vector: NDArray[np.float32] | None
 
 
@@ -44,13 +47,12 @@ class PassageRows(OwnedRows):
         await self._run("delete_passages", memory_id=memory_id)
         await self.queue([memory_id] if is_long else [])
 
-    async def pending(self, model: str, limit: int) -> list[Row]:
-        """Returns the longest pending memories, with the passages that this model has embedded."""
-        return await self._rows("pending_passages", done=[model, refused_by(model)], limit=limit)
+    async def pending(self, models: Sequence[str], limit: int) -> list[Row]:
+        """Returns the longest pending memories, with the passages that have rows of one of these models."""
+        return await self._rows("pending_passages", done=list(models), limit=limit)
 
-    async def add(self, model: str, made: Sequence[EmbeddedPassage]) -> None:
+    async def add(self, made: Sequence[EmbeddedPassage]) -> None:
         """Writes passages, except those of memories that were changed or deleted meanwhile."""
-        refused = refused_by(model)
         await self._run(
             "insert_passages",
             memory_ids=[each.memory_id for each in made],
@@ -58,6 +60,6 @@ class PassageRows(OwnedRows):
             passages=[each.number for each in made],
             starts=[each.passage.start for each in made],
             ends=[each.passage.end for each in made],
-            models=[refused if each.vector is None else model for each in made],
+            models=[each.model for each in made],
             vectors=[None if each.vector is None else HalfVector(each.vector) for each in made],
         )

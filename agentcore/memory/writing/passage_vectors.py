@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
+from agentcore.memory.embeddings import refused_by
 from agentcore.memory.encoding import embedding_text
 from agentcore.memory.language.passages import Passage, passages
 from agentcore.memory.parts import MemoryParts
@@ -36,8 +37,9 @@ class EmbeddingPassages:
         embedder = self._parts.embedder
         if embedder is None:
             return False
+        refused = refused_by(embedder.model)
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            rows = await transaction.passages.pending(embedder.model, MEMORIES)
+            rows = await transaction.passages.pending([embedder.model, refused], MEMORIES)
         missing = await asyncio.to_thread(_missing, rows)
         now, later = missing[:MOST_PASSAGES], missing[MOST_PASSAGES:]
         for start in range(0, len(now), BATCH):
@@ -45,11 +47,18 @@ class EmbeddingPassages:
             vectors = await embed_each(embedder, [_text(row, each) for row, _, each in batch], "document")
             failpoint("passages.embedded")
             made = [
-                EmbeddedPassage(row["memory_id"], row["version"], number, each, vector)
+                EmbeddedPassage(
+                    row["memory_id"],
+                    row["version"],
+                    number,
+                    each,
+                    refused if vector is None else embedder.model,
+                    vector,
+                )
                 for (row, number, each), vector in zip(batch, vectors, strict=True)
             ]
             async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-                await transaction.passages.add(embedder.model, made)
+                await transaction.passages.add(made)
             failpoint("passages.written")
         left = {row["memory_id"] for row, _, _ in later}
         await self._done(row for row in rows if row["memory_id"] not in left)
