@@ -54,10 +54,13 @@ async def _estimated(context: typer.Context, settings: Settings) -> None:
         extent = await work.extent()
         each = await work.seconds_a_memory() + WRITING_SECONDS_A_MEMORY
     left = (extent.to_embed + extent.passages_to_embed) * each + SETTLE_SECONDS
-    told = {"memories": extent.memories, "to_embed": extent.to_embed, "model": target.model, "seconds": left}
+    told = {"memories": extent.memories, "to_embed": extent.to_embed, "model": target.model, "seconds": left,
+            "passages_to_embed": extent.passages_to_embed}
     if options.printed_as_json(context, told):
         return
-    say(f"{counted(extent.to_embed, 'memory', 'memories')} of {extent.memories} would be embedded by "
+    passages = counted(extent.passages_to_embed, "passage", "passages")
+    also = f" and {passages} of long memories" if extent.passages_to_embed else ""
+    say(f"{counted(extent.to_embed, 'memory', 'memories')} of {extent.memories}{also} would be embedded by "
         f"{target.model}, in about {_span(left)}; nothing was changed")
 
 

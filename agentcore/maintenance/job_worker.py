@@ -93,7 +93,7 @@ class JobWorker:
                 continue
 
     async def run_waiting(self) -> None:
-        """Do the jobs that wait now, and those that they enqueue to be done at once."""
+        """Do the jobs that are due, and those that they enqueue; ends only when all have ended."""
         await self._work(wait=False)
 
     async def _work(self, *, wait: bool) -> None:
@@ -104,7 +104,7 @@ class JobWorker:
             wait=wait,
             fetch_job_polling_interval=POLLING_SECONDS,
             abort_job_polling_interval=ABORT_POLLING_SECONDS,
-            # Without waiting it shuts down as soon as it finds no other job: those that run may end.
+            # Without waiting it shuts down when the queue is empty: a limit would abort jobs that still run.
             shutdown_graceful_timeout=self._grace_seconds if wait else None,
             listen_notify=False,
             delete_jobs=DeleteJobCondition.SUCCESSFUL,

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class QuerySamples:
-    """What the samples tell about queries in vectors of one embedding model."""
+    """Calibration of one embedding model by the sample queries."""
 
     off_topic: OffTopicPrompts
     historical: HistoricalQueries | None
@@ -46,8 +46,8 @@ async def query_samples(embedder: Embedder | None, cache_directory: Path) -> Que
         try:
             vectors = await embedder.embed([each["text"] for each in (*prompts, *queries)], "query")
         except DependencyUnavailable as failure:
-            logger.warning("the embedder does not answer; searches abstain worse until the next start: %s",
-                           failure.message)
+            logger.warning("the embedder does not answer: abstention falls back to defaults, historical queries "
+                           "to English phrases, until the next start: %s", failure.message)
             return None
         _cache(cached, vectors)
     are_historical = np.array([each["historical"] for each in queries], bool)

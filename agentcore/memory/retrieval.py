@@ -118,9 +118,10 @@ def rank(
     fused = np.clip(values @ shares, 0.0, 1.0)
     newest = _newest_first(unique)
     repeated = _repeated(unique, fused, _in_order(newest, fused)[:COMPARED], question.text)
-    found = left(fused, repeated)
-    relevance = lifted(found, places, question.changes, _in_order(newest, found)[:FRESH_DEPTH])
-    fresh = freshness(relevance, places, question.changes, _in_order(newest, relevance)[:FRESH_DEPTH])
+    unlifted = left(fused, repeated)
+    changes = [each.scaled(question.change_factor) for each in question.changes]
+    relevance = lifted(unlifted, places, changes, _in_order(newest, unlifted)[:FRESH_DEPTH])
+    fresh = freshness(relevance, places, changes, _in_order(newest, relevance)[:FRESH_DEPTH])
     scores = np.clip(relevance + fresh, 0.0, 1.0)
     order = _in_order(newest, scores)
     outdated = _outdated(unique, order, question.changes)
@@ -138,7 +139,7 @@ def rank(
             unique[place].similarity,
             _terms(values[place], shares)
             | _repetition(float(fused[place]), float(repeated[place]))
-            | _freshness_term(float(fresh[place] + relevance[place] - found[place])),
+            | _freshness_term(float(fresh[place] + relevance[place] - unlifted[place])),
             told.stands_for.get(unique[place].memory_id, ()),
             outdated.get(unique[place].memory_id),
         )

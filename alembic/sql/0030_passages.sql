@@ -38,4 +38,4 @@ ALTER TABLE llm_queue ADD CONSTRAINT llm_queue_work_check
     CHECK (work IN ('facts', 'summary', 'refresh', 'period', 'relations', 'passages'));
 CREATE INDEX llm_queue_passages ON llm_queue (agent_id, queued_at, memory_id) WHERE work = 'passages';
 INSERT INTO llm_queue (agent_id, memory_id, work)
-SELECT agent_id, memory_id, 'passages' FROM memories WHERE token_count > 120;
+SELECT agent_id, memory_id, 'passages' FROM memories WHERE length(content) > 236;

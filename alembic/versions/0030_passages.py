@@ -1,7 +1,7 @@
 """Adds vectors of the later passages of long memories, and queues the long memories that exist.
 
-Safe while an old version runs. What that stores meanwhile is searched by its first passage until its text
-is updated.
+Stop processes of the old version first: what they store gets no passages, and what they update keeps those
+of the old text.
 """
 
 from agentcore.migration import run_sql

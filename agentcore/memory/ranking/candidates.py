@@ -114,7 +114,7 @@ class Question:
     `text` is the digest of the query's words in any case: who asked the same says nothing that an answer
     would repeat. `excess` of the nearest and `generality` as in `OffTopicPrompts`.
     `changes` lead from a memory to one that it makes outdated, with the probability of it; none for a
-    historical query.
+    historical query. `change_factor`: the probability that the query is not historical.
     """
 
     now: datetime
@@ -131,6 +131,7 @@ class Question:
     own_text: bytes | None = None
     text: bytes | None = None
     changes: Sequence[Tie] = ()
+    change_factor: float = 1.0
     excess: Mapping[UUID, float] | None = None
     generality: float = 0.0
 

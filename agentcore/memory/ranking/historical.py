@@ -13,9 +13,9 @@ Vectors: TypeAlias = NDArray[np.float32]
 Labels: TypeAlias = NDArray[np.bool_]
 # The share of the covariance that is replaced by its mean variance (cf. Ledoit & Wolf 2004).
 SHRINKAGE = 0.3
-# How many queries are historical, before anything is known of one.
+# The prior probability that a query is historical.
 PRIOR = 0.3
-# The least area under the curve with which a model's vectors tell historical queries from others.
+# The minimum cross-validated area under the ROC curve.
 LEAST_AREA = 0.85
 
 
@@ -30,7 +30,7 @@ class HistoricalQueries:
     def of(cls, vectors: Vectors, are_historical: Labels) -> HistoricalQueries | None:
         """Fits the discriminant to vectors, (n, dimensions), and n labels.
 
-        Returns None if these vectors do not tell the two apart: each half of the sample judges the other.
+        Returns None if these vectors do not separate the classes in two-fold cross-validation.
         """
         first, second = (cls._fitted(vectors[half::2], are_historical[half::2]) for half in (0, 1))
         scores = np.empty(len(vectors))

@@ -51,8 +51,10 @@ def _ends(seed: UUID, links: Sequence[Tie], others: Mapping[UUID, Ranked]) -> It
     for tie in links:
         if seed in (tie.source_id, tie.target_id):
             end = tie.target_id if tie.source_id == seed else tie.source_id
-            if end in others and end != seed:
-                found.append((tie, others[end]))
+            other = others.get(end)
+            # What is outdated stays below the memory that changed it.
+            if other is not None and end != seed and other.outdated_by is None:
+                found.append((tie, other))
     yield from sorted(found, key=lambda each: (-each[0].weight, -each[1].score, each[1].memory_id))
 
 

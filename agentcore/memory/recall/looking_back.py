@@ -72,7 +72,12 @@ _SIGNS = tuple(
 
 def sign_of_the_past(query: str) -> str | None:
     """The words by which a query surely asks for what held before, or none."""
-    return next(_signs(query), None) if len(query) <= READ_CHARS else None
+    return next(_signs(query), None) if is_short(query) else None
+
+
+def is_short(query: str) -> bool:
+    """Returns whether the query is read for what it asks of the past."""
+    return len(query) <= READ_CHARS
 
 
 def _signs(query: str) -> Iterator[str]:
@@ -112,7 +117,7 @@ def looking_back(
     `named` are the times it names, each with the words. A long prompt, such as a log, names times of all
     sorts.
     """
-    if len(query) > READ_CHARS:
+    if not is_short(query):
         return None
     sign = sign_of_the_past(query)
     if sign is not None:

@@ -28,7 +28,7 @@ from agentcore.memory.ranking.events import narrowed, teller
 from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.ranking.opposition import asks_of_the_past
 from agentcore.memory.recall.linking import with_linked
-from agentcore.memory.recall.looking_back import LookingBack, looking_back
+from agentcore.memory.recall.looking_back import LookingBack, is_short, looking_back
 from agentcore.memory.recall.notes import Notes
 from agentcore.memory.recall.reranking import depth, reranked
 from agentcore.memory.recall.settling import SPARE, settled
@@ -175,9 +175,11 @@ class Search:
         return looking_back(self._params.query, named, now, historical)
 
     def _historical(self, vectors: Vectors) -> float:
-        """Returns the probability that the query asks for an earlier state; 0 if nothing can tell."""
+        """Returns the probability that a short query asks for an earlier state; 0 if nothing can tell."""
         historical = None if self._parts.samples is None else self._parts.samples.historical
-        if vectors is None or historical is None or self._params.query_vector is not None:
+        is_whole = is_short(self._params.query) and "queries" not in self._notes.searched
+        is_given = self._params.query_vector is not None or self._params.as_of is not None
+        if vectors is None or historical is None or is_given or not is_whole:
             return 0.0
         return historical.probability(vectors[0])
 
@@ -219,7 +221,8 @@ class Search:
             own=self._talk.own,
             own_text=self._talk.own_text,
             text=self._digest,
-            changes=[each.scaled(1 - historical) for each in found.changes] if back is None else (),
+            changes=found.changes if back is None else (),
+            change_factor=1 - historical,
             excess=excess,
             generality=generality,
         )

@@ -18,7 +18,7 @@ from agentcore.memory.writing.document_vectors import embed_each
 MEMORIES = 8
 # Of one turn. In between other agents' jobs run.
 MOST_PASSAGES = 128
-# A store that is embedded meanwhile waits for so many at most: 0.2 s.
+# A query or a store that is embedded meanwhile waits for at most so many.
 BATCH = 8
 
 
@@ -72,11 +72,12 @@ class EmbeddingPassages:
 
 
 def _missing(rows: Sequence[Row]) -> list[tuple[Row, int, Passage]]:
+    embedded = [{*row["embedded"]} for row in rows]
     return [
         (row, number, each)
-        for row in rows
+        for row, done in zip(rows, embedded, strict=True)
         for number, each in enumerate(passages(row["content"]))
-        if number > 0 and number not in row["embedded"]
+        if number > 0 and number not in done
     ]
 
 
