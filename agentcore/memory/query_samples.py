@@ -46,8 +46,9 @@ async def query_samples(embedder: Embedder | None, cache_directory: Path) -> Que
         try:
             vectors = await embedder.embed([each["text"] for each in (*prompts, *queries)], "query")
         except DependencyUnavailable as failure:
-            logger.warning("the embedder does not answer: abstention falls back to defaults, historical queries "
-                           "to English phrases, until the next start: %s", failure.message)
+            logger.warning(
+                "the embedder does not answer: until the next start abstention falls back to defaults, "
+                "historical queries to English phrases: %s", failure.message)
             return None
         _cache(cached, vectors)
     are_historical = np.array([each["historical"] for each in queries], bool)

@@ -28,7 +28,13 @@ from agentcore.memory.ranking.events import narrowed, teller
 from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.ranking.opposition import asks_of_the_past
 from agentcore.memory.recall.linking import with_linked
-from agentcore.memory.recall.looking_back import LookingBack, is_short, looking_back
+from agentcore.memory.recall.looking_back import (
+    PROBABLY,
+    LookingBack,
+    is_short,
+    looking_back,
+    sign_of_the_past,
+)
 from agentcore.memory.recall.notes import Notes
 from agentcore.memory.recall.reranking import depth, reranked
 from agentcore.memory.recall.settling import SPARE, settled
@@ -175,11 +181,14 @@ class Search:
         return looking_back(self._params.query, named, now, historical)
 
     def _historical(self, vectors: Vectors) -> float:
-        """Returns the probability that a short query asks for an earlier state; 0 if nothing can tell."""
-        historical = None if self._parts.samples is None else self._parts.samples.historical
+        """Returns the probability that a short query asks for an earlier state: by a sign or its vector."""
         is_whole = is_short(self._params.query) and "queries" not in self._notes.searched
-        is_given = self._params.query_vector is not None or self._params.as_of is not None
-        if vectors is None or historical is None or is_given or not is_whole:
+        if self._params.as_of is not None or not is_whole:
+            return 0.0
+        if sign_of_the_past(self._params.query) is not None:
+            return 1.0
+        historical = None if self._parts.samples is None else self._parts.samples.historical
+        if vectors is None or historical is None or self._params.query_vector is not None:
             return 0.0
         return historical.probability(vectors[0])
 
@@ -221,7 +230,7 @@ class Search:
             own=self._talk.own,
             own_text=self._talk.own_text,
             text=self._digest,
-            changes=found.changes if back is None else (),
+            changes=found.changes if historical < PROBABLY else (),
             change_factor=1 - historical,
             excess=excess,
             generality=generality,
