@@ -18,7 +18,7 @@ from agentcore.memory.writing.document_vectors import embed_each
 MEMORIES = 8
 # Of one turn. In between other agents' jobs run.
 MOST_PASSAGES = 128
-# A store that is embedded meanwhile waits for so many at most: 0.2 s.
+# A store that is embedded meanwhile waits for so many at most.
 BATCH = 8
 
 
