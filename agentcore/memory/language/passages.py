@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from agentcore.memory.language.text import UNSPACED
 
-# The local model reads 256 tokens for the own vector of a memory; prefix, marks and the name of the speaker take
-# some of them. In a later passage of half the length a fact is found better: decision 55.
+# The local model reads 256 tokens. Its prefix, its marks and the name of the speaker take some of them.
+# In a later passage of half the length a fact is found better: decision 55.
 MOST_TOKENS = 256
 FIRST_TOKENS, PASSAGE_TOKENS, OVERLAP_TOKENS = 236, 118, 24
 _WORD_CHARS = 16
