@@ -287,8 +287,8 @@ def test_the_local_model_reads_only_the_start_of_the_longest_text_without_blanks
     char: str, name: str
 ) -> None:
     TOKENIZERS[name]("loaded before it is timed")
-    # Some 25 ms; all of it took 650 ms.
-    assert min(cpu_seconds(TOKENIZERS[name], char * MAX_TEXT_CHARS) for _ in range(3)) < 0.2
+    # Some 25 ms on a quiet machine, ten times that beside other work; all of it took 650 ms there.
+    assert min(cpu_seconds(TOKENIZERS[name], char * MAX_TEXT_CHARS) for _ in range(3)) < 0.5
 
 
 def test_a_number_with_too_many_digits_is_compared_without_an_error() -> None:
