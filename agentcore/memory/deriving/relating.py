@@ -21,7 +21,7 @@ from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.vector_store import SearchRequest, WordHits
 
 BATCH = 16
-# Each message is compared with so many of the nearest, if they are this near.
+# Each message is compared with so many of the nearest before it and after it, if they are this near.
 COMPARED, LEAST_SIMILARITY = 6, 0.2
 # A less probable change is not kept.
 LEAST_PROBABILITY = 0.2
@@ -92,7 +92,10 @@ class Relating:
              and (each.similarity or 0.0) >= LEAST_SIMILARITY),
             key=lambda each: -(each.similarity or 0.0),
         )
-        return [each.memory_id for each in likely[:COMPARED]]
+        order = (row["timestamp"], row["memory_id"])
+        earlier = [each.memory_id for each in likely if (each.timestamp, each.memory_id) < order]
+        later = [each.memory_id for each in likely if (each.timestamp, each.memory_id) > order]
+        return [*earlier[:COMPARED], *later[:COMPARED]]
 
 
 def _messages(rows: Sequence[Row]) -> dict[UUID, _Message]:
