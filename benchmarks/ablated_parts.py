@@ -142,6 +142,10 @@ def _no_difference(scores: Any, *_: Any) -> Any:
     return np.zeros(len(scores))
 
 
+def _unchanged(scores: Any, *_: Any) -> Any:
+    return scores
+
+
 # --- the parts ---------------------------------------------------------------------------------------------
 
 _SUPERSESSION = (_off("consequences.superseding:judge", _no_supersession),)
@@ -167,6 +171,7 @@ _COPIES = (_off("retrieval:distinct", _all_kept),)
 _REPETITION = (_off("retrieval:likenesses", _no_difference),)
 _TOLD_ONCE = (_off("recall.recalling:_manner", _all_told),)
 _FRESHNESS = (
+    _off("retrieval:lifted", _unchanged),
     _off("retrieval:freshness", _no_difference),
     _off("retrieval:_outdated", always({})),
 )

@@ -29,8 +29,8 @@ Shape = tuple[str, str, bool, bool, bool, bool]
 
 VECTOR_STORES: Mapping[str, str] = {"pgvector": "agentcore.memory.vector_store:PgVectorStore"}
 
-# What a vector arm compares with: the vector asked for, or each of several in turn.
 PASSAGE, PASSAGES = sql.SQL("p.embedding"), "memory_passages"
+# The query vector that a retriever compares with: the only one, or each of several.
 ASKED, ONE_OF_SEVERAL = sql.SQL("%(vector)s::halfvec"), sql.SQL("asked.vector")
 # Of how many sessions a search knows what words they hold.
 SESSIONS = 200

@@ -9,7 +9,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from agentcore.memory.query_samples import OFF_TOPIC as PROMPTS
+from agentcore.memory.query_samples import OFF_TOPIC
 from agentcore.memory.ranking.off_topic import NEAREST, OffTopicPrompts, Vectors
 
 RANDOM = np.random.default_rng(7)
@@ -47,7 +47,7 @@ def test_the_excess_is_measured_from_each_memorys_own_baseline(sample: OffTopicP
 
 def test_the_committed_prompts_are_distinct_and_of_many_languages() -> None:
     rows = [json.loads(line) for line in
-            files("agentcore.memory").joinpath(PROMPTS).read_text(encoding="utf-8").splitlines()]
+            files("agentcore.memory").joinpath(OFF_TOPIC).read_text(encoding="utf-8").splitlines()]
     languages = Counter(row["language"] for row in rows)
     assert len({row["text"].casefold() for row in rows}) == len(rows) > 500
     assert len(languages) >= 15

@@ -21,7 +21,7 @@ from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.vector_store import SearchRequest, WordHits
 
 BATCH = 16
-# Each message is compared with so many of the nearest before it and after it, if they are this near.
+# How many of the nearest earlier and later messages one is compared with; their minimum cosine.
 COMPARED, LEAST_SIMILARITY = 6, 0.2
 # A less probable change is not kept.
 LEAST_PROBABILITY = 0.2

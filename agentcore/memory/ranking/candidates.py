@@ -76,7 +76,7 @@ class Mention:
 class Tie:
     """A link between two memories; it counts in both directions.
 
-    `by_caller`: its relation is none that the service itself makes.
+    `by_caller`: its relation is not reserved for the service.
     """
 
     source_id: UUID

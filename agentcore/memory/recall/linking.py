@@ -12,11 +12,11 @@ from agentcore.memory.recall.reranking import shortened
 from agentcore.memory.retrieval import Ranked, Ranking
 
 LINKED = "linked"
-# The term says how much a linked memory gained. At most so many are moved up.
+# How many linked memories are moved at most.
 MOST_LINKED = 3
-# The place, from 0, of what is linked to the best hit, and of what is linked to the second and third.
+# Target positions, from 0: for memories linked to the best hit; for those linked to the second and third.
 BEHIND_BEST, BEHIND_NEXT = 3, 5
-# Only hits of this share of the best score stay ahead of what is linked to the best hit.
+# Of the first three, hits below this share of the best score are ranked after memories linked to the best.
 CLOSE_SHARE = 0.75
 
 
@@ -46,7 +46,7 @@ def with_linked(ranking: Ranking, k: int) -> Ranking:
 
 
 def _ends(seed: UUID, links: Sequence[Tie], others: Mapping[UUID, Ranked]) -> Iterator[tuple[Tie, Ranked]]:
-    """Yields what is linked to a memory, in both directions, the strongest links and best scores first."""
+    """Yields the memories linked to the seed, in either direction, by descending weight and score."""
     found = []
     for tie in links:
         if seed in (tie.source_id, tie.target_id):

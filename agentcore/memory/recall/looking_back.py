@@ -17,8 +17,8 @@ from agentcore.memory.ranking.candidates import Span
 
 # A longer prompt speaks of many things.
 READ_CHARS = 300
-# From this probability on a query is historical without a sign of it.
-PROBABLY = 0.8
+# The minimum probability at which the vector alone makes a query historical.
+HISTORICAL_THRESHOLD = 0.8
 
 _THEN = r"\b(?:was|were|did|had|used)\b(?:[^?.!;]{0,120}\s)?"
 _END = r"(?=\s*(?:[?!.]|$))"
@@ -76,7 +76,7 @@ def sign_of_the_past(query: str) -> str | None:
 
 
 def is_short(query: str) -> bool:
-    """Returns whether the query is read for what it asks of the past."""
+    """Returns whether the query is short enough for historical detection."""
     return len(query) <= READ_CHARS
 
 
@@ -124,5 +124,5 @@ def looking_back(
         return LookingBack(sign)
     over = [(phrase, span) for phrase, span in named if span[1] <= now]
     if not over:
-        return LookingBack(None, probability=probability) if probability >= PROBABLY else None
+        return LookingBack(None, probability=probability) if probability >= HISTORICAL_THRESHOLD else None
     return LookingBack("; ".join(dict.fromkeys(phrase for phrase, _ in over)), [span for _, span in over])

@@ -29,7 +29,7 @@ from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.ranking.opposition import asks_of_the_past
 from agentcore.memory.recall.linking import with_linked
 from agentcore.memory.recall.looking_back import (
-    PROBABLY,
+    HISTORICAL_THRESHOLD,
     LookingBack,
     is_short,
     looking_back,
@@ -230,7 +230,7 @@ class Search:
             own=self._talk.own,
             own_text=self._talk.own_text,
             text=self._digest,
-            changes=found.changes if historical < PROBABLY else (),
+            changes=found.changes if historical < HISTORICAL_THRESHOLD else (),
             change_factor=1 - historical,
             excess=excess,
             generality=generality,
