@@ -380,7 +380,7 @@ def _episode(row: Row) -> Episode:
 
 def _unit(row: Row) -> NDArray[np.float32]:
     vector = np.asarray(row["embedding"].to_numpy(), dtype=np.float32)
-    return vector / max(float(np.linalg.norm(vector)), 1e-9)
+    return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-9), dtype=np.float32)
 
 
 async def condense(
