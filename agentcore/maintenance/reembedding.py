@@ -140,6 +140,7 @@ class Reembedding:
             if not row or not row["taken"]:
                 raise Conflict("another process embeds the memories anew already")
             yield
+            await connection.execute(query("release_reembedding_lock"), {"key": LOCK_KEY})
 
     async def _begin(self) -> str:
         known = {each.model: each for each in await known_models(self._database)}

@@ -170,7 +170,9 @@ async def test_a_cancelled_start_leaves_nothing_running(home: Home) -> None:
 
 def begins(home: Home, starting: asyncio.Task[object]) -> bool:
     """Whether a PostgreSQL of the home can be seen, or it is too late for that."""
-    return starting.done() or any(each.name() == "postgres" for each in processes_of(home))
+    with suppress(psutil.NoSuchProcess):  # ended since it was listed: look again
+        return starting.done() or any(each.name() == "postgres" for each in processes_of(home))
+    return False
 
 
 async def test_locks_left_empty_by_a_crash_of_the_machine_are_no_hindrance(home: Home) -> None:

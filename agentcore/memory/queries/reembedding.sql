@@ -31,6 +31,10 @@ UPDATE embedding_models SET stage = %(stage)s, changed_at = now() WHERE model = 
 -- One process at a time embeds anew.
 SELECT pg_try_advisory_lock(%(key)s) AS taken;
 
+-- name: release_reembedding_lock
+-- A closed connection would release it too, but a moment later.
+SELECT pg_advisory_unlock(%(key)s);
+
 -- name: count_to_reembed
 -- How many memories have no vector of this model yet, and how many have it beside their own; how many passages have none.
 SELECT count(*) FILTER (WHERE coalesce(embedding_model, '') <> ALL (%(done)s::text[])
