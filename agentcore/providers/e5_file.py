@@ -7,8 +7,11 @@ are the first 16 values and whose high halves the other 16; a value is (code - 8
 from __future__ import annotations
 
 import struct
+import threading
 from array import array
+from collections.abc import Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,6 +22,14 @@ HIDDEN = 384
 BLOCK_VALUES, BLOCK_BYTES = 32, 18
 Floats: TypeAlias = NDArray[np.float32]
 Bytes: TypeAlias = NDArray[np.uint8]
+# NumPy parses array headers with `ast`, which CPython 3.11 cannot do in two threads at once (SystemError).
+_parsing_headers = threading.Lock()
+
+
+def read_arrays(content: bytes) -> Mapping[str, NDArray[np.float16]]:
+    """Returns all arrays of an npz file. Raises ValueError if it is none, or contains objects."""
+    with _parsing_headers, np.load(BytesIO(content), allow_pickle=False) as arrays:
+        return dict(arrays)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ An adapter (LoRA, Hu et al. 2021) adds a low-rank product to dense layers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, ValueInfoProto, helper, numpy_helper
 
 from agentcore.providers.bert_graph import CONTRIBUTED, HIDDEN, BertGraph
-from agentcore.providers.e5_file import BLOCK_VALUES, E5File, split_blocks
+from agentcore.providers.e5_file import BLOCK_VALUES, E5File, read_arrays, split_blocks
 
 # Hugging Face's names of weights, and the file's.
 SHORT_NAMES = (
@@ -38,7 +37,7 @@ def write_graph(weights: Path, adapter: bytes = b"") -> bytes:
     Inputs `words`, float32 (texts, tokens, 384), and `attention_mask`, int64 (texts, tokens); output
     `embedding`, float32 (texts, 384).
     """
-    matrices = np.load(BytesIO(adapter), allow_pickle=False) if adapter else {}
+    matrices = read_arrays(adapter) if adapter else {}
     return bytes(_E5Graph(E5File(weights), matrices).model().SerializeToString())
 
 
@@ -50,7 +49,7 @@ def write_pair_graph(weights: Path, adapter: bytes) -> bytes:
     (pairs, tokens): the share of each token in the mean of its text. Output `relation`, float32 (pairs, 3):
     probabilities.
     """
-    matrices = np.load(BytesIO(adapter), allow_pickle=False)
+    matrices = read_arrays(adapter)
     return bytes(_PairGraph(E5File(weights), matrices).model().SerializeToString())
 
 

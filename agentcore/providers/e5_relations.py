@@ -10,14 +10,13 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentcore.providers.e5 import END, START, WEIGHTS, UnigramTokenizer
-from agentcore.providers.e5_file import HIDDEN, E5File, dequantized
+from agentcore.providers.e5_file import HIDDEN, E5File, dequantized, read_arrays
 from agentcore.providers.local_models import E5
 from agentcore.providers.onnx_embedder import cached_graph, padded
 from agentcore.providers.onnx_session import Optimization, open_session
@@ -64,8 +63,7 @@ class _Network:
         self._tokenizer = UnigramTokenizer(file.vocabulary)
         self._words = file.blocks("emb.word", HIDDEN)
         self._session = open_session(graph, Optimization.ORT_ENABLE_BASIC)
-        segment = np.load(BytesIO(adapter), allow_pickle=False)["segment"]
-        self._segment: NDArray[np.float32] = segment.astype(np.float32)
+        self._segment: NDArray[np.float32] = read_arrays(adapter)["segment"].astype(np.float32)
 
     def probabilities(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         """Returns a row for each pair: changes, repeats, neither."""
