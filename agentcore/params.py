@@ -11,13 +11,6 @@ from agentcore.memory.models import MemorySummary as MemorySummary
 from agentcore.memory.models import MemoryType as MemoryType
 from agentcore.memory.models import Receipt as Receipt
 from agentcore.memory.models import ScoreTerm as ScoreTerm
-from agentcore.memory.params.aliases import DeleteAliasParams as DeleteAliasParams
-from agentcore.memory.params.aliases import DeleteAliasResult as DeleteAliasResult
-from agentcore.memory.params.aliases import KnownAlias as KnownAlias
-from agentcore.memory.params.aliases import ListAliasesParams as ListAliasesParams
-from agentcore.memory.params.aliases import ListAliasesResult as ListAliasesResult
-from agentcore.memory.params.aliases import SetAliasParams as SetAliasParams
-from agentcore.memory.params.aliases import SetAliasResult as SetAliasResult
 from agentcore.memory.params.archive import ArchivedMemory as ArchivedMemory
 from agentcore.memory.params.archive import ArchivedParams as ArchivedParams
 from agentcore.memory.params.archive import ArchivedResult as ArchivedResult

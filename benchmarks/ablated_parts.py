@@ -192,7 +192,6 @@ ASKING = (
     Part("windows", (_off("language.moments:windows", always(())),)),
     Part("looking back", (_off("recall.searching:looking_back", always(None)),)),
     Part("past questions", (_off("recall.searching:asks_of_the_past", always(False)),)),
-    Part("aliases", (_off("recall.wording:expansions", always([])),)),
     Part("spelling", (_off("recall.wording:spellings", always([])),)),
     Part("everyday words", (_off("recall.wording:everyday_share", always(0.0)),)),
     Part("gist", (_off("ranking.copies:_gist", lambda candidate: candidate.memory_id),)),

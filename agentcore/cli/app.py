@@ -155,8 +155,8 @@ def agentcore(
 ) -> None:
     """A memory for AI agents: store, retrieve, build context, forget.
 
-    serve runs the service. store, retrieve, context, list, prune, alias, import
-    and export speak to a running one at AGENTCORE_URL, with AGENTCORE_TOKEN;
+    serve runs the service. store, retrieve, context, list, prune, import and
+    export speak to a running one at AGENTCORE_URL, with AGENTCORE_TOKEN;
     where the embedded service's home is on this machine, --agent ID makes a token
     by itself. These read the environment, never a file .env; serve and what works
     on its database read a .env of the directory they start in, too.

@@ -21,7 +21,6 @@ from agentcore.errors import InvalidParams, JsonRpcErrorCode, NotFound, TooLarge
 from agentcore.limits import MAX_LINKS_A_CALL
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import Link
-from agentcore.memory.params.aliases import SetAliasParams
 from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.memories import (
     GetParams,
@@ -44,7 +43,6 @@ class Tally:
     failures: Counter[str] = field(default_factory=Counter)
     # By reason: where in the file, the first of them.
     places: dict[str, list[str]] = field(default_factory=dict)
-    aliases: int = 0
     last_line: int = 0
 
     def count(self, result: StoreResult) -> None:
@@ -71,8 +69,6 @@ class Tally:
 
     def report(self) -> None:
         typer.echo(", ".join(f"{name} {self.outcomes[name]}" for name in OUTCOMES))
-        if self.aliases:
-            typer.echo(f"  aliases set {self.aliases}")
         for reason, count in self.reasons.most_common():
             typer.echo(f"  rejected {count}: {reason}")
         for reason, count in self.left_out.most_common():
@@ -144,9 +140,6 @@ class Import:
         if line is None:
             await self._refuse(numbered.number, numbered.problem or "is no line")
             return
-        if isinstance(line, SetAliasParams):
-            await self._name(numbered.number, line)
-            return
         if self._waits and self._is_unknown(line.superseded_by):
             self._superseded.append(numbered)  # what replaced it comes later, and has no id yet
             return
@@ -169,14 +162,6 @@ class Import:
 
     def _is_unknown(self, memory_id: UUID | None) -> bool:
         return memory_id is not None and memory_id not in self._ids
-
-    async def _name(self, number: int, alias: SetAliasParams) -> None:
-        try:
-            await self._memory.set_alias(alias)
-        except InvalidParams as error:
-            await self._refuse(number, error.message)
-        else:
-            self._tally.aliases += 1
 
     async def flush(self) -> None:
         """Store what waits."""
@@ -253,7 +238,7 @@ class Import:
     def _note(self, numbered: NumberedLine, result: StoreResult) -> None:
         self._tally.count(result)
         line = numbered.line
-        if not isinstance(line, Line) or result.memory_id is None:
+        if line is None or result.memory_id is None:
             return
         if line.memory_id is not None:
             self._ids[line.memory_id] = result.memory_id

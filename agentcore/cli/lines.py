@@ -32,10 +32,11 @@ from agentcore.memory.models import (
     TtlSeconds,
     Vector,
 )
-from agentcore.memory.params.aliases import KnownAlias, SetAliasParams
 from agentcore.memory.params.memories import StoreParams
 
 MAX_LINE_BYTES = 4 * 1_048_576
+# Exports of earlier versions end with lines of aliases, which no longer exist.
+_ALIAS_FIELDS = {"alias", "means"}
 
 
 class BadLine(Exception):
@@ -84,14 +85,14 @@ class Line(Strict):
 
 @dataclass(frozen=True)
 class NumberedLine:
-    """A line, of a memory or of an alias, or why it is none; `end`: the bytes that were read by its end.
+    """A line, or why it is none; `end`: the bytes that were read by its end.
 
     `cut_off`: what follows it in its file cannot be read.
     """
 
     number: int
     end: int
-    line: Line | SetAliasParams | None
+    line: Line | None
     key: str
     problem: str | None = None
     cut_off: bool = False
@@ -100,7 +101,7 @@ class NumberedLine:
 def read_lines(
     file: BinaryIO, *, hint: Callable[[dict[str, Any]], str] = lambda said: "",
 ) -> Iterator[NumberedLine]:
-    """The lines of a file, one at a time; blank ones are passed over.
+    """The lines of a file, one at a time; blank lines and aliases are skipped.
 
     What `hint` says of a line comes after its problem.
 
@@ -112,11 +113,12 @@ def read_lines(
         said: dict[str, Any] = {}
         try:
             said = _parsed(raw)
+            if said.keys() == _ALIAS_FIELDS:
+                continue
             digest = _digest(said)
             seen[digest[:8]] += 1
             key = f"import:{digest.hex()}:{seen[digest[:8]]}"
-            kind = SetAliasParams if {"alias", "means"} == set(said) else Line
-            yield NumberedLine(number, end, kind.model_validate(said), key)
+            yield NumberedLine(number, end, Line.model_validate(said), key)
         except ValidationError as error:
             yield NumberedLine(number, end, None, "", problem_of(error) + hint(said))
         except BadLine as problem:
@@ -167,11 +169,6 @@ def _written(value: datetime | UUID | None) -> str | None:
     if value is None:
         return None
     return value.isoformat() if isinstance(value, datetime) else str(value)
-
-
-def alias_line(alias: KnownAlias) -> dict[str, Any]:
-    """An alias that was set, as a line."""
-    return {"alias": alias.alias, "means": alias.means}
 
 
 def _raw_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:

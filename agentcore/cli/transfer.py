@@ -20,11 +20,10 @@ from agentcore.cli.importing import Import, Tally, progress
 from agentcore.cli.imports.archive_files import STDIN, standard_input
 from agentcore.cli.imports.pieces import hint
 from agentcore.cli.imports.run import import_export, refuse_other_forms
-from agentcore.cli.lines import alias_line, line_of, read_lines
+from agentcore.cli.lines import line_of, read_lines
 from agentcore.client import MemoryClient
 from agentcore.errors import AgentCoreError, InvalidParams
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params.aliases import MAX_ALIASES, KnownAlias, ListAliasesParams
 from agentcore.memory.params.memories import ListParams
 
 STDOUT = Path("-")
@@ -46,8 +45,7 @@ _OTHERS = "What another system exported"
     "expires_at, force, valid_from, valid_to, superseded_by, embedding,",
     "memory_id and links to other lines' memory_ids:",
     "[{\"target_id\": \"...\", \"relation\": \"follows\", \"weight\": 0.5}],",
-    "and what else export writes. A line may also set an alias:",
-    "{\"alias\": \"k8s\", \"means\": \"Kubernetes\"}",
+    "and what else export writes.",
 ))
 @options.client
 def import_lines(
@@ -159,7 +157,6 @@ def export_lines(
 ) -> None:
     """Write memories as JSONL, oldest first, in the form that import reads.
 
-    Without a filter the aliases that were set come after them.
     Not carried: what is derived from the text (the embedder's vectors too),
     access counts, history and ids.
     """
@@ -167,21 +164,16 @@ def export_lines(
         context, ListParams, order_by="timestamp", descending=False, limit=PAGE, vectors=True)
     file = None if file == STDOUT else file
 
-    async def run(memory: MemoryClient) -> tuple[int, int]:
-        count = aliases = 0
+    async def run(memory: MemoryClient) -> int:
+        count = 0
         with _target(file, overwrite=overwrite) as target:
             async for record in _all(memory, params):
                 target.write(json.dumps(line_of(record), ensure_ascii=False).encode() + b"\n")
                 count += 1
-            if not params.conditions():
-                for alias in await _set_aliases(memory):
-                    target.write(json.dumps(alias_line(alias), ensure_ascii=False).encode() + b"\n")
-                    aliases += 1
-        return count, aliases
+        return count
 
-    count, aliases = ask(context, run, max_attempts=PATIENT_ATTEMPTS)
-    named = f" and {counted(aliases, 'alias', 'aliases')}" if aliases else ""
-    say(f"exported {counted(count, 'memory', 'memories')}{named}{'' if file is None else f' to {file}'}")
+    count = ask(context, run, max_attempts=PATIENT_ATTEMPTS)
+    say(f"exported {counted(count, 'memory', 'memories')}{'' if file is None else f' to {file}'}")
 
 
 async def _all(memory: MemoryClient, params: ListParams) -> AsyncIterator[MemoryRecord]:
@@ -191,17 +183,6 @@ async def _all(memory: MemoryClient, params: ListParams) -> AsyncIterator[Memory
             yield record
         if page.next_cursor is None:
             return
-        params = params.model_copy(update={"cursor": page.next_cursor})
-
-
-async def _set_aliases(memory: MemoryClient) -> list[KnownAlias]:
-    params = ListAliasesParams(limit=MAX_ALIASES)
-    found: list[KnownAlias] = []
-    while True:
-        page = await memory.list_aliases(params)
-        found += [each for each in page.aliases if each.memory_id is None]
-        if page.next_cursor is None:
-            return found
         params = params.model_copy(update={"cursor": page.next_cursor})
 
 

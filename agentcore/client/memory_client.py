@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 LONGEST_RETRY_WAIT_SECONDS = 60.0
 # Done twice, these have the same effect as done once.
-_REPEATABLE = ("configure", "consolidate", "set_alias")
+_REPEATABLE = ("configure", "consolidate")
 logger = logging.getLogger(__name__)
 # stamina logs each wait: where nobody has set up logging, Python would print that to stderr, without a cause.
 logging.getLogger("stamina").addHandler(logging.NullHandler())

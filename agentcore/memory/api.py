@@ -15,14 +15,6 @@ from pydantic import ValidationError
 
 from agentcore.errors import InvalidParams, field_path, problem_sentence
 from agentcore.memory.models import Interaction, MemorySummary, Strict
-from agentcore.memory.params.aliases import (
-    DeleteAliasParams,
-    DeleteAliasResult,
-    ListAliasesParams,
-    ListAliasesResult,
-    SetAliasParams,
-    SetAliasResult,
-)
 from agentcore.memory.params.archive import (
     ArchivedParams,
     ArchivedResult,
@@ -272,13 +264,6 @@ class MemoryApi(ABC):
         "Give episodic memories that tell one thing together a summary that points to them.")
     erase = Method(EraseParams, EraseResult, "memory:admin",
         "Erase all of the agent, or of a user within it, from every place; with a signed receipt.")
-    set_alias = Method(SetAliasParams, SetAliasResult, "memory:write",
-        "Say what something is called too: each form then finds what was said in the other.",
-        positional=("alias", "means"))
-    delete_alias = Method(DeleteAliasParams, DeleteAliasResult, "memory:write",
-        "Take an alias away, whether it was set or learnt.", positional=("alias",))
-    list_aliases = Method(ListAliasesParams, ListAliasesResult, "memory:read",
-        "The aliases that apply, page by page: those set, and those learnt from memories.")
 
     async def add_interaction(self, /, interaction: Interaction, **options: Any) -> StoreResult:
         """Store an interaction; `options` are the other fields of `StoreParams`."""

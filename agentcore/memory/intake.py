@@ -10,7 +10,6 @@ from typing import Any
 
 from agentcore.errors import InvalidParams
 from agentcore.limits import MAX_TEXT_CHARS
-from agentcore.memory.aliases import keyed, learn
 from agentcore.memory.api import Caller
 from agentcore.memory.consolidation import subject_keys, told
 from agentcore.memory.encoding import action_outcomes, encode, interaction_text
@@ -129,8 +128,6 @@ def text_columns(
         "content_hash": bytes.fromhex(encoded.content_hash),
         "gist_hash": gist_hash(gist(plain), event if plain == content else mentioned(plain, said_at)),
         "term_keys": term_keys(agent_id, indexed),
-        # An injected text renames nothing.
-        "aliases": [] if flags else [keyed(agent_id, pair) for pair in learn(content)],
         "flags": flags,
         "flagged": bool(flags),
         "token_count": count_tokens(content),

@@ -11,17 +11,14 @@ from hashlib import blake2b
 from snowballstemmer.english_stemmer import EnglishStemmer  # type: ignore[import-untyped]  # it ships no types
 
 from agentcore.limits import MAX_TERMS
-from agentcore.memory.language.text import STOP_WORDS, wholes, words
+from agentcore.memory.language.text import STOP_WORDS, words
 
 __all__ = [
     "K1",
     "B",
     "Bm25",
     "LexicalStatistics",
-    "OtherForm",
     "idf",
-    "phrase",
-    "phrase_key",
     "select_query_keys",
     "spellings",
     "term_key",
@@ -41,32 +38,16 @@ EVERYDAY_MEMORIES = 300
 
 
 @dataclass(frozen=True, slots=True)
-class OtherForm:
-    """What a form of words is called too: its key, as it was written, and the other form.
-
-    `is_alias`: the first is the alias, the other what it means. `is_set`: the caller said so, not a memory.
-    """
-
-    key: int
-    written: str
-    other: str
-    is_alias: bool
-    is_set: bool
-
-
-@dataclass(frozen=True, slots=True)
 class LexicalStatistics:
     """One agent's index in figures: memories, their mean number of terms, and in how many each key occurs.
 
-    `other_forms`: what the forms that were asked for are called too, those first that count most. `everyday`:
-    in what share of everyday memories each key occurs; those it lacks are in none. `has_passages`: vectors of
-    later passages of long memories exist.
+    `everyday`: in what share of everyday memories each key occurs; those it lacks are in none.
+    `has_passages`: vectors of later passages of long memories exist.
     """
 
     memory_count: int
     mean_length: float
     document_frequency: Mapping[int, int]
-    other_forms: Sequence[OtherForm] = ()
     everyday: Mapping[int, float] = field(default_factory=dict)
     has_passages: bool = False
 
@@ -91,16 +72,6 @@ class LexicalStatistics:
 def terms(text: str) -> list[str]:
     """What is indexed and looked up: stop words out, English words stemmed; order and repetition kept."""
     return [term for word in words(text) if (term := _term(word))]
-
-
-def phrase(text: str) -> tuple[str, ...]:
-    """The terms of the words alone, what compounds hold left out: what a name is looked up by."""
-    return tuple(term for word in wholes(text) if (term := _term(word)))
-
-
-def phrase_key(agent_id: str, phrase: Sequence[str]) -> int:
-    """The key of these terms in this order; that of one term is its term key."""
-    return _term_key(agent_id, " ".join(phrase))
 
 
 def term_key(agent_id: str, term: str) -> int:

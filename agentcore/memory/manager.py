@@ -15,14 +15,6 @@ from agentcore.memory.cursors import read_cursor, write_cursor
 from agentcore.memory.deriving import consolidating, sessions
 from agentcore.memory.forgetting import erasing, removing, restoring
 from agentcore.memory.models import Dropped, MemoryType, Receipt
-from agentcore.memory.params.aliases import (
-    DeleteAliasParams,
-    DeleteAliasResult,
-    ListAliasesParams,
-    ListAliasesResult,
-    SetAliasParams,
-    SetAliasResult,
-)
 from agentcore.memory.params.archive import (
     ArchivedParams,
     ArchivedResult,
@@ -110,7 +102,6 @@ FEATURES = (
     "receipts",
     "reranker",
     "query_rewriting",
-    "aliases",
     "history",
     "revert",
     "feedback",
@@ -313,24 +304,6 @@ class MemoryOperations:
             limits=limits_in_force(self._parts.policy.limits_set),
             receipt=Receipt(),
         )
-
-    async def set_alias(self, params: SetAliasParams) -> SetAliasResult:
-        steps = self._parts.steps()
-        with steps("alias"):
-            await configuring.set_alias(self._parts, self._caller, params)
-        return SetAliasResult(success=True, receipt=receipt_of(steps))
-
-    async def delete_alias(self, params: DeleteAliasParams) -> DeleteAliasResult:
-        steps = self._parts.steps()
-        with steps("alias"):
-            deleted = await configuring.delete_alias(self._parts, self._caller, params)
-        return DeleteAliasResult(success=deleted > 0, deleted_count=deleted, receipt=receipt_of(steps))
-
-    async def list_aliases(self, params: ListAliasesParams) -> ListAliasesResult:
-        steps = self._parts.steps()
-        with steps("alias"):
-            aliases, cursor = await configuring.list_aliases(self._parts, self._caller, params)
-        return ListAliasesResult(aliases=aliases, next_cursor=cursor, receipt=receipt_of(steps))
 
     async def update(self, params: UpdateParams) -> UpdateResult:
         if params.updates.renew is not None:

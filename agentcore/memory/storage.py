@@ -28,7 +28,7 @@ from agentcore.memory.rows.llm_rows import FactRows, LlmRows
 from agentcore.memory.rows.owned_rows import OwnedRows, Row
 from agentcore.memory.rows.passage_rows import EMBED_PASSAGES, PassageRows
 from agentcore.memory.rows.serving_indexes import ServingIndexes
-from agentcore.memory.rows.subject_rows import AliasRows, SubjectRows
+from agentcore.memory.rows.subject_rows import SubjectRows
 from agentcore.memory.rows.summary_rows import SummaryRows
 from agentcore.summary_rules import SummaryRules
 
@@ -73,7 +73,6 @@ class MemoryTransaction(OwnedRows):
     ) -> None:
         super().__init__(connection, agent_id)
         self._bound = bound
-        self.aliases = AliasRows(connection, agent_id)
         self.clusters = ClusterRows(connection, agent_id)
         self.history = HistoryRows(connection, agent_id)
         self.life = LifeRows(connection, agent_id)
@@ -138,13 +137,12 @@ class MemoryTransaction(OwnedRows):
         return {row["memory_id"] for row in await self._rows("existing_ids", memory_ids=wanted)}
 
     async def insert(self, memories: Sequence[NewMemory]) -> None:
-        """Store the rows, their links, what they tell of other names, and their terms' frequencies."""
+        """Store the rows, their links, and their terms' frequencies."""
         if not memories:
             return
         cursor = self._connection.cursor()
         await cursor.executemany(query("insert_memory"), [self._columns(memory) for memory in memories])
         await self.links.add_all({memory.memory_id: memory.links for memory in memories})
-        await self.aliases.learn({memory.memory_id: memory.columns["aliases"] for memory in memories})
         await self.subjects.learn({memory.memory_id: memory.columns["subjects"] for memory in memories})
         await self.append_terms([memory.columns["term_keys"] for memory in memories], sign=1)
         await self.passages.queue([memory.memory_id for memory in memories if memory.columns["is_long"]])
@@ -226,7 +224,7 @@ class MemoryTransaction(OwnedRows):
         return [row["memory_id"] for row in rows]
 
     async def whole_rows(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Rows with vector, history, links and aliases, as the archive keeps them."""
+        """Rows with vector, history and links, as the archive keeps them."""
         return await self._rows("archive_rows", memory_ids=list(memory_ids))
 
     async def delete_versions(self, versions: Mapping[UUID, int]) -> list[Row]:
@@ -336,14 +334,6 @@ class MemoryStorage:
         rows = await self._read(agent_id, "count_flagged", filter=Jsonb(conditions))
         return int(rows[0]["count"])
 
-    async def aliases(self, agent_id: str, after: Sequence[str] | None, limit: int) -> list[Row]:
-        """Aliases in order, behind the one with this alias, meaning and memory id."""
-        alias, means, memory_id = after or (None, None, None)
-        place = {"after_alias": alias, "after_means": means, "after_id": memory_id}
-        return await self._fetch(
-            agent_id, query("list_aliases"), {**place, "limit": limit}, primary=False
-        )
-
     async def history(
         self, agent_id: str, memory_id: UUID, before_number: int | None, limit: int
     ) -> list[Row]:
@@ -393,7 +383,7 @@ class MemoryStorage:
         return await self._read(agent_id, "pruning_candidates", primary=True, memory_type=memory_type)
 
     async def whole_rows(self, agent_id: str, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Rows with vector, history, links and aliases, as the archive keeps them."""
+        """Rows with vector, history and links, as the archive keeps them."""
         return await self._read(agent_id, "archive_rows", primary=True, memory_ids=list(memory_ids))
 
     async def receipt_key(self) -> Row:

@@ -16,7 +16,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from agentcore.database import Database, Row, Statement, Users, query, shaped_query
-from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics, OtherForm
+from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics
 from agentcore.memory.models import CHANGES, SERVICE_RELATIONS
 from agentcore.memory.ranking.candidates import Candidate, Mention, SearchLimits, Span, Tie
 from agentcore.memory.rows.embedding_models import SETTLED, VectorPlace
@@ -34,8 +34,6 @@ PASSAGE, PASSAGES = sql.SQL("p.embedding"), "memory_passages"
 ASKED, ONE_OF_SEVERAL = sql.SQL("%(vector)s::halfvec"), sql.SQL("asked.vector")
 # Of how many sessions a search knows what words they hold.
 SESSIONS = 200
-# How many of the newest memories that tell another form of one are asked.
-TELLING_MEMORIES = 16
 # Of a longer memory only these terms are ranked, and a quarter as many of the query's behind them.
 MOST_TERMS = 1_024
 # The vectors of so many of the nearest are returned, to compare them with off-topic prompts.
@@ -110,13 +108,7 @@ class VectorStore(Protocol):
 
     name: str
 
-    async def statistics(
-        self,
-        agent_id: str,
-        term_keys: Sequence[int],
-        form_keys: Sequence[int] = (),
-        reach: Conditions | None = None,
-    ) -> LexicalStatistics: ...
+    async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics: ...
 
     async def search_words(
         self,
@@ -156,37 +148,20 @@ class PgVectorStore:
         bound._database = self._database.bound_to(users)
         return bound
 
-    async def statistics(
-        self,
-        agent_id: str,
-        term_keys: Sequence[int],
-        form_keys: Sequence[int] = (),
-        reach: Conditions | None = None,
-    ) -> LexicalStatistics:
-        """The agent's size, in how many of its memories each term stands, and other forms of the forms.
-
-        Of the memories that tell other forms only those count that match `reach`.
-        """
-        values = {
-            "agent_id": agent_id,
-            "term_keys": list(set(term_keys)),
-            "form_keys": list(form_keys),
-            "reach": Jsonb(reach or {}),
-            "limit": TELLING_MEMORIES,
-        }
+    async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics:
+        """Returns the agent's size, and in how many of its memories each term occurs."""
+        values = {"agent_id": agent_id, "term_keys": list(set(term_keys))}
         counts = ("lexical_totals", "lexical_frequencies")
         if self._database.users is not None:
             counts = ("bound_totals", "bound_frequencies")
-        names = (*counts, *(("other_forms",) if form_keys else ()))
-        [[total], frequencies, *others] = await self._database.fetch(
-            agent_id, [(query(name), values) for name in names]
+        [[total], frequencies] = await self._database.fetch(
+            agent_id, [(query(name), values) for name in counts]
         )
         count = max(0, int(total["memory_count"]))
         return LexicalStatistics(
             memory_count=count,
             mean_length=max(1.0, int(total["term_count"]) / max(1, count)),
             document_frequency={row["term_key"]: max(0, int(row["memory_count"])) for row in frequencies},
-            other_forms=[OtherForm(**row) for rows in others for row in rows],
             has_passages=total["has_passages"],
         )
 

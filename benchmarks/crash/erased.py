@@ -9,7 +9,6 @@ from uuid import UUID
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.aliases import SetAliasParams
 from agentcore.memory.params.archive import EraseParams, RestoreParams
 from agentcore.memory.params.layers import ConfigureParams
 from agentcore.memory.params.memories import (
@@ -91,7 +90,6 @@ class Erasing(Tearing):
             of_ada += [ended.summary_id] if user_id == "ada" else []
             await memory.get_context(GetContextParams(query="Which notes?", task_id=f"task of {user_id}"))
         await memory.complete_task(CompleteTaskParams(task_id="another task"))
-        await memory.set_alias(SetAliasParams(alias="den", means="cellar"))
         await memory.configure(ConfigureParams(consolidate=True))
         return [each for each in of_ada if each is not None]
 

@@ -9,15 +9,13 @@ from uuid import UUID
 import psycopg
 from psycopg.rows import dict_row
 
-# Aliases get a new number, and nothing refers to it; a restore adds itself to the history.
+# A restore adds itself to the history.
 ROWS = {
     "memories": "SELECT m.memory_id, m::text AS row FROM memories m",
     "memory_usage": "SELECT m.memory_id, m::text AS row FROM memory_usage m",
     "memory_history": "SELECT m.memory_id, m::text AS row FROM memory_history m "
                       "WHERE m.operation <> 'restore'",
     "memory_links": "SELECT m.source_id AS memory_id, m::text AS row FROM memory_links m",
-    "memory_aliases": "SELECT m.memory_id, (to_jsonb(m) - 'alias_id')::text AS row FROM memory_aliases m "
-                      "WHERE m.memory_id IS NOT NULL",
 }
 Records = Mapping[UUID, Sequence[str]]
 

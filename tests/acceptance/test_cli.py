@@ -240,22 +240,6 @@ async def test_a_filter_given_is_a_filter_applied(run: Callable[..., Done], memo
     assert run("list", "--before", "2026-03-01").stdout == ""
 
 
-def test_an_alias_is_set_listed_used_and_deleted(run: Callable[..., Done]) -> None:
-    assert run("store", "The Kubernetes upgrade is planned for spring").returncode == 0
-    assert run("alias", "set", "k8s", "Kubernetes").returncode == 0
-    listed = run("alias", "list")
-    assert (listed.returncode, listed.stdout.splitlines()[1].split()) == (0, ["k8s", "Kubernetes"])
-    found = json.loads(run("retrieve", "k8s", "--json").stdout)
-    assert found["receipt"]["searched"]["aliases"] == {"k8s": "Kubernetes"}
-    assert run("alias", "delete", "k8s").returncode == 0
-    assert run("alias", "list").stderr == "no aliases\n"
-    again = run("alias", "delete", "k8s")
-    assert (again.returncode, again.stderr) == (1, "0 deleted\n")
-    refused = run("alias", "set", "it", "information technology")
-    assert refused.returncode == 1
-    assert "no stop words" in refused.stderr
-
-
 def test_an_interaction_and_stdin_are_stored(run: Callable[..., Done]) -> None:
     asked = run("store", "-", "--response", "Under the mat.", "--json", said="Where is the key?")
     assert json.loads(asked.stdout)["status"] == "stored"

@@ -16,7 +16,6 @@ import psycopg
 from agentcore.client import MemoryClient
 from agentcore.maintenance.purging import Purge
 from agentcore.memory.models import Interaction
-from agentcore.memory.params.aliases import SetAliasParams
 from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.memories import StoreBatchParams, StoreParams
 from tests.fixtures.databases import migrated_database
@@ -40,7 +39,7 @@ def files_with(home: Path, *markers: str) -> dict[str, set[str]]:
 
 
 async def fill(memory: MemoryClient, marker: str) -> None:
-    """Leave the marker in every kind of place: rows, TOAST, history, aliases, statistics, Redis, archive."""
+    """Leave the marker in every kind of place: rows, TOAST, history, statistics, Redis, archive."""
     short = [StoreParams(content=f"Ada hid key {number} at {marker}.", user_id="ada", tags=[marker],
                          metadata={"where": marker}) for number in range(30)]
     large = [StoreParams(content=f"{marker} {secrets.token_hex(3_000)}", user_id="ada", force=True)]
@@ -50,7 +49,6 @@ async def fill(memory: MemoryClient, marker: str) -> None:
         memory_id=stored[0].memory_id, updates=Updates(content=f"Ada moved the key to {marker}-b.")))
     await memory.add_interaction(Interaction(
         query=f"Where is {marker}?", response=f"{marker} is at home.", task_id="search", user_id="ada"))
-    await memory.set_alias(SetAliasParams(alias=f"alias-{marker[:20]}", means=marker))
     await memory.get_relevant_context(f"What about {marker}?", task_id="search")
 
 

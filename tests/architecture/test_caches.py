@@ -80,7 +80,7 @@ OF_ONE_CALL = {
     "agentcore.memory.recall.notes": "Notes.degraded Notes.searched",
     "agentcore.memory.recall.recalling": "TaskMemory.importances",
     "agentcore.memory.recall.searching": "SearchResult.passages",
-    "agentcore.memory.recall.wording": "Wording.aliases Wording.corrected",
+    "agentcore.memory.recall.wording": "Wording.corrected",
     "agentcore.memory.statements.statements": "Told.readings",
     "agentcore.memory.vector_store": "WordHits.sessions",
     "agentcore.memory.writing.changing": "Changing.degraded Renewing.degraded Wanted.columns Wanted.told",

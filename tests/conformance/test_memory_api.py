@@ -18,7 +18,6 @@ from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.limits import MAX_METADATA_DEPTH
 from agentcore.memory.api import METHODS, MemoryApi
 from agentcore.memory.models import Interaction, MemoryType
-from agentcore.memory.params import aliases as naming
 from agentcore.memory.params import memories as ask
 from agentcore.memory.params.archive import ArchivedParams, EraseParams, RestoreParams
 from agentcore.memory.params.changes import (
@@ -222,14 +221,6 @@ async def test_rules_of_an_agent_are_set_and_told(memory: MemoryApi) -> None:
 async def test_consolidation_says_what_it_made(memory: MemoryApi) -> None:
     await stored(memory, TEA)
     assert (await memory.consolidate(ConsolidateParams())).model_fields_set
-
-
-async def test_an_alias_is_set_listed_and_taken_away(memory: MemoryApi) -> None:
-    await memory.set_alias(naming.SetAliasParams(alias="k8s", means="Kubernetes"))
-    [alias] = (await memory.list_aliases(naming.ListAliasesParams())).aliases
-    assert (alias.alias, alias.means) == ("k8s", "Kubernetes")
-    await memory.delete_alias(naming.DeleteAliasParams(alias="k8s"))
-    assert (await memory.list_aliases(naming.ListAliasesParams())).aliases == []
 
 
 async def test_what_is_erased_leaves_nothing(memory: MemoryApi) -> None:

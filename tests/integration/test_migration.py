@@ -60,6 +60,24 @@ def test_a_step_back_brings_the_functions_back_that_the_step_dropped(empty_datab
     assert lexical_functions(empty_database) == {"lexical_arm", "lexical_sessions", "lexical_hits"}
 
 
+def test_a_step_back_recreates_the_table_of_aliases_with_its_row_security(empty_database: str) -> None:
+    migration.upgrade(empty_database)
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        assert connection.execute("SELECT to_regclass('memory_aliases')").fetchall() == [(None,)]
+        migration.downgrade(empty_database, "0030")
+        policies = connection.execute(
+            "SELECT policyname, permissive, roles::text[] FROM pg_policies "
+            "WHERE tablename = 'memory_aliases' ORDER BY 1").fetchall()
+        [(granted, secured)] = connection.execute(
+            "SELECT has_table_privilege('agentcore_service', oid, 'SELECT, INSERT, UPDATE, DELETE') "
+            "AND has_table_privilege('agentcore_bound', oid, 'SELECT, INSERT, UPDATE, DELETE'), "
+            "relrowsecurity FROM pg_class WHERE relname = 'memory_aliases'").fetchall()
+    assert policies == [
+        ("own_agent", "PERMISSIVE", ["agentcore_bound", "agentcore_service"]),
+        ("own_users", "RESTRICTIVE", ["agentcore_bound"])]
+    assert (granted, secured) == (True, True)
+
+
 async def test_two_processes_that_migrate_at_once_both_end_well(empty_database: str) -> None:
     upgrades = [asyncio.to_thread(migration.upgrade, empty_database) for _ in range(2)]
     assert await asyncio.gather(*upgrades) == [migration.head_revision()] * 2

@@ -334,7 +334,7 @@ async def test_the_constants_of_bm25_are_defined_in_python_alone(walled: Walled)
 # --- users -------------------------------------------------------------------------------------------------
 
 
-OF_USERS = {"memories", "memory_usage", "memory_links", "memory_history", "memory_subjects", "memory_aliases",
+OF_USERS = {"memories", "memory_usage", "memory_links", "memory_history", "memory_subjects",
             "memory_passages",
             "archived_memories", "archived_copies", "lexical_terms", "lexical_totals", "lexical_deltas"}
 

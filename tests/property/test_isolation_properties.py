@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from agentcore.errors import AgentCoreError, Conflict, InvalidParams, NotFound
 from agentcore.memory.api import METHODS, Caller, MemoryApi
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params import aliases as naming
 from agentcore.memory.params import changes as past
 from agentcore.memory.params import layers as rules
 from agentcore.memory.params import memories as ask
@@ -213,7 +212,6 @@ async def delete(turn: Turn, places: list[int], filters: dict[str, Any] | None) 
         params = ask.DeleteParams.model_validate({"memory_ids": list(named)})
     else:
         going = set(turn.model.visible(filters))
-        turn.model.aliases = turn.model.aliases if filters else {}
         params = ask.DeleteParams.model_validate({**(filters or {"all": True}), "confirm": True})
     result = await turn.ask(turn.memory.delete, params)
     assert result.deleted_count == len(going)
@@ -260,26 +258,9 @@ async def capabilities(turn: Turn) -> None:
     assert (await turn.ask(turn.memory.capabilities, ask.CapabilitiesParams())).limits
 
 
-async def set_alias(turn: Turn, alias: str) -> None:
-    means = turn.model.said("cellar of {word}")
-    await turn.ask(turn.memory.set_alias, naming.SetAliasParams(alias=alias, means=means))
-    turn.model.aliases[alias] = means
-
-
-async def delete_alias(turn: Turn, alias: str) -> None:
-    result = await turn.ask(turn.memory.delete_alias, naming.DeleteAliasParams(alias=alias))
-    assert result.deleted_count == (turn.model.aliases.pop(alias, None) is not None)
-
-
-async def list_aliases(turn: Turn) -> None:
-    result = await turn.ask(turn.memory.list_aliases, naming.ListAliasesParams())
-    assert {each.alias: each.means for each in result.aliases} == turn.model.aliases
-
-
 tasks, sessions = st.sampled_from(["t1", "t2"]), st.sampled_from(["s1", "s2"])
 tags = st.lists(st.sampled_from(["red", "blue"]), max_size=2, unique=True)
 a_tag = st.lists(st.sampled_from(["red", "blue"]), min_size=1, max_size=1)
-aliases = st.sampled_from(["flower", "harbour"])  # words of the texts that are asked for
 texts, places = st.sampled_from(TEXTS), st.integers(0, 40)
 filters = st.fixed_dictionaries({}, optional={
     "task_id": tasks, "session_id": sessions, "tags": a_tag,
@@ -320,9 +301,6 @@ OPERATIONS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[st.SearchStrat
     "memory.capabilities": (capabilities, ()),
     "memory.erase": (erase_all, ()),
     "memory.complete_task": (complete_task, (tasks,)),
-    "memory.set_alias": (set_alias, (aliases,)),
-    "memory.delete_alias": (delete_alias, (aliases,)),
-    "memory.list_aliases": (list_aliases, ()),
 }
 calls = st.one_of(*(
     st.tuples(st.integers(0, len(NAMES) - 1), st.just(name), st.tuples(*arguments))

@@ -24,7 +24,7 @@ SERVER_PACKAGES = {
     "sqlalchemy", "tiktoken", "uvicorn", "uvloop",
 }
 CLIENT_MODULES = (
-    "alias", "archive", "data", "erase", "layers", "mcp", "session", "single",
+    "archive", "data", "erase", "layers", "mcp", "session", "single",
     "transfer",
 )
 

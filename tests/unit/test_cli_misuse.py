@@ -13,8 +13,7 @@ from agentcore.cli import MODULES, main
 from agentcore.config import Settings
 
 COMMANDS = [command for commands in MODULES.values() for command in commands]
-BELOW_OTHERS = {"model install", "alias set", "alias list", "alias delete", "archive list", "archive restore",
-                "archive verify"}
+BELOW_OTHERS = {"model install", "archive list", "archive restore", "archive verify"}
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def test_the_help_names_every_command_and_shows_what_to_type(typed: Typed) -> No
         assert re.search(rf"│ {command} ", said), command
 
 
-@pytest.mark.parametrize("command", sorted({*COMMANDS, *BELOW_OTHERS} - {"model", "alias", "archive"}))
+@pytest.mark.parametrize("command", sorted({*COMMANDS, *BELOW_OTHERS} - {"model", "archive"}))
 def test_each_command_has_a_help_with_an_example(typed: Typed, command: str) -> None:
     done = typed(*command.split(), "--help")
     assert done.code == 0

@@ -91,13 +91,6 @@ TABLES: tuple[OwnedTable, ...] = (
     ),
     _table("memory_usage", _WITH_ROW, labels=("memory_id",)),
     _table(
-        "memory_aliases",
-        f"{_WITH_ROW}; what was set: memory.delete_alias, or deleting everything",
-        text=("alias", "means"),
-        digests=("alias_key", "means_key"),
-        labels=("memory_id",),
-    ),
-    _table(
         "memory_passages",
         f"{_WITH_ROW}; or an update of its text",
         vectors=("embedding",),

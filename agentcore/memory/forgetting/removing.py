@@ -209,7 +209,6 @@ async def delete(parts: MemoryParts, caller: Caller, params: DeleteParams) -> De
 
 async def _forget_settings(parts: MemoryParts, caller: Caller) -> None:
     async with parts.storage.transaction(caller.agent_id) as transaction:
-        await transaction.aliases.forget_set()
         await transaction.jobs.forget()
 
 

@@ -174,8 +174,6 @@ class Restoring:
         await transaction.clusters.come_late(copies)
         await archived.put_back("memory_history", columns["memory_history"], _parts_of(rows, "history"))
         await archived.put_back("memory_usage", columns["memory_usage"], _used(rows))
-        told = [name for name in columns["memory_aliases"] if name != "alias_id"]
-        await archived.put_back("memory_aliases", told, _parts_of(rows, "aliases"))
         # What messages change is found out again.
         ties = [tie for tie in _parts_of(rows, "links") if tie["relation"] != CHANGES]
         held = await archived.held({UUID(tie[end]) for tie in ties for end in ("source_id", "target_id")})

@@ -85,7 +85,7 @@ SELECT c.relname AS name, array_agg(a.attname::text ORDER BY a.attnum) AS column
   FROM pg_attribute a
   JOIN pg_class c ON c.oid = a.attrelid
  WHERE a.attrelid IN ('memories'::regclass, 'memory_history'::regclass, 'memory_links'::regclass,
-                      'memory_usage'::regclass, 'memory_aliases'::regclass)
+                      'memory_usage'::regclass)
    AND a.attnum > 0 AND NOT a.attisdropped
  GROUP BY c.relname;
 

@@ -17,9 +17,7 @@ SELECT m.*, coalesce(u.access_count, 0) AS access_count, coalesce(u.uses_in_life
        (SELECT coalesce(jsonb_agg(to_jsonb(h) ORDER BY h.change_id), '[]') FROM memory_history h
          WHERE h.agent_id = %(agent_id)s AND h.memory_id = m.memory_id) AS history,
        (SELECT coalesce(jsonb_agg(to_jsonb(l)), '[]') FROM memory_links l
-         WHERE l.agent_id = %(agent_id)s AND (l.source_id = m.memory_id OR l.target_id = m.memory_id)) AS links,
-       (SELECT coalesce(jsonb_agg(to_jsonb(a) ORDER BY a.alias_id), '[]') FROM memory_aliases a
-         WHERE a.agent_id = %(agent_id)s AND a.memory_id = m.memory_id) AS aliases
+         WHERE l.agent_id = %(agent_id)s AND (l.source_id = m.memory_id OR l.target_id = m.memory_id)) AS links
   FROM memories m
   LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]);

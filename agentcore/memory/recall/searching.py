@@ -22,7 +22,7 @@ from agentcore.memory.llm import Rewriting
 from agentcore.memory.models import Dropped, MemorySummary, Receipt
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams, Turn
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.query import QUERY_CHARS, complete, split, wants, weighed
+from agentcore.memory.query import complete, split, wants, weighed
 from agentcore.memory.ranking.candidates import Mention, Question, Span
 from agentcore.memory.ranking.events import narrowed, teller
 from agentcore.memory.ranking.fitness import CutOffs
@@ -49,7 +49,6 @@ MOST_QUERIES = 3
 MOST_CHARS = 1_000
 WORDS_ONLY = "embedding: the embedder does not answer; searched by words alone"
 RESTART = "embedding: this process must start again with the model in force; searched by words alone"
-ALIASES_BY_WORDS = "aliases: the embedder does not answer; looked up by their words alone"
 # What says that a memory is superseded.
 PAST_FIELDS = ("superseded_by", "valid_from", "valid_to")
 BEYOND_PAGE = "page_bytes"
@@ -123,7 +122,6 @@ class Search:
         (vectors, events), wording = await asyncio.gather(
             self._vectors(text, anchors), self._words(text, anchors, breadth, conditions)
         )
-        vectors = await self._with_aliases(vectors, text, wording)
         told = await self._anchored(now, anchors, events, wording, conditions)
         windows = narrowed([time for _, time in times], [each.times for each in told if each.times])
         historical = self._historical(vectors)
@@ -275,19 +273,6 @@ class Search:
         asked = len(texts) - len(anchors)
         return vectors[:asked], vectors[asked:]
 
-    async def _with_aliases(self, vectors: Vectors, text: str, wording: Wording) -> Vectors:
-        embedder = self._parts.embedder
-        given = self._params.query_vector is not None
-        if vectors is None or embedder is None or given or not wording.aliases:
-            return vectors
-        known = " ".join([text[:QUERY_CHARS], *wording.aliases.values()])
-        try:
-            with self._steps("embed"):
-                return np.vstack([vectors, await embedder.embed([known], "query")])
-        except DependencyUnavailable:
-            self._notes.degraded.append(ALIASES_BY_WORDS)
-            return vectors
-
     async def _understood(self, now: datetime) -> tuple[str, Sequence[Window], Sequence[Anchor]]:
         def read() -> tuple[str, Sequence[Window], Sequence[Anchor]]:
             self._digest = digest(normal_form(self._params.query))
@@ -390,8 +375,6 @@ class Search:
             searched["signals"] = asdict(ranking.signals)
         if wording.corrected:
             searched["corrected"] = dict(wording.corrected)
-        if wording.aliases:
-            searched["aliases"] = dict(wording.aliases)
         beyond = [Dropped(reason=BEYOND_PAGE, count=self._left_out)] if self._left_out else []
         return Receipt(
             searched=searched,

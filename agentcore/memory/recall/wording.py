@@ -1,21 +1,19 @@
-"""Searching by words: which of the query's terms tell most, what was probably meant by the unknown ones, what
-they are called too, and what holds them."""
+"""Search by words: selects the rarest terms of a query, corrects typos, and finds the memories that
+contain the terms."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, TypeVar
 
-from agentcore.memory.aliases import Expansion, expansions, forms
 from agentcore.memory.everyday import everyday_share
 from agentcore.memory.lexical import (
     Bm25,
     LexicalStatistics,
-    phrase,
     rarest,
     select_query_keys,
     spellings,
@@ -38,10 +36,6 @@ TELLING_TERMS = 3
 MAX_CORRECTED_TERMS = 4
 # What a term counts that the query does not hold, but probably means.
 CORRECTED_SHARE = 0.8
-# What all terms of another form count together.
-ALIAS_SHARE = 0.8
-# Of the filters, those that also say whose words may tell another form, and as of when.
-REACH = ("user_id", "namespace", "as_of", "current")
 # Of a query so many distinct terms are looked up at most.
 READ_TERMS = 8_192
 # So much text is read on the event loop.
@@ -54,15 +48,13 @@ Read = TypeVar("Read")
 class Wording:
     """The query's terms as keys, the score they give, what holds them, and which were read as another.
 
-    `aliases`: which forms of the query were looked up in another form too. `parts`: the same of each part of
-    the text that was looked up by itself.
+    `parts`: the same of each part of the text that was looked up by itself.
     """
 
     keys: Sequence[int]
     bm25: Bm25
     hits: WordHits
     corrected: Mapping[str, str] = field(default_factory=dict)
-    aliases: Mapping[str, str] = field(default_factory=dict)
     parts: Sequence[Wording] = ()
 
     def full_match(self, candidates: Sequence[Candidate]) -> MatchScale:
@@ -97,7 +89,7 @@ async def search_words(
     apart.
     """
     with steps("statistics"):
-        reading = await _reading(vectors, agent_id, text, conditions)
+        reading = await _reading(vectors, agent_id, text)
     keys_of_parts = [reading.known(term_keys(agent_id, part)) for part in parts]
     wordings = [reading.of(keys) for keys in (list(reading.keys), *keys_of_parts)]
     longest = LONGEST_LIST if with_vectors else math.inf
@@ -106,7 +98,7 @@ async def search_words(
         weights = [_looked_up(bm25, limit) for (_, bm25), limit in zip(wordings, limits, strict=True)]
         hits = await vectors.search_words(agent_id, weights, conditions, breadth)
     whole, *of_parts = [Wording(*each, found) for each, found in zip(wordings, hits, strict=True)]
-    return replace(whole, corrected=reading.told(), aliases=_told(reading.others), parts=of_parts)
+    return replace(whole, corrected=reading.told(), parts=of_parts)
 
 
 def _looked_up(bm25: Bm25, longest_list: float) -> dict[int, float]:
@@ -114,18 +106,15 @@ def _looked_up(bm25: Bm25, longest_list: float) -> dict[int, float]:
     return bm25.weights(select_query_keys(bm25.keys, frequencies, MAX_POSTINGS, longest_list))
 
 
-async def _reading(vectors: VectorStore, agent_id: str, text: str, conditions: Mapping[str, Any]) -> _Reading:
-    keys, asked = await _read(agent_id, text)
-    reach = {name: conditions[name] for name in REACH if name in conditions}
-    statistics = await vectors.statistics(agent_id, list(keys), list(asked), reach)
-    others = expansions(agent_id, asked, statistics.other_forms)
-    replaced = _replaced(others, statistics)
-    slips = _slips(agent_id, {key: keys[key] for key in keys if key not in replaced}, statistics)
-    frequencies = await _frequencies(vectors, agent_id, slips, others, statistics)
+async def _reading(vectors: VectorStore, agent_id: str, text: str) -> _Reading:
+    keys = await read_text(lambda: _read(agent_id, text), len(text))
+    statistics = await vectors.statistics(agent_id, list(keys))
+    slips = _slips(agent_id, keys, statistics)
+    frequencies = await _frequencies(vectors, agent_id, slips, statistics)
     corrected = _corrected(slips, frequencies)
-    everyday = _everyday(agent_id, keys, corrected, others)
+    everyday = _everyday(keys, corrected)
     known = replace(statistics, document_frequency=frequencies, everyday=everyday)
-    return _Reading(keys, known, corrected, replaced, others)
+    return _Reading(keys, known, corrected)
 
 
 @dataclass(frozen=True)
@@ -133,8 +122,6 @@ class _Reading:
     keys: Mapping[int, str]
     statistics: LexicalStatistics
     corrected: Mapping[int, tuple[str, int]]
-    replaced: Set[int]
-    others: Sequence[Expansion]
 
     def known(self, keys: Sequence[int]) -> list[int]:
         """Those of the keys that are the text's."""
@@ -145,37 +132,22 @@ class _Reading:
         return {self.keys[key]: term for key, (term, _) in self.corrected.items()}
 
     def of(self, keys: Sequence[int]) -> tuple[list[int], Bm25]:
-        """Of the keys those that tell most, and the score that they give with their other forms."""
-        others = [each for each in self.others if set(keys).issuperset(each.held_keys)]
+        """Returns the rarest of the keys, and the BM25 score over them."""
         meant = {key: self.corrected[key][1] for key in keys if key in self.corrected}
-        own = [meant.get(key, key) for key in keys if key not in self.replaced]
-        added = _added(others, own)
-        standing_in = [
-            key for each in others if self.replaced & set(each.held_keys) for key in each.other_keys
-        ]
-        wanted = rarest([*own, *standing_in], self.statistics.document_frequency, MAX_QUERY_TERMS)
+        own = [meant.get(key, key) for key in keys]
+        wanted = rarest(own, self.statistics.document_frequency, MAX_QUERY_TERMS)
         # A word that is written right, too, counts in full.
         slipped = dict.fromkeys(set(meant.values()) - set(keys), CORRECTED_SHARE)
-        weighed = list(dict.fromkeys([*wanted, *added]))
-        return wanted, Bm25(weighed, self.statistics, discounts={**added, **slipped})
+        return wanted, Bm25(wanted, self.statistics, discounts=slipped)
 
 
-async def _read(agent_id: str, text: str) -> tuple[dict[int, str], dict[int, list[int]]]:
-    def read() -> tuple[dict[int, str], dict[int, list[int]]]:
-        distinct = islice(dict.fromkeys(terms(text)), READ_TERMS)
-        return {term_key(agent_id, term): term for term in distinct}, forms(agent_id, text)
-
-    return await read_text(read, len(text))
+def _read(agent_id: str, text: str) -> dict[int, str]:
+    return {term_key(agent_id, term): term for term in islice(dict.fromkeys(terms(text)), READ_TERMS)}
 
 
 async def read_text(read: Callable[[], Read], chars: int) -> Read:
     """What a pure reading of so many characters gives, off the event loop where that is much."""
     return read() if chars <= READ_CHARS else await asyncio.to_thread(read)
-
-
-def _replaced(others: Sequence[Expansion], statistics: LexicalStatistics) -> set[int]:
-    held = {key for each in others for key in each.held_keys}
-    return {key for key in held if not statistics.document_frequency.get(key)}
 
 
 def _slips(
@@ -193,11 +165,9 @@ async def _frequencies(
     vectors: VectorStore,
     agent_id: str,
     slips: Mapping[int, Mapping[int, str]],
-    others: Sequence[Expansion],
     statistics: LexicalStatistics,
 ) -> Mapping[int, int]:
     more = {key for near in slips.values() for key in near}
-    more |= {key for each in others for key in each.other_keys}
     if not more:
         return statistics.document_frequency
     found = await vectors.statistics(agent_id, list(more))
@@ -215,29 +185,6 @@ def _corrected(
     return best
 
 
-def _everyday(
-    agent_id: str,
-    keys: Mapping[int, str],
-    corrected: Mapping[int, tuple[str, int]],
-    others: Sequence[Expansion],
-) -> dict[int, float]:
+def _everyday(keys: Mapping[int, str], corrected: Mapping[int, tuple[str, int]]) -> dict[int, float]:
     known = {key: everyday_share(term) for key, term in keys.items()}
-    known |= {key: everyday_share(term) for term, key in corrected.values()}
-    other_terms = {term for each in others for term in phrase(each.other)}
-    return known | {term_key(agent_id, term): everyday_share(term) for term in other_terms}
-
-
-def _added(others: Sequence[Expansion], own: Sequence[int]) -> dict[int, float]:
-    """What each term of the other forms counts; one that the query holds itself counts in full."""
-    shares: dict[int, float] = {}
-    for each in others:
-        for key in each.other_keys:
-            shares[key] = max(shares.get(key, 0.0), ALIAS_SHARE / len(each.other_keys))
-    return {key: share for key, share in shares.items() if key not in own}
-
-
-def _told(others: Sequence[Expansion]) -> dict[str, str]:
-    told: dict[str, str] = {}
-    for each in others:
-        told[each.written] = f"{told[each.written]}, {each.other}" if each.written in told else each.other
-    return told
+    return known | {key: everyday_share(term) for term, key in corrected.values()}

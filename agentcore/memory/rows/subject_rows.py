@@ -1,4 +1,4 @@
-"""Rows of what memories state, what superseded what, and aliases. Inside one transaction."""
+"""Rows of what memories state and what superseded what. Inside one transaction."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from agentcore.database import query
 from agentcore.memory.models import SUPERSEDES
 from agentcore.memory.rows.owned_rows import OwnedRows, Row
 
-KeyedAlias = Mapping[str, str | int]
 # How far a line of supersessions is followed back, and how many memories of it are read.
 LINE_STEPS, IN_A_LINE = 8, 32
 
@@ -111,34 +109,3 @@ class SubjectRows(OwnedRows):
 
 def _column(rows: Sequence[Row], name: str) -> list[Any]:
     return [row[name] for row in rows]
-
-
-class AliasRows(OwnedRows):
-    """The aliases of one agent inside one transaction; a `KeyedAlias` is what `aliases.keyed` makes."""
-
-    async def learn(self, told: Mapping[UUID, Sequence[KeyedAlias]]) -> None:
-        """Keep what new memories tell, by the memory's id."""
-        rows = [
-            {**pair, "agent_id": self._agent_id, "memory_id": memory_id}
-            for memory_id, pairs in told.items()
-            for pair in pairs
-        ]
-        if rows:
-            await self._connection.cursor().executemany(query("insert_alias"), rows)
-
-    async def learn_anew(self, memory_id: UUID, pairs: Sequence[KeyedAlias]) -> None:
-        """Keep what a memory tells now, and nothing of what it told before."""
-        await self._run("forget_learnt_aliases", memory_id=memory_id)
-        await self.learn({memory_id: pairs})
-
-    async def set(self, pair: KeyedAlias) -> None:
-        """Keep what the caller says, in the place of what it said of this alias before."""
-        await self._run("set_alias", **pair)
-
-    async def delete(self, alias_key: int) -> int:
-        """Remove every meaning of an alias, set or learnt; how many."""
-        return len(await self._rows("delete_alias", alias_key=alias_key))
-
-    async def forget_set(self) -> None:
-        """Remove everything that the caller set."""
-        await self._run("forget_set_aliases")

@@ -177,7 +177,6 @@ class Changing(ABC):
         if text:
             await transaction.append_terms([row["term_keys"]], sign=-1)
             await transaction.append_terms([columns["term_keys"]], sign=1)
-            await transaction.aliases.learn_anew(self.memory_id, text["aliases"])
             if self._parts.relations is not None:
                 await transaction.relations.queue([self.memory_id])
             await transaction.passages.replace(self.memory_id, is_long=text["is_long"])

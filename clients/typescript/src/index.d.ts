@@ -236,19 +236,6 @@ export interface CountResult {
   receipt: Receipt;
 }
 
-/** Which alias goes, with each of its meanings. */
-export interface DeleteAliasParams {
-  alias: string;
-}
-
-export interface DeleteAliasResult {
-  /** False: there was none. */
-  success: boolean;
-  /** How many went, set or learnt; a memory stored or changed later may teach it anew. */
-  deleted_count: number;
-  receipt: Receipt;
-}
-
 /** Ids, or a filter with `confirm`, or `all` with `confirm`. */
 export interface DeleteParams {
   /** Only these layers. */
@@ -487,15 +474,6 @@ export interface Interaction {
   metadata?: Record<string, unknown>;
 }
 
-/** One thing in two forms, as written, and who said so. */
-export interface KnownAlias {
-  alias: string;
-  means: string;
-  /** The memory it was learnt from; null where it was set. */
-  memory_id?: string | null;
-  created_at: string;
-}
-
 /** How one layer forgets. Null in `memory.configure`: as the service has it. */
 export interface LayerRules {
   /** Seconds a memory lives that is stored without a time to live; 0: for ever. */
@@ -527,20 +505,6 @@ export interface Link {
   target_id: string;
   relation?: string;
   weight?: number;
-}
-
-/** How many a page. */
-export interface ListAliasesParams {
-  limit?: number;
-  /** `next_cursor` of the page before. */
-  cursor?: string | null;
-}
-
-export interface ListAliasesResult {
-  /** In the order of their words. */
-  aliases: KnownAlias[];
-  next_cursor: string | null;
-  receipt: Receipt;
 }
 
 /** Which memories, in which order, how many a page. */
@@ -884,19 +848,6 @@ export interface ScoreTerm {
   value: number;
   weight: number;
   contribution: number;
-}
-
-/** What something is called too, and what that means; the same alias set again gets another meaning. */
-export interface SetAliasParams {
-  /** Of one to six words that are no stop words. */
-  alias: string;
-  /** The other form, of as many; each finds what was said in the other. */
-  means: string;
-}
-
-export interface SetAliasResult {
-  success: boolean;
-  receipt: Receipt;
 }
 
 /** Nothing to say. */
@@ -1297,10 +1248,4 @@ export declare class MemoryClient {
   consolidate(params?: ConsolidateParams, call?: CallOptions): Promise<ConsolidateResult>;
   /** Erase all of the agent, or of a user within it, from every place; with a signed receipt. */
   erase(params?: EraseParams, call?: CallOptions): Promise<EraseResult>;
-  /** Say what something is called too: each form then finds what was said in the other. */
-  setAlias(params: SetAliasParams, call?: CallOptions): Promise<SetAliasResult>;
-  /** Take an alias away, whether it was set or learnt. */
-  deleteAlias(params: DeleteAliasParams, call?: CallOptions): Promise<DeleteAliasResult>;
-  /** The aliases that apply, page by page: those set, and those learnt from memories. */
-  listAliases(params?: ListAliasesParams, call?: CallOptions): Promise<ListAliasesResult>;
 }

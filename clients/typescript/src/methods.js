@@ -163,19 +163,4 @@ export class MemoryClient {
   erase(params = {}, call = {}) {
     return this.#call("memory.erase", "memory:admin", params, call);
   }
-
-  /** Say what something is called too: each form then finds what was said in the other. */
-  setAlias(params, call = {}) {
-    return this.#call("memory.set_alias", "memory:write", params, call);
-  }
-
-  /** Take an alias away, whether it was set or learnt. */
-  deleteAlias(params, call = {}) {
-    return this.#call("memory.delete_alias", "memory:write", params, call);
-  }
-
-  /** The aliases that apply, page by page: those set, and those learnt from memories. */
-  listAliases(params = {}, call = {}) {
-    return this.#call("memory.list_aliases", "memory:read", params, call);
-  }
 }

@@ -10,7 +10,6 @@ const REPEATABLE = {
   "memory.restore": (params) => params?.dry_run === true,
   "memory.configure": () => true,
   "memory.consolidate": () => true,
-  "memory.set_alias": () => true,
 };
 
 export const isRepeatable = (method, scope, params) =>

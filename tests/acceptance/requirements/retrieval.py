@@ -32,19 +32,6 @@ UNDERSTOOD = (
             "unit/test_query.py::test_a_query_that_says_too_little_is_followed_by_key_terms_of_the_turns",
             "property/test_query_properties.py::"
             "test_a_completed_query_begins_with_itself_and_repeats_nothing"),
-    _sought("3 aliases",
-            "Aliases are learnt from the agent's own memories and settable per agent; each form finds both.",
-            "unit/test_aliases.py::test_a_pair_that_the_text_makes_evident_is_learnt",
-            "unit/test_aliases.py::test_what_only_looks_like_a_pair_is_left_alone",
-            "property/test_alias_properties.py::"
-            "test_whatever_is_learnt_is_short_few_and_can_be_looked_up",
-            "integration/test_aliases.py::"
-            "test_what_one_memory_tells_finds_what_another_says_in_the_other_form",
-            "integration/test_aliases.py::test_an_alias_that_is_set_works_in_both_directions",
-            "integration/test_aliases.py::test_what_was_learnt_goes_with_its_memory",
-            "integration/test_aliases.py::test_another_agents_aliases_never_apply",
-            "acceptance/test_transfer.py::"
-            "test_aliases_that_were_set_travel_and_learnt_ones_are_learnt_anew"),
     _sought("4 prompts", "A long prompt is split into sentences and searched as several queries.",
             "unit/test_query.py::test_a_long_prompt_becomes_its_telling_sentences_in_order",
             "unit/test_query.py::test_of_code_and_logs_the_errors_and_the_names_are_left",

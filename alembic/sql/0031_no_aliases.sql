@@ -1,0 +1,2 @@
+DROP FUNCTION other_forms;
+DROP TABLE memory_aliases;
