@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -350,12 +353,16 @@ async def test_a_copy_of_an_older_version_takes_the_defaults_of_what_came_since(
 async def test_members_of_an_older_copy_that_no_longer_exist_are_ignored(agent: Agent) -> None:
     ids = await lived(agent)
     before = await rows(agent)
-    # Copies of earlier versions have a member `aliases`.
-    await as_owner(agent, "ALTER TABLE memories ADD COLUMN aliases jsonb DEFAULT '[{\"alias\": \"k8s\"}]'")
-    try:
-        await pruned(agent, 1)
-    finally:
-        await as_owner(agent, "ALTER TABLE memories DROP COLUMN aliases")
+    await pruned(agent, 1)
+    archive, key = agent.runtime.parts.archive, object_key(agent.agent_id, ids[0])
+    assert archive is not None
+    copy = json.loads(gzip.decompress(await archive.read(key)))
+    # Copies of earlier versions have this member.
+    older = gzip.compress(json.dumps({**copy, "aliases": [{"alias": "k8s", "means": "Kubernetes"}]}).encode())
+    await archive.write({key: older})
+    await as_owner(
+        agent, "UPDATE archived_memories SET sha256 = %s, size_bytes = %s WHERE memory_id = %s",
+        sha256(older).digest(), len(older), ids[0])
     assert (await restored(agent, memory_ids=ids[:1])).memory_ids == ids[:1]
     assert await rows(agent) == before
 
