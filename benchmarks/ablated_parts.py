@@ -17,7 +17,6 @@ import numpy as np
 from agentcore.memory import consolidation, query, retrieval, vector_store
 from agentcore.memory.consolidation import NOTHING, Verdict
 from agentcore.memory.contexts.filling import Manner
-from agentcore.memory.language.gate import OPEN, Gate
 from agentcore.memory.ranking.candidates import Candidate
 from agentcore.memory.ranking.copies import Distinct
 from agentcore.memory.recall import recalling
@@ -186,8 +185,6 @@ STORING = (
 )
 ASKING = (
     Part("settling", _SETTLING),
-    Part("gate", (_off("recall.recalling:gate", always(Gate(True, OPEN))),)),
-    Part("anchors", (_off("language.moments:anchors", always(())),)),
     Part("events", (_off("vector_store:_span", _no_event),)),
     Part("windows", (_off("language.moments:windows", always(())),)),
     Part("looking back", (_off("recall.searching:looking_back", always(None)),)),

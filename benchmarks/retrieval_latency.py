@@ -82,7 +82,7 @@ async def _words(parts: MemoryParts, agent_id: str, text: str) -> tuple[Bm25, Wo
     statistics = await parts.vectors.statistics(agent_id, keys)
     chosen = select_query_keys(keys, statistics.document_frequency, MAX_POSTINGS)
     weights = {key: idf(statistics.document_frequency.get(key, 0), statistics.memory_count) for key in chosen}
-    [hits] = await parts.vectors.search_words(agent_id, [weights], {"current": True})
+    hits = await parts.vectors.search_words(agent_id, weights, {"current": True})
     return Bm25([], statistics), hits
 
 

@@ -102,10 +102,9 @@ class AgentMemory:
         turn, asked = self._turn(), searchable(query)
         if (turn is not None and not turn.recalls) or not asked:
             return None
-        usual = {"gate": self._settings.gate, **self._settings.scope.filters()}
         return await self._in_time("recall", None, self.api.get_context(GetContextParams(
             query=asked, task_id=task_id, max_tokens=max_tokens or self._settings.max_tokens,
-            **(usual | options))))
+            **{**self._settings.scope.filters(), **options})))
 
     async def retrieve_memories(self, query: str, k: int = 5, **options: Any) -> tuple[MemorySummary, ...]:
         """The `k` best memories, best first; none where memory does not answer."""

@@ -8,7 +8,6 @@ from pydantic import Field
 
 from agentcore.limits import MAX_CONTEXT_TOKENS
 from agentcore.memory.models import Flag, Identifier, Labels, MemoryRecord, Share, Strict
-from agentcore.memory.params.memories import GateMode
 
 # Where session memory keeps messages, which name no user.
 SESSION_MESSAGES = "session_messages"
@@ -50,7 +49,6 @@ class AgentSettings(Strict):
         None, description="The fields of a working template, each with what belongs into it.")
     scope: MemoryScope = Field(default_factory=MemoryScope, description="Whose memory within the agent's.")
     max_tokens: Annotated[int, Field(ge=1, le=MAX_CONTEXT_TOKENS)] = Field(2_000, description="Of a context.")
-    gate: GateMode = Field("cautious", description="What is not searched for, as for memory.get_context.")
     importance: Share | None = Field(None, description="Of what is stored; 0.5 if absent.")
     tags: Labels = Field(default_factory=list, description="On what is stored.")
     timeout_seconds: Annotated[float, Field(gt=0)] = Field(

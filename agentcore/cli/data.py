@@ -151,7 +151,6 @@ def get_context(
         metavar="NAME", help="Count tokens in this encoding: o200k_base or cl100k_base.")] = None,
     min_score: options.MinScore = None,
     min_fit: options.MinFit = None,
-    gate: options.Gate = "cautious",
     asked_at: options.AskedAt = None,
     as_of: options.AsOf = None,
 ) -> None:
@@ -163,8 +162,6 @@ def get_context(
     typer.echo(printable(built.context) if sys.stdout.isatty() else built.context)
     memories = counted(len(built.memory_ids), "memory", "memories")
     say(f"{built.token_count} tokens of {max_tokens}, from {memories}")
-    if "passed_over" in built.receipt.searched:
-        say(f"not searched: {built.receipt.searched['passed_over']} (--gate off searches anyway)")
     _warn_of(built.receipt)
 
 

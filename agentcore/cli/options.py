@@ -113,8 +113,6 @@ MinImportance = Annotated[float | None, typer.Option(
 MinFit = Annotated[float | None, typer.Option(
     "--min-fit", metavar="0..1", rich_help_panel=_FILTERS,
     help="Return nothing below this probability that anything found answers.")]
-Gate = Annotated[str, typer.Option(
-    metavar="off|cautious", help="Search for everything, or not for greetings and what needs no memory.")]
 AsOf = Annotated[datetime | None, typer.Option(
     "--as-of", parser=moment, metavar="TIME", help="What was valid at this time.")]
 AskedAt = Annotated[datetime | None, typer.Option(

@@ -257,8 +257,6 @@ def _timely(candidate: Candidate, question: Question) -> float:
     event = candidate.event
     if not question.windows:
         return float(question.seeks_time and event is not None)
-    if candidate.memory_id in question.anchors:
-        return 1.0
     said_then = any(candidate.of_then(each) for each in question.windows)
     if event is None:
         return float(said_then)

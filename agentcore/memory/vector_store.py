@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 from agentcore.database import Database, Row, Statement, Users, query, shaped_query
 from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics
 from agentcore.memory.models import CHANGES, SERVICE_RELATIONS
-from agentcore.memory.ranking.candidates import Candidate, Mention, SearchLimits, Span, Tie
+from agentcore.memory.ranking.candidates import Candidate, SearchLimits, Span, Tie
 from agentcore.memory.rows.embedding_models import SETTLED, VectorPlace
 from agentcore.memory.rows.serving_indexes import ServingIndexes, index_settings
 from agentcore.memory.rows.vector_index import ServingIndex, together
@@ -48,14 +48,6 @@ class WordHits:
 
     memory_ids: Sequence[UUID] = ()
     sessions: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Lookup:
-    """An event that is looked up: the memories that hold its words, and its vector, to compare them with."""
-
-    memory_ids: Sequence[UUID]
-    vector: NDArray[Any] | None
 
 
 @dataclass(frozen=True)
@@ -113,14 +105,10 @@ class VectorStore(Protocol):
     async def search_words(
         self,
         agent_id: str,
-        searches: Sequence[Mapping[int, float]],
+        term_weights: Mapping[int, float],
         conditions: Conditions,
         breadth: int = 1,
-    ) -> list[WordHits]: ...
-
-    async def mentions(
-        self, agent_id: str, events: Sequence[Lookup], model: str | None, conditions: Conditions
-    ) -> list[list[Mention]]: ...
+    ) -> WordHits: ...
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found: ...
 
@@ -168,40 +156,16 @@ class PgVectorStore:
     async def search_words(
         self,
         agent_id: str,
-        searches: Sequence[Mapping[int, float]],
+        term_weights: Mapping[int, float],
         conditions: Conditions,
         breadth: int = 1,
-    ) -> list[WordHits]:
-        """For each search, the weights of terms by their keys, what holds any of them, in one round trip.
-
-        Those memories and sessions first whose terms weigh most together.
-        """
-        statements: list[Statement] = [
-            (query("lexical_hits"), self._words(agent_id, weights, conditions, breadth))
-            for weights in searches
-            if weights
-        ]
-        found = iter(await self._database.fetch(agent_id, statements, binary=True) if statements else ())
-        return [_word_hits(next(found)) if weights else WordHits() for weights in searches]
-
-    async def mentions(
-        self, agent_id: str, events: Sequence[Lookup], model: str | None, conditions: Conditions
-    ) -> list[list[Mention]]:
-        """What each event's memories say of it, in one round trip."""
-        values = [
-            {
-                "agent_id": agent_id,
-                "filter": Jsonb(conditions),
-                "model": model,
-                "memory_ids": list(each.memory_ids),
-                "vector": None if each.vector is None else HalfVector(each.vector),
-                "most_terms": MOST_TERMS,
-            }
-            for each in events
-        ]
-        statements = [(shaped_query("mentions", **self._place.shape), each) for each in values]
-        found = await self._database.fetch(agent_id, statements, binary=True)
-        return [[_mention(row) for row in rows] for rows in found]
+    ) -> WordHits:
+        """Returns the memories and sessions that contain any of the terms, by weight, greatest first."""
+        if not term_weights:
+            return WordHits()
+        values = self._words(agent_id, term_weights, conditions, breadth)
+        [rows] = await self._database.fetch(agent_id, [(query("lexical_hits"), values)], binary=True)
+        return _word_hits(rows)
 
     def _words(
         self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions, breadth: int
@@ -391,11 +355,6 @@ def _counts(rows: Sequence[Row], request: SearchRequest) -> dict[str, int]:
     counts["links"] = sum(row["is_linked"] for row in more)
     counts["neighbours"] = len(more) - counts["links"]
     return counts
-
-
-def _mention(row: Row) -> Mention:
-    event, keys = _span(row, "event"), row["term_keys"]
-    return Mention(row["memory_id"], row["timestamp"], row["similarity"], row["speaker"], event, keys)
 
 
 def _span(row: Row, of: str) -> Span | None:

@@ -31,7 +31,7 @@ async def test_every_part_changes_an_answer_or_is_reported(service: Service) -> 
     assert not changing & {*idle(found), *unused(found)}
     assert {"weight similarity", "weight words", "everyday words"} <= changing
     # The set is stored with `force`, names no task and has no history; "told once" acts in contexts alone.
-    assert {"rejection", "gate", "told once"} <= {*unused(found)}
+    assert {"rejection", "told once"} <= {*unused(found)}
     assert AGAIN not in changing
     assert list(found["from below"]) == [part.name for part in FROM_BELOW]
     assert "| from below, per cent |" in "\n".join(report("small", found))
@@ -51,7 +51,7 @@ async def test_a_stream_is_asked_between_its_stores_with_and_without_what_acts_w
 
 async def test_a_life_is_asked_by_both_methods(service: Service) -> None:
     options = Namespace(**{**vars(QUICK), "life": ["developer"], "questions": 4})
-    found = await ablated(service, sets(options)["lives"], ["gate", "told once"])
+    found = await ablated(service, sets(options)["lives"], ["told once"])
     assert {"first", "off-topic silent, context"} <= found["product"].keys()
-    assert all(found["adds"][name]["calls"] for name in ("gate", "told once"))
+    assert found["adds"]["told once"]["calls"]
     assert PRODUCT not in found["adds"]

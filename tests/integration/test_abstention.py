@@ -19,6 +19,7 @@ MESSAGES = (
 OFF_TOPIC = (
     "What is the capital of Mongolia?", "Write a short poem about the sea", "Was ist 17 mal 24?",
     "\u00bfCu\u00e1ntos lados tiene un hex\u00e1gono?", "Explain how a heat pump works",
+    "thanks!", "Danke!", "hello there", "git status",
 )
 ANSWERED = {
     "ERR-4711": 0, "what is grandma's phone number?": 1, "Which drink does Ada like?": 2,

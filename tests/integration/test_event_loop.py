@@ -70,7 +70,7 @@ async def test_no_text_occupies_the_event_loop(agent: Agent, name: str) -> None:
         elif doing == "retrieve":
             await agent.memory.retrieve(RetrieveParams(query=query))
         else:
-            await agent.memory.get_context(GetContextParams(query=query, task_id="t", gate="off"))
+            await agent.memory.get_context(GetContextParams(query=query, task_id="t"))
         found[doing] = round(steps.longest, 3)
     steps.stop()
     assert max(found.values()) < MOST_SECONDS, found

@@ -30,7 +30,7 @@ HARMLESS = "The boiler budget is 9,000 euros."
 
 
 async def context(agent: Agent, **params: object) -> GetContextResult:
-    given = {"query": "What is the boiler budget?", "gate": "off", "min_fit": 0.0, **params}
+    given = {"query": "What is the boiler budget?", "min_fit": 0.0, **params}
     return await agent.memory.get_context(GetContextParams.model_validate(given))
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
 
-from agentcore.memory.api import Caller
-from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType, Receipt
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams, RetrieveResult
 from tests.fixtures.memory import Agent
@@ -82,14 +79,6 @@ async def test_what_held_at_another_time_than_the_one_named_stays_away(agent: Ag
     assert contents(await asked(agent, "Who was my boss in July 2026?")) == [MARIT]
 
 
-async def test_an_event_that_memory_knows_names_a_time_gone_by_too(agent: Agent) -> None:
-    await two_bosses(agent)
-    await agent.stored_id("We were on the trip to Bergen", timestamp=datetime(2026, 2, 10, tzinfo=UTC))
-    found = await asked(agent, "Who was my boss during the trip to Bergen?")
-    assert HENRIK in contents(found)
-    assert "during the trip to Bergen" in str(history(found.receipt))
-
-
 @pytest.mark.parametrize(
     "query", ["Who is my boss?", "Who was my boss?", "Who is my boss this year?", "Who is my boss since May?"]
 )
@@ -139,16 +128,3 @@ async def test_the_filters_hold_for_the_past_and_so_does_as_of(
     assert contents(then) == [HENRIK]
     assert (then.memories[0].superseded_by, then.memories[0].valid_to) == (None, None)
     assert history(then.receipt) is None
-
-
-async def test_an_event_gone_by_finds_what_is_superseded_by_words_alone(agent: Agent) -> None:
-    new = await agent.stored_id("Marit has taken over", timestamp=APRIL)
-    # No link leads to it: words are the only way.
-    steered = "Henrik steered the harbour office"
-    await agent.stored_id(steered, timestamp=JANUARY, superseded_by=new, valid_to=APRIL)
-    await agent.stored_id("We were on the trip to Bergen", timestamp=datetime(2026, 2, 10, tzinfo=UTC))
-    wordless = MemoryManager(replace(agent.runtime.parts, embedder=None), Caller(agent.agent_id))
-    found = await wordless.retrieve(RetrieveParams(
-        query="Who steered the harbour office during the trip to Bergen?", asked_at=NOVEMBER, min_fit=0.0))
-    assert "during the trip to Bergen" in str(history(found.receipt))
-    assert steered in contents(found)

@@ -417,7 +417,7 @@ async def test_a_context_shortens_a_long_memory_to_the_passage_that_matched(
     await agent.stored_id(long_text(FACT, behind=100), task_id=task_id)
     await work(agent)
     built = await agent.memory.get_context(
-        GetContextParams(query=FACT, max_tokens=400, min_fit=0, task_id=task_id, gate="off"))
+        GetContextParams(query=FACT, max_tokens=400, min_fit=0, task_id=task_id))
     assert "Amelie Sturm" in built.context
     assert "Note 199" in built.context
     assert built.shortened

@@ -25,7 +25,7 @@ async def test_a_response_is_stored_without_its_reasoning(agent: Agent) -> None:
     assert record.content == f"User: What is the capital?\nAgent: {SPOKEN}"
     assert "Lyon" not in record.model_dump_json()
     assert record.response is None
-    context = await agent.memory.get_context(GetContextParams(query="capital", gate="off", min_fit=0.0))
+    context = await agent.memory.get_context(GetContextParams(query="capital", min_fit=0.0))
     told = await agent.memory.summarize(SummarizeParams(session_id="s", max_tokens=500))
     assert "Paris" in context.context
     assert "Lyon" not in context.context + told.summary

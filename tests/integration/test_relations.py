@@ -121,6 +121,15 @@ async def test_a_historical_query_finds_superseded_memories_in_any_language(agen
     assert [each.memory_id for each in now.memories] == [new]
 
 
+async def test_a_historical_query_finds_superseded_memories_by_words_too(agent: Agent) -> None:
+    new = await agent.stored_id("Mein Zahnarzt ist Dr. Patel.", timestamp=DAYS[1])
+    await agent.stored_id(
+        "Mein Zahnarzt ist Dr. Weber.", timestamp=DAYS[0], superseded_by=new, valid_to=DAYS[1])
+    for query, count in (("Wer war früher mein Zahnarzt?", 2), ("Wer ist mein Zahnarzt?", 1)):
+        found = await agent.memory.retrieve(RetrieveParams(query=query, min_fit=0))
+        assert found.receipt.candidates["lexical"] == count, query
+
+
 async def test_a_message_with_other_words_is_compared_again(agent: Agent) -> None:
     old, new = await said(agent, OLD, NEW)
     other = {"content": "The oven needs a new door seal."}

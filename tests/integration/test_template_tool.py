@@ -101,7 +101,7 @@ async def test_in_adk_each_user_of_an_app_has_a_template_of_their_own(agent: Age
 
 async def test_an_agent_keeps_its_template_from_one_conversation_to_the_next(agent: Agent) -> None:
     settings = AgentSettings(
-        template=FIELDS, scope=MemoryScope(user_id="ada"), remember=False, gate="off")
+        template=FIELDS, scope=MemoryScope(user_id="ada"), remember=False)
 
     class Keeping(MemoryEnabledAgent):
         async def process_query(self, query: str, task_id: str) -> str:

@@ -1,4 +1,4 @@
-"""What a search makes of a query: times, several questions in one prompt, what needs no memory, silence."""
+"""What a search makes of a query: times, several questions in one prompt, abstention."""
 
 from __future__ import annotations
 
@@ -84,31 +84,11 @@ async def test_each_question_of_a_long_prompt_is_searched(agent: Agent) -> None:
     assert answers <= {each.content for each in result.memories}
 
 
-@pytest.mark.parametrize(("query", "reason"), [
-    ("thanks!", "small talk"), ("run the tests", "tool request"),
-])
-async def test_a_context_passes_over_what_needs_no_memory_and_says_so(
-    tenant: Agent, query: str, reason: str
-) -> None:
-    result = await tenant.memory.get_context(GetContextParams(query=query))
-    assert result.memory_ids == []
-    assert result.receipt.searched["passed_over"].startswith(reason)
-
-
-@pytest.mark.parametrize(("query", "gate"), [
-    ("thanks!", "off"), ("what is the capital of France?", "cautious"),
-    ("thanks, and the lease?", "cautious"),
-])
-async def test_a_context_is_searched_for_where_the_gate_lets_it(tenant: Agent, query: str, gate: str) -> None:
-    params = {"query": query, "gate": gate, "max_tokens": 100}
-    result = await tenant.memory.get_context(GetContextParams.model_validate(params))
-    assert result.memory_ids != []
-    assert "passed_over" not in result.receipt.searched
-
-
-async def test_the_working_memory_of_a_task_stays_in_a_context_that_is_not_searched_for(agent: Agent) -> None:
+async def test_the_working_memory_of_a_task_stays_in_a_context_whose_search_abstains(agent: Agent) -> None:
     await agent.stored_id("The draft is at step two.", task_id="draft")
-    result = await agent.memory.get_context(GetContextParams(query="thanks!", task_id="draft"))
+    result = await agent.memory.get_context(GetContextParams(
+        query="Which animals have stripes?", task_id="draft", min_fit=0.99))
+    assert "nothing_fits" in [each.reason for each in result.receipt.dropped]
     assert "The draft is at step two." in result.context
 
 
@@ -158,12 +138,6 @@ async def test_a_filter_that_leaves_one_memory_does_not_make_it_unfit(agent: Age
     assert alone.receipt.fit is not None
     assert among.receipt.fit is not None
     assert alone.receipt.fit >= among.receipt.fit - 0.05
-
-
-@pytest.mark.parametrize("query", ["and today?", "so then?"])
-async def test_a_follow_up_of_fillers_is_searched(tenant: Agent, query: str) -> None:
-    result = await tenant.memory.get_context(GetContextParams(query=query))
-    assert "passed_over" not in result.receipt.searched
 
 
 async def test_links_that_filters_leave_out_take_no_place(agent: Agent) -> None:

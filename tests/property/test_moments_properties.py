@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory.language.moments import EARLIEST, LATEST, anchors, mentioned, told_times, windows
+from agentcore.memory.language.moments import EARLIEST, LATEST, mentioned, windows
 from agentcore.memory.language.moments.words import COUNTS, MONTHS, UNITS, WEEKDAYS
 
 ZONES = st.integers(-12, 14).map(lambda hours: timezone(timedelta(hours=hours)))
@@ -15,7 +15,7 @@ MOMENTS = st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=ZONE
 SPOKEN = """
 last this next past the of ago from now in on to between and since before after until by early mid - , late
 end Christmas New Year's Eve Q1 Q 2023 0000 9999 2199 31 3rd 0 1 st / today yesterday spring winter May
-2023-02-30 2023-05-07 13/12/2023 trip my . during we moved to Berlin Anna's meeting her
+2023-02-30 2023-05-07 13/12/2023 trip my . during
 """
 VOCABULARY = sorted({*COUNTS, *MONTHS, *UNITS, *WEEKDAYS, *SPOKEN.split()})
 TEXTS = st.text(max_size=200) | st.lists(st.sampled_from(VOCABULARY), max_size=14).map(" ".join)
@@ -35,14 +35,3 @@ def test_any_text_gives_windows_in_order_with_a_length_inside_the_calendar(text:
 def test_any_memory_speaks_of_one_span_or_none(text: str, said_at: datetime) -> None:
     span = mentioned(text, said_at)
     assert span is None or EARLIEST <= span[0] < span[1] <= LATEST
-
-
-@given(TEXTS, MOMENTS, MOMENTS, st.none() | st.tuples(MOMENTS, MOMENTS))
-def test_any_event_tells_times_with_a_length_inside_the_calendar(
-    text: str, now: datetime, said_at: datetime, event: tuple[datetime, datetime] | None
-) -> None:
-    span = None if event is None or event[0] >= event[1] else event
-    for anchor in anchors(text):
-        assert anchor.event in text
-        for start, end in told_times(anchor, span, said_at, now):
-            assert EARLIEST <= start < end <= LATEST

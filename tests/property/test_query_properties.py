@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory.language.gate import gate
 from agentcore.memory.lexical import terms
 from agentcore.memory.params.memories import Turn
 from agentcore.memory.query import KEY_TERMS, MAX_QUERIES, QUERY_CHARS, WHOLE_CHARS, complete, split, wants
@@ -18,12 +17,6 @@ WORDS = st.sampled_from(["\n", *SAID.split()])
 CHARACTERS = st.characters(exclude_characters="\x00", exclude_categories=["Cs"])
 TEXTS = st.text(CHARACTERS, max_size=300) | st.lists(WORDS, max_size=120).map(" ".join)
 TURNS = st.builds(Turn, role=st.sampled_from(["user", "assistant"]), content=TEXTS)
-
-
-@given(TEXTS)
-def test_a_word_about_the_one_who_asks_always_brings_the_search(text: str) -> None:
-    assert gate(f"{text} what is my number").needed
-    assert gate(text).reason
 
 
 @given(TEXTS, st.lists(TURNS, max_size=4))

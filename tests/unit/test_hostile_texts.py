@@ -33,10 +33,9 @@ from agentcore.memory.contexts.context_lines import PAST, ContextEntry
 from agentcore.memory.contexts.extraction import extract
 from agentcore.memory.contexts.fencing import quoted
 from agentcore.memory.intake import subjects_of, text_columns
-from agentcore.memory.language.gate import gate
 from agentcore.memory.language.gist import gist
 from agentcore.memory.language.llm_text import within, without_reasoning, without_thoughts
-from agentcore.memory.language.moments import anchors, windows
+from agentcore.memory.language.moments import windows
 from agentcore.memory.language.passages import passages
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.language.screening import Screen
@@ -208,8 +207,8 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "first sentences": lambda text: within(text, 200, tokens),
     "context rendering": rendered,
     "quotation": quoted,
-    "query planning": lambda text: (gate(text), wants(text), split(text), complete(text, ())),
-    "times in a query": lambda text: (windows(text, NOW), anchors(text)),
+    "query planning": lambda text: (wants(text), split(text), complete(text, ())),
+    "times in a query": lambda text: windows(text, NOW),
     "questions about the past": lambda text: (asks_of_the_past(text), sign_of_the_past(text)),
     "import": lambda text: text_of(clean(text)),
     "import line": import_line,

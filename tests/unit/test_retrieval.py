@@ -155,13 +155,6 @@ def test_what_speaks_of_the_time_asked_for_comes_before_what_was_only_said_then(
     assert values == {4: 0.0, 1: 0.5, 2: 1.0, 3: 1.0}
 
 
-def test_the_memory_that_tells_when_an_event_was_belongs_to_the_time_it_tells() -> None:
-    window = NOW - timedelta(days=9), NOW - timedelta(days=8)
-    question = Question(NOW, FULL, windows=[window], anchors={UUID(int=1)})
-    ranked = rank([candidate(1), candidate(2)], [], [], RetrievalWeights(), question, 2).ranked
-    assert [each.terms["time"].value for each in ranked] == [1.0, 0.0]
-
-
 def test_a_question_for_a_time_prefers_what_speaks_of_one() -> None:
     assert ranked_numbers([candidate(1), candidate(2, event=MARCH)], seeks_time=True) == [2, 1]
     assert ranked_numbers([candidate(1), candidate(2, event=MARCH)]) == [1, 2]

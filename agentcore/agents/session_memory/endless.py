@@ -73,8 +73,7 @@ class MemoryContextProvider:
         """One message of quoted data, whatever the limit, within the budget; none where nothing is said."""
         within = {} if self._across_sessions else {"session_id": session_key(session_id)}
         built = await self._memory.get_context(GetContextParams(
-            query=query, max_tokens=self._max_tokens, namespace=self._namespace, gate="off", min_fit=0.0,
-            **within))
+            query=query, max_tokens=self._max_tokens, namespace=self._namespace, min_fit=0.0, **within))
         if not built.context.strip():
             return []
         return [SessionMessage(role=QUOTED_ROLE, content=built.context, metadata={

@@ -151,11 +151,6 @@ def is_small_talk(text: str) -> bool:
     return True
 
 
-def is_filler(text: str) -> bool:
-    """Whether it holds nothing but words that go with any talk: "and today?" says nothing, but may ask."""
-    return _FILLERS.issuperset(words(text))
-
-
 def _is_only_refusal(turns: list[tuple[bool, str]]) -> bool:
     refused = False
     for asking, said in turns:

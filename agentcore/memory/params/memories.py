@@ -219,7 +219,6 @@ class RetrieveResult(Strict):
     receipt: Receipt
 
 
-GateMode = Literal["off", "cautious"]
 ContextFormat = Literal["markdown", "text", "json"]
 EncodingName = Literal["cl100k_base", "o200k_base"]
 MAX_LEFT_OUT = 50
@@ -233,11 +232,6 @@ class GetContextParams(Filters):
     max_tokens: Annotated[int, Field(strict=True, ge=1, le=MAX_CONTEXT_TOKENS)] = 2_000
     min_score: Share | None = None
     min_fit: Share | None = Field(None, description="As for memory.retrieve.")
-    gate: GateMode = Field(
-        "cautious",
-        description="What is not searched for: nothing (off), or greetings and requests that need no "
-        "memory (cautious). The receipt gives the reason.",
-    )
     asked_at: Moment | None = None
     history: Annotated[list[Turn], Field(max_length=64)] = Field(default_factory=list)
     as_of: Moment | None = None

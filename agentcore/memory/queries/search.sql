@@ -79,13 +79,6 @@ SELECT memory_id, session_id, weight
   FROM lexical_hits(%(agent_id)s, %(term_keys)s::bigint[], %(weights)s::real[], %(filter)s, %(limit)s, %(session_limit)s,
                     %(k1)s, %(b)s);
 
--- name: mentions
--- Of memories that hold an event's words what says whether they tell when it was.
-SELECT m.memory_id, m.timestamp, m.speaker, m.term_keys[:%(most_terms)s] AS term_keys, m.event_from, m.event_to,
-       CASE WHEN {held} THEN 1 - ({stored} <=> %(vector)s::halfvec) END AS similarity
-  FROM memories m
- WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND memory_matches(m, %(filter)s);
-
 -- name: beside_foremost
 -- What was said right before and right after each of the foremost, in its session.
 SELECT f.memory_id AS found_id, near.memory_id

@@ -61,18 +61,6 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Mention:
-    """A memory that holds words of an event, as far as it may tell when that was; fields as a candidate's."""
-
-    memory_id: UUID
-    timestamp: datetime
-    similarity: float | None
-    speaker: str | None
-    event: Span | None
-    term_keys: Sequence[int]
-
-
-@dataclass(frozen=True)
 class Tie:
     """A link between two memories; it counts in both directions.
 
@@ -106,7 +94,7 @@ class Question:
     """What is asked, as ranking sees it, and `now`, the time it is asked at.
 
     `words`, as `text.words` gives them, may name whose memories are meant. `windows` are the times that the
-    query speaks of, `anchors` the memories that tell them; `seeks_time`: it asks when something was.
+    query speaks of; `seeks_time`: it asks when something was.
     `min_score` bounds the similarity alone: a fused score is not a cosine. Without vectors the other terms
     share its weight. `distinct`: of memories that say the same one is enough. `memory_count`: how many
     memories the agent has, 0 where that is not known. `own` are memories that are the query itself, stored
@@ -121,7 +109,6 @@ class Question:
     scale: MatchScale
     words: Collection[str] = ()
     windows: Sequence[Span] = ()
-    anchors: Collection[UUID] = ()
     seeks_time: bool = False
     min_score: float | None = None
     with_vectors: bool = True

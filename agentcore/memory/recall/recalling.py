@@ -16,7 +16,6 @@ from agentcore.memory.contexts.context_lines import KNOWLEDGE, PAST, TASK, Conte
 from agentcore.memory.contexts.filling import LEAST_SUMMARISED, CountTokens, Manner
 from agentcore.memory.contexts.rendering import FORMS
 from agentcore.memory.encoding import digest
-from agentcore.memory.language.gate import gate
 from agentcore.memory.language.gist import gist
 from agentcore.memory.language.text import normal_form
 from agentcore.memory.lexical import terms
@@ -261,10 +260,6 @@ async def _search(
     k: int,
     talk: Talk,
 ) -> SearchResult:
-    if params.gate != "off" and params.query_vector is None:
-        judged = gate(params.query)
-        if not judged.needed:
-            return SearchResult([], Receipt(searched={"passed_over": judged.reason}))
     search = Search(parts, caller, params, conditions, steps, talk)
     return await search.run(k, _cut_offs(parts, params), breadth_for(k))
 

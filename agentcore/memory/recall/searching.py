@@ -16,15 +16,14 @@ from agentcore.errors import DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.memory.encoding import digest
 from agentcore.memory.language import moments
-from agentcore.memory.language.moments import Anchor, Window, told_times
+from agentcore.memory.language.moments import Window
 from agentcore.memory.language.text import normal_form, words
 from agentcore.memory.llm import Rewriting
 from agentcore.memory.models import Dropped, MemorySummary, Receipt
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams, Turn
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query import complete, split, wants, weighed
-from agentcore.memory.ranking.candidates import Mention, Question, Span
-from agentcore.memory.ranking.events import narrowed, teller
+from agentcore.memory.ranking.candidates import Question, Span
 from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.ranking.opposition import asks_of_the_past
 from agentcore.memory.recall.linking import with_linked
@@ -40,10 +39,9 @@ from agentcore.memory.recall.reranking import depth, reranked
 from agentcore.memory.recall.settling import SPARE, settled
 from agentcore.memory.recall.wording import READ_CHARS, Wording, read_text, search_words
 from agentcore.memory.retrieval import Ranked, Ranking, rank
-from agentcore.memory.vector_store import MOST_TERMS_AT_ONCE, Conditions, Found, Lookup, SearchRequest
+from agentcore.memory.vector_store import MOST_TERMS_AT_ONCE, Found, SearchRequest
 from agentcore.telemetry import Steps
 
-NO_MEMORY = "no memory surely speaks of it"
 MOST_QUERIES = 3
 # Far longer than a question or a sentence: what a model says beyond that is cut.
 MOST_CHARS = 1_000
@@ -116,19 +114,18 @@ class Search:
         Raises InvalidParams (a vector of another length), DependencyUnavailable.
         """
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
-        text, named, anchors = await self._understood(now)
+        text, named = await self._understood(now)
         times = _times_in(named)
         conditions = self._conditions(back := self._looking_back(times, now))
-        (vectors, events), wording = await asyncio.gather(
-            self._vectors(text, anchors), self._words(text, anchors, breadth, conditions)
+        vectors, wording = await asyncio.gather(
+            self._vectors(text), self._words(text, breadth, conditions)
         )
-        told = await self._anchored(now, anchors, events, wording, conditions)
-        windows = narrowed([time for _, time in times], [each.times for each in told if each.times])
+        windows = [time for _, time in times]
         historical = self._historical(vectors)
-        if back is None and (back := self._looking_back(_times_of(told), now, historical)):
+        if back is None and (back := self._looking_back(times, now, historical)):
             # Superseded memories count for words, too.
             conditions = self._conditions(back)
-            wording = await self._words(text, (), breadth, conditions)
+            wording = await self._words(text, breadth, conditions)
         request = SearchRequest(
             conditions,
             vectors,
@@ -145,7 +142,7 @@ class Search:
             self._parts.metrics.searched(found.mode)
         settles = self._params.distinct and not windows and not (back or asks_of_the_past(self._params.query))
         wanted = k + SPARE if settles else k
-        question = self._question(now, windows, told, found, wording, vectors, back, historical)
+        question = self._question(now, windows, found, wording, vectors, back, historical)
 
         def ranked() -> Ranking:
             return rank(
@@ -206,7 +203,6 @@ class Search:
         self,
         now: datetime,
         windows: Sequence[Span],
-        told: Sequence[Anchored],
         found: Found,
         wording: Wording,
         vectors: Vectors,
@@ -219,7 +215,6 @@ class Search:
             scale=wording.full_match(found.candidates),
             words=frozenset(words(self._params.query[:READ_CHARS])),
             windows=windows,
-            anchors={each.memory_id for each in told if each.memory_id is not None},
             seeks_time=wants(self._params.query) == "time",
             min_score=self._params.min_score,
             with_vectors=found.mode != "words",
@@ -247,14 +242,14 @@ class Search:
         excess = samples.off_topic.excess(similarities, memories)
         return dict(zip(ids, excess.tolist(), strict=True)), samples.off_topic.generality(vectors)
 
-    async def _vectors(self, text: str, anchors: Sequence[Anchor]) -> tuple[Vectors, Vectors]:
-        """Returns a row for each text of the query (or the given vector), and one for each event."""
+    async def _vectors(self, text: str) -> Vectors:
+        """Returns a row for each text of the query, or the given vector."""
         if self._params.query_vector is not None:
-            return self._given_vector(self._params.query_vector), None
+            return self._given_vector(self._params.query_vector)
         if self._parts.embedder is None:
             if self._params.min_score is not None:
                 self._notes.degraded.append(NO_MIN_SCORE)
-            return None, None
+            return None
         wordings = await rewritten(
             self._parts, self._agent_id, self._params.query, text, self._history, self._notes
         )
@@ -263,21 +258,18 @@ class Search:
             self._notes.searched["queries"] = len(queries)
         try:
             with self._steps("embed"):
-                texts = [*queries, *wordings[1:], *(each.event for each in anchors)]
-                vectors = await self._parts.embedder.embed(texts, "query")
+                return await self._parts.embedder.embed([*queries, *wordings[1:]], "query")
         except DependencyUnavailable as failure:
             self._notes.degraded.append(RESTART if failure.data.get("restart") else WORDS_ONLY)
             if self._params.min_score is not None:
                 self._notes.degraded.append(NO_MIN_SCORE)
-            return None, None
-        asked = len(texts) - len(anchors)
-        return vectors[:asked], vectors[asked:]
+            return None
 
-    async def _understood(self, now: datetime) -> tuple[str, Sequence[Window], Sequence[Anchor]]:
-        def read() -> tuple[str, Sequence[Window], Sequence[Anchor]]:
+    async def _understood(self, now: datetime) -> tuple[str, Sequence[Window]]:
+        def read() -> tuple[str, Sequence[Window]]:
             self._digest = digest(normal_form(self._params.query))
             text = complete(self._params.query, self._history)
-            return text, moments.windows(text[:READ_CHARS], now), moments.anchors(self._params.query)
+            return text, moments.windows(text[:READ_CHARS], now)
 
         return await read_text(read, len(self._params.query))
 
@@ -290,31 +282,7 @@ class Search:
             )
         return np.asarray([given], dtype=np.float32)
 
-    async def _anchored(
-        self,
-        now: datetime,
-        anchors: Sequence[Anchor],
-        events: Vectors,
-        wording: Wording,
-        conditions: Mapping[str, Any],
-    ) -> list[Anchored]:
-        sought = [
-            Sought(anchor, None if events is None else events[place], wording.parts[place])
-            for place, anchor in enumerate(anchors)
-        ]
-        return await anchored(
-            self._parts,
-            self._agent_id,
-            sought,
-            conditions,
-            words(self._params.query[:READ_CHARS]),
-            now,
-            self._notes,
-        )
-
-    async def _words(
-        self, text: str, anchors: Sequence[Anchor], breadth: int, conditions: Mapping[str, Any]
-    ) -> Wording:
+    async def _words(self, text: str, breadth: int, conditions: Mapping[str, Any]) -> Wording:
         return await search_words(
             self._parts.vectors,
             self._agent_id,
@@ -322,7 +290,6 @@ class Search:
             conditions,
             self._steps,
             with_vectors=self._parts.embedder is not None or self._params.query_vector is not None,
-            parts=[each.event for each in anchors],
             breadth=breadth,
         )
 
@@ -390,10 +357,6 @@ def _times_in(named: Sequence[Window]) -> list[tuple[str, Span]]:
     return [(each.phrase, (each.start, each.end)) for each in named]
 
 
-def _times_of(told: Sequence[Anchored]) -> list[tuple[str, Span]]:
-    return [(each.anchor.phrase, time) for each in told for time in each.times]
-
-
 async def rewritten(
     parts: MemoryParts, agent_id: str, query: str, text: str, history: Sequence[Turn], notes: Notes
 ) -> list[str]:
@@ -420,70 +383,3 @@ def _wordings(rewriting: Rewriting, query: str) -> Iterator[str]:
         wording = each[:MOST_CHARS].strip()
         if wording and wording.casefold() != query.strip().casefold():
             yield wording
-
-
-@dataclass(frozen=True)
-class Sought:
-    """An anchor with what its event is looked up by: its vector, where there is one, and its words."""
-
-    anchor: Anchor
-    vector: NDArray[np.float32] | None
-    wording: Wording
-
-
-@dataclass(frozen=True)
-class Anchored:
-    """An anchor with the memory that tells its event and the times that come of it, if anything does."""
-
-    anchor: Anchor
-    memory_id: UUID | None
-    times: Sequence[Span]
-
-
-async def anchored(
-    parts: MemoryParts,
-    agent_id: str,
-    sought: Sequence[Sought],
-    conditions: Conditions,
-    names: Collection[str],
-    now: datetime,
-    notes: Notes,
-) -> list[Anchored]:
-    """What each anchor tells, in one round trip for all; `notes` say what came of it.
-
-    `names` are the query's words.
-    """
-    if not sought:
-        return []
-    events = [Lookup(each.wording.hits.memory_ids, each.vector) for each in sought]
-    with notes.steps("anchor"):
-        mentions = await parts.vectors.mentions(agent_id, events, parts.vector_model, conditions)
-    found = [_anchored(each, held, names, now) for each, held in zip(sought, mentions, strict=True)]
-    notes.searched["anchors"] = [_told_anchor(each) for each in found]
-    return found
-
-
-def _anchored(
-    sought: Sought, mentions: Sequence[Mention], names: Collection[str], now: datetime
-) -> Anchored:
-    bm25 = sought.wording.bm25
-    whole = bm25.weigh(sought.wording.keys)
-    telling = teller(
-        mentions,
-        lambda each: bm25.weigh(set(each.term_keys)) / whole,
-        names,
-        of_one_word=len(sought.wording.keys) == 1,
-    )
-    if telling is None:
-        return Anchored(sought.anchor, None, ())
-    memory = telling.memory
-    times = told_times(sought.anchor, memory.event, memory.timestamp, now)
-    return Anchored(sought.anchor, memory.memory_id, times)
-
-
-def _told_anchor(anchored: Anchored) -> Mapping[str, Any]:
-    phrase = anchored.anchor.phrase
-    if not anchored.times:
-        return {"phrase": phrase, "windows": [], "reason": NO_MEMORY}
-    windows = [[start.isoformat(), end.isoformat()] for start, end in anchored.times]
-    return {"phrase": phrase, "windows": windows, "memory_id": str(anchored.memory_id)}

@@ -18,7 +18,6 @@ from agentcore.memory.lexical import (
     select_query_keys,
     spellings,
     term_key,
-    term_keys,
     terms,
 )
 from agentcore.memory.ranking.candidates import Candidate, MatchScale
@@ -48,14 +47,12 @@ Read = TypeVar("Read")
 class Wording:
     """The query's terms as keys, the score they give, what holds them, and which were read as another.
 
-    `parts`: the same of each part of the text that was looked up by itself.
     """
 
     keys: Sequence[int]
     bm25: Bm25
     hits: WordHits
     corrected: Mapping[str, str] = field(default_factory=dict)
-    parts: Sequence[Wording] = ()
 
     def full_match(self, candidates: Sequence[Candidate]) -> MatchScale:
         """The best BM25 score found is a full match, but no less than half of what a text made of the query's
@@ -80,25 +77,19 @@ async def search_words(
     steps: Steps,
     *,
     with_vectors: bool,
-    parts: Sequence[str] = (),
     breadth: int = 1,
 ) -> Wording:
-    """What holds the words of the text, and of each of these parts of it, in the agent's memories that match.
+    """Returns the agent's matching memories that contain words of the text.
 
-    Beside vectors words that stand nearly everywhere are not looked up; of a part none that does not tell it
-    apart.
+    With vectors, words that nearly every memory contains are not looked up.
     """
     with steps("statistics"):
         reading = await _reading(vectors, agent_id, text)
-    keys_of_parts = [reading.known(term_keys(agent_id, part)) for part in parts]
-    wordings = [reading.of(keys) for keys in (list(reading.keys), *keys_of_parts)]
-    longest = LONGEST_LIST if with_vectors else math.inf
+    keys, bm25 = reading.weighed()
     with steps("words"):
-        limits = [longest, *(MAX_POSTINGS for _ in parts)]
-        weights = [_looked_up(bm25, limit) for (_, bm25), limit in zip(wordings, limits, strict=True)]
+        weights = _looked_up(bm25, LONGEST_LIST if with_vectors else math.inf)
         hits = await vectors.search_words(agent_id, weights, conditions, breadth)
-    whole, *of_parts = [Wording(*each, found) for each, found in zip(wordings, hits, strict=True)]
-    return replace(whole, corrected=reading.told(), parts=of_parts)
+    return Wording(keys, bm25, hits, reading.told())
 
 
 def _looked_up(bm25: Bm25, longest_list: float) -> dict[int, float]:
@@ -123,21 +114,17 @@ class _Reading:
     statistics: LexicalStatistics
     corrected: Mapping[int, tuple[str, int]]
 
-    def known(self, keys: Sequence[int]) -> list[int]:
-        """Those of the keys that are the text's."""
-        return [key for key in keys if key in self.keys]
-
     def told(self) -> dict[str, str]:
         """Which terms were read as another."""
         return {self.keys[key]: term for key, (term, _) in self.corrected.items()}
 
-    def of(self, keys: Sequence[int]) -> tuple[list[int], Bm25]:
-        """Returns the rarest of the keys, and the BM25 score over them."""
-        meant = {key: self.corrected[key][1] for key in keys if key in self.corrected}
-        own = [meant.get(key, key) for key in keys]
+    def weighed(self) -> tuple[list[int], Bm25]:
+        """Returns the text's rarest terms as keys, and the BM25 score over them."""
+        meant = {key: self.corrected[key][1] for key in self.keys if key in self.corrected}
+        own = [meant.get(key, key) for key in self.keys]
         wanted = rarest(own, self.statistics.document_frequency, MAX_QUERY_TERMS)
         # A word that is written right, too, counts in full.
-        slipped = dict.fromkeys(set(meant.values()) - set(keys), CORRECTED_SHARE)
+        slipped = dict.fromkeys(set(meant.values()) - set(self.keys), CORRECTED_SHARE)
         return wanted, Bm25(wanted, self.statistics, discounts=slipped)
 
 

@@ -369,8 +369,6 @@ export interface GetContextParams {
   min_score?: number | null;
   /** As for memory.retrieve. */
   min_fit?: number | null;
-  /** What is not searched for: nothing (off), or greetings and requests that need no memory (cautious). The receipt gives the reason. */
-  gate?: "off" | "cautious";
   asked_at?: string | null;
   history?: Turn[];
   as_of?: string | null;

@@ -52,7 +52,7 @@ FINDINGS_TENANCY = (
            "integration/test_forgetting.py::test_all_of_many_alike_memories_are_proposed"),
     _found("B20", "The constants of BM25 are defined once, in Python.",
            "integration/test_row_security.py::test_the_constants_of_bm25_are_defined_in_python_alone"),
-    _found("B21", "A historical query anchored on an event finds superseded memories by words.",
-           "integration/test_looking_back.py::"
-           "test_an_event_gone_by_finds_what_is_superseded_by_words_alone"),
+    _found("B21", "A historical query finds superseded memories by words, too.",
+           "integration/test_relations.py::"
+           "test_a_historical_query_finds_superseded_memories_by_words_too"),
 )

@@ -19,15 +19,7 @@ UNDERSTOOD = (
             "test_a_time_in_the_query_finds_what_happened_then_though_no_word_or_vector_does",
             "integration/test_understanding.py::test_what_was_told_later_of_a_day_is_found_by_that_day",
             "unit/test_retrieval.py::"
-            "test_what_speaks_of_the_time_asked_for_comes_before_what_was_only_said_then",
-            "integration/test_anchoring.py::test_what_was_before_or_after_an_event_comes_first"),
-    _sought("4 gate",
-            "Greetings and pure tool requests need no memory; personal words override.",
-            "unit/test_gate.py::test_what_shows_that_it_needs_no_memory_is_not_searched",
-            "unit/test_gate.py::test_what_speaks_of_people_or_of_the_past_is_always_searched",
-            "unit/test_gate.py::test_what_may_be_in_memory_is_searched",
-            "integration/test_understanding.py::test_a_context_passes_over_what_needs_no_memory_and_says_so",
-            "integration/test_understanding.py::test_a_context_is_searched_for_where_the_gate_lets_it"),
+            "test_what_speaks_of_the_time_asked_for_comes_before_what_was_only_said_then"),
     _sought("4 vague", "A vague query is joined with the key terms of the last user turns.",
             "unit/test_query.py::test_a_query_that_says_too_little_is_followed_by_key_terms_of_the_turns",
             "property/test_query_properties.py::"

@@ -4,18 +4,14 @@ Ambiguous forms are ignored: 7/5/2023 (two days), 1.2.2023 (a version), a bare "
 A month or weekday without a year or week is the latest begun; in a sentence about the future, the next.
 """
 
-from agentcore.memory.language.moments.anchors import Anchor, anchors, told_times
 from agentcore.memory.language.moments.periods import Grain
 from agentcore.memory.language.moments.reading import EARLIEST, LATEST, Window, mentioned, windows
 
 __all__ = [
     "EARLIEST",
     "LATEST",
-    "Anchor",
     "Grain",
     "Window",
-    "anchors",
     "mentioned",
-    "told_times",
     "windows",
 ]
