@@ -191,7 +191,6 @@ ASKING = (
     Part("past questions", (_off("recall.searching:asks_of_the_past", always(False)),)),
     Part("spelling", (_off("recall.wording:spellings", always([])),)),
     Part("everyday words", (_off("recall.wording:everyday_share", always(0.0)),)),
-    Part("gist", (_off("ranking.copies:_gist", lambda candidate: candidate.memory_id),)),
     Part("copies", _COPIES),
     Part("repetition", _REPETITION),
     Part("told once", _TOLD_ONCE),

@@ -48,7 +48,6 @@ def candidates(count: int, terms: int, chance: random.Random) -> list[Candidate]
                 asks=chance.random() < 0.3,
                 event=(start, start + timedelta(days=1)) if chance.random() < 0.2 else None,
                 term_keys=keys,
-                gist=(number - (chance.random() < 0.05)).to_bytes(16, "big", signed=True),
             )
         )
     return made

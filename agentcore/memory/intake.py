@@ -13,7 +13,6 @@ from agentcore.limits import MAX_TEXT_CHARS
 from agentcore.memory.api import Caller
 from agentcore.memory.consolidation import subject_keys, told
 from agentcore.memory.encoding import action_outcomes, encode, interaction_text
-from agentcore.memory.language.gist import gist, gist_hash, without_stamp
 from agentcore.memory.language.llm_text import without_reasoning
 from agentcore.memory.language.moments import mentioned
 from agentcore.memory.language.passages import is_long
@@ -114,7 +113,6 @@ def text_columns(
     said_at = timestamp.astimezone(UTC)
     event = mentioned(content, said_at)
     event_from, event_to = event or (None, None)
-    plain = without_stamp(content, said_at)
     indexed = f"{speaker} {content}" if speaker else content
     flags = screen(encoded.normalised)
     return {
@@ -126,7 +124,6 @@ def text_columns(
         "event_from": event_from,
         "event_to": event_to,
         "content_hash": bytes.fromhex(encoded.content_hash),
-        "gist_hash": gist_hash(gist(plain), event if plain == content else mentioned(plain, said_at)),
         "term_keys": term_keys(agent_id, indexed),
         "flags": flags,
         "flagged": bool(flags),

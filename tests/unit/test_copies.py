@@ -6,25 +6,23 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentcore.memory.ranking.candidates import Candidate, Span
-from agentcore.memory.ranking.copies import NEARLY_SAME_TEXT, SAME_TEXT, distinct
+from agentcore.memory.ranking.copies import SAME_TEXT, distinct
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
 
-def memory(number: int, text: str, gist: str | None, *, days_ago: int = 0, speaker: str = "") -> Candidate:
+def memory(number: int, text: str, *, days_ago: int = 0, speaker: str = "") -> Candidate:
     said = (text.encode(), speaker, None, None)
     at = NOW - timedelta(days=days_ago)
-    known = None if gist is None else gist.encode()
-    return Candidate(UUID(int=number), at, 0.5, 0.5, 0.0, 0.0, speaker, 0, None, said, gist=known)
+    return Candidate(UUID(int=number), at, 0.5, 0.5, 0.0, 0.0, speaker, 0, None, said)
 
 
 Left = tuple[dict[int, list[int]], dict[str, int]]
-SAID = st.tuples(st.sampled_from("abc"), st.sampled_from(["g", "h", None]), st.integers(0, 3))
+SAID = st.tuples(st.sampled_from("abc"), st.integers(0, 3))
 
 
 def left(memories: list[Candidate], windows: list[Span] | None = None) -> Left:
@@ -36,38 +34,26 @@ def left(memories: list[Candidate], windows: list[Span] | None = None) -> Left:
 
 
 def test_the_newest_stays_and_names_the_others_newest_first() -> None:
-    memories = [memory(1, "a", "g", days_ago=3), memory(2, "b", "g"), memory(3, "c", "g", days_ago=1)]
-    assert left(memories) == ({2: [3, 1]}, {NEARLY_SAME_TEXT: 2})
+    memories = [memory(1, "a", days_ago=3), memory(2, "a"), memory(3, "a", days_ago=1), memory(4, "b")]
+    assert left(memories) == ({2: [3, 1], 4: []}, {SAME_TEXT: 2})
 
 
-def test_it_stands_for_those_with_its_text_and_for_those_of_theirs() -> None:
-    memories = [memory(1, "a", "g", days_ago=3), memory(2, "a", "g", days_ago=2), memory(3, "b", "g")]
-    assert left(memories) == ({3: [2, 1]}, {SAME_TEXT: 1, NEARLY_SAME_TEXT: 1})
+def test_the_same_text_of_another_speaker_is_another_memory() -> None:
+    assert left([memory(1, "a", speaker="Ada"), memory(2, "a", speaker="Bo")])[0] == {1: [], 2: []}
 
 
-def test_equal_texts_are_the_same_where_no_gist_is_known_and_others_are_not() -> None:
-    equal = [memory(1, "a", None, days_ago=1), memory(2, "a", "g")]
-    unlike = [memory(3, "b", None), memory(4, "c", None)]
-    assert left([*equal, *unlike]) == ({2: [1], 3: [], 4: []}, {SAME_TEXT: 1})
-
-
-def test_the_same_said_by_another_is_another_memory() -> None:
-    assert left([memory(1, "a", "g", speaker="Ada"), memory(2, "b", "g", speaker="Bo")])[0] == {1: [], 2: []}
-
-
-@pytest.mark.parametrize("text", ["a", "b"])
-def test_what_was_said_when_the_query_asks_for_stays_rather_than_the_newest(text: str) -> None:
+def test_the_newest_of_the_time_in_the_query_stays_rather_than_the_newest() -> None:
     week = (NOW - timedelta(days=9), NOW - timedelta(days=2))
-    memories = [memory(1, "a", "g", days_ago=8), memory(2, "a", "g", days_ago=5), memory(3, text, "g")]
+    memories = [memory(1, "a", days_ago=8), memory(2, "a", days_ago=5), memory(3, "a")]
     assert list(left(memories, [week])[0].items()) == [(2, [3, 1])]
 
 
 @given(st.lists(SAID, max_size=20))
-def test_nothing_is_lost_and_the_order_given_changes_nothing(said: list[tuple[str, str | None, int]]) -> None:
-    memories = [memory(at, text, gist, days_ago=age) for at, (text, gist, age) in enumerate(said)]
+def test_nothing_is_lost_and_the_order_given_changes_nothing(said: list[tuple[str, int]]) -> None:
+    memories = [memory(at, text, days_ago=age) for at, (text, age) in enumerate(said)]
     kept, dropped = left(memories)
     assert sorted([*kept, *(each for others in kept.values() for each in others)]) == list(range(len(said)))
     assert sum(dropped.values()) == len(said) - len(kept)
-    assert all(said[other][2] >= said[each][2] for each, others in kept.items() for other in others)
+    assert all(said[other][1] >= said[each][1] for each, others in kept.items() for other in others)
     reversed_, _ = left(memories[::-1])
     assert reversed_ == kept

@@ -82,7 +82,7 @@ TABLES: tuple[OwnedTable, ...] = (
             "entity_keys", "facts", "keywords", "tags", "metadata", "provenance",
         ),
         vectors=("embedding", "next_embedding"),
-        digests=("content_hash", "gist_hash", "term_keys"),
+        digests=("content_hash", "term_keys"),
         labels=(
             "memory_id", "memory_type", "embedding_model", "next_embedding_model", "interaction_id",
             "task_id", "session_id", "user_id", "namespace", "speaker", "external_id", "superseded_by",

@@ -204,7 +204,7 @@ SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevanc
             ELSE m.term_keys[:%(most_terms)s] || ARRAY(
                  SELECT beyond.term_key FROM unnest(m.term_keys[%(most_terms)s + 1:]) AS beyond (term_key)
                   WHERE beyond.term_key = ANY (%(query_keys)s::bigint[]) LIMIT %(most_terms)s / 4) END AS term_keys,
-       m.content_hash, m.gist_hash, m.speaker, m.user_id, m.namespace, m.session_id,
+       m.content_hash, m.speaker, m.user_id, m.namespace, m.session_id,
        1 - coalesce(best.distance, CASE WHEN {held} THEN {distance} END) AS similarity,
        best.start AS passage_start, best."end" AS passage_end,
        m.token_count < 400 AND position('?' IN right(m.content, 80)) > 0 AS asks,

@@ -38,14 +38,14 @@ SELECT m.memory_id, m.content_hash, m.task_id, m.session_id, m.user_id, m.namesp
 INSERT INTO memories (agent_id, memory_id, memory_type, content, summary, embedding, embedding_model, timestamp,
                       interaction_id, task_id, session_id, user_id, namespace, speaker, external_id, actions,
                       outcome, action_outcomes, entities, entity_keys, facts, keywords, tags, metadata, relevance_score, pinned, ttl_seconds,
-                      expires_at, valid_from, valid_to, superseded_by, event_from, event_to, parent_memory_id, provenance, content_hash, gist_hash, term_keys,
+                      expires_at, valid_from, valid_to, superseded_by, event_from, event_to, parent_memory_id, provenance, content_hash, term_keys,
                       token_count, flagged, response)
 SELECT %(agent_id)s, %(memory_id)s, %(memory_type)s, %(content)s, %(summary)s, %(embedding)s, %(embedding_model)s,
         %(timestamp)s, %(interaction_id)s, %(task_id)s, %(session_id)s, %(user_id)s, %(namespace)s, %(speaker)s,
         %(external_id)s, %(actions)s, %(outcome)s, %(action_outcomes)s, %(entities)s, %(entity_keys)s, %(facts)s, %(keywords)s, %(tags)s, %(metadata)s,
         %(relevance_score)s, %(pinned)s, life.seconds, now() + make_interval(secs => life.seconds),
         %(valid_from)s, %(valid_to)s, %(superseded_by)s, %(event_from)s, %(event_to)s, %(parent_memory_id)s, %(provenance)s, %(content_hash)s,
-        %(gist_hash)s, %(term_keys)s, %(token_count)s, %(flagged)s, %(response)s
+        %(term_keys)s, %(token_count)s, %(flagged)s, %(response)s
   -- Its own time to live, else the agent's for the layer, else the service's; 0 is for ever.
   FROM (SELECT nullif(coalesce(%(ttl_seconds)s::bigint,
                                (SELECT (s.layers -> %(memory_type)s::text ->> 'ttl_seconds')::bigint
@@ -110,7 +110,7 @@ UPDATE memories
                          ELSE coalesce(%(expires_at)s::timestamptz,
                                        now() + make_interval(secs => %(ttl_seconds)s::bigint), expires_at) END,
        event_from = %(event_from)s, event_to = %(event_to)s,
-       content_hash = %(content_hash)s, gist_hash = %(gist_hash)s, term_keys = %(term_keys)s, token_count = %(token_count)s,
+       content_hash = %(content_hash)s, term_keys = %(term_keys)s, token_count = %(token_count)s,
        flagged = %(flagged)s,
        version = version + 1, updated_at = now()
  WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s

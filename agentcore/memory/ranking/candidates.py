@@ -22,7 +22,7 @@ class Candidate:
 
     `words` is its BM25 score and `session_words` the idf of the query's terms that its session holds, neither
     scaled yet. `text` is the digest of its words with speaker, user and namespace: the same words of another
-    person are another statement. `gist` is the digest of what they say, where it is known. `asks`: it ends
+    person are another statement. `asks`: it ends
     with a question. `is_exchange`: it holds both sides of one, what was asked and what was answered. `event`:
     the time it speaks of, if it says. `term_keys`: its terms. `is_summary`: it was made
     of others, to which it is tied. `held`: from when to when, if it is superseded and history is searched.
@@ -43,7 +43,6 @@ class Candidate:
     is_exchange: bool = False
     event: Span | None = None
     term_keys: Sequence[int] = ()
-    gist: bytes | None = None
     is_summary: bool = False
     held: Span | None = None
     passage: tuple[int, int] | None = None

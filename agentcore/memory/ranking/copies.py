@@ -1,4 +1,4 @@
-"""Drops copies of a newer memory and lowers near-duplicates of a better one. Pure.
+"""Drops copies of a newer memory and lowers the rank of those that repeat a better one. Pure.
 
 The latter by maximal marginal relevance (Carbonell & Goldstein 1998) over the share of common terms.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from uuid import UUID
@@ -24,7 +24,6 @@ LOSS = 0.5
 MOST_CHOSEN = 20
 SKETCHED_TERMS = 128
 SAME_TEXT = "same_text_as_newer"
-NEARLY_SAME_TEXT = "nearly_same_text_as_newer"
 
 StandsFor = dict[UUID, list[Candidate]]
 
@@ -38,16 +37,14 @@ class Distinct:
 
 
 def distinct(candidates: Sequence[Candidate], windows: Sequence[Span], dropped: Counter[str]) -> Distinct:
-    """One of those with equal texts, and one of those with the same gist, counted in `dropped` by reason.
+    """Keeps one of those with equal text, speaker, user, namespace and validity; counts in `dropped`.
 
-    Each time of the same speaker, user and namespace; what is superseded stays beside what holds, or held at
-    another time. The newest stays; where the query speaks of a time, the newest that was said then.
+    The newest stays; where the query names a time, the newest that was said then.
     """
     stands_for: StandsFor = {}
-    unlike = _newest(candidates, lambda each: (each.text, each.held), windows, stands_for)
-    kept = _newest(unlike, _gist, windows, stands_for)
-    gone = {SAME_TEXT: len(candidates) - len(unlike), NEARLY_SAME_TEXT: len(unlike) - len(kept)}
-    dropped.update({reason: count for reason, count in gone.items() if count})
+    kept = _newest(candidates, windows, stands_for)
+    if len(kept) < len(candidates):
+        dropped[SAME_TEXT] = len(candidates) - len(kept)
     return Distinct(
         kept,
         {
@@ -57,23 +54,14 @@ def distinct(candidates: Sequence[Candidate], windows: Sequence[Span], dropped: 
     )
 
 
-def _gist(candidate: Candidate) -> Hashable:
-    if candidate.gist is None:
-        return candidate.memory_id
-    return (candidate.gist, *candidate.text[1:], candidate.held)
-
-
 def _age(candidate: Candidate) -> tuple[float, UUID]:
     return candidate.timestamp.timestamp(), candidate.memory_id
 
 
 def _newest(
-    candidates: Sequence[Candidate],
-    key: Callable[[Candidate], Hashable],
-    windows: Sequence[Span],
-    stands_for: StandsFor,
+    candidates: Sequence[Candidate], windows: Sequence[Span], stands_for: StandsFor
 ) -> list[Candidate]:
-    keys = [key(each) for each in candidates]
+    keys = [(each.text, each.held) for each in candidates]
     if len(set(keys)) == len(keys):
         return list(candidates)
     staying: dict[Hashable, Candidate] = {}

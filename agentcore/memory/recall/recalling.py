@@ -16,7 +16,6 @@ from agentcore.memory.contexts.context_lines import KNOWLEDGE, PAST, TASK, Conte
 from agentcore.memory.contexts.filling import LEAST_SUMMARISED, CountTokens, Manner
 from agentcore.memory.contexts.rendering import FORMS
 from agentcore.memory.encoding import digest
-from agentcore.memory.language.gist import gist
 from agentcore.memory.language.text import normal_form
 from agentcore.memory.lexical import terms
 from agentcore.memory.models import FACT_TAG, Dropped, MemorySummary, MemoryType, Receipt, time_held
@@ -277,11 +276,11 @@ def _holding(params: GetContextParams, conditions: Mapping[str, Any]) -> dict[st
 
 
 def _talk(params: GetContextParams, working: Sequence[WorkingEntry]) -> Talk:
-    said, meant = normal_form(params.query), gist(params.query)
+    said = normal_form(params.query)
     own = {
         each.memory_id
         for each in working
-        if normal_form(each.content) == said or gist(each.content) == meant
+        if normal_form(each.content) == said
     }
     turns: list[Turn] = []
     for each in working:

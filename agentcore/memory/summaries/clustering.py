@@ -17,7 +17,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from agentcore.memory.language.gist import gist
+from agentcore.memory.language.text import normal_form
 from agentcore.memory.lexical import terms
 
 FEWEST, MOST = 3, 50
@@ -100,10 +100,10 @@ def cluster_digest(members: Iterable[Episode]) -> str:
 
 
 def facts_of(facts: Iterable[str]) -> list[str]:
-    """Each fact once, by what it says; the first that said it."""
-    told: dict[tuple[str, ...], str] = {}
+    """Returns each fact once: the first of those with the same words."""
+    told: dict[str, str] = {}
     for fact in facts:
-        told.setdefault(gist(fact) or (fact,), fact)
+        told.setdefault(normal_form(fact), fact)
     return list(told.values())[:MOST_FACTS]
 
 

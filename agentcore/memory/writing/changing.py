@@ -42,7 +42,6 @@ _KEPT = (
     "event_from",
     "event_to",
     "content_hash",
-    "gist_hash",
     "term_keys",
     "token_count",
     "flagged",
