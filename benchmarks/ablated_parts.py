@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from agentcore.memory import consolidation, query, retrieval, vector_store
+from agentcore.memory import consolidation, retrieval, vector_store
 from agentcore.memory.consolidation import NOTHING, Verdict
 from agentcore.memory.contexts.filling import Manner
 from agentcore.memory.ranking.candidates import Candidate
@@ -23,7 +23,7 @@ from agentcore.memory.recall import recalling
 from agentcore.memory.scoring import RetrievalWeights
 from agentcore.memory.statements.statements import Told
 
-SHARES = ("assistant_share", "question_share", "short_share")
+SHARES = ("assistant_share",)
 PRODUCT, AGAIN = "product", "product stored again"
 BELOW = "from below"
 
@@ -98,8 +98,8 @@ def _off(entry: str, by: Callable[..., Any]) -> Replacement:
 
 
 # The originals, as they were when this module was imported.
-_judge, _span, _weighed, _manner = (
-    consolidation.judge, vector_store._span, query.weighed, recalling._manner,
+_judge, _span, _rank, _manner = (
+    consolidation.judge, vector_store._span, retrieval.rank, recalling._manner,
 )  # fmt: skip
 
 
@@ -121,20 +121,15 @@ def _all_told(*args: Any) -> Manner:
 
 
 def _with_weights(**weights: float) -> Replacement:
-    def weighed(text: str, given: RetrievalWeights) -> RetrievalWeights:
-        return replace(_weighed(text, given), **weights)
+    def rank(candidates: Any, ties: Any, neighbours: Any, given: RetrievalWeights, *rest: Any) -> Any:
+        return _rank(candidates, ties, neighbours, replace(given, **weights), *rest)
 
-    return _off("recall.searching:weighed", weighed)
+    return _off("recall.searching:rank", rank)
 
 
 def _only(*terms: str) -> Replacement:
     others: dict[str, float] = {name: 0.0 for name in retrieval.TERMS if name not in terms}
-    others |= dict.fromkeys(SHARES, 1.0)
-
-    def weighed(_: str, given: RetrievalWeights) -> RetrievalWeights:
-        return replace(given, **others)
-
-    return _off("recall.searching:weighed", weighed)
+    return _with_weights(**others, **dict.fromkeys(SHARES, 1.0))
 
 
 def _no_difference(scores: Any, *_: Any) -> Any:
@@ -167,7 +162,6 @@ _STATEMENTS = (
     *_SETTLING,
 )
 _COPIES = (_off("retrieval:distinct", _all_kept),)
-_REPETITION = (_off("retrieval:likenesses", _no_difference),)
 _TOLD_ONCE = (_off("recall.recalling:_manner", _all_told),)
 _FRESHNESS = (
     _off("retrieval:lifted", _unchanged),
@@ -192,13 +186,11 @@ ASKING = (
     Part("spelling", (_off("recall.wording:spellings", always([])),)),
     Part("everyday words", (_off("recall.wording:everyday_share", always(0.0)),)),
     Part("copies", _COPIES),
-    Part("repetition", _REPETITION),
     Part("told once", _TOLD_ONCE),
-    Part("distinct", (*_COPIES, *_REPETITION, *_TOLD_ONCE)),
+    Part("distinct", (*_COPIES, *_TOLD_ONCE)),
     Part("splitting", (_off("recall.searching:split", lambda prompt: [prompt]),)),
     Part("completion", (_off("recall.searching:complete", lambda text, _: text),)),
-    Part("kind of answer", (_off("recall.searching:wants", always(None)),)),
-    Part("present", (_off("recall.searching:weighed", lambda _, weights: weights),)),
+    Part("kind of answer", (_off("recall.searching:asks_for_time", always(False)),)),
     Part("freshness", _FRESHNESS),
 )
 WEIGHTS = tuple(
@@ -206,7 +198,7 @@ WEIGHTS = tuple(
     + [Part(name.replace("_", " "), (_with_weights(**{name: 1.0}),)) for name in SHARES]
 )
 # What is taken away from below: all of the above but the statement reader, whose rules are off one by one.
-_BARE = tuple(each for part in ASKING if part.name not in {"present", "freshness"} for each in part.asking)
+_BARE = tuple(each for part in ASKING if part.name != "freshness" for each in part.asking)
 _BARE_STORE = (*_SUPERSESSION, *_FACTS, *_CORRECTIONS, *_ECHOES, *_REJECTION)
 FROM_BELOW = tuple(
     Part(name, (*_BARE, *asking), _BARE_STORE, BELOW)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, field
 
-from agentcore.memory.language.text import STOP_WORDS, fold, sentences, tokens, wholes, words
+from agentcore.memory.language.text import STOP_WORDS, fold, sentences, tokens, unspaced, words
 from agentcore.memory.lexical import idf, terms
 
 LEAST_WORDS = 0.9
@@ -32,6 +32,13 @@ class Evidence:
             return False
         there = sum(word in said for word in self.content_words)
         return there >= LEAST_WORDS * len(self.content_words)
+
+
+def wholes(text: str) -> list[str]:
+    """Returns folded words in order, compounds in one piece; unspaced scripts give pairs of characters."""
+    return [
+        form for token in tokens(text) for form in (words(token) if unspaced(token) else words(token)[:1])
+    ]
 
 
 def evidence(memory_id: str, text: str) -> Evidence:

@@ -27,7 +27,7 @@ from benchmarks.measures import means, measures
 from benchmarks.retrieval_quality import weighed
 from benchmarks.service import Service, run, running_service
 
-LEARNT = ("similarity", "words", "session", "neighbours", "speaker", "time")
+LEARNT = ("similarity", "words", "neighbours", "time")
 FOLDS = 5
 STEPS = 400
 RATE = 0.05

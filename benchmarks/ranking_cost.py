@@ -25,14 +25,12 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 SPEAKERS = ("Ada", "Bo", "user", "assistant", None)
 
 
-def candidates(count: int, terms: int, chance: random.Random) -> list[Candidate]:
-    """Memories of so many terms each, some of them alike, and some of these near-duplicates."""
+def candidates(count: int, chance: random.Random) -> list[Candidate]:
+    """Returns so many memories, a twentieth of them copies of the one before."""
     made: list[Candidate] = []
     for number in range(count):
-        keys = [chance.randrange(5_000) for _ in range(terms)]
-        if made and chance.random() < 0.2:
-            keys = [*made[-1].term_keys[: terms - 2], *keys[:2]]
         start = NOW - timedelta(hours=number)
+        text = (number - (chance.random() < 0.05)).to_bytes(4, "big", signed=True)
         made.append(
             Candidate(
                 UUID(int=number),
@@ -40,14 +38,12 @@ def candidates(count: int, terms: int, chance: random.Random) -> list[Candidate]
                 chance.random(),
                 chance.random(),
                 10 * chance.random(),
-                10 * chance.random(),
                 chance.choice(SPEAKERS),
                 chance.randrange(20),
                 start,
-                (number.to_bytes(4, "big"), None, None, None),
+                (text, None, None, None),
                 asks=chance.random() < 0.3,
                 event=(start, start + timedelta(days=1)) if chance.random() < 0.2 else None,
-                term_keys=keys,
             )
         )
     return made
@@ -59,15 +55,14 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--candidates", type=int, default=300)
-    parser.add_argument("--terms", type=int, default=30, help="terms of a memory")
     parser.add_argument("--k", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=500)
     options = parser.parse_args()
     chance = random.Random(7)
-    found = candidates(options.candidates, options.terms, chance)
+    found = candidates(options.candidates, chance)
     beside = [Tie(one.memory_id, other.memory_id, 1.0) for one, other in itertools.pairwise(found[:40])]
     window = (NOW - timedelta(days=7), NOW)
-    question = Question(NOW, MatchScale(10, 10, 10), frozenset({"what", "did", "ada", "say"}), [window])
+    question = Question(NOW, MatchScale(10, 10), [window])
     every = replace(question, distinct=False)
     steps: dict[str, Callable[[], object]] = {
         "rank_ms": lambda: rank(found, beside, beside, RetrievalWeights(), question, options.k),

@@ -64,16 +64,12 @@ def variants(ablate: bool) -> dict[str, RetrievalWeights]:
     chosen = {"fusion": whole}
     for arm in ARMS if ablate else ():
         only: Row = {name: 1.0 if name == arm else LEAST_WEIGHT for name in TERMS}
-        chosen[f"{arm} alone"] = replace(
-            whole, **only, assistant_share=1.0, question_share=1.0, short_share=1.0
-        )
+        chosen[f"{arm} alone"] = replace(whole, **only, assistant_share=1.0)
     for name in TERMS if ablate else ():
         least: Row = {name: LEAST_WEIGHT}
         chosen[f"without {name}"] = replace(whole, **least)
     if ablate:
         chosen["assistants in full"] = replace(whole, assistant_share=1.0)
-        chosen["questions in full"] = replace(whole, question_share=1.0)
-        chosen["short ones in full"] = replace(whole, short_share=1.0)
     return chosen
 
 

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Literal
+from collections.abc import Iterator, Sequence
 
 from agentcore.memory.language.rejection import is_small_talk
 from agentcore.memory.language.text import is_code, sentences, tokens
 from agentcore.memory.lexical import terms
 from agentcore.memory.params.memories import Turn
-from agentcore.memory.scoring import RetrievalWeights
-
-Wanted = Literal["time", "number", "person"]
 
 VAGUE_TERMS = 1
 POINTING_TERMS = 3
@@ -27,13 +22,6 @@ MAX_QUERIES = 8
 QUERY_CHARS = 500
 PROMPT_CHARS = 32_768
 NAMES_OF_CODE = 16
-# How much more recency counts where the query asks how things stand now.
-PRESENT_FACTOR = 4.0
-_PRESENT = re.compile(
-    r"\b(?:now|nowadays|currently|current|presently|latest|newest|most recent|most recently|these days|today"
-    r"|at present|at the moment|still|so far|up to date)\b",
-    re.IGNORECASE,
-)
 _POINTING = re.compile(
     r"^\W*(?:and|but|or|so|then|what about|how about|what of)\b"
     r"|\b(?:it|its|that|this|those|these|they|them|there|one|ones|other|others|same)\b",
@@ -64,19 +52,9 @@ _NAME = re.compile(
 )
 
 _QUESTION_WORD = re.compile(r"\b(?:when|what|which|where|why|who|whom|whose|how)\b.{0,24}", re.IGNORECASE)
-_WANTED: Mapping[Wanted, re.Pattern[str]] = {
-    "time": re.compile(
-        r"when\b|(?:what|which) (?:time|date|day|weekday|month|year|week)\b|how long ago\b", re.IGNORECASE
-    ),
-    "number": re.compile(
-        r"how (?:many|much|old|long|tall|far|often|big|high|heavy|fast|expensive)\b"
-        r"|what (?:number|percentage|percent|price|amount|age|port)\b",
-        re.IGNORECASE,
-    ),
-    "person": re.compile(
-        r"who(?:m|se)?\b|which (?:person|friend|colleague|client|customer)\b", re.IGNORECASE
-    ),
-}
+_TIME_WANTED = re.compile(
+    r"when\b|(?:what|which) (?:time|date|day|weekday|month|year|week)\b|how long ago\b", re.IGNORECASE
+)
 
 
 def complete(query: str, history: Sequence[Turn]) -> str:
@@ -148,16 +126,7 @@ def _telling(query: str, meant: frozenset[str]) -> float:
     return min(len(meant), 20) + asked + wrong
 
 
-def wants(query: str) -> Wanted | None:
-    """The kind of answer that a question's first question word asks for, if it is one of these."""
+def asks_for_time(query: str) -> bool:
+    """Returns whether the first question word of an English query asks when something was."""
     asked = _QUESTION_WORD.search(query)
-    if asked is None:
-        return None
-    return next((wanted for wanted, pattern in _WANTED.items() if pattern.match(asked.group())), None)
-
-
-def weighed(query: str, weights: RetrievalWeights) -> RetrievalWeights:
-    """The weights for this query: "what is the budget now?" wants the newest of what fits."""
-    if _PRESENT.search(query) is None:
-        return weights
-    return replace(weights, recency=PRESENT_FACTOR * weights.recency)
+    return asked is not None and _TIME_WANTED.match(asked.group()) is not None

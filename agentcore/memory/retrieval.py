@@ -4,39 +4,31 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agentcore.memory.language.text import words
 from agentcore.memory.models import Dropped, ScoreTerm
 from agentcore.memory.ranking.candidates import Candidate, Question, Span, Tie
-from agentcore.memory.ranking.copies import LOSS, Distinct, distinct, left, likenesses
+from agentcore.memory.ranking.copies import Distinct, distinct
 from agentcore.memory.ranking.fitness import FIT, CutOffs, Signals
 from agentcore.memory.scoring import (
     RetrievalWeights,
     frequencies,
     half_life_decays,
     is_assistant,
-    is_person,
-    length_shares,
     shares_of,
     spread_as_usual,
 )
 
-# Of a name's parts; initials and particles name nobody.
-SHORTEST_NAME = 3
 # What a memory said inside a window is worth where it speaks of another time.
 SAID_THEN = 0.5
 TERMS = (
-    "similarity", "words", "session", "neighbours", "speaker", "time", "recency", "frequency", "importance",
-    "links",
+    "similarity", "words", "neighbours", "time", "recency", "frequency", "importance", "links",
 )
-# How many of the best are looked at for repetition.
-COMPARED = 60
 # A turn stored so shortly before that says what is asked is what is asked.
 JUST_NOW_SECONDS = 300
 KEEP_ALL = CutOffs()
@@ -117,10 +109,8 @@ def rank(
         values[:, _COLUMN["time"]] *= matches
     fused = np.clip(values @ shares, 0.0, 1.0)
     newest = _newest_first(unique)
-    repeated = _repeated(unique, fused, _in_order(newest, fused)[:COMPARED], question.text)
-    unlifted = left(fused, repeated)
     changes = [each.scaled(question.change_factor) for each in question.changes]
-    relevance = lifted(unlifted, places, changes, _in_order(newest, unlifted)[:FRESH_DEPTH])
+    relevance = lifted(fused, places, changes, _in_order(newest, fused)[:FRESH_DEPTH])
     fresh = freshness(relevance, places, changes, _in_order(newest, relevance)[:FRESH_DEPTH])
     scores = np.clip(relevance + fresh, 0.0, 1.0)
     order = _in_order(newest, scores)
@@ -138,8 +128,7 @@ def rank(
             float(scores[place]),
             unique[place].similarity,
             _terms(values[place], shares)
-            | _repetition(float(fused[place]), float(repeated[place]))
-            | _freshness_term(float(fresh[place] + relevance[place] - unlifted[place])),
+            | _freshness_term(float(fresh[place] + relevance[place] - fused[place])),
             told.stands_for.get(unique[place].memory_id, ()),
             outdated.get(unique[place].memory_id),
         )
@@ -194,16 +183,13 @@ def _without_summaries(
 
 
 def _values(candidates: Sequence[Candidate], weights: RetrievalWeights, question: Question) -> Values:
-    named = _named_speakers(candidates, question.words)
     now, scale = question.now.timestamp(), question.scale
-    said = _said_shares(candidates, weights)
-    facts = np.array([(*_facts(each, now), each.speaker in named) for each in candidates], dtype=np.float64)
-    similarity, words_, session, age, accesses, idle, importance, speaker = facts.T
+    said = np.array([weights.assistant_share if is_assistant(each.speaker) else 1.0 for each in candidates])
+    features = np.array([_features(each, now) for each in candidates], dtype=np.float64)
+    similarity, words, age, accesses, idle, importance = features.T
     columns = {
         "similarity": said * spread_as_usual(similarity),
-        "words": said * shares_of(words_, scale.words),
-        "session": shares_of(session, scale.session_words),
-        "speaker": speaker,
+        "words": said * shares_of(words, scale.words),
         "recency": half_life_decays(age, weights.recency_half_life_days),
         "frequency": frequencies(accesses, idle, weights.frequency_half_life_days),
         "importance": shares_of(importance, 1.0),
@@ -214,41 +200,17 @@ def _values(candidates: Sequence[Candidate], weights: RetrievalWeights, question
     return np.column_stack([columns.get(name, nothing) for name in TERMS])
 
 
-def _facts(candidate: Candidate, now: float) -> tuple[float, ...]:
+def _features(candidate: Candidate, now: float) -> tuple[float, ...]:
     """Returns the raw features. A future time is no more recent than a past one of the same distance."""
     last = candidate.last_accessed
     return (
         math.nan if candidate.similarity is None else candidate.similarity,
         candidate.words,
-        candidate.session_words,
         abs(now - candidate.timestamp.timestamp()),
         candidate.access_count,
         math.inf if last is None else now - last.timestamp(),
         candidate.relevance_score,
     )
-
-
-def _said_shares(candidates: Sequence[Candidate], weights: RetrievalWeights) -> Values:
-    """Returns the weight of each match by speaker, kind and length, where length was measured to matter."""
-    said = np.array([_said_share(each, weights) for each in candidates])
-    terms = np.array([len(each.term_keys) for each in candidates], dtype=np.float64)
-    by_length = np.array([each.is_exchange or is_person(each.speaker) for each in candidates], dtype=bool)
-    return np.asarray(np.where(by_length, said * length_shares(terms, weights.short_share), said))
-
-
-def _said_share(candidate: Candidate, weights: RetrievalWeights) -> float:
-    if is_assistant(candidate.speaker):
-        return weights.assistant_share
-    return weights.question_share if candidate.asks and candidate.is_turn else 1.0
-
-
-def _named_speakers(candidates: Sequence[Candidate], query_words: Collection[str]) -> set[str]:
-    speakers = {each.speaker for each in candidates if each.speaker is not None and is_person(each.speaker)}
-    return {
-        speaker
-        for speaker in speakers
-        if any(len(part) >= SHORTEST_NAME and part in query_words for part in words(speaker))
-    }
 
 
 def _timely(candidate: Candidate, question: Question) -> float:
@@ -320,11 +282,11 @@ def _add_neighbours(
 def _signals(candidates: Sequence[Candidate], question: Question) -> Signals:
     known = question.excess or {}
     excess = [known[each.memory_id] for each in candidates if each.memory_id in known]
-    words_ = max(each.words for each in candidates)
+    words = max(each.words for each in candidates)
     return Signals(
         excess=max(excess, default=NO_EXCESS),
         generality=question.generality,
-        words=float(shares_of(np.array(words_), question.scale.query_words)),
+        words=float(shares_of(np.array(words), question.scale.query_words)),
     )
 
 
@@ -361,19 +323,6 @@ def _newest_first(candidates: Sequence[Candidate]) -> Places:
 def _in_order(newest: Places, scores: Values) -> list[int]:
     in_order: list[int] = newest[np.argsort(-scores[newest], kind="stable")].tolist()
     return in_order
-
-
-def _repeated(
-    candidates: Sequence[Candidate], scores: Values, first: Sequence[int], asked: bytes | None
-) -> Values:
-    """Returns how much each top candidate repeats a better one; the query itself among them is skipped."""
-    repeated = np.zeros(len(candidates))
-    foremost = [at for at in first if not (candidates[at].asks and candidates[at].text[0] == asked)]
-    if not foremost:
-        return repeated
-    terms = [candidates[place].term_keys for place in foremost]
-    repeated[list(foremost)] = likenesses(scores[list(foremost)], terms)
-    return repeated
 
 
 def freshness(
@@ -423,13 +372,6 @@ def _outdated(
 
 def _freshness_term(amount: float) -> dict[str, ScoreTerm]:
     return {"freshness": ScoreTerm(value=amount, weight=1.0, contribution=amount)} if amount else {}
-
-
-def _repetition(score: float, likeness: float) -> dict[str, ScoreTerm]:
-    if not likeness:
-        return {}
-    weight = -LOSS * score
-    return {"repetition": ScoreTerm(value=likeness, weight=weight, contribution=weight * likeness)}
 
 
 def _terms(values: Values, shares: Values) -> dict[str, ScoreTerm]:

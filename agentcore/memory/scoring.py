@@ -19,32 +19,25 @@ USERS = frozenset({"user", "human"})
 USUAL_SPREAD = 0.12
 # A few cosines tell little of how widely they lie: it is as if so many more lay as widely as mostly.
 USUAL_ONES = 10
-LONG_TERMS = 30
 
 
 @dataclass(frozen=True)
 class RetrievalWeights:
-    """How much each term counts. They are scaled to sum to one over the terms a search has.
+    """The weights of the terms, scaled to sum to one over the terms that a search has.
 
-    `assistant_share` is what the match of an assistant's words counts beside that of anyone else's, and
-    `question_share` that of a person's question beside a statement. `short_share` is what the match of a
-    person's turn or an exchange would count that says nothing, beside one of 30 terms. `after_question` to
-    `before_statement` are what the match of the turn beside counts for a person's turn, by where it stands.
+    `assistant_share`: the match of an assistant's words counts so much. `after_question` to
+    `before_statement`: the share of an adjacent turn's match that a person's turn gets, by their order.
     """
 
     similarity: float = 0.26
-    words: float = 0.15
-    session: float = 0.13
+    words: float = 0.08
     neighbours: float = 0.13
-    speaker: float = 0.09
     time: float = 0.17
     recency: float = 0.03
     frequency: float = 0.01
     importance: float = 0.02
     links: float = 0.01
     assistant_share: float = 0.6
-    question_share: float = 0.85
-    short_share: float = 0.5
     after_question: float = 1.0
     after_statement: float = 0.45
     before_answer: float = 0.3
@@ -111,12 +104,6 @@ def spread_as_usual(cosines: Floats) -> Floats:
     variance = (len(known) * known.var() + USUAL_ONES * USUAL_SPREAD**2) / (len(known) + USUAL_ONES)
     moved = known.mean() + (cosines - known.mean()) * USUAL_SPREAD / math.sqrt(variance)
     return np.asarray(np.clip(np.nan_to_num(moved), 0.0, 1.0))
-
-
-def length_shares(term_counts: Floats, short_share: float) -> Floats:
-    """What a match counts by the length of what matches: `short_share` at nothing, 1 from 30 terms on."""
-    lengths = np.minimum(1.0, np.log1p(term_counts) / math.log1p(LONG_TERMS))
-    return np.asarray(short_share + (1.0 - short_share) * lengths)
 
 
 @lru_cache(maxsize=4_096)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -24,16 +24,14 @@ from agentcore.memory.rows.serving_indexes import ServingIndexes, index_settings
 from agentcore.memory.rows.vector_index import ServingIndex, together
 
 Conditions = Mapping[str, Any]
-# How memories and passages are searched; whether by several vectors, in sessions, in windows, what was valid.
-Shape = tuple[str, str, bool, bool, bool, bool]
+# How memories and passages are searched; whether by several vectors, in windows, what was valid.
+Shape = tuple[str, str, bool, bool, bool]
 
 VECTOR_STORES: Mapping[str, str] = {"pgvector": "agentcore.memory.vector_store:PgVectorStore"}
 
 PASSAGE, PASSAGES = sql.SQL("p.embedding"), "memory_passages"
 # The query vector that a retriever compares with: the only one, or each of several.
 ASKED, ONE_OF_SEVERAL = sql.SQL("%(vector)s::halfvec"), sql.SQL("asked.vector")
-# Of how many sessions a search knows what words they hold.
-SESSIONS = 200
 # Of a longer memory only these terms are ranked, and a quarter as many of the query's behind them.
 MOST_TERMS = 1_024
 # The vectors of so many of the nearest are returned, to compare them with off-topic prompts.
@@ -44,10 +42,9 @@ MOST_TERMS_AT_ONCE = 20_000
 
 @dataclass(frozen=True)
 class WordHits:
-    """The memories that hold a query's rarest terms, best first, and what those weigh in each session."""
+    """The memories that contain a query's rarest terms, best first."""
 
     memory_ids: Sequence[UUID] = ()
-    sessions: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -160,12 +157,12 @@ class PgVectorStore:
         conditions: Conditions,
         breadth: int = 1,
     ) -> WordHits:
-        """Returns the memories and sessions that contain any of the terms, by weight, greatest first."""
+        """Returns the memories that contain any of the terms, the best by BM25 first."""
         if not term_weights:
             return WordHits()
         values = self._words(agent_id, term_weights, conditions, breadth)
         [rows] = await self._database.fetch(agent_id, [(query("lexical_hits"), values)], binary=True)
-        return _word_hits(rows)
+        return WordHits([row["memory_id"] for row in rows])
 
     def _words(
         self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions, breadth: int
@@ -176,7 +173,6 @@ class PgVectorStore:
             "term_keys": list(term_weights),
             "weights": list(term_weights.values()),
             "limit": self._limits.times(breadth).lexical_candidates,
-            "session_limit": SESSIONS,
             "k1": K1,
             "b": B,
         }
@@ -242,10 +238,8 @@ class PgVectorStore:
         values: Mapping[str, Any],
         index: ServingIndex | None,
     ) -> list[Row]:
-        # Where words find memories, but none in a session, nothing stands beside anything.
-        in_sessions = bool(request.words.sessions) or not request.words.memory_ids
         several, then = len(values["vectors"]) > 1, request.held is not None
-        shape = *modes, several, in_sessions, bool(request.windows), then
+        shape = *modes, several, bool(request.windows), then
         statements: list[Statement] = [(self._statement(shape), values)]
         if index is not None:
             filtered = bool(set(request.conditions) - {"current"}) or request.held is not None
@@ -253,7 +247,7 @@ class PgVectorStore:
         return (await self._database.fetch(agent_id, statements, binary=True))[-1]
 
     def _statement(self, shape: Shape) -> sql.Composed:
-        mode, passages, several, in_sessions, timely, then = shape
+        mode, passages, several, timely, then = shape
         if shape not in self._statements:
             name = "distance_to_nearest" if several else "distance_to_one"
             distance = shaped_query(name, stored=self._place.stored)
@@ -270,7 +264,7 @@ class PgVectorStore:
                 distance=distance,
                 held=self._place.held,
                 stored=self._place.stored,
-                beside=query("beside_foremost" if in_sessions else "beside_none"),
+                beside=query("beside_foremost"),
                 timely=shaped_query(temporal, distance=distance, held=self._place.held),
                 then=query("held_then" if then else "held_ever"),
             )
@@ -331,13 +325,6 @@ class PgVectorStore:
         return len(wanted & {row["memory_id"] for row in indexed}) / len(wanted) if wanted else 1.0
 
 
-def _word_hits(rows: Sequence[Row]) -> WordHits:
-    return WordHits(
-        [row["memory_id"] for row in rows if row["memory_id"] is not None],
-        {row["session_id"]: row["weight"] for row in rows if row["memory_id"] is None},
-    )
-
-
 def _near(rows: Sequence[Row]) -> int:
     return sum(row["is_near"] for row in rows)
 
@@ -368,10 +355,6 @@ def _candidate(row: Row, request: SearchRequest) -> Candidate:
         relevance_score=row["relevance_score"],
         similarity=row["similarity"],
         words=request.bm25(row["term_keys"]),
-        # A memory of no session is its own.
-        session_words=request.bm25.weigh(set(row["term_keys"]))
-        if row["session_id"] is None
-        else request.words.sessions.get(row["session_id"], 0.0),
         speaker=row["speaker"],
         access_count=row["access_count"],
         last_accessed=row["last_accessed"],
@@ -379,7 +362,6 @@ def _candidate(row: Row, request: SearchRequest) -> Candidate:
         asks=row["asks"],
         is_exchange=row["is_exchange"],
         is_summary=row["is_summary"],
-        term_keys=row["term_keys"],
         event=_span(row, "event"),
         held=_span(row, "held") if request.looks_back else None,
         passage=None if row["passage_start"] is None else (row["passage_start"], row["passage_end"]),

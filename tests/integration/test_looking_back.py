@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
 
+from agentcore.config import Settings
 from agentcore.memory.models import MemoryType, Receipt
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams, RetrieveResult
+from agentcore.runtime import open_runtime
 from tests.fixtures.memory import Agent
 
 HENRIK, MARIT = "My boss is Henrik Dahl", "My boss is Marit Solberg"
 JANUARY, APRIL = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC)
 NOVEMBER = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+async def local_agent(local_settings: Settings) -> AsyncIterator[Agent]:
+    """An agent of a service with the local model: the vector of a query says whether it is historical."""
+    async with open_runtime(local_settings) as runtime:
+        yield Agent(runtime)
 
 
 async def two_bosses(agent: Agent, **values: object) -> tuple[UUID, UUID]:
@@ -54,12 +63,16 @@ async def test_a_time_gone_by_finds_what_held_in_it_before_what_held_only_later(
     }
 
 
-@pytest.mark.parametrize("query", ["Who was my boss before Marit?", "Who was my previous boss?"])
-async def test_a_query_for_what_was_before_finds_it_beside_what_holds(agent: Agent, query: str) -> None:
-    await two_bosses(agent)
-    found = await asked(agent, query)
+@pytest.mark.parametrize(
+    "query", ["Who was my boss before Marit?", "Who was my previous boss?", "Wer war vorher mein Chef?"]
+)
+async def test_a_historical_query_finds_superseded_memories_beside_current_ones(
+    local_agent: Agent, query: str
+) -> None:
+    await two_bosses(local_agent)
+    found = await asked(local_agent, query)
     assert sorted(contents(found)) == [HENRIK, MARIT]
-    assert history(found.receipt) in ({"phrase": "before Marit"}, {"phrase": "previous"})
+    assert found.receipt.searched["history"]["probability"] > 0.8
 
 
 @pytest.mark.parametrize(
@@ -92,12 +105,10 @@ async def test_who_does_not_surely_ask_of_the_past_gets_what_holds_alone(agent: 
     assert "held" not in context.context
 
 
-@pytest.mark.parametrize("query", ["Who was my boss in February 2026?", "Who was my boss before Marit?"])
 @pytest.mark.parametrize("layer", [MemoryType.EPISODIC, MemoryType.SEMANTIC])
-async def test_a_context_says_of_what_is_superseded_when_it_held(
-    agent: Agent, query: str, layer: MemoryType
-) -> None:
+async def test_a_context_says_of_what_is_superseded_when_it_held(agent: Agent, layer: MemoryType) -> None:
     await two_bosses(agent, memory_type=layer)
+    query = "Who was my boss in February 2026?"
     params = GetContextParams(query=query, asked_at=NOVEMBER, min_fit=0.0)
     context = await agent.memory.get_context(params)
     assert f"[held 2026-01-01 to 2026-04-01] {HENRIK}" in context.context
@@ -108,23 +119,21 @@ async def test_a_context_says_of_what_is_superseded_when_it_held(
     assert f'"held":"2026-01-01 to 2026-04-01","text":"{HENRIK}"' in as_json.context
 
 
-async def test_of_a_line_of_changes_each_time_has_its_own(agent: Agent) -> None:
+async def test_of_a_line_of_changes_each_time_has_its_own(local_agent: Agent) -> None:
     for month, boss in enumerate((HENRIK, MARIT, HENRIK, MARIT), 1):
-        await agent.store(boss, timestamp=datetime(2026, month, 1, tzinfo=UTC))
-    found = await asked(agent, "How did my boss change?")
+        await local_agent.store(boss, timestamp=datetime(2026, month, 1, tzinfo=UTC))
+    found = await asked(local_agent, "Who was my boss before that?")
     assert sorted(contents(found)) == [HENRIK, HENRIK, MARIT, MARIT]
     assert sum(each.superseded_by is None for each in found.memories) == 1
 
 
-async def test_the_filters_hold_for_the_past_and_so_does_as_of(
-    agent: Agent, new_agent: Callable[..., Agent]
-) -> None:
-    await two_bosses(agent, user_id="ada", namespace="work")
+async def test_the_filters_hold_for_the_past_and_so_does_as_of(local_agent: Agent) -> None:
+    await two_bosses(local_agent, user_id="ada", namespace="work")
     query = "Who was my boss before Marit?"
-    assert contents(await asked(new_agent(), query)) == []
+    assert contents(await asked(Agent(local_agent.runtime), query)) == []
     for elsewhere in ({"user_id": "bob"}, {"namespace": "home"}, {"after": NOVEMBER}):
-        assert contents(await asked(agent, query, **elsewhere)) == []
-    then = await asked(agent, query, as_of=datetime(2026, 2, 1, tzinfo=UTC), asked_at=None)
+        assert contents(await asked(local_agent, query, **elsewhere)) == []
+    then = await asked(local_agent, query, as_of=datetime(2026, 2, 1, tzinfo=UTC), asked_at=None)
     assert contents(then) == [HENRIK]
     assert (then.memories[0].superseded_by, then.memories[0].valid_to) == (None, None)
     assert history(then.receipt) is None

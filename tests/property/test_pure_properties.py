@@ -16,7 +16,7 @@ from agentcore.memory.retrieval import rank
 from agentcore.memory.scoring import RetrievalWeights
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
-ASKED = Question(NOW, MatchScale(words=20.0, session_words=20.0, query_words=20.0))
+ASKED = Question(NOW, MatchScale(words=20.0, query_words=20.0))
 SHARES = st.floats(0, 1)
 MOMENTS = st.integers(0, 10**8).map(lambda seconds: NOW - timedelta(seconds=seconds))
 USES = st.tuples(st.integers(0, 10**6), st.none() | MOMENTS)
@@ -35,7 +35,6 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
                 draw(SHARES),
                 draw(st.none() | st.floats(-1, 1)),
                 draw(st.floats(0, 50)),
-                draw(st.floats(0, 50)),
                 draw(st.sampled_from([None, "Ada", "user", "assistant"])),
                 accesses,
                 last,
@@ -43,7 +42,6 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
                 draw(st.booleans()),
                 draw(st.booleans()),
                 draw(st.none() | MOMENTS.map(lambda start: (start, start + timedelta(days=1)))),
-                draw(st.lists(st.integers(0, 5), max_size=6)),
             )
         )
     return found
@@ -80,7 +78,6 @@ def test_a_score_never_falls_when_a_term_rises(found: list[Candidate], similar: 
         min(1.0, first.relevance_score + 0.1),
         min(1.0, (first.similarity or 0.0) + similar),
         first.words + worded,
-        first.session_words + worded,
         first.speaker,
         first.access_count + 1,
         NOW,
@@ -88,7 +85,6 @@ def test_a_score_never_falls_when_a_term_rises(found: list[Candidate], similar: 
         first.asks,
         first.is_exchange,
         first.event,
-        first.term_keys,
     )
     scores = [
         rank([each], [], [], RetrievalWeights(), ASKED, 1).ranked[0].score

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agentcore.memory.lexical import terms
 from agentcore.memory.params.memories import Turn
-from agentcore.memory.query import KEY_TERMS, MAX_QUERIES, QUERY_CHARS, WHOLE_CHARS, complete, split, wants
+from agentcore.memory.query import KEY_TERMS, MAX_QUERIES, QUERY_CHARS, WHOLE_CHARS, complete, split
 
 SAID = """
 hi thanks ok what is the capital of France my budget run tests translate this to French how much Anna explain
@@ -34,4 +34,3 @@ def test_a_prompt_is_split_into_a_bounded_number_of_bounded_queries(prompt: str)
     assert 1 <= len(queries) <= MAX_QUERIES
     assert len(set(queries)) == len(queries)
     assert all(len(query) <= max(QUERY_CHARS, WHOLE_CHARS) for query in queries)
-    assert wants(prompt) in (None, "time", "number", "person")

@@ -18,7 +18,7 @@ NOW = datetime(2026, 5, 1, tzinfo=UTC)
 def memory(number: int, text: str, *, days_ago: int = 0, speaker: str = "") -> Candidate:
     said = (text.encode(), speaker, None, None)
     at = NOW - timedelta(days=days_ago)
-    return Candidate(UUID(int=number), at, 0.5, 0.5, 0.0, 0.0, speaker, 0, None, said)
+    return Candidate(UUID(int=number), at, 0.5, 0.5, 0.0, speaker, 0, None, said)
 
 
 Left = tuple[dict[int, list[int]], dict[str, int]]

@@ -13,13 +13,13 @@ from agentcore.memory.retrieval import FRESHNESS, LIFT, Ranking, rank
 from agentcore.memory.scoring import RetrievalWeights
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
-SCALE = MatchScale(words=10.0, session_words=10.0, query_words=10.0)
+SCALE = MatchScale(words=10.0, query_words=10.0)
 
 
 def candidate(number: int, similarity: float) -> Candidate:
     text = (str(number).encode(), None, None, None)
     day = NOW - timedelta(days=1)
-    return Candidate(UUID(int=number), day, 0.5, similarity, 0.0, 0.0, None, 0, None, text)
+    return Candidate(UUID(int=number), day, 0.5, similarity, 0.0, None, 0, None, text)
 
 
 def ranking(changes: list[Tie], cut_offs: CutOffs | None = None) -> Ranking:

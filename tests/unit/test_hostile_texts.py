@@ -33,7 +33,6 @@ from agentcore.memory.contexts.context_lines import PAST, ContextEntry
 from agentcore.memory.contexts.extraction import extract
 from agentcore.memory.contexts.fencing import quoted
 from agentcore.memory.intake import subjects_of, text_columns
-from agentcore.memory.language.gist import gist
 from agentcore.memory.language.llm_text import within, without_reasoning, without_thoughts
 from agentcore.memory.language.moments import windows
 from agentcore.memory.language.passages import passages
@@ -41,9 +40,8 @@ from agentcore.memory.language.rejection import rejection
 from agentcore.memory.language.screening import Screen
 from agentcore.memory.language.text import normal_form, sentences, words
 from agentcore.memory.models import MAX_TEXT_CHARS
-from agentcore.memory.query import complete, split, wants
+from agentcore.memory.query import asks_for_time, complete, split
 from agentcore.memory.ranking.opposition import asks_of_the_past
-from agentcore.memory.recall.looking_back import sign_of_the_past
 from agentcore.memory.statements.statements import Told
 from agentcore.memory.summaries.grounding import Heard
 from agentcore.memory.summaries.summarizing import Source, summarize
@@ -191,7 +189,6 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "sentences": sentences,
     "passages": passages,
     "normal form": normal_form,
-    "gist": gist,
     "columns of a stored memory": lambda text: text_columns("agent", text, "Ada", tokens, NOW, SCREEN),
     "statements": lambda text: subjects_of("agent", {**COLUMNS, "content": text}),
     "relation to another memory": judged,
@@ -207,9 +204,9 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "first sentences": lambda text: within(text, 200, tokens),
     "context rendering": rendered,
     "quotation": quoted,
-    "query planning": lambda text: (wants(text), split(text), complete(text, ())),
+    "query planning": lambda text: (asks_for_time(text), split(text), complete(text, ())),
     "times in a query": lambda text: windows(text, NOW),
-    "questions about the past": lambda text: (asks_of_the_past(text), sign_of_the_past(text)),
+    "questions about the past": asks_of_the_past,
     "import": lambda text: text_of(clean(text)),
     "import line": import_line,
     "tool arguments over MCP": tool_call,

@@ -15,7 +15,7 @@ from agentcore.memory.retrieval import Ranking, rank
 from agentcore.memory.scoring import RetrievalWeights
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
-SCALE = MatchScale(words=10.0, session_words=10.0, query_words=10.0)
+SCALE = MatchScale(words=10.0, query_words=10.0)
 # Close hits, best first: none is far below the best.
 CLOSE = tuple(0.9 - 0.03 * number for number in range(10))
 
@@ -23,7 +23,7 @@ CLOSE = tuple(0.9 - 0.03 * number for number in range(10))
 def candidate(number: int, similarity: float) -> Candidate:
     text = (str(number).encode(), None, None, None)
     day = NOW - timedelta(days=1)
-    return Candidate(UUID(int=number), day, 0.5, similarity, 0.0, 0.0, None, 0, None, text)
+    return Candidate(UUID(int=number), day, 0.5, similarity, 0.0, None, 0, None, text)
 
 
 def ranking(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -26,12 +25,10 @@ def candidate(
     importance: float = 0.5,
     text: str | None = None,
     accesses: int = 0,
-    session_words: float = 0.0,
     speaker: str | None = None,
     asks: bool = False,
     is_exchange: bool = False,
     event: Span | None = None,
-    terms: Sequence[int] = (),
 ) -> Candidate:
     return Candidate(
         UUID(int=number),
@@ -39,7 +36,6 @@ def candidate(
         importance,
         similarity,
         words,
-        session_words,
         speaker,
         accesses,
         NOW if accesses else None,
@@ -47,11 +43,10 @@ def candidate(
         asks,
         is_exchange,
         event,
-        terms,
     )
 
 
-FULL = MatchScale(words=10.0, session_words=10.0, query_words=10.0)
+FULL = MatchScale(words=10.0, query_words=10.0)
 
 
 def ranking_of(
@@ -97,10 +92,6 @@ def test_a_memory_tied_to_a_match_rises_above_an_untied_one() -> None:
     assert ranked_numbers([match, untied, tied], [Tie(tied.memory_id, match.memory_id, 1.0)]) == [1, 3, 2]
 
 
-def test_what_the_session_says_counts_for_its_memories() -> None:
-    assert ranked_numbers([candidate(1), candidate(2, session_words=6.0)]) == [2, 1]
-
-
 def test_between_people_the_turn_beside_a_match_rises() -> None:
     match = candidate(1, similarity=0.9, words=10.0, speaker="Ada")
     answer, other = candidate(3, speaker="Bo"), candidate(2, speaker="Bo")
@@ -134,14 +125,6 @@ def test_between_people_an_answer_gains_most_by_its_question_and_a_question_leas
     assert answer > remark > asked
 
 
-def test_a_persons_question_matches_less_than_a_statement() -> None:
-    asked = candidate(1, similarity=0.8, words=8.0, speaker="Ada", asks=True)
-    told = candidate(2, similarity=0.8, words=8.0, speaker="Ada")
-    users = candidate(3, similarity=0.8, words=8.0, speaker="user", asks=True)
-    assert ranked_numbers([asked, told]) == [2, 1]
-    assert ranked_numbers([asked, users]) == [3, 1]
-
-
 MARCH = (datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC))
 JANUARY = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC))
 
@@ -171,32 +154,10 @@ def test_an_assistants_words_count_less_than_a_users() -> None:
     assert ranked_numbers([assistant, user]) == [2, 1]
 
 
-@pytest.mark.parametrize(("told", "counts"), [
-    ({"speaker": "Ada"}, True), ({"is_exchange": True}, True),
-    ({"speaker": "user", "is_exchange": True}, True), ({"speaker": "user"}, False),
-    ({"speaker": "assistant"}, False), ({}, False),
-])
-def test_of_what_people_say_and_of_exchanges_a_short_match_counts_less(
-    told: dict[str, Any], counts: bool
-) -> None:
-    short = candidate(1, similarity=0.8, words=8.0, terms=[1, 2], **told)
-    long = candidate(2, similarity=0.8, words=8.0, terms=range(30), **told)
-    scores = {each.memory_id.int: each.score for each in ranking_of([short, long]).ranked}
-    assert (scores[1] < scores[2]) is counts
-
-
 def test_the_term_tells_the_cosine_as_it_counts_and_the_result_as_it_is() -> None:
     best, *_ = ranking_of([candidate(n, similarity=0.3 + n / 400) for n in range(1, 41)]).ranked
     assert best.similarity == pytest.approx(0.4)
     assert 0.4 < best.terms["similarity"].value < 0.7
-
-
-@pytest.mark.parametrize(("query_words", "first"), [
-    ({"what", "did", "ada", "say"}, 2), ({"what", "did", "bo", "say"}, 1), ({"said", "de"}, 1), (set(), 1),
-])
-def test_who_is_named_in_the_query_comes_first(query_words: set[str], first: int) -> None:
-    bo, ada = candidate(1, speaker="Bo Li", similarity=0.6), candidate(2, speaker="Ada de Wit")
-    assert ranked_numbers([bo, ada], words=query_words)[0] == first
 
 
 def test_the_terms_add_up_to_the_score() -> None:
@@ -223,7 +184,7 @@ def test_of_equal_texts_the_newest_stays_and_the_receipt_says_so() -> None:
 def test_without_vectors_the_other_terms_carry_the_weight() -> None:
     ranking = ranking_of(
         [candidate(1, similarity=None, words=10.0, importance=1.0, age_days=0, accesses=100)],
-        weights=RetrievalWeights(links=0.0, session=0.0, neighbours=0.0, speaker=0.0),
+        weights=RetrievalWeights(links=0.0, neighbours=0.0),
         with_vectors=False,
     )
     assert ranking.ranked[0].score == pytest.approx(1.0)
@@ -248,14 +209,6 @@ def test_what_is_the_query_itself_is_not_found_and_sets_no_bar() -> None:
     assert [each.memory_id.int for each in apart.ranked] == [2]
     assert [(each.reason, each.count) for each in apart.dropped] == [("the_query_itself", 1)]
     assert apart.fit == rank([answer], [], [], RetrievalWeights(), Question(now=NOW, scale=FULL), 10).fit
-
-
-def test_an_answer_does_not_repeat_whoever_asked_the_same_before() -> None:
-    asked = candidate(1, similarity=0.9, text="query", asks=True, terms=range(8))
-    answer = candidate(2, similarity=0.7, terms=range(1, 9))
-    other = candidate(3, similarity=0.5)
-    assert ranked_numbers([asked, answer, other], text=b"query") == [1, 2, 3]
-    assert ranked_numbers([asked, answer, other], text=b"another query") == [1, 3, 2]
 
 
 @pytest.mark.parametrize(("from_fit", "count"), [(0.0, 1), (1.0, 2)])

@@ -12,7 +12,6 @@ from agentcore.memory.scoring import (
     frequency,
     half_life_decay,
     half_life_decays,
-    length_shares,
     recency,
     remembered,
     retention,
@@ -82,13 +81,6 @@ def test_a_cosine_that_is_not_known_counts_nothing_and_moves_no_other() -> None:
     ]
     assert spread_as_usual(np.array([np.nan, np.nan])).tolist() == [0.0, 0.0]
     assert spread_as_usual(np.array([])).tolist() == []
-
-
-def test_the_longer_a_match_the_more_it_counts_up_to_thirty_terms() -> None:
-    shares = length_shares(np.array([0.0, 3.0, 12.0, 30.0, 400.0]), 0.5).tolist()
-    assert shares == sorted(shares)
-    assert (shares[0], shares[3], shares[4]) == (0.5, 1.0, 1.0)
-    assert length_shares(np.array([0.0, 7.0]), 1.0).tolist() == [1.0, 1.0]
 
 
 def test_a_share_lies_between_nothing_and_all() -> None:

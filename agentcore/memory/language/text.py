@@ -179,15 +179,6 @@ def words(text: str) -> list[str]:
     return found
 
 
-def wholes(text: str) -> list[str]:
-    """Folded words in order, compounds in one piece; unspaced scripts give pairs of characters."""
-    found: list[str] = []
-    for token in tokens(text):
-        forms = list(_pairs(token)) if unspaced(token) else words(token)[:1]
-        found += forms
-    return found
-
-
 def unspaced(text: str) -> bool:
     """Whether the text begins in a script without spaces between words."""
     return not text.isascii() and _UNSPACED_RUN.match(text) is not None

@@ -73,11 +73,9 @@ SELECT near.memory_id
  LIMIT %(several_limit)s;
 
 -- name: lexical_hits
--- Memories that hold the query's rarest terms, the best by BM25 over those terms, and sessions, by the weight of the
--- different terms they hold.
-SELECT memory_id, session_id, weight
-  FROM lexical_hits(%(agent_id)s, %(term_keys)s::bigint[], %(weights)s::real[], %(filter)s, %(limit)s, %(session_limit)s,
-                    %(k1)s, %(b)s);
+-- Memories that contain the query's rarest terms, the best by BM25 over those terms. The function could return sessions, too.
+SELECT memory_id
+  FROM lexical_hits(%(agent_id)s, %(term_keys)s::bigint[], %(weights)s::real[], %(filter)s, %(limit)s, 0, %(k1)s, %(b)s);
 
 -- name: beside_foremost
 -- What was said right before and right after each of the foremost, in its session.
@@ -96,10 +94,6 @@ SELECT f.memory_id AS found_id, near.memory_id
        ) AS near
  WHERE f.agent_id = %(agent_id)s AND f.session_id IS NOT NULL
    AND f.memory_id = ANY (ARRAY(SELECT memory_id FROM foremost));
-
--- name: beside_none
--- No session is known.
-SELECT NULL::uuid AS found_id, NULL::uuid AS memory_id WHERE false;
 
 -- name: temporal_arm
 -- Memories that speak of one of these times, or were said in one, those first that are nearest to what is asked; of

@@ -18,14 +18,12 @@ Span = tuple[datetime, datetime]
 
 @dataclass(frozen=True)
 class Candidate:
-    """What ranking knows of a memory that an arm found.
+    """A memory that a retriever found, as ranking needs it.
 
-    `words` is its BM25 score and `session_words` the idf of the query's terms that its session holds, neither
-    scaled yet. `text` is the digest of its words with speaker, user and namespace: the same words of another
-    person are another statement. `asks`: it ends
-    with a question. `is_exchange`: it holds both sides of one, what was asked and what was answered. `event`:
-    the time it speaks of, if it says. `term_keys`: its terms. `is_summary`: it was made
-    of others, to which it is tied. `held`: from when to when, if it is superseded and history is searched.
+    `words`: its BM25 score, not scaled. `text`: the digest of its words with speaker, user and namespace; the
+    same words of another person are another statement. `asks`: it ends with a question. `is_exchange`: it
+    contains a request and its response. `event`: the time it mentions. `is_summary`: it summarizes others, to
+    which it is linked. `held`: its validity, if it is superseded and the query is historical.
     `passage`: the offsets of a later passage, if that is nearer to the query than the memory's own vector.
     """
 
@@ -34,7 +32,6 @@ class Candidate:
     relevance_score: float
     similarity: float | None
     words: float
-    session_words: float
     speaker: str | None
     access_count: int
     last_accessed: datetime | None
@@ -42,7 +39,6 @@ class Candidate:
     asks: bool = False
     is_exchange: bool = False
     event: Span | None = None
-    term_keys: Sequence[int] = ()
     is_summary: bool = False
     held: Span | None = None
     passage: tuple[int, int] | None = None
@@ -78,13 +74,9 @@ class Tie:
 
 @dataclass(frozen=True)
 class MatchScale:
-    """What counts as a full match: a BM25 score, and the idf of all of the query's terms together.
-
-    `query_words` is the BM25 score of a text made of the query alone.
-    """
+    """The BM25 score that counts as a full match, and that of a text made of the query alone."""
 
     words: float
-    session_words: float
     query_words: float
 
 
@@ -92,21 +84,18 @@ class MatchScale:
 class Question:
     """What is asked, as ranking sees it, and `now`, the time it is asked at.
 
-    `words`, as `text.words` gives them, may name whose memories are meant. `windows` are the times that the
-    query speaks of; `seeks_time`: it asks when something was.
+    `windows` are the times that the query names; `seeks_time`: it asks when something was.
     `min_score` bounds the similarity alone: a fused score is not a cosine. Without vectors the other terms
     share its weight. `distinct`: of memories that say the same one is enough. `memory_count`: how many
     memories the agent has, 0 where that is not known. `own` are memories that are the query itself, stored
     before it was asked; `own_text` is the digest of its words: a turn said just now that has it is that, too.
-    `text` is the digest of the query's words in any case: who asked the same says nothing that an answer
-    would repeat. `excess` of the nearest and `generality` as in `OffTopicPrompts`.
+    `excess` of the nearest and `generality` as in `OffTopicPrompts`.
     `changes` lead from a memory to one that it makes outdated, with the probability of it; none for a
     historical query. `change_factor`: the probability that the query is not historical.
     """
 
     now: datetime
     scale: MatchScale
-    words: Collection[str] = ()
     windows: Sequence[Span] = ()
     seeks_time: bool = False
     min_score: float | None = None
@@ -115,7 +104,6 @@ class Question:
     memory_count: int = 0
     own: Collection[UUID] = ()
     own_text: bytes | None = None
-    text: bytes | None = None
     changes: Sequence[Tie] = ()
     change_factor: float = 1.0
     excess: Mapping[UUID, float] | None = None

@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 
 from agentcore.errors import DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
-from agentcore.memory.encoding import digest
 from agentcore.memory.language import moments
 from agentcore.memory.language.moments import Window
-from agentcore.memory.language.text import normal_form, words
 from agentcore.memory.llm import Rewriting
 from agentcore.memory.models import Dropped, MemorySummary, Receipt
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams, Turn
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.query import complete, split, wants, weighed
+from agentcore.memory.query import asks_for_time, complete, split
 from agentcore.memory.ranking.candidates import Question, Span
 from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.ranking.opposition import asks_of_the_past
@@ -32,14 +30,13 @@ from agentcore.memory.recall.looking_back import (
     LookingBack,
     is_short,
     looking_back,
-    sign_of_the_past,
 )
 from agentcore.memory.recall.notes import Notes
 from agentcore.memory.recall.reranking import depth, reranked
 from agentcore.memory.recall.settling import SPARE, settled
 from agentcore.memory.recall.wording import READ_CHARS, Wording, read_text, search_words
 from agentcore.memory.retrieval import Ranked, Ranking, rank
-from agentcore.memory.vector_store import MOST_TERMS_AT_ONCE, Found, SearchRequest
+from agentcore.memory.vector_store import Found, SearchRequest
 from agentcore.telemetry import Steps
 
 MOST_QUERIES = 3
@@ -106,7 +103,6 @@ class Search:
         self._notes = Notes(steps)
         self._filters = conditions
         self._left_out = 0
-        self._digest = b""
 
     async def run(self, k: int, cut_offs: CutOffs, breadth: int = 1) -> SearchResult:
         """The `k` best memories, of so many times as many candidates as usual.
@@ -144,20 +140,16 @@ class Search:
         wanted = k + SPARE if settles else k
         question = self._question(now, windows, found, wording, vectors, back, historical)
 
-        def ranked() -> Ranking:
-            return rank(
+        with self._steps("rank"):
+            ranking = rank(
                 found.candidates,
                 found.ties,
                 found.neighbours,
-                weighed(self._params.query, self._parts.policy.weights),
+                self._parts.policy.weights,
                 question,
                 depth(self._parts, wanted),
                 self._wanted(cut_offs, found),
             )
-
-        with self._steps("rank"):
-            is_much = sum(len(each.term_keys) for each in found.candidates) > MOST_TERMS_AT_ONCE
-            ranking = await asyncio.to_thread(ranked) if is_much else ranked()
         passages = {each.memory_id: each.passage for each in found.candidates if each.passage is not None}
         ranking = await reranked(self._parts, self._agent_id, text, ranking, self._notes, passages)
         ranking = with_linked(ranking, wanted)
@@ -176,12 +168,10 @@ class Search:
         return looking_back(self._params.query, named, now, historical)
 
     def _historical(self, vectors: Vectors) -> float:
-        """Returns the probability that a short query asks for an earlier state: by a sign or its vector."""
+        """Returns the probability that a short query asks for an earlier state, by its vector."""
         is_whole = is_short(self._params.query) and "queries" not in self._notes.searched
         if self._params.as_of is not None or not is_whole:
             return 0.0
-        if sign_of_the_past(self._params.query) is not None:
-            return 1.0
         historical = None if self._parts.samples is None else self._parts.samples.historical
         if vectors is None or historical is None or self._params.query_vector is not None:
             return 0.0
@@ -213,16 +203,14 @@ class Search:
         return Question(
             now=now,
             scale=wording.full_match(found.candidates),
-            words=frozenset(words(self._params.query[:READ_CHARS])),
             windows=windows,
-            seeks_time=wants(self._params.query) == "time",
+            seeks_time=asks_for_time(self._params.query),
             min_score=self._params.min_score,
             with_vectors=found.mode != "words",
             distinct=self._params.distinct,
             memory_count=wording.bm25.statistics.memory_count,
             own=self._talk.own,
             own_text=self._talk.own_text,
-            text=self._digest,
             changes=found.changes if historical < HISTORICAL_THRESHOLD else (),
             change_factor=1 - historical,
             excess=excess,
@@ -267,7 +255,6 @@ class Search:
 
     async def _understood(self, now: datetime) -> tuple[str, Sequence[Window]]:
         def read() -> tuple[str, Sequence[Window]]:
-            self._digest = digest(normal_form(self._params.query))
             text = complete(self._params.query, self._history)
             return text, moments.windows(text[:READ_CHARS], now)
 

@@ -66,7 +66,7 @@ class Wording:
         looked_up = 1 if len(self.keys) == 1 else TELLING_TERMS
         telling = looked_up * statistics.newness * statistics.greatest_weight()
         words = max(best, 0.5 * (1 + statistics.newness) * alone, telling)
-        return MatchScale(words, max(self.bm25.weigh(self.keys), telling), alone)
+        return MatchScale(words, alone)
 
 
 async def search_words(
