@@ -82,7 +82,6 @@ OF_ONE_CALL = {
     "agentcore.memory.recall.searching": "SearchResult.passages",
     "agentcore.memory.recall.wording": "Wording.corrected",
     "agentcore.memory.statements.statements": "Told.readings",
-    "agentcore.memory.vector_store": "WordHits.sessions",
     "agentcore.memory.writing.changing": "Changing.degraded Renewing.degraded Wanted.columns Wanted.told",
     "agentcore.memory.writing.storing": "Storing._reinforced Storing._stored Storing.degraded",
     "agentcore.providers.bert_graph": "BertGraph._nodes",
