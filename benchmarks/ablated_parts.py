@@ -162,6 +162,7 @@ _STATEMENTS = (
     *_SETTLING,
 )
 _COPIES = (_off("retrieval:distinct", _all_kept),)
+_REPETITION = (_off("retrieval:likenesses", _no_difference),)
 _TOLD_ONCE = (_off("recall.recalling:_manner", _all_told),)
 _FRESHNESS = (
     _off("retrieval:lifted", _unchanged),
@@ -186,8 +187,9 @@ ASKING = (
     Part("spelling", (_off("recall.wording:spellings", always([])),)),
     Part("everyday words", (_off("recall.wording:everyday_share", always(0.0)),)),
     Part("copies", _COPIES),
+    Part("repetition", _REPETITION),
     Part("told once", _TOLD_ONCE),
-    Part("distinct", (*_COPIES, *_TOLD_ONCE)),
+    Part("distinct", (*_COPIES, *_REPETITION, *_TOLD_ONCE)),
     Part("splitting", (_off("recall.searching:split", lambda prompt: [prompt]),)),
     Part("completion", (_off("recall.searching:complete", lambda text, _: text),)),
     Part("kind of answer", (_off("recall.searching:asks_for_time", always(False)),)),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from agentcore.memory.models import Dropped, ScoreTerm
 from agentcore.memory.ranking.candidates import Candidate, Question, Span, Tie
-from agentcore.memory.ranking.copies import Distinct, distinct
+from agentcore.memory.ranking.copies import LOSS, Distinct, distinct, left, likenesses
 from agentcore.memory.ranking.fitness import FIT, CutOffs, Signals
 from agentcore.memory.scoring import (
     RetrievalWeights,
@@ -29,6 +29,8 @@ SAID_THEN = 0.5
 TERMS = (
     "similarity", "words", "neighbours", "time", "recency", "frequency", "importance", "links",
 )
+# How many of the best are compared for repetition.
+COMPARED = 60
 # A turn stored so shortly before that says what is asked is what is asked.
 JUST_NOW_SECONDS = 300
 KEEP_ALL = CutOffs()
@@ -109,8 +111,10 @@ def rank(
         values[:, _COLUMN["time"]] *= matches
     fused = np.clip(values @ shares, 0.0, 1.0)
     newest = _newest_first(unique)
+    repeated = _repeated(unique, fused, _in_order(newest, fused)[:COMPARED], question.text)
+    unlifted = left(fused, repeated)
     changes = [each.scaled(question.change_factor) for each in question.changes]
-    relevance = lifted(fused, places, changes, _in_order(newest, fused)[:FRESH_DEPTH])
+    relevance = lifted(unlifted, places, changes, _in_order(newest, unlifted)[:FRESH_DEPTH])
     fresh = freshness(relevance, places, changes, _in_order(newest, relevance)[:FRESH_DEPTH])
     scores = np.clip(relevance + fresh, 0.0, 1.0)
     order = _in_order(newest, scores)
@@ -128,7 +132,8 @@ def rank(
             float(scores[place]),
             unique[place].similarity,
             _terms(values[place], shares)
-            | _freshness_term(float(fresh[place] + relevance[place] - fused[place])),
+            | _repetition(float(fused[place]), float(repeated[place]))
+            | _freshness_term(float(fresh[place] + relevance[place] - unlifted[place])),
             told.stands_for.get(unique[place].memory_id, ()),
             outdated.get(unique[place].memory_id),
         )
@@ -325,6 +330,17 @@ def _in_order(newest: Places, scores: Values) -> list[int]:
     return in_order
 
 
+def _repeated(
+    candidates: Sequence[Candidate], scores: Values, top: Sequence[int], asked: bytes | None
+) -> Values:
+    """Returns how much each top candidate repeats a better one; the query itself among them is skipped."""
+    repeated = np.zeros(len(candidates))
+    others = [at for at in top if not (candidates[at].asks and candidates[at].text[0] == asked)]
+    if others:
+        repeated[others] = likenesses(scores[others], [candidates[place].term_keys for place in others])
+    return repeated
+
+
 def freshness(
     scores: Values, places: Mapping[UUID, int], changes: Sequence[Tie], best: Sequence[int]
 ) -> Values:
@@ -372,6 +388,13 @@ def _outdated(
 
 def _freshness_term(amount: float) -> dict[str, ScoreTerm]:
     return {"freshness": ScoreTerm(value=amount, weight=1.0, contribution=amount)} if amount else {}
+
+
+def _repetition(score: float, likeness: float) -> dict[str, ScoreTerm]:
+    if not likeness:
+        return {}
+    weight = -LOSS * score
+    return {"repetition": ScoreTerm(value=likeness, weight=weight, contribution=weight * likeness)}
 
 
 def _terms(values: Values, shares: Values) -> dict[str, ScoreTerm]:

@@ -362,6 +362,7 @@ def _candidate(row: Row, request: SearchRequest) -> Candidate:
         asks=row["asks"],
         is_exchange=row["is_exchange"],
         is_summary=row["is_summary"],
+        term_keys=row["term_keys"],
         event=_span(row, "event"),
         held=_span(row, "held") if request.looks_back else None,
         passage=None if row["passage_start"] is None else (row["passage_start"], row["passage_end"]),

@@ -220,30 +220,6 @@ async def test_between_people_an_answer_is_found_by_its_question(
     assert result.receipt.candidates["neighbours"] <= 1
 
 
-async def test_the_session_that_holds_the_querys_words_lifts_its_memories(agent: Agent) -> None:
-    await talk(agent, "boats", ("Ada", "My boat lies in Ostend."), ("Ada", "It leaks when the tide is low."))
-    await talk(agent, "baths", ("Ada", "My bath is blue."), ("Ada", "It leaks when the tap is open."))
-    result = await agent.memory.retrieve(RetrieveParams(query="does the boat in Ostend leak", explain=True))
-    terms = {each.content: each.terms for each in result.memories}
-    here, there = terms["It leaks when the tide is low."], terms["It leaks when the tap is open."]
-    assert here is not None
-    assert there is not None
-    assert here["session"].value > 0.75 > 2 * there["session"].value > 0.0
-
-
-async def test_a_query_for_the_present_prefers_the_newer_of_two(agent: Agent) -> None:
-    now = datetime(2026, 8, 1, tzinfo=UTC)
-    await agent.stored_id("The budget of the harbour is 18,000 euros.", timestamp="2026-01-08T00:00:00Z")
-    await agent.stored_id("The budget has gone up to 31,200 euros.", timestamp="2026-07-20T00:00:00Z")
-    [then, *_] = (await agent.memory.retrieve(
-        RetrieveParams(query="what was the budget of the harbour", asked_at=now))).memories
-    [present, *_] = (await agent.memory.retrieve(
-        RetrieveParams(query="what is the budget of the harbour now", asked_at=now, explain=True))).memories
-    assert then.content.startswith("The budget of the harbour")
-    assert present.terms is not None
-    assert present.terms["recency"].weight > 0.15
-
-
 async def test_access_is_counted_for_what_was_given_out_and_nothing_else(agent: Agent) -> None:
     given, kept = await agent.stored_id(PLANTS), await agent.stored_id(CAR)
     for _ in range(3):

@@ -42,6 +42,7 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
                 draw(st.booleans()),
                 draw(st.booleans()),
                 draw(st.none() | MOMENTS.map(lambda start: (start, start + timedelta(days=1)))),
+                draw(st.lists(st.integers(0, 5), max_size=6)),
             )
         )
     return found
@@ -85,6 +86,7 @@ def test_a_score_never_falls_when_a_term_rises(found: list[Candidate], similar: 
         first.asks,
         first.is_exchange,
         first.event,
+        first.term_keys,
     )
     scores = [
         rank([each], [], [], RetrievalWeights(), ASKED, 1).ranked[0].score

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -29,6 +30,7 @@ def candidate(
     asks: bool = False,
     is_exchange: bool = False,
     event: Span | None = None,
+    terms: Sequence[int] = (),
 ) -> Candidate:
     return Candidate(
         UUID(int=number),
@@ -43,6 +45,7 @@ def candidate(
         asks,
         is_exchange,
         event,
+        terms,
     )
 
 
@@ -236,3 +239,11 @@ def test_only_a_turn_said_just_now_in_its_words_is_taken_for_the_query(
 ) -> None:
     turn = candidate(1, speaker=speaker, age_days=minutes / 1_440, text=text)
     assert ranked_numbers([turn, candidate(2)], own_text=b"asked").count(1) == stays
+
+
+def test_an_answer_does_not_repeat_whoever_asked_the_same_before() -> None:
+    asked = candidate(1, similarity=0.9, text="query", asks=True, terms=range(8))
+    answer = candidate(2, similarity=0.7, terms=range(1, 9))
+    other = candidate(3, similarity=0.5)
+    assert ranked_numbers([asked, answer, other], text=b"query") == [1, 2, 3]
+    assert ranked_numbers([asked, answer, other], text=b"another query") == [1, 3, 2]

@@ -22,8 +22,9 @@ class Candidate:
 
     `words`: its BM25 score, not scaled. `text`: the digest of its words with speaker, user and namespace; the
     same words of another person are another statement. `asks`: it ends with a question. `is_exchange`: it
-    contains a request and its response. `event`: the time it mentions. `is_summary`: it summarizes others, to
-    which it is linked. `held`: its validity, if it is superseded and the query is historical.
+    contains a request and its response. `event`: the time it mentions. `term_keys`: its terms as digests.
+    `is_summary`: it summarizes others, to which it is linked. `held`: its validity, if it is superseded and
+    the query is historical.
     `passage`: the offsets of a later passage, if that is nearer to the query than the memory's own vector.
     """
 
@@ -39,6 +40,7 @@ class Candidate:
     asks: bool = False
     is_exchange: bool = False
     event: Span | None = None
+    term_keys: Sequence[int] = ()
     is_summary: bool = False
     held: Span | None = None
     passage: tuple[int, int] | None = None
@@ -89,6 +91,7 @@ class Question:
     share its weight. `distinct`: of memories that say the same one is enough. `memory_count`: how many
     memories the agent has, 0 where that is not known. `own` are memories that are the query itself, stored
     before it was asked; `own_text` is the digest of its words: a turn said just now that has it is that, too.
+    `text`: the digest of the query's words; a stored question with these words repeats nothing.
     `excess` of the nearest and `generality` as in `OffTopicPrompts`.
     `changes` lead from a memory to one that it makes outdated, with the probability of it; none for a
     historical query. `change_factor`: the probability that the query is not historical.
@@ -104,6 +107,7 @@ class Question:
     memory_count: int = 0
     own: Collection[UUID] = ()
     own_text: bytes | None = None
+    text: bytes | None = None
     changes: Sequence[Tie] = ()
     change_factor: float = 1.0
     excess: Mapping[UUID, float] | None = None

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from agentcore.errors import DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
+from agentcore.memory.encoding import digest
 from agentcore.memory.language import moments
 from agentcore.memory.language.moments import Window
+from agentcore.memory.language.text import normal_form
 from agentcore.memory.llm import Rewriting
 from agentcore.memory.models import Dropped, MemorySummary, Receipt
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams, Turn
@@ -36,7 +38,7 @@ from agentcore.memory.recall.reranking import depth, reranked
 from agentcore.memory.recall.settling import SPARE, settled
 from agentcore.memory.recall.wording import READ_CHARS, Wording, read_text, search_words
 from agentcore.memory.retrieval import Ranked, Ranking, rank
-from agentcore.memory.vector_store import Found, SearchRequest
+from agentcore.memory.vector_store import MOST_TERMS_AT_ONCE, Found, SearchRequest
 from agentcore.telemetry import Steps
 
 MOST_QUERIES = 3
@@ -103,6 +105,7 @@ class Search:
         self._notes = Notes(steps)
         self._filters = conditions
         self._left_out = 0
+        self._digest = b""
 
     async def run(self, k: int, cut_offs: CutOffs, breadth: int = 1) -> SearchResult:
         """The `k` best memories, of so many times as many candidates as usual.
@@ -140,16 +143,18 @@ class Search:
         wanted = k + SPARE if settles else k
         question = self._question(now, windows, found, wording, vectors, back, historical)
 
+        arguments = (
+            found.candidates,
+            found.ties,
+            found.neighbours,
+            self._parts.policy.weights,
+            question,
+            depth(self._parts, wanted),
+            self._wanted(cut_offs, found),
+        )
         with self._steps("rank"):
-            ranking = rank(
-                found.candidates,
-                found.ties,
-                found.neighbours,
-                self._parts.policy.weights,
-                question,
-                depth(self._parts, wanted),
-                self._wanted(cut_offs, found),
-            )
+            is_much = sum(len(each.term_keys) for each in found.candidates) > MOST_TERMS_AT_ONCE
+            ranking = await asyncio.to_thread(rank, *arguments) if is_much else rank(*arguments)
         passages = {each.memory_id: each.passage for each in found.candidates if each.passage is not None}
         ranking = await reranked(self._parts, self._agent_id, text, ranking, self._notes, passages)
         ranking = with_linked(ranking, wanted)
@@ -211,6 +216,7 @@ class Search:
             memory_count=wording.bm25.statistics.memory_count,
             own=self._talk.own,
             own_text=self._talk.own_text,
+            text=self._digest,
             changes=found.changes if historical < HISTORICAL_THRESHOLD else (),
             change_factor=1 - historical,
             excess=excess,
@@ -255,6 +261,7 @@ class Search:
 
     async def _understood(self, now: datetime) -> tuple[str, Sequence[Window]]:
         def read() -> tuple[str, Sequence[Window]]:
+            self._digest = digest(normal_form(self._params.query))
             text = complete(self._params.query, self._history)
             return text, moments.windows(text[:READ_CHARS], now)
 

@@ -39,7 +39,7 @@ UNDERSTOOD = (
             "test_a_ranking_is_bounded_ordered_and_independent_of_the_order_of_arrival",
             "benchmarks/learn_weights", "benchmarks/retrieval_quality", "benchmarks/ranking_cost"),
     _sought("3 near-duplicates",
-            "Of memories with the same words the newest is returned and lists the others; all are on request.",
+            "Of memories with the same words the newest is returned and lists the others, or all are.",
             "integration/test_copies.py::test_the_newest_is_given_and_names_the_older_ones",
             "integration/test_copies.py::test_who_wants_every_copy_gets_it"),
     _sought("3 silence",
