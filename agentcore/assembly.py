@@ -54,6 +54,7 @@ from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.rows.embedding_models import MOVING, SETTLED, KnownModel
 from agentcore.memory.rows.vector_index import IndexPolicy
+from agentcore.memory.scoring import RetrievalWeights
 from agentcore.memory.sealing import SealedArchive
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.tokens import TokenCounters
@@ -69,6 +70,8 @@ RETRIEVE_CUT_OFFS = CutOffs(min_fit=0.2)
 CONTEXT_CUT_OFFS = CutOffs(min_fit=0.2, least_share=0.4, least_rise=0.2, widest_gap=0.25, full_fit=0.5)
 # Words alone tell nothing about the subject: with these only a caller's `min_fit` applies.
 WITHOUT_MEANING = frozenset({"hashing", "none"})
+# Where vectors have no meaning, words decide.
+WORDS_WITHOUT_MEANING = 0.28
 # Memories a reranker orders, and the longest time that rewriting may add to a search and judging to a store.
 RERANKED_AT_MOST = 40
 REWRITING_SECONDS = 5.0
@@ -317,15 +320,16 @@ def make_vectors(settings: Settings, database: Database, in_force: KnownModel | 
 
 def make_policy(settings: Settings) -> MemoryPolicy:
     """The figures that managers work by."""
-    abstains = settings.embedding_model not in WITHOUT_MEANING
+    has_meaning = settings.embedding_model not in WITHOUT_MEANING
     return MemoryPolicy(
+        weights=RetrievalWeights() if has_meaning else RetrievalWeights(words=WORDS_WITHOUT_MEANING),
         layers=make_layers(settings),
         pruning_strategy=settings.memory_pruning_strategy,
         idempotency_ttl_seconds=settings.idempotency_ttl,
         embedding_dimensions=settings.embedding_dimensions,
         limits=SearchLimits(exact_search_limit=settings.exact_search_limit),
-        retrieve_cut_offs=RETRIEVE_CUT_OFFS if abstains else CutOffs(),
-        context_cut_offs=CONTEXT_CUT_OFFS if abstains else CutOffs(),
+        retrieve_cut_offs=RETRIEVE_CUT_OFFS if has_meaning else CutOffs(),
+        context_cut_offs=CONTEXT_CUT_OFFS if has_meaning else CutOffs(),
         indexes=make_index_policy(settings),
         limits_set={name: math.ceil(getattr(settings, name.lower())) for name in LIMIT_SETTINGS},
         screen=make_screen(settings),

@@ -184,11 +184,13 @@ async def test_a_caller_bound_to_users_finds_and_sees_passages_of_these_users_al
 async def test_a_passage_that_a_superseded_memory_contains_is_found_in_historical_queries_alone(
     agent: Agent,
 ) -> None:
-    newer = await agent.stored_id("The farm was sold.")
-    memory_id = await agent.stored_id(long_text(FACT), superseded_by=newer)
+    newer = await agent.stored_id("The farm was sold.", timestamp="2026-04-01")
+    memory_id = await agent.stored_id(
+        long_text(FACT), timestamp="2026-01-05", superseded_by=newer, valid_to="2026-04-01"
+    )
     await work(agent)
     assert await similarity(agent, memory_id) is None
-    assert await similarity(agent, memory_id, "Who was our vet for the goats before?") is not None
+    assert await similarity(agent, memory_id, "Who was our vet for the goats in February 2026?") is not None
 
 
 async def test_a_query_of_several_questions_finds_passages_for_each(agent: Agent) -> None:
