@@ -16,7 +16,7 @@ from agentcore.memory.contexts.context_lines import KNOWLEDGE, PAST, TASK, Conte
 from agentcore.memory.contexts.filling import LEAST_SUMMARISED, CountTokens, Manner
 from agentcore.memory.contexts.rendering import FORMS
 from agentcore.memory.encoding import digest
-from agentcore.memory.language.text import normal_form
+from agentcore.memory.language.text import normal_form, words
 from agentcore.memory.lexical import terms
 from agentcore.memory.models import FACT_TAG, Dropped, MemorySummary, MemoryType, Receipt, time_held
 from agentcore.memory.params.memories import MAX_LEFT_OUT, GetContextParams, GetContextResult, LeftOut, Turn
@@ -276,12 +276,8 @@ def _holding(params: GetContextParams, conditions: Mapping[str, Any]) -> dict[st
 
 
 def _talk(params: GetContextParams, working: Sequence[WorkingEntry]) -> Talk:
-    said = normal_form(params.query)
-    own = {
-        each.memory_id
-        for each in working
-        if normal_form(each.content) == said
-    }
+    said = words(params.query)
+    own = {each.memory_id for each in working if words(each.content) == said}
     turns: list[Turn] = []
     for each in working:
         if each.memory_id not in own:
@@ -289,7 +285,7 @@ def _talk(params: GetContextParams, working: Sequence[WorkingEntry]) -> Talk:
             turns.append(Turn(role=role, content=each.content[:QUERY_CHARS]))
         if sum(turn.role == "user" for turn in turns) == ASKED_BEFORE:
             break
-    return Talk(own, digest(said), turns[::-1])
+    return Talk(own, digest(normal_form(params.query)), turns[::-1])
 
 
 def _entries(
