@@ -86,11 +86,11 @@ class Confirmations:
 # Below this probability that anything found answers, nothing is proposed.
 SURE_FIT = 0.2
 # A match that speaks for itself; one that does beside what else was found; and how far it then stands above.
-SURE_MATCH, STANDING_MATCH, TIMES_THE_TYPICAL = 0.37, 0.2, 2.5
+SURE_MATCH, STANDING_MATCH, TIMES_THE_TYPICAL = 0.45, 0.2, 2.5
 # Of fewer others nothing is typical.
 FEWEST_OTHERS = 3
 # So much of the best match belongs to it.
-SHARE_OF_BEST = 0.75
+SHARE_OF_BEST = 0.73
 _NOT_OF_THE_MATCH = ("recency", "frequency", "importance", "repetition")
 
 
