@@ -73,7 +73,7 @@ SELECT near.memory_id
  LIMIT %(several_limit)s;
 
 -- name: lexical_hits
--- Memories that contain the query's rarest terms, the best by BM25 over those terms. The function could return sessions, too.
+-- Memories that contain the query's rarest terms, the best by BM25 over those terms, and no sessions (the 0).
 SELECT memory_id
   FROM lexical_hits(%(agent_id)s, %(term_keys)s::bigint[], %(weights)s::real[], %(filter)s, %(limit)s, 0, %(k1)s, %(b)s);
 
