@@ -149,10 +149,6 @@ class Bm25:
         """What each of these terms of the query weighs."""
         return {key: self._weights.get(key, 0.0) for key in keys}
 
-    def weigh(self, keys: Iterable[int]) -> float:
-        """The idf of these terms of the query together."""
-        return sum(self._weights.get(key, 0.0) for key in keys)
-
     def __call__(self, document_keys: Sequence[int]) -> float:
         """The score of a memory with these term keys, repeated as its terms are."""
         frequencies: dict[int, int] = {}
