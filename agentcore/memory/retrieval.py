@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -41,6 +41,9 @@ FRESH_DEPTH, SURE_CHANGE = 12, 0.5
 # The share of the lower score that the newer of two gains and the older loses; before that, the share of its
 # distance to the older one that the newer one is lifted.
 FRESHNESS, LIFT = 0.5, 0.5
+# A message follows up on the one before it in its session if it came within so many seconds: "sorry, Tuesday".
+# Its similarity is at least this share of the sum of both.
+FOLLOW_UP_SECONDS, FOLLOW_UP = 7_200, 0.55
 # From this weight on a caller's link moves a memory up (`recall/linking.py`).
 STRONG_LINK = 0.9
 _COLUMN = {name: number for number, name in enumerate(TERMS)}
@@ -102,8 +105,8 @@ def rank(
     if not unique:
         nothing = Signals(NO_EXCESS, 0.0, 0.0)
         return Ranking([], nothing, FIT.probability(nothing), _told(dropped))
-    values = _values(unique, weights, question)
     places = {each.memory_id: place for place, each in enumerate(unique)}
+    values = _values(unique, weights, question, followed_up(unique, places, neighbours))
     matches = _matches(values, shares)
     _add_links(values, places, matches, ties)
     _add_neighbours(values, unique, places, matches, neighbours, weights)
@@ -187,11 +190,38 @@ def _without_summaries(
     return kept
 
 
-def _values(candidates: Sequence[Candidate], weights: RetrievalWeights, question: Question) -> Values:
+def followed_up(
+    candidates: Sequence[Candidate], places: Mapping[UUID, int], neighbours: Sequence[Tie]
+) -> Values:
+    """Returns the similarities, raised where a message follows up on a similar one. NaN: no vector."""
+    own = np.array([math.nan if each.similarity is None else each.similarity for each in candidates])
+    joint = own.copy()
+    for before, after in _adjacent(candidates, places, neighbours):
+        first, second = candidates[before], candidates[after]
+        late = (second.timestamp - first.timestamp).total_seconds() > FOLLOW_UP_SECONDS
+        if not late and first.text[2:] == second.text[2:] and not is_assistant(second.speaker):
+            joint[after] = np.fmax(joint[after], FOLLOW_UP * (own[before] + own[after]))
+    return joint
+
+
+def _adjacent(
+    candidates: Sequence[Candidate], places: Mapping[UUID, int], neighbours: Sequence[Tie]
+) -> Iterator[tuple[int, int]]:
+    """Yields the places of each two adjacent messages of a session, the earlier one first."""
+    for tie in neighbours:
+        pair = [places[each] for each in (tie.source_id, tie.target_id) if each in places]
+        if len(pair) == 2:
+            before, after = sorted(pair, key=lambda at: (candidates[at].timestamp, candidates[at].memory_id))
+            yield before, after
+
+
+def _values(
+    candidates: Sequence[Candidate], weights: RetrievalWeights, question: Question, similarity: Values
+) -> Values:
     now, scale = question.now.timestamp(), question.scale
     said = np.array([weights.assistant_share if is_assistant(each.speaker) else 1.0 for each in candidates])
     features = np.array([_features(each, now) for each in candidates], dtype=np.float64)
-    similarity, words, age, accesses, idle, importance = features.T
+    words, age, accesses, idle, importance = features.T
     columns = {
         "similarity": said * spread_as_usual(similarity),
         "words": said * shares_of(words, scale.words),
@@ -209,7 +239,6 @@ def _features(candidate: Candidate, now: float) -> tuple[float, ...]:
     """Returns the raw features. A future time is no more recent than a past one of the same distance."""
     last = candidate.last_accessed
     return (
-        math.nan if candidate.similarity is None else candidate.similarity,
         candidate.words,
         abs(now - candidate.timestamp.timestamp()),
         candidate.access_count,
@@ -272,16 +301,14 @@ def _add_neighbours(
 ) -> None:
     """Adds a share of the match of adjacent turns between people; with an assistant it does harm."""
     column = values[:, _COLUMN["neighbours"]]
-    for tie in neighbours:
-        pair = [places[each] for each in (tie.source_id, tie.target_id) if each in places]
-        if len(pair) < 2 or not all(candidates[place].is_turn for place in pair):
+    for first, second in _adjacent(candidates, places, neighbours):
+        if not (candidates[first].is_turn and candidates[second].is_turn):
             continue
-        first, second = sorted(pair, key=lambda at: (candidates[at].timestamp, candidates[at].memory_id))
         asked = candidates[first].asks
         after = weights.after_question if asked else weights.after_statement
         before = weights.before_answer if asked else weights.before_statement
-        column[second] = max(column[second], after * tie.weight * matches[first])
-        column[first] = max(column[first], before * tie.weight * matches[second])
+        column[second] = max(column[second], after * matches[first])
+        column[first] = max(column[first], before * matches[second])
 
 
 def _signals(candidates: Sequence[Candidate], question: Question) -> Signals:

@@ -31,6 +31,7 @@ def candidate(
     is_exchange: bool = False,
     event: Span | None = None,
     terms: Sequence[int] = (),
+    user_id: str | None = None,
 ) -> Candidate:
     return Candidate(
         UUID(int=number),
@@ -41,7 +42,7 @@ def candidate(
         speaker,
         accesses,
         NOW if accesses else None,
-        ((text or str(number)).encode(), None, None, None),
+        ((text or str(number)).encode(), None, user_id, None),
         asks,
         is_exchange,
         event,
@@ -108,6 +109,22 @@ def test_beside_an_assistant_nothing_rises() -> None:
     answer, other = candidate(3, speaker="assistant"), candidate(2, speaker="assistant")
     beside = [Tie(UUID(int=3), UUID(int=1), 1.0)]
     assert ranked_numbers([match, other, answer], neighbours=beside) == [1, 2, 3]
+
+
+def test_a_message_that_follows_up_on_a_match_is_similar_to_the_query_too() -> None:
+    match, alone = candidate(1, similarity=0.8, age_days=1), candidate(3, similarity=0.1, age_days=1)
+
+    def gained(minutes: int, **features: Any) -> float:
+        follow_up = candidate(2, similarity=0.1, age_days=1 - minutes / 1_440, **features)
+        tie = Tie(UUID(int=2), UUID(int=1), 1.0)
+        ranking = ranking_of([match, follow_up, alone], neighbours=[tie])
+        similarity = {each.memory_id.int: each.terms["similarity"].value for each in ranking.ranked}
+        assert {each.memory_id.int: each.similarity for each in ranking.ranked}[2] == 0.1
+        return similarity[2] - similarity[3]
+
+    assert gained(10) > 0.2
+    assert gained(180) == gained(-10) == gained(10, user_id="another") == 0
+    assert gained(10, speaker="assistant") < 0
 
 
 def test_between_people_an_answer_gains_most_by_its_question_and_a_question_least_by_its_answer() -> None:
