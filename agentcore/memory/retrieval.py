@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agentcore.memory.language.text import words
 from agentcore.memory.models import Dropped, ScoreTerm
 from agentcore.memory.ranking.candidates import Candidate, Question, Span, Tie
 from agentcore.memory.ranking.copies import LOSS, Distinct, distinct, left, likenesses
@@ -20,14 +21,18 @@ from agentcore.memory.scoring import (
     frequencies,
     half_life_decays,
     is_assistant,
+    is_person,
     shares_of,
     spread_as_usual,
 )
 
+# The minimum length of a part of a name; initials and particles name nobody.
+SHORTEST_NAME = 3
 # What a memory said inside a window is worth where it speaks of another time.
 SAID_THEN = 0.5
 TERMS = (
-    "similarity", "words", "neighbours", "time", "recency", "frequency", "importance", "links",
+    "similarity", "words", "session", "neighbours", "speaker", "time", "recency", "frequency", "importance",
+    "links",
 )
 # How many of the best are compared for repetition.
 COMPARED = 60
@@ -41,8 +46,8 @@ FRESH_DEPTH, SURE_CHANGE = 12, 0.5
 # The share of the lower score that the newer of two gains and the older loses; before that, the share of its
 # distance to the older one that the newer one is lifted.
 FRESHNESS, LIFT = 0.5, 0.5
-# A message follows up on the one before it in its session if it came within so many seconds: "sorry, Tuesday".
-# Its similarity is at least this share of the sum of both.
+# A message follows up on the one before it in its session if it came within so many seconds. Its similarity
+# is at least this share of the sum of both.
 FOLLOW_UP_SECONDS, FOLLOW_UP = 7_200, 0.55
 # From this weight on a caller's link moves a memory up (`recall/linking.py`).
 STRONG_LINK = 0.9
@@ -221,10 +226,13 @@ def _values(
     now, scale = question.now.timestamp(), question.scale
     said = np.array([weights.assistant_share if is_assistant(each.speaker) else 1.0 for each in candidates])
     features = np.array([_features(each, now) for each in candidates], dtype=np.float64)
-    words, age, accesses, idle, importance = features.T
+    bm25, session, age, accesses, idle, importance = features.T
+    named = _named_speakers(candidates, question.words)
     columns = {
         "similarity": said * spread_as_usual(similarity),
-        "words": said * shares_of(words, scale.words),
+        "words": said * shares_of(bm25, scale.words),
+        "session": session,
+        "speaker": np.array([float(each.speaker in named) for each in candidates]),
         "recency": half_life_decays(age, weights.recency_half_life_days),
         "frequency": frequencies(accesses, idle, weights.frequency_half_life_days),
         "importance": shares_of(importance, 1.0),
@@ -240,11 +248,21 @@ def _features(candidate: Candidate, now: float) -> tuple[float, ...]:
     last = candidate.last_accessed
     return (
         candidate.words,
+        candidate.session_match,
         abs(now - candidate.timestamp.timestamp()),
         candidate.access_count,
         math.inf if last is None else now - last.timestamp(),
         candidate.relevance_score,
     )
+
+
+def _named_speakers(candidates: Sequence[Candidate], query_words: Collection[str]) -> set[str]:
+    speakers = {each.speaker for each in candidates if each.speaker is not None and is_person(each.speaker)}
+    return {
+        speaker
+        for speaker in speakers
+        if any(len(part) >= SHORTEST_NAME and part in query_words for part in words(speaker))
+    }
 
 
 def _timely(candidate: Candidate, question: Question) -> float:
@@ -268,7 +286,9 @@ def _share_inside(event: Span, window: Span) -> float:
 def _shares(candidates: Sequence[Candidate], weights: RetrievalWeights, question: Question) -> Values:
     raw = np.array([float(getattr(weights, name)) for name in TERMS])
     if not any(each.is_turn for each in candidates):
-        raw[_COLUMN["neighbours"]] = 0.0
+        raw[[_COLUMN["session"], _COLUMN["neighbours"]]] = 0.0
+    if not _named_speakers(candidates, question.words):
+        raw[_COLUMN["speaker"]] = 0.0
     if not question.with_vectors:
         raw[_COLUMN["similarity"]] = 0.0
     if not question.windows and not question.seeks_time:
@@ -314,11 +334,11 @@ def _add_neighbours(
 def _signals(candidates: Sequence[Candidate], question: Question) -> Signals:
     known = question.excess or {}
     excess = [known[each.memory_id] for each in candidates if each.memory_id in known]
-    words = max(each.words for each in candidates)
+    bm25 = max(each.words for each in candidates)
     return Signals(
         excess=max(excess, default=NO_EXCESS),
         generality=question.generality,
-        words=float(shares_of(np.array(words), question.scale.query_words)),
+        words=float(shares_of(np.array(bm25), question.scale.query_words)),
     )
 
 

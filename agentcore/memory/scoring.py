@@ -31,7 +31,9 @@ class RetrievalWeights:
 
     similarity: float = 0.26
     words: float = 0.08
+    session: float = 0.13
     neighbours: float = 0.13
+    speaker: float = 0.09
     time: float = 0.17
     recency: float = 0.03
     frequency: float = 0.01

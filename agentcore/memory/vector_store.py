@@ -22,6 +22,7 @@ from agentcore.memory.ranking.candidates import Candidate, SearchLimits, Span, T
 from agentcore.memory.rows.embedding_models import SETTLED, VectorPlace
 from agentcore.memory.rows.serving_indexes import ServingIndexes, index_settings
 from agentcore.memory.rows.vector_index import ServingIndex, together
+from agentcore.memory.scoring import is_person
 
 Conditions = Mapping[str, Any]
 # How memories and passages are searched; whether by several vectors, in windows, what was valid.
@@ -190,7 +191,8 @@ class PgVectorStore:
             rows = await self._candidate_rows(agent_id, (mode, passages), request, values, None)
 
         def read() -> list[Candidate]:
-            return [_candidate(row, request) for row in rows]
+            shares = _session_matches(rows, request.bm25)
+            return [_candidate(row, request, shares.get(row["session_id"], 0.0)) for row in rows]
 
         is_much = sum(len(row["term_keys"]) for row in rows) > MOST_TERMS_AT_ONCE
         return Found(
@@ -348,7 +350,19 @@ def _span(row: Row, of: str) -> Span | None:
     return None if row[f"{of}_from"] is None else (row[f"{of}_from"], row[f"{of}_to"])
 
 
-def _candidate(row: Row, request: SearchRequest) -> Candidate:
+def _session_matches(rows: Sequence[Row], bm25: Bm25) -> dict[str, float]:
+    """Returns `Candidate.session_match` of each session in which people talk."""
+    weights = bm25.weights(bm25.keys)
+    talks = {row["session_id"] for row in rows if is_person(row["speaker"])} - {None}
+    contained: dict[str, set[int]] = {each: set() for each in talks}
+    for row in rows:
+        if row["session_id"] in talks:
+            contained[row["session_id"]].update(weights.keys() & row["term_keys"])
+    total = sum(weights.values()) or 1.0
+    return {each: sum(map(weights.__getitem__, keys)) / total for each, keys in contained.items()}
+
+
+def _candidate(row: Row, request: SearchRequest, session_match: float) -> Candidate:
     return Candidate(
         memory_id=row["memory_id"],
         timestamp=row["timestamp"],
@@ -366,6 +380,7 @@ def _candidate(row: Row, request: SearchRequest) -> Candidate:
         event=_span(row, "event"),
         held=_span(row, "held") if request.looks_back else None,
         passage=None if row["passage_start"] is None else (row["passage_start"], row["passage_end"]),
+        session_match=session_match,
     )
 
 

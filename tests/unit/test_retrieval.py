@@ -32,6 +32,7 @@ def candidate(
     event: Span | None = None,
     terms: Sequence[int] = (),
     user_id: str | None = None,
+    session_match: float = 0.0,
 ) -> Candidate:
     return Candidate(
         UUID(int=number),
@@ -47,6 +48,7 @@ def candidate(
         is_exchange,
         event,
         terms,
+        session_match=session_match,
     )
 
 
@@ -109,6 +111,20 @@ def test_beside_an_assistant_nothing_rises() -> None:
     answer, other = candidate(3, speaker="assistant"), candidate(2, speaker="assistant")
     beside = [Tie(UUID(int=3), UUID(int=1), 1.0)]
     assert ranked_numbers([match, other, answer], neighbours=beside) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("speaker", "order"), [("Ada", [2, 1]), ("user", [1, 2]), (None, [1, 2])])
+def test_where_people_talk_the_session_counts(speaker: str | None, order: list[int]) -> None:
+    alone, together = candidate(1, speaker=speaker), candidate(2, speaker=speaker, session_match=0.8)
+    assert ranked_numbers([alone, together]) == order
+
+
+@pytest.mark.parametrize(("query_words", "first"), [
+    ({"what", "did", "ada", "say"}, 2), ({"what", "did", "bo", "say"}, 1), ({"said", "de"}, 1), (set(), 1),
+])
+def test_a_speaker_whom_the_query_names_comes_first(query_words: set[str], first: int) -> None:
+    bo, ada = candidate(1, speaker="Bo Li", similarity=0.6), candidate(2, speaker="Ada de Wit")
+    assert ranked_numbers([bo, ada], words=query_words)[0] == first
 
 
 def test_a_message_that_follows_up_on_a_match_is_similar_to_the_query_too() -> None:

@@ -25,6 +25,8 @@ class Candidate:
     contains a request and its response. `event`: the time it mentions. `term_keys`: its terms as digests.
     `is_summary`: it summarizes others, to which it is linked. `held`: its validity, if it is superseded and
     the query is historical.
+    `session_match`: the share of the query's terms, by their weights in BM25, that the candidates of its
+    session contain together, if people talk there.
     `passage`: the offsets of a later passage, if that is nearer to the query than the memory's own vector.
     """
 
@@ -44,6 +46,7 @@ class Candidate:
     is_summary: bool = False
     held: Span | None = None
     passage: tuple[int, int] | None = None
+    session_match: float = 0.0
 
     @property
     def is_turn(self) -> bool:
@@ -86,7 +89,8 @@ class MatchScale:
 class Question:
     """What is asked, as ranking sees it, and `now`, the time it is asked at.
 
-    `windows` are the times that the query names; `seeks_time`: it asks when something was.
+    `words`: those of the query, which may name a speaker. `windows` are the times that it names;
+    `seeks_time`: it asks when something was.
     `min_score` bounds the similarity alone: a fused score is not a cosine. Without vectors the other terms
     share its weight. `distinct`: of memories that say the same one is enough. `memory_count`: how many
     memories the agent has, 0 where that is not known. `own` are memories that are the query itself, stored
@@ -99,6 +103,7 @@ class Question:
 
     now: datetime
     scale: MatchScale
+    words: Collection[str] = ()
     windows: Sequence[Span] = ()
     seeks_time: bool = False
     min_score: float | None = None

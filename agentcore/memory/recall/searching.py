@@ -17,7 +17,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.encoding import digest
 from agentcore.memory.language import moments
 from agentcore.memory.language.moments import Window
-from agentcore.memory.language.text import normal_form
+from agentcore.memory.language.text import normal_form, words
 from agentcore.memory.llm import Rewriting
 from agentcore.memory.models import Dropped, MemorySummary, Receipt
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams, Turn
@@ -208,6 +208,7 @@ class Search:
         return Question(
             now=now,
             scale=wording.full_match(found.candidates),
+            words=frozenset(words(self._params.query[:READ_CHARS])),
             windows=windows,
             seeks_time=asks_for_time(self._params.query),
             min_score=self._params.min_score,
