@@ -111,7 +111,7 @@ def rank(
         nothing = Signals(NO_EXCESS, 0.0, 0.0)
         return Ranking([], nothing, FIT.probability(nothing), _told(dropped))
     places = {each.memory_id: place for place, each in enumerate(unique)}
-    values = _values(unique, weights, question, followed_up(unique, places, neighbours))
+    values = _values(unique, weights, question, follow_up_similarities(unique, places, neighbours))
     matches = _matches(values, shares)
     _add_links(values, places, matches, ties)
     _add_neighbours(values, unique, places, matches, neighbours, weights)
@@ -195,7 +195,7 @@ def _without_summaries(
     return kept
 
 
-def followed_up(
+def follow_up_similarities(
     candidates: Sequence[Candidate], places: Mapping[UUID, int], neighbours: Sequence[Tie]
 ) -> Values:
     """Returns the similarities, raised where a message follows up on a similar one. NaN: no vector."""
