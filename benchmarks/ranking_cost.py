@@ -62,7 +62,7 @@ def main() -> int:
     found = candidates(options.candidates, chance)
     beside = [Tie(one.memory_id, other.memory_id, 1.0) for one, other in itertools.pairwise(found[:40])]
     window = (NOW - timedelta(days=7), NOW)
-    question = Question(NOW, MatchScale(10, 10), [window])
+    question = Question(NOW, MatchScale(10, 10), windows=[window])
     every = replace(question, distinct=False)
     steps: dict[str, Callable[[], object]] = {
         "rank_ms": lambda: rank(found, beside, beside, RetrievalWeights(), question, options.k),
