@@ -22,7 +22,7 @@ from tests.integration.test_open_memory import HAWAII, found, settings_of, store
 
 NUMBER = [(sql.SQL("SELECT 7 AS seven"), {})]
 # A call used to wait 10 s. The bounds leave room for a machine that does much else.
-FIRST_SECONDS, LATER_SECONDS, BACK_SECONDS = 5.0, 2.5, 5.0
+FIRST_SECONDS, LATER_SECONDS, BACK_SECONDS = 8.0, 5.0, 20.0
 
 
 @pytest.fixture(scope="module")
