@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -31,7 +31,7 @@ from agentcore.memory.params.memories import (
 Order = Literal["timestamp", "importance", "access_count"]
 
 _VALUE = "What is known of it"
-LISTED_CHARS = 200
+LISTED_CHARS, SHOWN_CHARS = 200, 1_000
 
 
 @app.command(rich_help_panel=MEMORIES, epilog=examples(
@@ -116,7 +116,7 @@ def retrieve(
     if options.printed_as_json(context, found):
         return
     if found.memories:
-        show(_ranking(found.memories, explained=explain))
+        show(results_table(found.memories, explained=explain))
     else:
         say(_silence(found.receipt))
     _warn_of(found.receipt)
@@ -242,12 +242,15 @@ def _warn_of(receipt: Receipt) -> None:
         say(f"note: {part}")
 
 
-def _ranking(memories: Iterable[MemorySummary], *, explained: bool) -> Table:
+def results_table(memories: Sequence[MemorySummary], *, explained: bool = False) -> Table:
+    """Returns a row for each memory, best first; marks those that a newer one probably makes outdated."""
     table = Table("score", "cosine", "when", "who", "memory", box=None, pad_edge=False)
+    ranks = {memory.memory_id: rank for rank, memory in enumerate(memories, 1)}
     for memory in memories:
-        held = time_held(memory)
-        text = Text(f"[valid {held}] " * bool(held) + "[flagged] " * memory.flagged)
-        text.append(printable(memory.content))
+        held, newer = time_held(memory), memory.outdated_by and ranks.get(memory.outdated_by)
+        outdated = f"[probably outdated, see result {newer}] " if newer else ""
+        text = Text(f"[valid {held}] " * bool(held) + outdated + "[flagged] " * memory.flagged)
+        text.append(_beginning(printable(memory.content)))
         if explained and memory.terms:
             text.append(f"\n{_reasons(memory.terms)}", style="dim")
         table.add_row(_figure(memory.score), _figure(memory.similarity), f"{memory.timestamp:%Y-%m-%d}",
@@ -260,6 +263,11 @@ def _reasons(terms: Mapping[str, ScoreTerm]) -> str:
     giving = sorted(terms.items(), key=lambda named: -abs(named[1].contribution))
     return "  ".join(f"{name} {term.contribution:.3f} = {term.weight:.2f} x {term.value:.2f}"
                      for name, term in giving if round(term.contribution, 3))
+
+
+def _beginning(content: str) -> str:
+    left_out = len(content) - SHOWN_CHARS
+    return content if left_out <= 0 else f"{content[:SHOWN_CHARS]}… ({left_out:,} more characters: --json)"
 
 
 def _one_line(content: str) -> str:

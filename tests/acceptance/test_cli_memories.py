@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agentcore.cli.data import SHOWN_CHARS
 from tests.fixtures.serving import Done, Serving
 
 
@@ -40,6 +41,16 @@ def test_a_pipe_gets_each_memory_in_a_line_of_its_own(run: Callable[..., Done]) 
     run("store", text)
     for command in (("list",), ("retrieve", "kiln")):
         assert text in run(*command, COLUMNS="40").stdout
+
+
+def test_a_long_memory_is_shortened_in_results_and_whole_as_json(run: Callable[..., Done]) -> None:
+    text = "The kiln is fired on Mondays." + " Nothing else happened." * 100
+    run("store", text)
+    shown = run("retrieve", "kiln").stdout
+    assert len(shown) < len(text)
+    assert f"({len(text) - SHOWN_CHARS:,} more characters: --json)" in shown
+    [memory] = json.loads(run("retrieve", "kiln", "--json").stdout)["memories"]
+    assert memory["content"] == text
 
 
 def commands_in(done: Done) -> list[list[str]]:
