@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -43,9 +43,9 @@ KEEP_ALL = CutOffs()
 NO_EXCESS = 0.0
 # Changes of so many of the best count; from this probability on a memory is reported as outdated.
 FRESH_DEPTH, SURE_CHANGE = 12, 0.5
-# The share of the lower score that the newer of two gains and the older loses; before that, the share of its
+# The shares of the lower score that the newer of two gains and the older loses; before that, the share of its
 # distance to the older one that the newer one is lifted.
-FRESHNESS, LIFT = 0.5, 0.5
+GAINS, LOSES, LIFT = 0.8, 0.4, 0.5
 # A message follows up on the one before it in its session if it came within so many seconds. Its similarity
 # is at least this share of the sum of both.
 FOLLOW_UP_SECONDS, FOLLOW_UP = 7_200, 0.55
@@ -106,12 +106,13 @@ def rank(
     similar = _without_summaries(similar, ties, dropped)
     told = distinct(similar, question.windows, dropped) if question.distinct else Distinct(similar, {})
     unique = told.kept
-    shares = _shares(unique, weights, question)
+    named = _named_speakers(unique, question.words)
+    shares = _shares(unique, weights, question, names_speaker=bool(named))
     if not unique:
         nothing = Signals(NO_EXCESS, 0.0, 0.0)
         return Ranking([], nothing, FIT.probability(nothing), _told(dropped))
     places = {each.memory_id: place for place, each in enumerate(unique)}
-    values = _values(unique, weights, question, follow_up_similarities(unique, places, neighbours))
+    values = _values(unique, weights, question, follow_up_similarities(unique, places, neighbours), named)
     matches = _matches(values, shares)
     _add_links(values, places, matches, ties)
     _add_neighbours(values, unique, places, matches, neighbours, weights)
@@ -221,13 +222,16 @@ def _adjacent(
 
 
 def _values(
-    candidates: Sequence[Candidate], weights: RetrievalWeights, question: Question, similarity: Values
+    candidates: Sequence[Candidate],
+    weights: RetrievalWeights,
+    question: Question,
+    similarity: Values,
+    named: Set[str | None],
 ) -> Values:
     now, scale = question.now.timestamp(), question.scale
     said = np.array([weights.assistant_share if is_assistant(each.speaker) else 1.0 for each in candidates])
     features = np.array([_features(each, now) for each in candidates], dtype=np.float64)
     bm25, session, age, accesses, idle, importance = features.T
-    named = _named_speakers(candidates, question.words)
     columns = {
         "similarity": said * spread_as_usual(similarity),
         "words": said * shares_of(bm25, scale.words),
@@ -256,7 +260,7 @@ def _features(candidate: Candidate, now: float) -> tuple[float, ...]:
     )
 
 
-def _named_speakers(candidates: Sequence[Candidate], query_words: Collection[str]) -> set[str]:
+def _named_speakers(candidates: Sequence[Candidate], query_words: Collection[str]) -> set[str | None]:
     speakers = {each.speaker for each in candidates if each.speaker is not None and is_person(each.speaker)}
     return {
         speaker
@@ -283,11 +287,13 @@ def _share_inside(event: Span, window: Span) -> float:
     return max(0.0, shared / (event[1] - event[0]))
 
 
-def _shares(candidates: Sequence[Candidate], weights: RetrievalWeights, question: Question) -> Values:
+def _shares(
+    candidates: Sequence[Candidate], weights: RetrievalWeights, question: Question, *, names_speaker: bool
+) -> Values:
     raw = np.array([float(getattr(weights, name)) for name in TERMS])
     if not any(each.is_turn for each in candidates):
         raw[[_COLUMN["session"], _COLUMN["neighbours"]]] = 0.0
-    if not _named_speakers(candidates, question.words):
+    if not names_speaker:
         raw[_COLUMN["speaker"]] = 0.0
     if not question.with_vectors:
         raw[_COLUMN["similarity"]] = 0.0
@@ -393,15 +399,17 @@ def freshness(
 ) -> Values:
     """Returns what each candidate gains or loses because one of the best changes another of them.
 
-    Of two, the newer gains and the older loses FRESHNESS times the probability of the change times the lower
-    score. Only the largest gain and the largest loss of each count.
+    Both are shares of the lower score, times the probability of the change: of two, the older loses LOSES; the
+    newer gains GAINS, times the older one's standing. Only the largest gain and loss of each count.
     """
     gains, losses, looked_at = np.zeros(len(scores)), np.zeros(len(scores)), {*best}
+    standing = _standings(scores)
     for tie in changes:
         new, old = places.get(tie.source_id), places.get(tie.target_id)
         if new in looked_at and old in looked_at and new is not None and old is not None:
-            amount = FRESHNESS * tie.weight * min(scores[new], scores[old])
-            gains[new], losses[old] = max(gains[new], amount), max(losses[old], amount)
+            amount = tie.weight * min(scores[new], scores[old])
+            gains[new] = max(gains[new], GAINS * standing[old] * amount)
+            losses[old] = max(losses[old], LOSES * amount)
     return gains - losses
 
 
@@ -410,15 +418,28 @@ def lifted(
 ) -> Values:
     """Returns the scores; a candidate that changes one of the best comes nearer to its score.
 
-    It often shares no word with the query: LIFT times the probability of the change times the distance.
+    It often shares no word with the query: LIFT times the probability of the change times the distance, times
+    the older one's standing.
     """
     higher, looked_at = scores.copy(), {*best}
+    standing = _standings(scores)
     for tie in changes:
         new, old = places.get(tie.source_id), places.get(tie.target_id)
         if new is not None and old is not None and old in looked_at:
             distance = max(0.0, scores[old] - scores[new])
-            higher[new] = max(higher[new], scores[new] + LIFT * tie.weight * distance)
+            higher[new] = max(higher[new], scores[new] + LIFT * tie.weight * standing[old] * distance)
     return higher
+
+
+def _standings(scores: Values) -> Values:
+    """Returns where each score lies between the median, 0, and the highest, 1.
+
+    A change of what is not relevant to the query must not move a memory up.
+    """
+    middle, top = float(np.median(scores)), float(scores.max())
+    if top <= middle:
+        return np.ones(len(scores))
+    return np.clip((scores - middle) / (top - middle), 0.0, 1.0)
 
 
 def _outdated(
