@@ -399,8 +399,8 @@ def freshness(
 ) -> Values:
     """Returns what each candidate gains or loses because one of the best changes another of them.
 
-    Both are shares of the lower score, times the probability of the change: of two, the older loses LOSES; the
-    newer gains GAINS, times the older one's standing. Only the largest gain and loss of each count.
+    Both are shares of the lower score, times the probability of the change: of two, the older loses LOSES,
+    the newer gains GAINS times the older one's standing. Only the largest gain and loss of each count.
     """
     gains, losses, looked_at = np.zeros(len(scores)), np.zeros(len(scores)), {*best}
     standing = _standings(scores)

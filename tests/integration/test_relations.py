@@ -61,9 +61,8 @@ async def test_the_newer_message_is_first_and_the_older_says_what_changed_it(age
     first, second = await found(agent)
     assert [(first.memory_id, first.outdated_by), (second.memory_id, second.outdated_by)] == [
         (new, None), (old, new)]
-    assert first.terms is not None
     assert second.terms is not None
-    assert first.terms["freshness"].contribution > 0 > second.terms["freshness"].contribution
+    assert second.terms["freshness"].contribution < 0
     assert (await agent.get(old)).superseded_by is None
 
 
