@@ -1,4 +1,4 @@
-"""Candidates become a ranking, each score explained. Pure: the caller gives the time."""
+"""Ranks candidates and explains each score. Pure: the caller gives the time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from agentcore.memory.language.text import words
 from agentcore.memory.models import Dropped, ScoreTerm
 from agentcore.memory.ranking.candidates import Candidate, Question, Span, Tie
-from agentcore.memory.ranking.copies import LOSS, Distinct, distinct, left, likenesses
+from agentcore.memory.ranking.copies import REPETITION_LOSS, Distinct, distinct, left, likenesses
 from agentcore.memory.ranking.fitness import FIT, CutOffs, Signals
 from agentcore.memory.scoring import (
     RetrievalWeights,
@@ -28,24 +28,24 @@ from agentcore.memory.scoring import (
 
 # The minimum length of a part of a name; initials and particles name nobody.
 SHORTEST_NAME = 3
-# What a memory said inside a window is worth where it speaks of another time.
-SAID_THEN = 0.5
+# The time match of a memory of which only the date of the message lies in the window.
+MESSAGE_DATE_MATCH = 0.5
 TERMS = (
     "similarity", "words", "session", "neighbours", "speaker", "time", "recency", "frequency", "importance",
     "links",
 )
 # How many of the best are compared for repetition.
 COMPARED = 60
-# A turn stored so shortly before that says what is asked is what is asked.
+# A message of a user this close to now, with the words of the query, is the query.
 JUST_NOW_SECONDS = 300
 KEEP_ALL = CutOffs()
-# Without vectors: that of a memory which is as near as it is to unrelated prompts.
+# The excess without vectors.
 NO_EXCESS = 0.0
-# Changes of so many of the best count; from this probability on a memory is reported as outdated.
-FRESH_DEPTH, SURE_CHANGE = 12, 0.5
+# How many of the best freshness looks at; the minimum probability to report a memory as outdated.
+FRESHNESS_DEPTH, MIN_OUTDATED_PROBABILITY = 12, 0.5
 # The shares of the lower score that the newer of two gains and the older loses; before that, the share of its
 # distance to the older one that the newer one is lifted.
-GAINS, LOSES, LIFT = 0.8, 0.4, 0.5
+FRESHNESS_GAIN, FRESHNESS_LOSS, LIFT = 0.8, 0.4, 0.5
 # A message follows up on the one before it in its session if it came within so many seconds. Its similarity
 # is at least this share of the sum of both.
 FOLLOW_UP_SECONDS, FOLLOW_UP = 7_200, 0.55
@@ -59,7 +59,7 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Ranked:
-    """A memory with its place: the fused score, the cosine alone, and each term's share.
+    """A ranked memory: the fused score, the cosine, and the contribution of each term.
 
     `stands_for`: the memories left out because this one says the same, newest first. `outdated_by`: a newer
     one, ranked above it, that probably changes what it states. `linked_to`: the hit whose link moved it up.
@@ -76,7 +76,7 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The best first, what was left out, and how likely it is that anything of it answers.
+    """The hits, best first, the dropped ones counted by reason, and the answerability `fit`.
 
     `signals` are what that estimate was made of. `links`: the strong links of callers among the candidates;
     `linkable`: the memories at their ends that were cut off.
@@ -107,10 +107,10 @@ def rank(
     told = distinct(similar, question.windows, dropped) if question.distinct else Distinct(similar, {})
     unique = told.kept
     named = _named_speakers(unique, question.words)
-    shares = _shares(unique, weights, question, names_speaker=bool(named))
+    shares = _normalized_weights(unique, weights, question, names_speaker=bool(named))
     if not unique:
         nothing = Signals(NO_EXCESS, 0.0, 0.0)
-        return Ranking([], nothing, FIT.probability(nothing), _told(dropped))
+        return Ranking([], nothing, FIT.probability(nothing), _dropped_counts(dropped))
     places = {each.memory_id: place for place, each in enumerate(unique)}
     values = _values(unique, weights, question, follow_up_similarities(unique, places, neighbours), named)
     matches = _matches(values, shares)
@@ -123,8 +123,8 @@ def rank(
     repeated = _repeated(unique, fused, _in_order(newest, fused)[:COMPARED], question.text)
     unlifted = left(fused, repeated)
     changes = [each.scaled(question.change_factor) for each in question.changes]
-    relevance = lifted(unlifted, places, changes, _in_order(newest, unlifted)[:FRESH_DEPTH])
-    fresh = freshness(relevance, places, changes, _in_order(newest, relevance)[:FRESH_DEPTH])
+    relevance = lifted(unlifted, places, changes, _in_order(newest, unlifted)[:FRESHNESS_DEPTH])
+    fresh = freshness(relevance, places, changes, _in_order(newest, relevance)[:FRESHNESS_DEPTH])
     scores = np.clip(relevance + fresh, 0.0, 1.0)
     order = _in_order(newest, scores)
     outdated = _outdated(unique, order, question.changes)
@@ -148,10 +148,10 @@ def rank(
         )
         for place in [*kept, *sorted(ends.difference(kept))]
     ]
-    return Ranking(ranked[: len(kept)], signals, fit, _told(dropped), links, ranked[len(kept) :])
+    return Ranking(ranked[: len(kept)], signals, fit, _dropped_counts(dropped), links, ranked[len(kept) :])
 
 
-def _told(dropped: Counter[str]) -> list[Dropped]:
+def _dropped_counts(dropped: Counter[str]) -> list[Dropped]:
     return [Dropped(reason=reason, count=count) for reason, count in sorted(dropped.items())]
 
 
@@ -199,7 +199,7 @@ def _without_summaries(
 def follow_up_similarities(
     candidates: Sequence[Candidate], places: Mapping[UUID, int], neighbours: Sequence[Tie]
 ) -> Values:
-    """Returns the similarities, raised where a message follows up on a similar one. NaN: no vector."""
+    """Returns the similarities, raised for messages that follow up on a similar one. NaN means no vector."""
     own = np.array([math.nan if each.similarity is None else each.similarity for each in candidates])
     joint = own.copy()
     for before, after in _adjacent(candidates, places, neighbours):
@@ -229,12 +229,14 @@ def _values(
     named: Set[str | None],
 ) -> Values:
     now, scale = question.now.timestamp(), question.scale
-    said = np.array([weights.assistant_share if is_assistant(each.speaker) else 1.0 for each in candidates])
+    role_factor = np.array(
+        [weights.assistant_share if is_assistant(each.speaker) else 1.0 for each in candidates]
+    )
     features = np.array([_features(each, now) for each in candidates], dtype=np.float64)
     bm25, session, age, accesses, idle, importance = features.T
     columns = {
-        "similarity": said * spread_as_usual(similarity),
-        "words": said * shares_of(bm25, scale.words),
+        "similarity": role_factor * spread_as_usual(similarity),
+        "words": role_factor * shares_of(bm25, scale.words),
         "session": session,
         "speaker": np.array([float(each.speaker in named) for each in candidates]),
         "recency": half_life_decays(age, weights.recency_half_life_days),
@@ -242,7 +244,7 @@ def _values(
         "importance": shares_of(importance, 1.0),
     }
     if question.windows or question.seeks_time:
-        columns["time"] = said * np.array([_timely(each, question) for each in candidates])
+        columns["time"] = role_factor * np.array([_time_match(each, question) for each in candidates])
     nothing = np.zeros(len(candidates))
     return np.column_stack([columns.get(name, nothing) for name in TERMS])
 
@@ -269,9 +271,11 @@ def _named_speakers(candidates: Sequence[Candidate], query_words: Collection[str
     }
 
 
-def _timely(candidate: Candidate, question: Question) -> float:
-    """Returns how well each candidate fits the time asked for: the square root of its event's share inside a
-    window, so "in the last five years" matches last week less than "on Monday" does."""
+def _time_match(candidate: Candidate, question: Question) -> float:
+    """Returns the time match of a candidate: the square root of its event's share inside a window.
+
+    So "in the last five years" matches last week less than "on Monday" does.
+    """
     event = candidate.event
     if not question.windows:
         return float(question.seeks_time and event is not None)
@@ -279,7 +283,7 @@ def _timely(candidate: Candidate, question: Question) -> float:
     if event is None:
         return float(said_then)
     told = max(_share_inside(event, each) for each in question.windows)
-    return max(math.sqrt(told), SAID_THEN * said_then)
+    return max(math.sqrt(told), MESSAGE_DATE_MATCH * said_then)
 
 
 def _share_inside(event: Span, window: Span) -> float:
@@ -287,7 +291,7 @@ def _share_inside(event: Span, window: Span) -> float:
     return max(0.0, shared / (event[1] - event[0]))
 
 
-def _shares(
+def _normalized_weights(
     candidates: Sequence[Candidate], weights: RetrievalWeights, question: Question, *, names_speaker: bool
 ) -> Values:
     raw = np.array([float(getattr(weights, name)) for name in TERMS])
@@ -361,16 +365,16 @@ def _cut(
     if fit < cut_offs.min_fit:
         dropped["nothing_fits"] = len(order)
         return []
-    near = len(order)
+    kept = order
     if fit >= cut_offs.from_fit:
-        near = cut_offs.kept([float(relevance[place]) for place in by_relevance], memory_count)
-        relevant = {*by_relevance[:near]}
-    if near < min(k, len(order)):
-        dropped["far_below_the_best"] = len(order) - near
-        return [place for place in order if place in relevant]
-    if len(order) > k:
-        dropped["beyond_k"] = len(order) - k
-    return order[:k]
+        count = cut_offs.kept([float(relevance[place]) for place in by_relevance], memory_count)
+        relevant = {*by_relevance[:count]}
+        kept = [place for place in order if place in relevant]
+        if len(kept) < len(order):
+            dropped["far_below_the_best"] = len(order) - len(kept)
+    if len(kept) > k:
+        dropped["beyond_k"] = len(kept) - k
+    return kept[:k]
 
 
 def _newest_first(candidates: Sequence[Candidate]) -> Places:
@@ -386,7 +390,7 @@ def _in_order(newest: Places, scores: Values) -> list[int]:
 def _repeated(
     candidates: Sequence[Candidate], scores: Values, top: Sequence[int], asked: bytes | None
 ) -> Values:
-    """Returns how much each top candidate repeats a better one; the query itself among them is skipped."""
+    """Returns the overlap of each top candidate with a better one; stored copies of the query are skipped."""
     repeated = np.zeros(len(candidates))
     others = [at for at in top if not (candidates[at].asks and candidates[at].text[0] == asked)]
     if others:
@@ -397,19 +401,19 @@ def _repeated(
 def freshness(
     scores: Values, places: Mapping[UUID, int], changes: Sequence[Tie], best: Sequence[int]
 ) -> Values:
-    """Returns what each candidate gains or loses because one of the best changes another of them.
+    """Returns the change of each score because one of the best probably changes another of them.
 
-    Both are shares of the lower score, times the probability of the change: of two, the older loses LOSES,
-    the newer gains GAINS times the older one's standing. Only the largest gain and loss of each count.
+    Both are shares of the lower score, times the probability of the change. The older one loses
+    FRESHNESS_LOSS, the newer gains FRESHNESS_GAIN times the older one's standing. The largest of each counts.
     """
     gains, losses, looked_at = np.zeros(len(scores)), np.zeros(len(scores)), {*best}
-    standing = _standings(scores)
+    standings = _standings(scores)
     for tie in changes:
         new, old = places.get(tie.source_id), places.get(tie.target_id)
         if new in looked_at and old in looked_at and new is not None and old is not None:
             amount = tie.weight * min(scores[new], scores[old])
-            gains[new] = max(gains[new], GAINS * standing[old] * amount)
-            losses[old] = max(losses[old], LOSES * amount)
+            gains[new] = max(gains[new], FRESHNESS_GAIN * standings[old] * amount)
+            losses[old] = max(losses[old], FRESHNESS_LOSS * amount)
     return gains - losses
 
 
@@ -422,12 +426,12 @@ def lifted(
     the older one's standing.
     """
     higher, looked_at = scores.copy(), {*best}
-    standing = _standings(scores)
+    standings = _standings(scores)
     for tie in changes:
         new, old = places.get(tie.source_id), places.get(tie.target_id)
         if new is not None and old is not None and old in looked_at:
             distance = max(0.0, scores[old] - scores[new])
-            higher[new] = max(higher[new], scores[new] + LIFT * tie.weight * standing[old] * distance)
+            higher[new] = max(higher[new], scores[new] + LIFT * tie.weight * standings[old] * distance)
     return higher
 
 
@@ -449,7 +453,7 @@ def _outdated(
     found: dict[UUID, UUID] = {}
     for tie in sorted(changes, key=lambda each: each.weight):
         new, old = ranks.get(tie.source_id), ranks.get(tie.target_id)
-        if tie.weight >= SURE_CHANGE and new is not None and old is not None and new < old:
+        if tie.weight >= MIN_OUTDATED_PROBABILITY and new is not None and old is not None and new < old:
             found[tie.target_id] = tie.source_id
     return found
 
@@ -461,7 +465,7 @@ def _freshness_term(amount: float) -> dict[str, ScoreTerm]:
 def _repetition(score: float, likeness: float) -> dict[str, ScoreTerm]:
     if not likeness:
         return {}
-    weight = -LOSS * score
+    weight = -REPETITION_LOSS * score
     return {"repetition": ScoreTerm(value=likeness, weight=weight, contribution=weight * likeness)}
 
 

@@ -1,4 +1,4 @@
-"""Finds candidates in PostgreSQL, filtered before ranking, in one round trip after the words."""
+"""Retrieves candidates from PostgreSQL, filtered before ranking, in one statement after the word search."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from agentcore.memory.rows.vector_index import ServingIndex, together
 from agentcore.memory.scoring import is_person
 
 Conditions = Mapping[str, Any]
-# How memories and passages are searched; whether by several vectors, in windows, what was valid.
+# A variant of the statement: vector mode, passage mode, several vectors, time windows, validity.
 Shape = tuple[str, str, bool, bool, bool]
 
 VECTOR_STORES: Mapping[str, str] = {"pgvector": "agentcore.memory.vector_store:PgVectorStore"}
@@ -33,12 +33,12 @@ VECTOR_STORES: Mapping[str, str] = {"pgvector": "agentcore.memory.vector_store:P
 PASSAGE, PASSAGES = sql.SQL("p.embedding"), "memory_passages"
 # The query vector that a retriever compares with: the only one, or each of several.
 ASKED, ONE_OF_SEVERAL = sql.SQL("%(vector)s::halfvec"), sql.SQL("asked.vector")
-# Of a longer memory only these terms are ranked, and a quarter as many of the query's behind them.
+# How many of a memory's terms are loaded; of later ones a quarter as many, if the query has them.
 MOST_TERMS = 1_024
 # The vectors of so many of the nearest are returned, to compare them with off-topic prompts.
 COMPARED = 10
-# Above it candidates are scored in a thread.
-MOST_TERMS_AT_ONCE = 20_000
+# From so many terms on, candidates are scored in a thread.
+THREAD_ABOVE_TERMS = 20_000
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class WordHits:
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """What is searched: the filters, the vectors (a row each, or none), their model, what the words found.
+    """The filters, the query vectors (a row each, or none), their model, and the lexical hits.
 
-    `windows` are the times asked for; `breadth` is how many times as many candidates as usual are wanted.
-    `held`: of what is superseded only what held in one of these times; None asks no such thing.
+    `windows` are the times asked for; `breadth` multiplies the number of candidates. `held`: superseded
+    memories must have been valid in one of these times; None: no such filter.
     """
 
     conditions: Conditions
@@ -78,9 +78,9 @@ class SearchRequest:
 
 @dataclass(frozen=True)
 class Found:
-    """Candidates of all arms, the ties between them, what each arm gave, and how vectors were searched.
+    """The candidates, the links among them, the hits of each retriever, and how vectors were searched.
 
-    `neighbours` tie what was said right before or after one of the foremost, in its session. `near_vectors`:
+    `neighbours` link top hits to the messages right before and after them in the session. `near_vectors`:
     the vectors of the COMPARED nearest. `changes` lead from a message to one that it makes outdated.
     """
 
@@ -94,7 +94,7 @@ class Found:
 
 
 class VectorStore(Protocol):
-    """Where candidates come from."""
+    """Retrieves candidates."""
 
     name: str
 
@@ -111,11 +111,11 @@ class VectorStore(Protocol):
     async def search(self, agent_id: str, request: SearchRequest) -> Found: ...
 
     def bound_to(self, users: Users) -> VectorStore:
-        """The same, with the memories of these users alone."""
+        """Returns a store that is restricted to the memories of these users."""
 
 
 class PgVectorStore:
-    """pgvector beside the rows: exact while an agent is small, through the index keeper's indexes after."""
+    """Searches pgvector: exactly while an agent is small, then by the index keeper's indexes."""
 
     name = "pgvector"
 
@@ -179,7 +179,7 @@ class PgVectorStore:
         }
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
-        """Candidates of every arm, each with all that ranking must know of it."""
+        """Returns the candidates of every retriever, each with what ranking needs."""
         index, passage_index = await self._serving(agent_id, request)
         values = self._values(agent_id, request)
         mode = "words" if request.vectors is None else "exact" if index is None else "indexed"
@@ -194,7 +194,7 @@ class PgVectorStore:
             shares = _session_matches(rows, request.bm25)
             return [_candidate(row, request, shares.get(row["session_id"], 0.0)) for row in rows]
 
-        is_much = sum(len(row["term_keys"]) for row in rows) > MOST_TERMS_AT_ONCE
+        is_much = sum(len(row["term_keys"]) for row in rows) > THREAD_ABOVE_TERMS
         return Found(
             await asyncio.to_thread(read) if is_much else read(),
             list(_ties(rows, changes=False)),
@@ -296,7 +296,7 @@ class PgVectorStore:
     async def _serving(
         self, agent_id: str, request: SearchRequest
     ) -> tuple[ServingIndex | None, ServingIndex | None]:
-        """Returns the indexes of the agent's memories and of its passages; None: compare each one."""
+        """Returns the indexes of the agent's memories and of its passages; None means exact search."""
         limit = self._limits.exact_search_limit
         index = passage_index = None
         if request.vectors is not None and request.model is not None:
@@ -307,7 +307,7 @@ class PgVectorStore:
         return index, passage_index
 
     async def measured_recall(self, agent_id: str, vector: NDArray[Any], model: str, k: int) -> float:
-        """The share of the exact `k` nearest that an indexed search finds; 1.0 where nothing is indexed."""
+        """Returns the share of the exact `k` nearest that an indexed search finds; 1.0 without an index."""
         index = await self._indexes.of(agent_id, self._place.index_model(model))
         if index is None:
             return 1.0

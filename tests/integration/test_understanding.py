@@ -126,7 +126,9 @@ async def test_without_vectors_a_search_holds_nothing_back_by_itself(runtime: Ru
     policy = replace(runtime.parts.policy, retrieve_cut_offs=CutOffs(min_fit=0.99, least_share=0.9))
     wordless = MemoryManager(replace(runtime.parts, policy=policy, embedder=None), Caller(tenant.agent_id))
     assert len((await wordless.retrieve(RetrieveParams(query="the lease", k=10))).memories) == 10
-    assert (await wordless.retrieve(RetrieveParams(query="the lease", min_fit=0.999))).memories == []
+    asked = await wordless.retrieve(RetrieveParams(query="the lease", k=10, min_fit=0.999))
+    assert len(asked.memories) == 10
+    assert [each for each in asked.receipt.degraded if each.startswith("min_fit: not applied")]
 
 
 async def test_a_filter_that_leaves_one_memory_does_not_make_it_unfit(agent: Agent) -> None:

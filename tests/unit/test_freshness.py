@@ -9,7 +9,7 @@ import pytest
 
 from agentcore.memory.ranking.candidates import Candidate, MatchScale, Question, Tie
 from agentcore.memory.ranking.fitness import CutOffs
-from agentcore.memory.retrieval import GAINS, LIFT, LOSES, Ranking, rank
+from agentcore.memory.retrieval import FRESHNESS_GAIN, FRESHNESS_LOSS, LIFT, Ranking, rank
 from agentcore.memory.scoring import RetrievalWeights
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -43,8 +43,8 @@ def test_the_newer_rises_and_the_older_falls() -> None:
     new, old = UUID(int=4), UUID(int=1)
     assert numbers(found)[0] == 4
     nearer = before[new] + LIFT * 0.9 * (before[old] - before[new])
-    assert after[new] == pytest.approx(nearer * (1 + GAINS * 0.9))
-    assert after[old] == pytest.approx(before[old] - LOSES * 0.9 * nearer)
+    assert after[new] == pytest.approx(nearer * (1 + FRESHNESS_GAIN * 0.9))
+    assert after[old] == pytest.approx(before[old] - FRESHNESS_LOSS * 0.9 * nearer)
     assert found.ranked[numbers(found).index(1)].outdated_by == new
 
 

@@ -13,7 +13,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.consequences.relations import is_message
 from agentcore.memory.consolidation import told
 from agentcore.memory.encoding import embedding_text
-from agentcore.memory.lexical import Bm25
+from agentcore.memory.lexical import Bm25, LexicalStatistics
 from agentcore.memory.models import CHANGES, Link, MemoryType
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.owned_rows import Row
@@ -22,9 +22,9 @@ from agentcore.memory.vector_store import SearchRequest, WordHits
 
 BATCH = 16
 # How many of the nearest earlier and later messages one is compared with; their minimum cosine.
-COMPARED, LEAST_SIMILARITY = 6, 0.2
+COMPARED, MIN_SIMILARITY = 6, 0.2
 # A less probable change is not kept.
-LEAST_PROBABILITY = 0.2
+MIN_PROBABILITY = 0.2
 _TYPES = [MemoryType.EPISODIC.value, MemoryType.SEMANTIC.value]
 
 Pair = tuple[UUID, UUID]
@@ -39,7 +39,7 @@ class _Message:
 
 
 class Relating:
-    """One batch of one agent."""
+    """Compares one batch of pending messages of one agent."""
 
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
@@ -58,17 +58,18 @@ class Relating:
         if not rows:
             return False
         pairs = await self._pairs([row for row in rows if row["embedding"] is not None and is_message(row)])
-        chances = await classifier.changes([*pairs.values()]) if pairs else ()
-        likely = zip(pairs, map(float, chances), strict=True)
-        probable = {pair: chance for pair, chance in likely if chance >= LEAST_PROBABILITY}
+        probabilities = await classifier.changes([*pairs.values()]) if pairs else ()
+        likely = zip(pairs, map(float, probabilities), strict=True)
+        probable = {pair: probability for pair, probability in likely if probability >= MIN_PROBABILITY}
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await _write(transaction, rows, probable)
         return len(rows) == BATCH
 
     async def _pairs(self, rows: Sequence[Row]) -> dict[Pair, tuple[str, str]]:
-        """Returns the texts of each message and its nearest, by their ids; the earlier one first."""
+        """Returns the texts of each pair to compare, the earlier first, by their ids."""
         messages = _messages(rows)
-        near = {row["memory_id"]: await self._nearest(row) for row in rows}
+        statistics = await self._parts.vectors.statistics(self._caller.agent_id, [])
+        near = {row["memory_id"]: await self._nearest(row, statistics) for row in rows}
         wanted = {each for ids in near.values() for each in ids} - messages.keys()
         records = await self._parts.storage.get(self._caller.agent_id, sorted(wanted))
         messages |= _messages([vars(each) for each in records.values()])
@@ -76,20 +77,19 @@ class Relating:
         pairs = sorted({_in_order(messages[each], messages[other]) for each, other in compared})
         return {(old, new): (messages[old].text, messages[new].text) for old, new in pairs}
 
-    async def _nearest(self, row: Row) -> list[UUID]:
+    async def _nearest(self, row: Row, statistics: LexicalStatistics) -> list[UUID]:
+        """Returns the nearest earlier and later messages of the same speaker among the vector candidates."""
         conditions: dict[str, Any] = {"current": True, "unflagged": True, "memory_types": _TYPES}
         conditions |= {name: row[name] for name in ("user_id", "namespace") if row[name] is not None}
-        vectors = self._parts.vectors
-        statistics = await vectors.statistics(self._caller.agent_id, [])
         vector = np.asarray(row["embedding"].to_numpy(), np.float32)[None]
         no_words = Bm25([], statistics), WordHits()
         request = SearchRequest(conditions, vector, self._parts.vector_model, *no_words)
-        found = await vectors.search(self._caller.agent_id, request)
+        found = await self._parts.vectors.search(self._caller.agent_id, request)
         scope = (row["speaker"], row["user_id"], row["namespace"])
         likely = sorted(
             (each for each in found.candidates
              if each.memory_id != row["memory_id"] and each.text[1:] == scope and not each.is_summary
-             and (each.similarity or 0.0) >= LEAST_SIMILARITY),
+             and (each.similarity or 0.0) >= MIN_SIMILARITY),
             key=lambda each: -(each.similarity or 0.0),
         )
         order = (row["timestamp"], row["memory_id"])
@@ -115,7 +115,7 @@ def _in_order(one: _Message, other: _Message) -> Pair:
 async def _write(
     transaction: MemoryTransaction, rows: Sequence[Row], probable: Mapping[Pair, float]
 ) -> None:
-    """Takes the messages out of the queue that were not changed meanwhile, and writes their links."""
+    """Dequeues the messages that were not changed meanwhile, and replaces their links."""
     versions = {row["memory_id"]: row["version"] for row in rows}
     others = {each for pair in probable for each in pair} | await transaction.relations.ends([*versions])
     there = await transaction.existing(others | versions.keys(), changing=versions)

@@ -97,8 +97,8 @@ class Question:
     before it was asked; `own_text` is the digest of its words: a turn said just now that has it is that, too.
     `text`: the digest of the query's words; a stored question with these words repeats nothing.
     `excess` of the nearest and `generality` as in `OffTopicPrompts`.
-    `changes` lead from a memory to one that it makes outdated, with the probability of it; none for a
-    historical query. `change_factor`: the probability that the query is not historical.
+    `changes` lead from a memory to one that it makes outdated, with the probability of it; none if the query
+    is probably historical. `change_factor`: the probability that the query is not historical.
     """
 
     now: datetime

@@ -20,7 +20,7 @@ from agentcore.memory.ranking.candidates import Candidate, Span
 Floats = NDArray[np.float64]
 LEAST_LIKENESS = 0.5
 # What a memory that repeats a better one word for word loses of its score.
-LOSS = 0.5
+REPETITION_LOSS = 0.5
 MOST_CHOSEN = 20
 SKETCHED_TERMS = 128
 SAME_TEXT = "same_text_as_newer"
@@ -106,7 +106,7 @@ def likenesses(scores: Floats, term_keys: Sequence[Sequence[int]]) -> Floats:
 
 def left(scores: Floats, likeness: Floats) -> Floats:
     """What is left of the scores."""
-    return np.asarray(scores * (1.0 - LOSS * likeness))
+    return np.asarray(scores * (1.0 - REPETITION_LOSS * likeness))
 
 
 def _sketch(keys: set[int]) -> Collection[int]:

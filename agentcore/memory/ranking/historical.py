@@ -1,4 +1,4 @@
-"""Estimates whether a query asks for an earlier state, by a labelled sample of queries. Pure."""
+"""Classifies queries that ask for an earlier state, by a linear discriminant over a labelled sample. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 Vectors: TypeAlias = NDArray[np.float32]
 Labels: TypeAlias = NDArray[np.bool_]
-# The share of the covariance that is replaced by its mean variance (cf. Ledoit & Wolf 2004).
+# The weight of the scaled identity in the shrunk covariance (cf. Ledoit & Wolf 2004).
 SHRINKAGE = 0.3
 # The prior probability that a query is historical.
 PRIOR = 0.3
 # The minimum cross-validated area under the ROC curve.
-LEAST_AREA = 0.85
+MIN_AUC = 0.85
 
 
 @dataclass(frozen=True)
@@ -36,24 +36,24 @@ class HistoricalQueries:
         scores = np.empty(len(vectors))
         scores[0::2], scores[1::2] = second.scores(vectors[0::2]), first.scores(vectors[1::2])
         above = scores[are_historical][:, None] > scores[~are_historical][None]
-        return cls._fitted(vectors, are_historical) if above.mean() >= LEAST_AREA else None
+        return cls._fitted(vectors, are_historical) if above.mean() >= MIN_AUC else None
 
     @classmethod
     def _fitted(cls, vectors: Vectors, are_historical: Labels) -> HistoricalQueries:
-        """Fisher's discriminant (1936) with a shrunk covariance, by the Woodbury identity: n may be small."""
+        """Fisher's discriminant (1936) with a shrunk covariance, solved as n x n by the Woodbury identity."""
         rows = np.asarray(vectors, np.float64)
         means = rows[are_historical].mean(axis=0), rows[~are_historical].mean(axis=0)
         centered = rows - np.where(are_historical[:, None], *means)
         ridge = SHRINKAGE * centered.var(axis=0).mean() + 1e-12
         scaled = centered * math.sqrt((1 - SHRINKAGE) / len(rows))
-        apart = means[0] - means[1]
-        inner = np.linalg.solve(ridge * np.eye(len(rows)) + scaled @ scaled.T, scaled @ apart)
-        weights = (apart - scaled.T @ inner) / ridge
+        mean_difference = means[0] - means[1]
+        inner = np.linalg.solve(ridge * np.eye(len(rows)) + scaled @ scaled.T, scaled @ mean_difference)
+        weights = (mean_difference - scaled.T @ inner) / ridge
         bias = -weights @ (means[0] + means[1]) / 2 + math.log(PRIOR / (1 - PRIOR))
         return cls(weights, float(bias))
 
     def scores(self, queries: Vectors) -> NDArray[np.float64]:
-        """Returns the log odds of each query, a row each."""
+        """Returns the log odds, (n,), of queries, (n, dimensions)."""
         return np.asarray(queries @ self.weights + self.bias)
 
     def probability(self, query: Vectors) -> float:

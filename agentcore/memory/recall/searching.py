@@ -38,20 +38,21 @@ from agentcore.memory.recall.reranking import depth, reranked
 from agentcore.memory.recall.settling import SPARE, settled
 from agentcore.memory.recall.wording import READ_CHARS, Wording, read_text, search_words
 from agentcore.memory.retrieval import Ranked, Ranking, rank
-from agentcore.memory.vector_store import MOST_TERMS_AT_ONCE, Found, SearchRequest
+from agentcore.memory.vector_store import THREAD_ABOVE_TERMS, Found, SearchRequest
 from agentcore.telemetry import Steps
 
 MOST_QUERIES = 3
-# Far longer than a question or a sentence: what a model says beyond that is cut.
+# What a model writes beyond that is cut off.
 MOST_CHARS = 1_000
 WORDS_ONLY = "embedding: the embedder does not answer; searched by words alone"
 RESTART = "embedding: this process must start again with the model in force; searched by words alone"
 # What says that a memory is superseded.
 PAST_FIELDS = ("superseded_by", "valid_from", "valid_to")
 BEYOND_PAGE = "page_bytes"
-# Of a model without a sample of off-topic prompts, such as a caller's own vectors.
+# Without vectors of the off-topic prompts.
 USUAL_BASELINE, USUAL_SPREAD = 0.25, 0.1
 NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
+NO_MIN_FIT = "min_fit: not applied, words alone do not tell how probable an answer is"
 
 Vectors = NDArray[np.float32] | None
 """A row each, or none where only words are searched."""
@@ -71,7 +72,7 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class Talk:
-    """What is known of the talk that a query belongs to: its turns before, and which memories are the query.
+    """The conversation of a query: the turns before it, and the memories that are the query itself.
 
     `own` and `own_text` as in `Question`; `turns` complete a vague query, as the caller's `history` would.
     """
@@ -108,21 +109,22 @@ class Search:
         self._digest = b""
 
     async def run(self, k: int, cut_offs: CutOffs, breadth: int = 1) -> SearchResult:
-        """The `k` best memories, of so many times as many candidates as usual.
+        """Returns the `k` best memories; `breadth` multiplies the number of candidates.
 
         Raises InvalidParams (a vector of another length), DependencyUnavailable.
         """
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text, named = await self._understood(now)
         times = _times_in(named)
-        conditions = self._conditions(back := self._looking_back(times, now))
+        back = self._looking_back(times, now)
+        conditions = self._conditions(back)
         vectors, wording = await asyncio.gather(
             self._vectors(text), self._words(text, breadth, conditions)
         )
         windows = [time for _, time in times]
         historical = self._historical(vectors)
         if back is None and (back := self._looking_back(times, now, historical)):
-            # Superseded memories count for words, too.
+            # Superseded memories take part in the lexical search, too.
             conditions = self._conditions(back)
             wording = await self._words(text, breadth, conditions)
         request = SearchRequest(
@@ -150,10 +152,10 @@ class Search:
             self._parts.policy.weights,
             question,
             depth(self._parts, wanted),
-            self._wanted(cut_offs, found),
+            self._effective_cut_offs(cut_offs, found),
         )
         with self._steps("rank"):
-            is_much = sum(len(each.term_keys) for each in found.candidates) > MOST_TERMS_AT_ONCE
+            is_much = sum(len(each.term_keys) for each in found.candidates) > THREAD_ABOVE_TERMS
             ranking = await asyncio.to_thread(rank, *arguments) if is_much else rank(*arguments)
         passages = {each.memory_id: each.passage for each in found.candidates if each.passage is not None}
         ranking = await reranked(self._parts, self._agent_id, text, ranking, self._notes, passages)
@@ -187,10 +189,17 @@ class Search:
             return {**self._filters, "as_of": self._params.as_of.isoformat()}
         return self._filters if back is not None else {**self._filters, "current": True}
 
-    def _wanted(self, cut_offs: CutOffs, found: Found) -> CutOffs:
-        """Returns the caller's threshold if given; no default if words found a memory without a vector."""
+    def _effective_cut_offs(self, cut_offs: CutOffs, found: Found) -> CutOffs:
+        """Returns the caller's threshold if given, none without vectors.
+
+        The default does not apply either if words found a memory without a vector.
+        """
         given = self._params.min_fit
-        if found.mode == "words" or any(each.similarity is None and each.words for each in found.candidates):
+        if found.mode == "words":
+            if given:
+                self._notes.degraded.append(NO_MIN_FIT)
+            return CutOffs()
+        if any(each.similarity is None and each.words for each in found.candidates):
             return CutOffs(min_fit=given or 0.0)
         return cut_offs if given is None else replace(cut_offs, min_fit=given)
 
@@ -293,7 +302,7 @@ class Search:
         summaries, left_out = await self._parts.storage.summaries(self._agent_id, wanted)
         self._left_out += left_out
         explain = self._params.explain
-        # When it came to an end, nobody knew then.
+        # Under `as_of` the later end of its validity is not known yet.
         unseen = {} if self._params.as_of is None else dict.fromkeys(PAST_FIELDS)
         return [
             summaries[each.memory_id].model_copy(

@@ -803,7 +803,7 @@ export interface RetrieveParams {
   k?: number;
   /** The least similarity (cosine) of a memory. */
   min_score?: number | null;
-  /** Below this probability that anything found answers, nothing is given. Absent: 0.2, or 0 with the embedding models hashing and none, and where only words were searched. */
+  /** Below this probability that anything found answers, nothing is returned. Absent: 0.2, or 0 with the embedding model hashing. Not applied if only words were searched. */
   min_fit?: number | null;
   /** The time 'now' of the question. */
   asked_at?: string | null;
