@@ -148,19 +148,11 @@ _FACTS = (
     _off("intake:fact_keys", always([])),
     _off("ranking.opposition:fact", always(None)),
 )
-_CORRECTIONS = (
-    _off("consolidation:correction", always("")),
-    _off("consequences.superseding:corrects", always(False)),
-)
 _ECHOES = (_off("consequences.supersession:echoes", always(False)),)
 _REJECTION = (_off("intake:rejection", always(None)),)
 _SETTLING = (_off("recall.settling:contradicted", always({})),)
 # No subject is read from a new memory, so none is looked up or superseded; nor do two in one answer oppose.
-_STATEMENTS = (
-    _off("intake:subjects_of", always([])),
-    _off("consequences.superseding:corrects", always(False)),
-    *_SETTLING,
-)
+_STATEMENTS = (_off("intake:subjects_of", always([])), *_SETTLING)
 _COPIES = (_off("retrieval:distinct", _all_kept),)
 _REPETITION = (_off("retrieval:likenesses", _no_difference),)
 _TOLD_ONCE = (_off("recall.recalling:_manner", _all_told),)
@@ -174,7 +166,6 @@ STORING = (
     Part("statements", storing=_STATEMENTS, store="statements"),
     Part("supersession", storing=_SUPERSESSION, store="supersession"),
     Part("facts", storing=_FACTS, store="facts"),
-    Part("corrections", storing=_CORRECTIONS, store="corrections"),
     Part("echoes", storing=_ECHOES, store="echoes"),
     Part("rejection", storing=_REJECTION, store="rejection"),
 )
@@ -201,7 +192,7 @@ WEIGHTS = tuple(
 )
 # What is taken away from below: all of the above but the statement reader, whose rules are off one by one.
 _BARE = tuple(each for part in ASKING if part.name != "freshness" for each in part.asking)
-_BARE_STORE = (*_SUPERSESSION, *_FACTS, *_CORRECTIONS, *_ECHOES, *_REJECTION)
+_BARE_STORE = (*_SUPERSESSION, *_FACTS, *_ECHOES, *_REJECTION)
 FROM_BELOW = tuple(
     Part(name, (*_BARE, *asking), _BARE_STORE, BELOW)
     for name, asking in (

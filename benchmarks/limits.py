@@ -48,36 +48,47 @@ LONG_STORED = 40
 # The first thousand terms of a long memory are ranked: blanks make the others quick to store.
 LONG_TEXT = "The budget of the house in Berlin is 9,000 euros. " * 300
 LISTENS = re.compile(r"listens on (http://\S+)")
+# Prints the worst delay, and the worst for which the service used the processor, in milliseconds.
 PING = """
-import socket, sys, threading, time
-host, port = sys.argv[1], int(sys.argv[2])
-worst = 0.0
+import os, socket, sys, threading, time
+host, port, pid = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+worst = own = 0.0
+def used():
+    with open(f"/proc/{pid}/stat") as file:
+        told = file.read().rpartition(")")[2].split()
+    return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
 def ping():
-    global worst
+    global worst, own
     with socket.create_connection((host, port)) as service:
         while True:
-            sent = time.perf_counter()
+            sent, before = time.perf_counter(), used()
             service.sendall(b"GET /healthz HTTP/1.1\\r\\nhost: a\\r\\n\\r\\n")
             told = b""
             while not told.endswith(b'{"status":"ok"}'):
                 told += service.recv(4096)
                 assert told
-            worst = max(worst, time.perf_counter() - sent)
+            delay = time.perf_counter() - sent
+            worst, own = max(worst, delay), max(own, min(delay, used() - before))
             time.sleep(0.004)
 threading.Thread(target=ping, daemon=True).start()
 for line in sys.stdin:
-    print(worst * 1000, flush=True)
-    worst = 0.0
+    print(worst * 1000, own * 1000, flush=True)
+    worst = own = 0.0
 """
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What one request beyond a limit did."""
+    """What one request beyond a limit did.
+
+    `delay_ms`: the worst delay of others. `own_ms`: the same where the service used so much processor time
+    meanwhile; other programs of a busy machine do not count.
+    """
 
     limit: str
     answer: str
     delay_ms: float
+    own_ms: float
     growth_mb: float
 
 
@@ -86,8 +97,8 @@ class Watch:
 
     def __init__(self, url: str, pid: int) -> None:
         host, port = url.removeprefix("http://").split(":")
-        self._ping = subprocess.Popen([sys.executable, "-c", PING, host, port], stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, text=True)
+        self._ping = subprocess.Popen([sys.executable, "-c", PING, host, port, str(pid)],
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._service = psutil.Process(pid)
         self._peak = 0
         self._ended = threading.Event()
@@ -98,26 +109,28 @@ class Watch:
         while not self._ended.wait(0.01):
             self._peak = max(self._peak, self._service.memory_info().rss)
 
-    def worst_ms(self) -> float:
-        """The worst delay since this was asked last."""
+    def worst_ms(self) -> tuple[float, float]:
+        """Returns the worst delay since the last call, and the worst of the service's own making."""
         assert self._ping.stdin is not None
         assert self._ping.stdout is not None
         self._ping.stdin.write("\n")
         self._ping.stdin.flush()
-        return float(self._ping.stdout.readline())
+        delay, own = self._ping.stdout.readline().split()
+        return float(delay), float(own)
 
     def baseline_ms(self, seconds: float = 2.0) -> float:
         """The worst delay while nobody else asks anything."""
         self.worst_ms()
         self._ended.wait(seconds)
-        return self.worst_ms()
+        return self.worst_ms()[0]
 
     def during(self, limit: str, exceed: Callable[[], str]) -> Seen:
         """What exceeding the limit did to others."""
         self.worst_ms()
         before = self._peak = self._service.memory_info().rss
         answer = exceed()
-        return Seen(limit, answer, round(self.worst_ms(), 1), round((self._peak - before) / 1e6, 1))
+        delay, own = self.worst_ms()
+        return Seen(limit, answer, round(delay, 1), round(own, 1), round((self._peak - before) / 1e6, 1))
 
     def until_closed(self, port: int | None = None) -> bool:
         """Wait until the service has no connection from this port, or few at all; False if it never comes."""

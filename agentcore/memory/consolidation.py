@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from agentcore.memory.language.text import STOP_WORDS, fold, normal_form
 from agentcore.memory.statements import statement_words as known
-from agentcore.memory.statements.corrections import correction
 from agentcore.memory.statements.differences import alike
 from agentcore.memory.statements.facts import fact, is_plain, speaks_against
 from agentcore.memory.statements.replacement import POSSIBLE, count, takes_place
@@ -80,7 +79,7 @@ def _replacement(old: Told, new: Told) -> str:
 
 def _rule(old: Told, new: Told) -> str:
     """Returns the rule of a statement, else that of a fact."""
-    rule = correction(old, new) or _replacement(old, new)
+    rule = _replacement(old, new)
     return rule if rule and rule != POSSIBLE else _other_fact(old, new) or rule
 
 

@@ -42,10 +42,10 @@ KEEP_ALL = CutOffs()
 # The excess without vectors.
 NO_EXCESS = 0.0
 # How many of the best freshness looks at; the minimum probability to report a memory as outdated.
-FRESHNESS_DEPTH, MIN_OUTDATED_PROBABILITY = 12, 0.5
+FRESHNESS_DEPTH, MIN_OUTDATED_PROBABILITY = 12, 0.4
 # The shares of the lower score that the newer of two gains and the older loses; before that, the share of its
 # distance to the older one that the newer one is lifted.
-FRESHNESS_GAIN, FRESHNESS_LOSS, LIFT = 0.8, 0.4, 0.5
+FRESHNESS_GAIN, FRESHNESS_LOSS, LIFT = 0.8, 0.5, 0.6
 # A message follows up on the one before it in its session if it came within so many seconds. Its similarity
 # is at least this share of the sum of both.
 FOLLOW_UP_SECONDS, FOLLOW_UP = 7_200, 0.55
@@ -403,7 +403,7 @@ def freshness(
 ) -> Values:
     """Returns the change of each score because one of the best probably changes another of them.
 
-    Both are shares of the lower score, times the probability of the change. The older one loses
+    Both are shares of the lower score, times the root of the probability of the change. The older one loses
     FRESHNESS_LOSS, the newer gains FRESHNESS_GAIN times the older one's standing. The largest of each counts.
     """
     gains, losses, looked_at = np.zeros(len(scores)), np.zeros(len(scores)), {*best}
@@ -411,7 +411,7 @@ def freshness(
     for tie in changes:
         new, old = places.get(tie.source_id), places.get(tie.target_id)
         if new in looked_at and old in looked_at and new is not None and old is not None:
-            amount = tie.weight * min(scores[new], scores[old])
+            amount = math.sqrt(tie.weight) * min(scores[new], scores[old])
             gains[new] = max(gains[new], FRESHNESS_GAIN * standings[old] * amount)
             losses[old] = max(losses[old], FRESHNESS_LOSS * amount)
     return gains - losses
@@ -422,8 +422,8 @@ def lifted(
 ) -> Values:
     """Returns the scores; a candidate that changes one of the best comes nearer to its score.
 
-    It often shares no word with the query: LIFT times the probability of the change times the distance, times
-    the older one's standing.
+    It often shares no word with the query. The lift is LIFT times the distance, times the root of the
+    probability of the change, times the older one's standing.
     """
     higher, looked_at = scores.copy(), {*best}
     standings = _standings(scores)
@@ -431,7 +431,8 @@ def lifted(
         new, old = places.get(tie.source_id), places.get(tie.target_id)
         if new is not None and old is not None and old in looked_at:
             distance = max(0.0, scores[old] - scores[new])
-            higher[new] = max(higher[new], scores[new] + LIFT * tie.weight * standings[old] * distance)
+            share = LIFT * math.sqrt(tie.weight) * standings[old]
+            higher[new] = max(higher[new], scores[new] + share * distance)
     return higher
 
 

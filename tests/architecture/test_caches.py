@@ -35,7 +35,6 @@ NO_CACHES = {
     "agentcore.maintenance.rounds:Maintenance.waiting",
     "agentcore.memory.consequences.superseding:Superseding._confirmed",
     "agentcore.memory.consequences.superseding:Superseding._decided",
-    "agentcore.memory.consequences.superseding:Superseding._in_session",
     "agentcore.memory.consequences.superseding:Superseding._near",
     "agentcore.memory.consequences.superseding:Superseding._on_subject",
     "agentcore.memory.consequences.superseding:Superseding._verdicts",

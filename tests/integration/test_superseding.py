@@ -217,16 +217,13 @@ async def test_another_agents_fact_stays_in_its_place(agent: Agent, new_agent: C
     assert (await other.get(old_id)).superseded_by is None
 
 
-async def test_a_correction_takes_the_place_of_what_was_just_said_in_the_session(agent: Agent) -> None:
-    await agent.stored_id("I booked a table.", session_id="s", speaker="user", timestamp=MARCH)
-    old_id = await agent.stored_id(
-        "My room number is 412.", session_id="s", speaker="user", timestamp=MARCH + timedelta(minutes=1)
-    )
-    later = MARCH + timedelta(minutes=3)
-    right = "Sorry, I meant 421, not 412."
-    elsewhere = await agent.store(right, session_id="t", speaker="user", timestamp=later)
-    here = await agent.store(right, session_id="s", speaker="user", timestamp=later)
-    assert (elsewhere.superseded, here.superseded) == ([], [old_id])
+async def test_a_short_correction_and_what_it_corrects_are_both_found(agent: Agent) -> None:
+    scope = {"session_id": "s", "speaker": "user"}
+    dinner, right = "Dinner with the investors is on Friday at Osteria Mario.", "Sorry, I meant Saturday."
+    await agent.stored_id(dinner, timestamp=MARCH, **scope)
+    stored = await agent.store(right, timestamp=MARCH + timedelta(minutes=3), **scope)
+    assert stored.superseded == []
+    assert {*await agent.found("When is the dinner with the investors?")} == {dinner, right}
 
 
 async def test_a_near_duplicate_is_linked_and_both_stay(agent: Agent) -> None:

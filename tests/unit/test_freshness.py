@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -37,14 +38,14 @@ def numbers(found: Ranking) -> list[int]:
 
 
 def test_the_newer_rises_and_the_older_falls() -> None:
-    without, found = ranking([]), ranking([change(4, 1, 0.9)])
+    without, found = ranking([]), ranking([change(4, 1, 0.5)])
     before = {each.memory_id: each.score for each in without.ranked}
     after = {each.memory_id: each.score for each in found.ranked}
     new, old = UUID(int=4), UUID(int=1)
     assert numbers(found)[0] == 4
-    nearer = before[new] + LIFT * 0.9 * (before[old] - before[new])
-    assert after[new] == pytest.approx(nearer * (1 + FRESHNESS_GAIN * 0.9))
-    assert after[old] == pytest.approx(before[old] - FRESHNESS_LOSS * 0.9 * nearer)
+    nearer = before[new] + LIFT * math.sqrt(0.5) * (before[old] - before[new])
+    assert after[new] == pytest.approx(nearer * (1 + FRESHNESS_GAIN * math.sqrt(0.5)))
+    assert after[old] == pytest.approx(before[old] - FRESHNESS_LOSS * math.sqrt(0.5) * nearer)
     assert found.ranked[numbers(found).index(1)].outdated_by == new
 
 
@@ -61,7 +62,7 @@ def test_of_several_changes_the_largest_counts() -> None:
 
 
 def test_an_improbable_change_is_not_reported() -> None:
-    assert {each.outdated_by for each in ranking([change(2, 1, 0.3)]).ranked} == {None}
+    assert {each.outdated_by for each in ranking([change(4, 1, 0.39)]).ranked} == {None}
 
 
 def test_a_change_that_ranks_below_is_not_reported() -> None:

@@ -29,12 +29,9 @@ from agentcore.memory.models import NEAR_DUPLICATE
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.rows.subject_rows import Lookup
-from agentcore.memory.statements.corrections import CORRECTION_WINDOW, corrects
 from agentcore.memory.statements.statements import Told
 from agentcore.memory.storage import MemoryTransaction, NewMemory
 
-# How many of the newest memories of one session are compared.
-IN_A_SESSION = 4
 # A model is asked about so few pairs a call, side by side: whoever stores waits for it.
 JUDGED_PAIRS = 4
 _JUDGED = frozenset({"superseding", "possible"})
@@ -64,7 +61,6 @@ class Superseding:
         self._parts = parts
         self._caller = caller
         self._on_subject: dict[int, list[Earlier]] = {}
-        self._in_session: dict[str, list[Earlier]] = {}
         self._confirmed: dict[tuple[UUID, str], bool] = {}
         self._asking: list[Draft] = []
         self._verdicts: dict[tuple[Told, Told], Verdict] = {}
@@ -76,7 +72,7 @@ class Superseding:
         self.degraded: list[str] = []
 
     async def look_up(self, drafts: Iterable[Draft]) -> None:
-        """Read what the drafts may take the place of; nothing where none states or corrects anything."""
+        """Read what the drafts may take the place of; nothing where none states anything."""
         asking = [each for each in drafts if each.params.supersede]
         lookup = _lookup_of(asking)
         if lookup is None:
@@ -89,9 +85,7 @@ class Superseding:
     async def _read(self, lookup: Lookup, first: datetime) -> list[Earlier]:
         """Returns valid memories, and those they superseded at a time after `first`, by id."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            rows = await transaction.subjects.stated_before(
-                lookup, limit=ON_A_SUBJECT, session_limit=IN_A_SESSION
-            )
+            rows = await transaction.subjects.stated_before(lookup, limit=ON_A_SUBJECT, session_limit=0)
             later = sorted({row["memory_id"] for row in rows if row["timestamp"] > first})
             past = await transaction.subjects.stated_in_line(later, JUDGED_CHARS) if later else []
         known = [{**row, "subject_key": key} for row in past for key in self._subjects_of(row)]
@@ -102,8 +96,7 @@ class Superseding:
 
     def candidates(self) -> set[UUID]:
         """The memories that may turn out to be near, or to have a new one's place."""
-        found = (*self._on_subject.values(), *self._in_session.values())
-        return {each.memory_id for group in found for each in group}
+        return {each.memory_id for group in self._on_subject.values() for each in group}
 
     def changing(self) -> set[UUID]:
         """Those of them that may lose their place, or get another successor, whichever drafts are stored."""
@@ -118,8 +111,6 @@ class Superseding:
 
     def _met(self, new: Draft) -> Iterator[Earlier]:
         groups = [self._on_subject.get(key, ()) for key in new.columns["subjects"]]
-        if corrects(told(new.columns).content):
-            groups.append(self._in_session.get(new.columns["session_id"] or "", ()))
         stated = from_draft(new, _UNSTORED)
         return (old for group in groups for old in group if admits(old, stated) and may_give_way(old, stated))
 
@@ -132,15 +123,11 @@ class Superseding:
     def _remember(self, each: Earlier) -> None:
         for key in each.subjects:
             self._on_subject.setdefault(key, []).append(each)
-        if each.told.session_id is not None:
-            self._in_session.setdefault(each.told.session_id, []).append(each)
 
     def _before(self, new: Draft) -> list[Earlier]:
         found: list[Earlier] = []
         for key in new.columns["subjects"]:
             found += self._on_subject.get(key, ())[-ON_A_SUBJECT:]
-        if corrects(told(new.columns).content):
-            found += self._in_session.get(new.columns["session_id"] or "", ())[-IN_A_SESSION:]
         lasts = bool(new.columns["ttl_seconds"])
         stated = from_draft(new, _UNSTORED)
         unique = {
@@ -268,13 +255,5 @@ class Superseding:
 
 
 def _lookup_of(asking: Sequence[Draft]) -> Lookup | None:
-    keys = {key for each in asking for key in each.columns["subjects"]}
-    sessions = {
-        each.columns["session_id"]: each.columns["timestamp"]
-        for each in asking
-        if each.columns["session_id"] is not None and corrects(told(each.columns).content)
-    }
-    if not keys and not sessions:
-        return None
-    window_seconds = CORRECTION_WINDOW.total_seconds()
-    return Lookup(sorted(keys), list(sessions.items()), window_seconds, JUDGED_CHARS)
+    keys = sorted({key for each in asking for key in each.columns["subjects"]})
+    return Lookup(keys, max_chars=JUDGED_CHARS) if keys else None

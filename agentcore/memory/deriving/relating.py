@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agentcore.memory.api import Caller
 from agentcore.memory.consequences.relations import is_message
@@ -16,6 +17,7 @@ from agentcore.memory.encoding import embedding_text
 from agentcore.memory.lexical import Bm25, LexicalStatistics
 from agentcore.memory.models import CHANGES, Link, MemoryType
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.ranking.off_topic import OffTopicPrompts
 from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.vector_store import SearchRequest, WordHits
@@ -23,8 +25,12 @@ from agentcore.memory.vector_store import SearchRequest, WordHits
 BATCH = 16
 # How many of the nearest earlier and later messages one is compared with; their minimum cosine.
 COMPARED, MIN_SIMILARITY = 6, 0.2
-# A less probable change is not kept.
-MIN_PROBABILITY = 0.2
+# A less probable change is not stored.
+MIN_PROBABILITY = 0.05
+# Logistic regression on 16 streams not used to train the classifier (`benchmarks/training/relations.md`).
+LOG_ODDS_WEIGHT, EXCESS_WEIGHT, BIAS = 0.84, 0.616, -1.353
+# `typical` and `spread` of the off-topic prompts in vectors of the local model.
+LOCAL_COSINES = 0.476, 0.0951
 _TYPES = [MemoryType.EPISODIC.value, MemoryType.SEMANTIC.value]
 
 Pair = tuple[UUID, UUID]
@@ -57,28 +63,39 @@ class Relating:
             rows = await transaction.relations.pending(BATCH, self._parts.vector_model)
         if not rows:
             return False
-        pairs = await self._pairs([row for row in rows if row["embedding"] is not None and is_message(row)])
-        probabilities = await classifier.changes([*pairs.values()]) if pairs else ()
-        likely = zip(pairs, map(float, probabilities), strict=True)
+        compared = [row for row in rows if row["embedding"] is not None and is_message(row)]
+        pairs, cosines = await self._pairs(compared)
+        scores = await classifier.changes([*pairs.values()]) if pairs else np.array([])
+        off_topic = None if self._parts.samples is None else self._parts.samples.off_topic
+        probabilities = calibrated(scores, np.array([*cosines.values()]), off_topic)
+        likely = zip(pairs, probabilities.tolist(), strict=True)
         probable = {pair: probability for pair, probability in likely if probability >= MIN_PROBABILITY}
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await _write(transaction, rows, probable)
         return len(rows) == BATCH
 
-    async def _pairs(self, rows: Sequence[Row]) -> dict[Pair, tuple[str, str]]:
-        """Returns the texts of each pair to compare, the earlier first, by their ids."""
+    async def _pairs(self, rows: Sequence[Row]) -> tuple[dict[Pair, tuple[str, str]], dict[Pair, float]]:
+        """Returns the texts of each pair to compare, the earlier first, and their cosines."""
         messages = _messages(rows)
         statistics = await self._parts.vectors.statistics(self._caller.agent_id, [])
         near = {row["memory_id"]: await self._nearest(row, statistics) for row in rows}
         wanted = {each for ids in near.values() for each in ids} - messages.keys()
         records = await self._parts.storage.get(self._caller.agent_id, sorted(wanted))
         messages |= _messages([vars(each) for each in records.values()])
-        compared = ((each, other) for each, others in near.items() for other in others if other in messages)
-        pairs = sorted({_in_order(messages[each], messages[other]) for each, other in compared})
-        return {(old, new): (messages[old].text, messages[new].text) for old, new in pairs}
+        cosines = {
+            _in_order(messages[each], messages[other]): cosine
+            for each, others in near.items()
+            for other, cosine in others.items()
+            if other in messages
+        }
+        ordered = {pair: cosines[pair] for pair in sorted(cosines)}
+        return {(old, new): (messages[old].text, messages[new].text) for old, new in ordered}, ordered
 
-    async def _nearest(self, row: Row, statistics: LexicalStatistics) -> list[UUID]:
-        """Returns the nearest earlier and later messages of the same speaker among the vector candidates."""
+    async def _nearest(self, row: Row, statistics: LexicalStatistics) -> dict[UUID, float]:
+        """Returns the nearest earlier and later messages of the same speaker among the vector candidates.
+
+        The values are their cosines.
+        """
         conditions: dict[str, Any] = {"current": True, "unflagged": True, "memory_types": _TYPES}
         conditions |= {name: row[name] for name in ("user_id", "namespace") if row[name] is not None}
         vector = np.asarray(row["embedding"].to_numpy(), np.float32)[None]
@@ -93,9 +110,24 @@ class Relating:
             key=lambda each: -(each.similarity or 0.0),
         )
         order = (row["timestamp"], row["memory_id"])
-        earlier = [each.memory_id for each in likely if (each.timestamp, each.memory_id) < order]
-        later = [each.memory_id for each in likely if (each.timestamp, each.memory_id) > order]
-        return [*earlier[:COMPARED], *later[:COMPARED]]
+        earlier = [each for each in likely if (each.timestamp, each.memory_id) < order]
+        later = [each for each in likely if (each.timestamp, each.memory_id) > order]
+        return {each.memory_id: each.similarity or 0.0 for each in (*earlier[:COMPARED], *later[:COMPARED])}
+
+
+def calibrated(
+    scores: NDArray[Any], cosines: NDArray[Any], off_topic: OffTopicPrompts | None
+) -> NDArray[np.float64]:
+    """Returns the probabilities of changes, (n,), by the classifier's scores, (n,), and the cosines, (n,).
+
+    The classifier alone takes many unrelated messages for changes. `off_topic` makes the cosines of different
+    embedding models comparable; without it they are those of the local model.
+    """
+    scores = np.clip(np.asarray(scores, np.float64), 1e-4, 1 - 1e-4)
+    typical, spread = LOCAL_COSINES if off_topic is None else (off_topic.typical, off_topic.spread)
+    excess = (np.asarray(cosines, np.float64) - typical) / spread
+    log_odds = LOG_ODDS_WEIGHT * np.log(scores / (1 - scores)) + EXCESS_WEIGHT * excess + BIAS
+    return np.asarray(1 / (1 + np.exp(-log_odds)))
 
 
 def _messages(rows: Sequence[Row]) -> dict[UUID, _Message]:

@@ -197,8 +197,8 @@ class RetrieveParams(Filters):
     min_score: Share | None = Field(None, description="The least similarity (cosine) of a memory.")
     min_fit: Share | None = Field(
         None,
-        description="Below this probability that anything found answers, nothing is returned. Absent: 0.2, or "
-        "0 with the embedding model hashing. Not applied if only words were searched.",
+        description="Below this probability that anything found answers, nothing is returned. Absent: 0.2, "
+        "or 0 with the embedding model hashing. Not applied if only words were searched.",
     )
     asked_at: Moment | None = Field(None, description="The time 'now' of the question.")
     history: Annotated[list[Turn], Field(max_length=64)] = Field(

@@ -253,14 +253,6 @@ MARKS = (
     r"monday|tuesday|wednesday|thursday|"
     r"friday|saturday|sunday)\b|\binstead\b(?! of)|\bagain\b"
 )
-CORRECTION = (
-    r"^(?:(?:oh|ah|hm|ok|okay|well|sorry|oops|wait)[,.!:\s]+)*"
-    r"(?:actually|correction|scratch that|i meant?(?: to say)?|i mean|no|nope|not that|my mistake|"
-    r"my bad|i misread(?: it| that)?|"
-    r"i misspoke|that was wrong|that's wrong|that is wrong|i was wrong|wrong|rather|make (?:that|"
-    r"it)|oops|sorry|wait|"
-    r"strike that|to correct myself|on second thoughts?)\b"
-)
 # How many of the first unit of its kind one is.
 UNITS = {
     "second": ("time", 1.0), "minute": ("time", 60.0), "hour": ("time", 3_600.0), "day": ("time", 86_400.0),

@@ -18,7 +18,7 @@ LIVED = (
     _asked("1.4", "What may not be changed is refused by name.",
            "integration/test_lifecycle.py::test_what_may_not_be_changed_is_named_and_so_is_what_may"),
     _asked("2 changed facts",
-           "A changed fact or an explicit correction supersedes; the old stays readable, as of its time too.",
+           "A changed fact supersedes; the old stays readable, as of its time too.",
            "unit/test_consolidation.py::"
            "test_another_value_of_the_same_attribute_takes_the_place_of_the_first",
            "unit/test_consolidation.py::test_what_only_looks_like_a_change_stands_beside_the_first",
