@@ -26,17 +26,13 @@ from agentcore.providers.e5 import END, START
 from agentcore.providers.e5_relations import MAX_TOKENS
 from benchmarks.training.e5_adapter import DATA, FIRST_LAYER, RANK, SEED, vectors
 from benchmarks.training.e5_torch import Encoder
+from benchmarks.training.held_out import HELD_OUT
 
 CHANGES, REPEATS, NEITHER = range(3)
 RELATIONS = {"changes": CHANGES, "repeats": REPEATS}
 EPOCHS, BATCH, RATE, WARM_UP = 1, 32, 6e-4, 0.08
 CLASS_WEIGHTS = (1.0, 1.0, 0.7)
 NEAR = 8
-# Streams to judge with, one of each file; nothing is learned from them.
-HELD_OUT = frozenset(
-    ("a03", "b04", "c02", "d05", "e06", "f07", "g03", "h09",
-     "i05", "j04", "k06", "l08", "m05", "n05", "o05", "p05")
-)
 
 Pair = tuple[str, str, int]
 
