@@ -21,7 +21,7 @@ from agentcore.errors import (
     field_path,
     problem_sentence,
 )
-from agentcore.memory.models import MemoryRecord, MemorySummary, time_held
+from agentcore.memory.models import MemoryRecord, MemorySummary, time_valid
 
 MOST_MEMORIES_CHARS = 12_000
 MOST_CONTENT_CHARS = 2_000
@@ -48,7 +48,8 @@ def told(memory: MemorySummary | MemoryRecord, *, score: float | None = None) ->
         "memory_id": str(memory.memory_id),
         "content": _shortened(memory),
         "time": moment(memory.timestamp),
-        "held": time_held(memory),
+        "valid": time_valid(memory),
+        "outdated_by": _outdated_by(memory),
         "type": memory.memory_type.value,
         "speaker": memory.speaker,
         "session_id": memory.session_id,
@@ -56,6 +57,11 @@ def told(memory: MemorySummary | MemoryRecord, *, score: float | None = None) ->
         "tags": list(memory.tags[:MOST_TAGS]),
         "score": None if score is None else round(score, 2),
     }
+
+
+def _outdated_by(memory: MemorySummary | MemoryRecord) -> str | None:
+    newer = memory.outdated_by if isinstance(memory, MemorySummary) else None
+    return None if newer is None else str(newer)
 
 
 def bounded(memories: Sequence[dict[str, Any]], room: int = MOST_MEMORIES_CHARS) -> dict[str, Any]:

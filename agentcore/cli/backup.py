@@ -24,7 +24,7 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")]
 @app.command(rich_help_panel=SERVICE, epilog=examples("agentcore backup memory.backup"))
 def backup(
     file: File,
-    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it exists.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Back up database, archive and keys into one file, also while the service runs.
@@ -36,8 +36,8 @@ def backup(
     target = file.expanduser().resolve()
     if target.is_dir() or not target.parent.is_dir():
         fail(f"{file} is a directory, or would be in one that does not exist")
-    if target.exists() and not force:
-        fail(f"{file} exists: name another file, or add --force")
+    if target.exists() and not overwrite:
+        fail(f"{file} exists: name another file, or add --overwrite")
     manifest = asyncio.run(_backed_up(load_settings(), target))
     _report(manifest, "backed up", as_json)
     if manifest.unreadable_copies:

@@ -15,7 +15,7 @@ from agentcore.cli import options
 from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, printable, say, show
 from agentcore.cli.calls import ask
 from agentcore.cli.times import moment, seconds
-from agentcore.memory.models import Interaction, MemorySummary, MemoryType, Receipt, ScoreTerm, time_held
+from agentcore.memory.models import Interaction, MemorySummary, MemoryType, Receipt, ScoreTerm, time_valid
 from agentcore.memory.params.memories import (
     DEFAULT_SHARE,
     GetContextParams,
@@ -247,9 +247,9 @@ def results_table(memories: Sequence[MemorySummary], *, explained: bool = False)
     table = Table("score", "cosine", "when", "who", "memory", box=None, pad_edge=False)
     ranks = {memory.memory_id: rank for rank, memory in enumerate(memories, 1)}
     for memory in memories:
-        held, newer = time_held(memory), memory.outdated_by and ranks.get(memory.outdated_by)
-        outdated = f"[probably outdated, see result {newer}] " if newer else ""
-        text = Text(f"[valid {held}] " * bool(held) + outdated + "[flagged] " * memory.flagged)
+        valid, newer = time_valid(memory), memory.outdated_by and ranks.get(memory.outdated_by)
+        outdated = f"[earlier, see result {newer}] " if newer else ""
+        text = Text(f"[valid {valid}] " * bool(valid) + outdated + "[flagged] " * memory.flagged)
         text.append(_beginning(printable(memory.content)))
         if explained and memory.terms:
             text.append(f"\n{_reasons(memory.terms)}", style="dim")

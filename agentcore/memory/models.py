@@ -291,7 +291,7 @@ class MemorySummary(Strict):
         description="Of a search: what was left out because this one, which is newer, contradicts it.",
     )
     outdated_by: UUID | None = Field(
-        None, description="Of a search: a newer memory, ranked above it, that probably changes its statement."
+        None, description="Of a search: a newer memory, ranked above it, that probably changes it."
     )
     linked_to: UUID | None = Field(
         None, description="Of a search: the better match whose link moved this memory up or brought it in."
@@ -316,8 +316,8 @@ class MemorySummary(Strict):
         return self
 
 
-def time_held(memory: MemoryRecord | MemorySummary) -> str | None:
-    """From which day to which a superseded memory held, so that nobody takes it for present; else None."""
+def time_valid(memory: MemoryRecord | MemorySummary) -> str | None:
+    """Returns the days from which and until which a superseded memory was valid; None if it is current."""
     if memory.superseded_by is None:
         return None
     begun = memory.valid_from or memory.timestamp

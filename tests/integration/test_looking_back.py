@@ -102,7 +102,7 @@ async def test_who_does_not_surely_ask_of_the_past_gets_what_holds_alone(agent: 
     assert history(found.receipt) is None
     context = await agent.memory.get_context(GetContextParams(query=query, asked_at=NOVEMBER, min_fit=0.0))
     assert "Henrik" not in context.context
-    assert "held" not in context.context
+    assert "[valid" not in context.context
 
 
 @pytest.mark.parametrize("layer", [MemoryType.EPISODIC, MemoryType.SEMANTIC])
@@ -111,12 +111,12 @@ async def test_a_context_says_of_what_is_superseded_when_it_held(agent: Agent, l
     query = "Who was my boss in February 2026?"
     params = GetContextParams(query=query, asked_at=NOVEMBER, min_fit=0.0)
     context = await agent.memory.get_context(params)
-    assert f"[held 2026-01-01 to 2026-04-01] {HENRIK}" in context.context
+    assert f"[valid 2026-01-01 to 2026-04-01] {HENRIK}" in context.context
     assert f". {MARIT}" in context.context
     assert history(context.receipt) is not None
     assert context.token_count == agent.runtime.parts.count_tokens(context.context)
     as_json = await agent.memory.get_context(params.model_copy(update={"format": "json"}))
-    assert f'"held":"2026-01-01 to 2026-04-01","text":"{HENRIK}"' in as_json.context
+    assert f'"valid":"2026-01-01 to 2026-04-01","text":"{HENRIK}"' in as_json.context
 
 
 async def test_of_a_line_of_changes_each_time_has_its_own(local_agent: Agent) -> None:

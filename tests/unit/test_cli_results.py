@@ -25,7 +25,7 @@ def test_a_probably_outdated_result_names_the_result_that_is_newer() -> None:
     old = memory(2, "Our dentist is Dr. Okafor.", new.memory_id)
     assert shown(other, new, old) == [
         "Ada has a dog.", "Dr. Bielik is our dentist now.",
-        "[probably outdated, see result 2] Our dentist is Dr. Okafor."]
+        "[earlier, see result 2] Our dentist is Dr. Okafor."]
 
 
 def test_a_newer_one_that_is_not_among_the_results_is_not_referred_to() -> None:

@@ -164,6 +164,12 @@ def test_a_memory_is_told_by_its_summary_where_it_is_long_and_cut_where_that_is_
     assert len(told(memory(long, long))["content"]) == MOST_CONTENT_CHARS
 
 
+def test_a_memory_that_is_probably_outdated_names_the_newer_one() -> None:
+    old, newer = memory("short", "short"), UUID(int=2)
+    assert told(old)["outdated_by"] is None
+    assert told(old.model_copy(update={"outdated_by": newer}))["outdated_by"] == str(newer)
+
+
 def test_what_is_null_or_empty_is_left_out_and_zero_and_false_are_not() -> None:
     assert compact({"a": None, "b": [], "c": "", "d": {}, "e": 0, "f": False, "g": [{"h": None}]}) == (
         '{"e":0,"f":false,"g":[{}]}')

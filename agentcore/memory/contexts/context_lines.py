@@ -45,7 +45,7 @@ class ContextEntry:
     sources: Set[UUID] = frozenset()
     importance: float = 0.5
     outside: bool = False
-    held: str = ""
+    valid: str = ""
     outdated_by: UUID | None = None
     passage: tuple[int, int] | None = None
 
@@ -99,7 +99,7 @@ def said(
     newer = None
     if entry.outdated_by is not None:
         newer = ANY_NUMBER if numbers is None else numbers.get(entry.outdated_by, 0)
-    return Said(number, quoted(entry.speaker or ""), text, entry.held, newer)
+    return Said(number, quoted(entry.speaker or ""), text, entry.valid, newer)
 
 
 def time_of(section: str, moment: datetime) -> str:

@@ -12,7 +12,7 @@ from agentcore.memory.contexts.fencing import CLOSING, NOTICE, OPENING
 
 @dataclass(frozen=True)
 class Said:
-    """One memory: its number in the context, who says it, what, and when that held if it holds no more.
+    """One memory: its number in the context, who says it, what, and its validity if it is superseded.
 
     `newer`: the number of a memory that probably changes it; 0 if that is not in the context.
     """
@@ -20,7 +20,7 @@ class Said:
     number: int
     speaker: str
     text: str
-    held: str = ""
+    valid: str = ""
     newer: int | None = None
 
 
@@ -86,8 +86,8 @@ class Lines:
 
 
 def _mark(said: Said) -> str:
-    if said.held:
-        return f"[held {said.held}] "
+    if said.valid:
+        return f"[valid {said.valid}] "
     if said.newer is None:
         return ""
     return f"[earlier, see {said.newer}] " if said.newer else "[earlier] "
@@ -120,10 +120,10 @@ class Json:
 
 def _fields(said: Said) -> dict[str, Any]:
     speaker = {"speaker": said.speaker} if said.speaker else {}
-    held: dict[str, Any] = {"held": said.held} if said.held else {}
+    valid: dict[str, Any] = {"valid": said.valid} if said.valid else {}
     if said.newer is not None:
-        held["outdated_by"] = said.newer or None
-    return {"n": said.number, **speaker, **held, "text": said.text}
+        valid["outdated_by"] = said.newer or None
+    return {"n": said.number, **speaker, **valid, "text": said.text}
 
 
 def _compact(value: Any) -> str:

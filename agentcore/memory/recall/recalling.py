@@ -18,7 +18,7 @@ from agentcore.memory.contexts.rendering import FORMS
 from agentcore.memory.encoding import digest
 from agentcore.memory.language.text import normal_form, words
 from agentcore.memory.lexical import terms
-from agentcore.memory.models import FACT_TAG, Dropped, MemorySummary, MemoryType, Receipt, time_held
+from agentcore.memory.models import FACT_TAG, Dropped, MemorySummary, MemoryType, Receipt, time_valid
 from agentcore.memory.params.memories import MAX_LEFT_OUT, GetContextParams, GetContextResult, LeftOut, Turn
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.ranking.candidates import breadth_for
@@ -352,7 +352,7 @@ def _found_entry(memory: MemorySummary, rank: int, worth: float, *, of_task: boo
         parent_id=memory.parent_memory_id if FACT_TAG in memory.tags else None,
         sources=memory.sources,
         outside=of_task,
-        held=time_held(memory) or "",
+        valid=time_valid(memory) or "",
         outdated_by=memory.outdated_by,
     )
 

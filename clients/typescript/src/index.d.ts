@@ -643,7 +643,7 @@ export interface MemorySummary {
   stands_for?: string[];
   /** Of a search: what was left out because this one, which is newer, contradicts it. */
   instead_of?: string[];
-  /** Of a search: a newer memory, ranked above it, that probably changes its statement. */
+  /** Of a search: a newer memory, ranked above it, that probably changes it. */
   outdated_by?: string | null;
   /** Of a search: the better match whose link moved this memory up or brought it in. */
   linked_to?: string | null;
