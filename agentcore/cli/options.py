@@ -95,7 +95,7 @@ TaskId = Annotated[str | None, typer.Option("--task", metavar="ID", rich_help_pa
 SessionId = Annotated[str | None, typer.Option("--session", metavar="ID", rich_help_panel=_FILTERS)]
 UserId = Annotated[str | None, typer.Option("--user", metavar="ID", rich_help_panel=_FILTERS)]
 Shared = Annotated[bool, typer.Option(
-    "--shared", help="Memories without a user; with --user also those of the user.", rich_help_panel=_FILTERS)]
+    "--shared", help="Memories without a user; with --user the user's, too.", rich_help_panel=_FILTERS)]
 Namespace = Annotated[str | None, typer.Option("--namespace", metavar="NAME", rich_help_panel=_FILTERS)]
 After = Annotated[datetime | None, typer.Option(
     "--after", parser=moment, metavar="TIME", rich_help_panel=_FILTERS,
