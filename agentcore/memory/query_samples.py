@@ -18,6 +18,8 @@ from agentcore.memory.ranking.historical import HistoricalQueries
 from agentcore.memory.ranking.off_topic import OffTopicPrompts
 
 OFF_TOPIC, HISTORICAL = "off_topic.jsonl", "historical_queries.jsonl"
+# The discriminant of the local model, fitted to more queries (`benchmarks/training/historical.py`).
+FITTED = "historical_local.npz"
 
 logger = logging.getLogger(__name__)
 
@@ -37,10 +39,13 @@ async def query_samples(embedder: Embedder | None, cache_directory: Path) -> Que
     """
     if embedder is None:
         return None
-    data = [files("agentcore.memory").joinpath(name).read_bytes() for name in (OFF_TOPIC, HISTORICAL)]
+    fitted = fitted_to(embedder.model)
+    names = (OFF_TOPIC,) if fitted is not None else (OFF_TOPIC, HISTORICAL)
+    data = [files("agentcore.memory").joinpath(name).read_bytes() for name in names]
     key = hashlib.sha256(f"{embedder.model}/{embedder.dimensions}/".encode() + b"".join(data)).hexdigest()
     cached = cache_directory / "models" / f"queries-{key[:32]}.npy"
-    prompts, queries = ([json.loads(line) for line in each.decode().splitlines()] for each in data)
+    rows = [[json.loads(line) for line in each.decode().splitlines()] for each in data]
+    prompts, queries = rows[0], rows[1] if fitted is None else []
     vectors = _cached(cached, (len(prompts) + len(queries), embedder.dimensions))
     if vectors is None:
         try:
@@ -48,14 +53,21 @@ async def query_samples(embedder: Embedder | None, cache_directory: Path) -> Que
         except DependencyUnavailable as failure:
             logger.warning(
                 "the embedder does not answer: until the next start abstention falls back to defaults, "
-                "historical queries to English phrases: %s", failure.message)
+                "historical queries to the times that they name: %s", failure.message)
             return None
         _cache(cached, vectors)
-    are_historical = np.array([each["historical"] for each in queries], bool)
-    return QuerySamples(
-        OffTopicPrompts.of(vectors[: len(prompts)]),
-        HistoricalQueries.of(vectors[len(prompts) :], are_historical),
-    )
+    if fitted is None:
+        are_historical = np.array([each["historical"] for each in queries], bool)
+        fitted = HistoricalQueries.of(vectors[len(prompts) :], are_historical)
+    return QuerySamples(OffTopicPrompts.of(vectors[: len(prompts)]), fitted)
+
+
+def fitted_to(model: str) -> HistoricalQueries | None:
+    """Returns the discriminant in the package, if it was fitted to vectors of this model."""
+    with files("agentcore.memory").joinpath(FITTED).open("rb") as file, np.load(file) as arrays:
+        if str(arrays["model"]) != model:
+            return None
+        return HistoricalQueries(arrays["weights"].astype(np.float64), float(arrays["bias"]))
 
 
 def _cached(path: Path, shape: tuple[int, int]) -> Vectors | None:

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory.query_samples import HISTORICAL
+from agentcore.memory.query_samples import HISTORICAL, fitted_to
 from agentcore.memory.ranking.historical import HistoricalQueries, Vectors
 
 
@@ -50,3 +50,12 @@ def test_the_sample_has_many_different_queries_of_both_kinds() -> None:
     rows = [json.loads(line) for line in lines]
     assert len({row["text"] for row in rows}) == len(rows)
     assert 200 <= sum(row["historical"] for row in rows) <= len(rows) / 2
+
+
+def test_the_local_model_has_a_discriminant_of_its_own() -> None:
+    """Fitted to other vectors, it would be noise."""
+    fitted = fitted_to("local/multilingual-e5-small-adapted")
+    assert fitted is not None
+    assert fitted.weights.shape == (384,)
+    assert np.isfinite(fitted.weights).all()
+    assert fitted_to("local/all-MiniLM-L6-v2") is None

@@ -27,25 +27,28 @@ class HistoricalQueries:
     bias: float
 
     @classmethod
-    def of(cls, vectors: Vectors, are_historical: Labels) -> HistoricalQueries | None:
+    def of(
+        cls, vectors: Vectors, are_historical: Labels, shrinkage: float = SHRINKAGE
+    ) -> HistoricalQueries | None:
         """Fits the discriminant to vectors, (n, dimensions), and n labels.
 
         Returns None if these vectors do not separate the classes in two-fold cross-validation.
         """
-        first, second = (cls._fitted(vectors[half::2], are_historical[half::2]) for half in (0, 1))
+        halves = ((vectors[half::2], are_historical[half::2]) for half in (0, 1))
+        first, second = (cls._fitted(*half, shrinkage) for half in halves)
         scores = np.empty(len(vectors))
         scores[0::2], scores[1::2] = second.scores(vectors[0::2]), first.scores(vectors[1::2])
         above = scores[are_historical][:, None] > scores[~are_historical][None]
-        return cls._fitted(vectors, are_historical) if above.mean() >= MIN_AUC else None
+        return cls._fitted(vectors, are_historical, shrinkage) if above.mean() >= MIN_AUC else None
 
     @classmethod
-    def _fitted(cls, vectors: Vectors, are_historical: Labels) -> HistoricalQueries:
+    def _fitted(cls, vectors: Vectors, are_historical: Labels, shrinkage: float) -> HistoricalQueries:
         """Fisher's discriminant (1936) with a shrunk covariance, solved as n x n by the Woodbury identity."""
         rows = np.asarray(vectors, np.float64)
         means = rows[are_historical].mean(axis=0), rows[~are_historical].mean(axis=0)
         centered = rows - np.where(are_historical[:, None], *means)
-        ridge = SHRINKAGE * centered.var(axis=0).mean() + 1e-12
-        scaled = centered * math.sqrt((1 - SHRINKAGE) / len(rows))
+        ridge = shrinkage * centered.var(axis=0).mean() + 1e-12
+        scaled = centered * math.sqrt((1 - shrinkage) / len(rows))
         mean_difference = means[0] - means[1]
         inner = np.linalg.solve(ridge * np.eye(len(rows)) + scaled @ scaled.T, scaled @ mean_difference)
         weights = (mean_difference - scaled.T @ inner) / ridge
