@@ -50,13 +50,12 @@ LONG_TEXT = "The budget of the house in Berlin is 9,000 euros. " * 300
 LISTENS = re.compile(r"listens on (http://\S+)")
 # Prints the worst delay, and the worst for which the service used the processor, in milliseconds.
 PING = """
-import os, socket, sys, threading, time
-host, port, pid = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+import psutil, socket, sys, threading, time
+host, port, service_process = sys.argv[1], int(sys.argv[2]), psutil.Process(int(sys.argv[3]))
 worst = own = 0.0
 def used():
-    with open(f"/proc/{pid}/stat") as file:
-        told = file.read().rpartition(")")[2].split()
-    return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+    times = service_process.cpu_times()
+    return times.user + times.system
 def ping():
     global worst, own
     with socket.create_connection((host, port)) as service:
@@ -81,8 +80,8 @@ for line in sys.stdin:
 class Seen:
     """What one request beyond a limit did.
 
-    `delay_ms`: the worst delay of others. `own_ms`: the same where the service used so much processor time
-    meanwhile; other programs of a busy machine do not count.
+    `delay_ms`: the worst delay of others. `own_ms`: the worst delay, limited to the CPU time that the service
+    used meanwhile; other programs of a busy machine do not count.
     """
 
     limit: str

@@ -91,7 +91,7 @@ SURE_MATCH, STANDING_MATCH, TIMES_THE_TYPICAL = 0.45, 0.2, 2.5
 FEWEST_OTHERS = 3
 # So much of the best match belongs to it.
 SHARE_OF_BEST = 0.73
-_NOT_OF_THE_MATCH = ("recency", "frequency", "importance", "repetition")
+_NOT_OF_THE_MATCH = ("recency", "frequency", "importance", "repetition", "freshness")
 
 
 def surely_meant(found: Sequence[MemorySummary]) -> list[MemorySummary]:
@@ -246,7 +246,9 @@ class ToolOperations:
             query=query, k=MOST_PROPOSED, distinct=False, min_fit=SURE_FIT, explain=True,
             **self._scope.filters()))
         must_be_asked(found.receipt)
-        return {memory.memory_id: memory.score for memory in surely_meant(found.memories)}
+        # Without vectors `min_fit` is not applied.
+        memories = found.memories if (found.receipt.fit or 0.0) >= SURE_FIT else []
+        return {memory.memory_id: memory.score for memory in surely_meant(memories)}
 
     def _proposal(
         self, records: Sequence[MemoryRecord], scores: Mapping[UUID, float | None]

@@ -248,7 +248,8 @@ def results_table(memories: Sequence[MemorySummary], *, explained: bool = False)
     ranks = {memory.memory_id: rank for rank, memory in enumerate(memories, 1)}
     for memory in memories:
         valid, newer = time_valid(memory), memory.outdated_by and ranks.get(memory.outdated_by)
-        outdated = f"[earlier, see result {newer}] " if newer else ""
+        earlier = f"[earlier, see result {newer}] " if newer else "[earlier] "
+        outdated = earlier * (memory.outdated_by is not None)
         text = Text(f"[valid {valid}] " * bool(valid) + outdated + "[flagged] " * memory.flagged)
         text.append(_beginning(printable(memory.content)))
         if explained and memory.terms:

@@ -41,7 +41,7 @@ JUST_NOW_SECONDS = 300
 KEEP_ALL = CutOffs()
 # The excess without vectors.
 NO_EXCESS = 0.0
-# How many of the best freshness looks at; the minimum probability to report a memory as outdated.
+# The number of top hits that freshness compares; the minimum probability to report a memory as outdated.
 FRESHNESS_DEPTH, MIN_OUTDATED_PROBABILITY = 12, 0.4
 # The shares of the lower score that the newer of two gains and the older loses; before that, the share of its
 # distance to the older one that the newer one is lifted.
@@ -407,7 +407,7 @@ def freshness(
     FRESHNESS_LOSS, the newer gains FRESHNESS_GAIN times the older one's standing. The largest of each counts.
     """
     gains, losses, looked_at = np.zeros(len(scores)), np.zeros(len(scores)), {*best}
-    standings = _standings(scores)
+    standings = _relative_scores(scores)
     for tie in changes:
         new, old = places.get(tie.source_id), places.get(tie.target_id)
         if new in looked_at and old in looked_at and new is not None and old is not None:
@@ -426,7 +426,7 @@ def lifted(
     probability of the change, times the older one's standing.
     """
     higher, looked_at = scores.copy(), {*best}
-    standings = _standings(scores)
+    standings = _relative_scores(scores)
     for tie in changes:
         new, old = places.get(tie.source_id), places.get(tie.target_id)
         if new is not None and old is not None and old in looked_at:
@@ -436,7 +436,7 @@ def lifted(
     return higher
 
 
-def _standings(scores: Values) -> Values:
+def _relative_scores(scores: Values) -> Values:
     """Returns where each score lies between the median, 0, and the highest, 1.
 
     A change of what is not relevant to the query must not move a memory up.

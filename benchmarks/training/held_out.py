@@ -1,4 +1,4 @@
-"""The streams to judge with, one of each file; nothing but a calibration is learned from them."""
+"""The streams to judge models with, one of each file. Calibration and ranking formula were chosen on them."""
 
 from __future__ import annotations
 

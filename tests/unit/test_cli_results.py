@@ -29,4 +29,5 @@ def test_a_probably_outdated_result_names_the_result_that_is_newer() -> None:
 
 
 def test_a_newer_one_that_is_not_among_the_results_is_not_referred_to() -> None:
-    assert shown(memory(2, "Our dentist is Dr. Okafor.", UUID(int=3))) == ["Our dentist is Dr. Okafor."]
+    assert shown(memory(2, "Our dentist is Dr. Okafor.", UUID(int=3))) == [
+        "[earlier] Our dentist is Dr. Okafor."]

@@ -160,7 +160,7 @@ STANDING = [
     ("Zeta's status is blocked on legal.", "Zeta's status is blocked on infra."),
 ]
 
-PUT_RIGHT = [
+CORRECTIONS = [
     ("The meeting is on Tuesday.", "Sorry, I meant Wednesday."),
     ("Dinner with the investors is on Friday the 4th at Osteria Mario.", "Sorry, I meant the 11th."),
     ("The invoice for Kern is 1,200 euros and due on the 15th.", "Correction: 1,250."),
@@ -194,8 +194,8 @@ def test_what_only_looks_like_a_change_stands_beside_the_first(old: str, new: st
     assert judge(said(old), said(new, days=40)).relation != "superseding"
 
 
-@pytest.mark.parametrize(("old", "new"), PUT_RIGHT)
-def test_a_short_correction_hides_nothing(old: str, new: str) -> None:
+@pytest.mark.parametrize(("old", "new"), CORRECTIONS)
+def test_a_short_correction_supersedes_nothing(old: str, new: str) -> None:
     """It often changes one of several values, and does not say of what."""
     scope = {"session_id": "s", "speaker": "user"}
     assert judge(said(old, **scope), said(new, minutes=3, **scope)).relation != "superseding"

@@ -72,7 +72,7 @@ class Superseding:
         self.degraded: list[str] = []
 
     async def look_up(self, drafts: Iterable[Draft]) -> None:
-        """Read what the drafts may take the place of; nothing where none states anything."""
+        """Reads the memories that the drafts may supersede."""
         asking = [each for each in drafts if each.params.supersede]
         lookup = _lookup_of(asking)
         if lookup is None:

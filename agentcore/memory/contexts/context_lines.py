@@ -26,7 +26,7 @@ class ContextEntry:
     `content_tokens` as it was stored with; 0 means unknown. `rank` is its place among what the search found,
     from 0, None if it was not found; `worth` is the score of that place. `parent_id` is the memory that a
     fact was read from, `sources` what a summary is of. `importance` is from 0 to 1, 1 where it is pinned.
-    `outside`: of the task, but no more in its working memory. `held`: from when to when, if it is superseded.
+    `outside`: of the task, but no more in its working memory. `valid`: its days, if it is superseded.
     `outdated_by`: a memory that probably changes what it states. `passage`: the offsets of what matched of a
     long memory.
     """

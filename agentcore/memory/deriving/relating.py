@@ -121,7 +121,7 @@ def calibrated(
     """Returns the probabilities of changes, (n,), by the classifier's scores, (n,), and the cosines, (n,).
 
     The classifier alone takes many unrelated messages for changes. `off_topic` makes the cosines of different
-    embedding models comparable; without it they are those of the local model.
+    embedding models comparable; without it the constants of the local model apply.
     """
     scores = np.clip(np.asarray(scores, np.float64), 1e-4, 1 - 1e-4)
     typical, spread = LOCAL_COSINES if off_topic is None else (off_topic.typical, off_topic.spread)

@@ -42,7 +42,7 @@ from agentcore.memory.vector_store import THREAD_ABOVE_TERMS, Found, SearchReque
 from agentcore.telemetry import Steps
 
 MOST_QUERIES = 3
-# What a model writes beyond that is cut off.
+# Longer rewrites are truncated.
 MOST_CHARS = 1_000
 WORDS_ONLY = "embedding: the embedder does not answer; searched by words alone"
 RESTART = "embedding: this process must start again with the model in force; searched by words alone"
@@ -52,7 +52,7 @@ BEYOND_PAGE = "page_bytes"
 # Without vectors of the off-topic prompts.
 USUAL_BASELINE, USUAL_SPREAD = 0.25, 0.1
 NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
-NO_MIN_FIT = "min_fit: not applied, words alone do not tell how probable an answer is"
+NO_MIN_FIT = "min_fit: not applied, answerability cannot be estimated without vectors"
 
 Vectors = NDArray[np.float32] | None
 """A row each, or none where only words are searched."""
