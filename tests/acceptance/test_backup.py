@@ -157,7 +157,9 @@ async def test_a_stopped_home_that_never_archived_is_backed_up_and_put_back_in_p
     assert (manifest["memories"], manifest["archived"], manifest["unreadable_copies"]) == (5, 0, [])
     assert manifest["schema_revision"] == migration.head_revision()
     assert any("Redis" in each for each in manifest["left_out"])
-    assert service.cli("backup", str(file)).returncode == 1
+    again = service.cli("backup", str(file))
+    assert (again.returncode, "--overwrite" in again.stderr) == (1, True)
+    assert service.cli("backup", str(file), "--overwrite").returncode == 0
 
     # A changed byte, a missing end, no backup at all: nothing is touched.
     content, damaged = file.read_bytes(), tmp_path / "damaged"
