@@ -18,6 +18,7 @@ from agentcore.memory.ranking.fitness import FitModel, Signals
 from benchmarks.current_answers import LIVES, Life, asked, lives, store
 from benchmarks.labelled import Row
 from benchmarks.ledger import append
+from benchmarks.logistic import logistic_regression
 from benchmarks.service import Service, run, running_service
 
 SIGNALS = tuple(each.name for each in fields(Signals))
@@ -54,17 +55,12 @@ async def collect(options: argparse.Namespace) -> list[Asked]:
 
 
 def learned(rows: list[Asked]) -> FitModel:
-    """Newton's method with a ridge penalty, both classes with the same total weight."""
+    """Returns the regression, both classes with the same total weight."""
     used = [each for each in rows if each.answers is not None]
-    signals = np.array([[1.0, *each.signals] for each in used])
+    signals = np.array([each.signals for each in used])
     answers = np.array([float(bool(each.answers)) for each in used])
     counts = np.where(answers == 1, 0.5 / answers.sum(), 0.5 / (1 - answers).sum()) * len(used)
-    weights, ridge = np.zeros(signals.shape[1]), np.diag([0.0, *[RIDGE] * len(SIGNALS)])
-    for _ in range(50):
-        likely = 1 / (1 + np.exp(-np.clip(signals @ weights, -30, 30)))
-        slope = signals.T @ (counts * (likely - answers)) + ridge @ weights
-        bend = (signals * (counts * likely * (1 - likely))[:, None]).T @ signals + ridge
-        weights -= np.linalg.solve(bend, slope)
+    weights = logistic_regression(signals, answers, counts, RIDGE)
     bias, *rest = (round(float(each), 2) for each in weights)
     return FitModel(bias, **dict(zip(SIGNALS, rest, strict=True)))
 

@@ -1,6 +1,6 @@
 """Fits the calibration of changes (`agentcore/memory/deriving/relating.py`) on the held-out streams.
 
-Logistic regression by Newton's method over the log odds of the classifier and the excess of the cosine, with
+Logistic regression over the log odds of the classifier and the excess of the cosine, with
 the pairs of each message and its nearest earlier ones of the same speaker. Minutes, without torch.
 """
 
@@ -21,10 +21,9 @@ from agentcore.memory.deriving.relating import COMPARED, MIN_SIMILARITY
 from agentcore.memory.encoding import embedding_text
 from agentcore.memory.query_samples import query_samples
 from agentcore.memory.ranking.off_topic import OffTopicPrompts
+from benchmarks.logistic import Floats, logistic_regression
 from benchmarks.service import bench_settings
 from benchmarks.training.held_out import HELD_OUT, STREAMS
-
-Floats = NDArray[np.float64]
 
 
 async def features() -> tuple[Floats, NDArray[np.bool_], OffTopicPrompts]:
@@ -70,25 +69,14 @@ def _nearest(messages: list[dict[str, Any]], vectors: Any, number: int) -> list[
     return [(old, number) for cosine, old in best if cosine >= MIN_SIMILARITY]
 
 
-def fitted(rows: Floats, labels: NDArray[np.bool_]) -> Floats:
-    """Returns the weight of each column and the bias."""
-    design = np.column_stack([rows, np.ones(len(rows))])
-    weights = np.zeros(design.shape[1])
-    for _ in range(50):
-        probabilities = 1 / (1 + np.exp(-design @ weights))
-        curvature = (design * (probabilities * (1 - probabilities))[:, None]).T @ design
-        weights -= np.linalg.solve(curvature, design.T @ (probabilities - labels))
-    return weights
-
-
 def main() -> None:
     """Prints the constants, and the precision of the pairs from a probability on."""
     rows, labels, prompts = asyncio.run(features())
-    weights = fitted(rows, labels)
+    bias, *weights = logistic_regression(rows, labels)
     print(f"{len(rows)} pairs, {labels.mean():.3f} changes")
     print(f"typical {prompts.typical:.3f}, spread {prompts.spread:.4f}")
-    print("log odds {:.3f}, excess {:.3f}, bias {:.3f}".format(*weights))
-    probabilities = 1 / (1 + np.exp(-(rows @ weights[:-1] + weights[-1])))
+    print("log odds {:.3f}, excess {:.3f}, bias {:.3f}".format(*weights, bias))
+    probabilities = 1 / (1 + np.exp(-(rows @ np.array(weights) + bias)))
     for least in (0.05, 0.2, 0.4, 0.6):
         kept = probabilities >= least
         print(f"from {least}: {kept.sum()} pairs, precision {labels[kept].mean():.2f}, "

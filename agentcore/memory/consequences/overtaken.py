@@ -50,7 +50,7 @@ async def supersede_overtaken(
 
 async def _standing(transaction: MemoryTransaction, keys: Sequence[int]) -> dict[int, list[Earlier]]:
     lookup = Lookup(keys, max_chars=JUDGED_CHARS)
-    rows = await transaction.subjects.stated_before(lookup, limit=ON_A_SUBJECT, session_limit=0)
+    rows = await transaction.subjects.stated_before(lookup, limit=ON_A_SUBJECT)
     by_subject: dict[int, list[Earlier]] = {}
     for each in from_rows(rows):
         for key in each.subjects:

@@ -85,7 +85,7 @@ class Superseding:
     async def _read(self, lookup: Lookup, first: datetime) -> list[Earlier]:
         """Returns valid memories, and those they superseded at a time after `first`, by id."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            rows = await transaction.subjects.stated_before(lookup, limit=ON_A_SUBJECT, session_limit=0)
+            rows = await transaction.subjects.stated_before(lookup, limit=ON_A_SUBJECT)
             later = sorted({row["memory_id"] for row in rows if row["timestamp"] > first})
             past = await transaction.subjects.stated_in_line(later, JUDGED_CHARS) if later else []
         known = [{**row, "subject_key": key} for row in past for key in self._subjects_of(row)]

@@ -47,7 +47,7 @@ class SubjectRows(OwnedRows):
         """These no longer state what another could take the place of."""
         await self._run("forget_subjects", memory_ids=list(memory_ids))
 
-    async def stated_before(self, lookup: Lookup, *, limit: int, session_limit: int) -> list[Row]:
+    async def stated_before(self, lookup: Lookup, *, limit: int, session_limit: int = 0) -> list[Row]:
         """Current memories on these subjects or of these sessions, the newest of each; no order."""
         return await self._rows(
             "stated_before",
