@@ -8,6 +8,8 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
+# As the command line does; read by numpy at its import.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 pytest_plugins = ["tests.fixtures.services", "tests.fixtures.memory", "tests.fixtures.plays",
                   "tests.fixtures.databases", "tests.fixtures.unreached"]
 
