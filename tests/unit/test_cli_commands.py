@@ -175,3 +175,14 @@ def test_the_settings_are_printed_without_secrets(tmp_path: Any) -> None:
 
 def test_the_version_is_a_command_too(capfd: pytest.CaptureFixture[str]) -> None:
     assert typed(capfd, "version") == typed(capfd, "--version")
+
+
+@pytest.mark.parametrize(("given", "used"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "2"}, "2")])
+def test_numpy_gets_one_thread_unless_the_environment_sets_the_number(
+    given: Mapping[str, str], used: str
+) -> None:
+    unset = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    code = "import agentcore.cli, os, sys; print(os.environ['OPENBLAS_NUM_THREADS'], 'numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], env={**unset, **given}, capture_output=True,
+                          text=True, check=True)
+    assert done.stdout.split() == [used, "False"]
