@@ -251,3 +251,35 @@ def test_a_time_that_the_calendar_cannot_hold_in_utc_is_none() -> None:
 
 def test_only_the_beginning_of_a_long_text_is_read() -> None:
     assert mentioned("word " * 10_000 + "yesterday", NOW) is None
+
+
+@pytest.mark.parametrize(("text", "first", "last"), [
+    # A day without a year is near; what a sentence says of the past is past.
+    ("the dentist is booked for 20 June", "2023-06-20", "2023-06-20"),
+    ("we moved the party to the 20th", "2023-06-20", "2023-06-20"),
+    ("dentist on 2 September", "2023-09-02", "2023-09-02"),
+    ("an old note of 2 October", "2022-10-02", "2022-10-02"),
+    ("I broke my arm on 20 June", "2022-06-20", "2022-06-20"),
+    ("we were there on the 20th", "2023-05-20", "2023-05-20"),
+    ("the party on the 12th", "2023-06-12", "2023-06-12"),
+    # A weekday with its day of the month.
+    ("The offsite is Friday the 7th.", "2023-07-07", "2023-07-07"),
+    ("The offsite was Friday the 7th.", "2023-04-07", "2023-04-07"),
+    ("the launch is Friday", "2023-06-16", "2023-06-16"),
+    # Ranges that share their month.
+    ("the trip is 14 to 16 July", "2023-07-14", "2023-07-16"),
+    ("the trip is 14-16 July 2024", "2024-07-14", "2024-07-16"),
+    ("from 14 to 16 July", "2023-07-14", "2023-07-16"),
+    ("between 14 and 16 July", "2023-07-14", "2023-07-16"),
+    ("on the 14th to 16th of July", "2023-07-14", "2023-07-16"),
+    ("July 14 to 16", "2023-07-14", "2023-07-16"),
+    ("July 14\u201316, 2024", "2024-07-14", "2024-07-16"),
+    ("on July 7 to 9 people came", "2022-07-07", "2022-07-07"),
+])
+def test_days_without_a_year_and_ranges_within_a_month(text: str, first: str, last: str) -> None:
+    assert span(text) == (first, last)
+
+
+@pytest.mark.parametrize("text", ["14 to 16 guests", "16 to 14 July guests", "July 30 to 31 June"])
+def test_what_is_no_range_of_days_is_read_as_its_parts(text: str) -> None:
+    assert all(window.grain == "day" for window in windows(text, NOW))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -12,6 +12,7 @@ from functools import partial
 from agentcore.memory.language.moments.periods import (
     DAY,
     SEASONS,
+    YEARS_ROUND,
     Period,
     Which,
     day,
@@ -47,8 +48,13 @@ SAME_DAY = frozenset({"morning", "afternoon", "evening", "night"})
 _SAME_DAYS = frozenset(f"{part}s" for part in SAME_DAY)
 _BEFORE_YEARS = word_set("in since during before after until till by early mid late circa around")
 _BEFORE_QUARTERS = _BEFORE_YEARS | {"last", "this", "next"}
-_BEFORE_DAYS = word_set("on since before after until till by from")
+_BEFORE_DAYS = word_set("on since before after until till by from to for")
 _BEFORE_SEASONS = word_set("in since before until by early mid late")
+# Between the first and the last day of a range.
+_TO = HYPHENS | word_set("\u2013 \u2014 to until till through")
+# A day without a year is the next one if that is so near, nearer than the latest, and no word says "past".
+NEAR_DAYS = 100
+MONTHS_OF_YEAR = 12
 # Black Friday is a day of its own, every Friday none at all.
 _OTHER_DAYS = word_set("every each black good ash super taco cyber palm bloody casual man freaky")
 HOLIDAYS: Mapping[tuple[str, ...], tuple[int, int, int]] = {
@@ -122,14 +128,29 @@ def day_of_month(said: Said, at: int, stance: Stance) -> Found | None:
     fits = stance.named or said.lower(at - 1) in _BEFORE_DAYS
     if number is None or not fits or not _is_ordinal(said, at + 2) or not said.after_time(at + 3):
         return None
-    step = 1 if which_one(said, at, stance) == "coming" else -1
-    for distance in range(3):
-        months_away = stance.today.year * 12 + stance.today.month - 1 + step * distance
+    found = _nearest(_days_of_month(number, stance.today, 3), said, at, stance)
+    return None if found is None else (replace(day(found), floating=True), at + 3)
+
+
+def _days_of_month(number: int, today: date, count: int) -> list[date]:
+    """Returns the days of this number in so many months before today and after it, in order."""
+    first, found = today.year * 12 + today.month - 1, []
+    for month_at in range(first - count + 1, first + count):
         with suppress(ValueError):
-            found = date(months_away // 12, months_away % 12 + 1, number)
-            if (found - stance.today).days * step >= 0:
-                return replace(day(found), floating=True), at + 3
-    return None
+            found.append(date(month_at // 12, month_at % 12 + 1, number))
+    return found
+
+
+def _nearest(days: Sequence[date], said: Said, at: int, stance: Stance) -> date | None:
+    """Returns the day that is meant: the next one, the latest, or the nearer if the text leaves it open."""
+    coming = min((each for each in days if each >= stance.today), default=None)
+    latest = max((each for each in days if each <= stance.today), default=None)
+    if which_one(said, at, stance) == "coming":
+        return coming
+    if coming is None or latest is None or stance.coming is not None or said.is_past(at):
+        return latest
+    ahead = (coming - stance.today).days
+    return coming if ahead <= NEAR_DAYS and ahead < (stance.today - latest).days else latest
 
 
 def _is_ordinal(said: Said, at: int) -> bool:
@@ -160,24 +181,41 @@ def _after_month(said: Said, at: int) -> int:
 def _month_and_day(said: Said, at: int, after: int, dates: tuple[int, int], stance: Stance) -> Found | None:
     ordinal = _is_ordinal(said, after + 1)
     end = after + 2 if ordinal else after + 1
-    dated = _dated(said, end, dates, stance)
-    if dated is None or dated[1] > end or ordinal or said.lower(at) not in DOUBTFUL_WORDS:
+    last = _last_of_range(said, end)
+    dated = _dated(said, end if last is None else last[1], dates, stance, at)
+    if dated is None:
+        return None
+    if last is not None and last[0] > dates[1]:
+        with suppress(ValueError):
+            ended = dated[0].start.replace(day=last[0]) + DAY
+            return replace(dated[0], end=ended, grain="range"), dated[1]
+    if dated[1] > end or ordinal or said.lower(at) not in DOUBTFUL_WORDS:
         return dated
     return dated if stance.named or said.lower(at - 1) in PREPOSITIONS or said.after_time(end) else None
 
 
-def _dated(said: Said, at: int, dates: tuple[int, int], stance: Stance) -> Found | None:
+def _last_of_range(said: Said, at: int) -> tuple[int, int] | None:
+    """Returns the number behind "to" and the place after it: of "May 7 to 9" the 9."""
+    number = said.number(at + 1, digits=2)
+    after = at + 2 + _is_ordinal(said, at + 2)
+    is_month = said.lower(after + (said.lower(after) == "of")) in MONTHS
+    if said.lower(at) not in _TO or number is None or is_month or not said.after_time(after):
+        return None
+    return number, after
+
+
+def _dated(said: Said, at: int, dates: tuple[int, int], stance: Stance, named_at: int) -> Found | None:
     year_at = at + 1 if said.lower(at) in (",", "of") else at
     year = _year_at(said, year_at)
     if year is not None:
         return day(date(year, *dates)), year_at + 1
 
-    def of(year: int) -> Period | None:
+    days = []
+    for each in range(stance.today.year - YEARS_ROUND, stance.today.year + YEARS_ROUND + 1):
         with suppress(ValueError):
-            return day(date(year, *dates))
-        return None
-
-    return _once(of, stance, which_one(said, at, stance), at)
+            days.append(date(each, *dates))
+    found = _nearest(days, said, named_at, stance)
+    return None if found is None else (replace(day(found), floating=True), at)
 
 
 def _month_alone(said: Said, at: int, stance: Stance) -> Found | None:
@@ -223,10 +261,23 @@ def day_first(said: Said, at: int, stance: Stance) -> Found | None:
     if number is None or name not in MONTHS:
         return None
     end = _after_month(said, after)
-    dated = _dated(said, end, (MONTHS[name], number), stance)
+    dated = _dated(said, end, (MONTHS[name], number), stance, at)
     if dated is None or dated[1] > end or ordinal or _is_surely_month(said, after, stance):
         return dated
     return dated if said.before(at) in PREPOSITIONS else None
+
+
+def days_first(said: Said, at: int, stance: Stance) -> Found | None:
+    """As "14 to 16 January", "the 7th-9th of May 2023", "between 3 and 5 June"."""
+    number = said.number(at, digits=2)
+    sign = at + 1 + _is_ordinal(said, at + 1)
+    joins = said.lower(sign) in _TO or (said.lower(sign) == "and" and said.before(at) == "between")
+    if number is None or not joins:
+        return None
+    last = day_first(said, sign + 1 + (said.lower(sign + 1) == "the"), stance)
+    if last is None or last[0].start.day <= number:
+        return None
+    return replace(last[0], start=last[0].start.replace(day=number), grain="range"), last[1]
 
 
 def _is_surely_month(said: Said, at: int, stance: Stance) -> bool:
@@ -259,6 +310,13 @@ def week_day(said: Said, at: int, stance: Stance) -> Found | None:
     dated = _date_at(said, after + 1 if said.lower(after) in (",", "the") else after, stance)
     if dated is not None:
         return dated
+    number = said.number(after + 1, digits=2)
+    if said.lower(after) == "the" and number is not None and _is_ordinal(said, after + 2):
+        days = [each for each in _days_of_month(number, stance.today, MONTHS_OF_YEAR)
+                if each.weekday() == WEEKDAYS[name]]
+        meant = _nearest(days, said, at, stance)
+        if meant is not None:
+            return replace(day(meant), floating=True), after + 3
     found = weekday(stance.today, WEEKDAYS[name], which_one(said, at, stance))
     return replace(found, floating=True), after
 

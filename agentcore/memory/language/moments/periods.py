@@ -18,7 +18,7 @@ DAY = timedelta(days=1)
 WEEK = timedelta(days=7)
 SATURDAY = 5
 # 29 February comes back after eight years at the latest.
-_YEARS_ROUND = 8
+YEARS_ROUND = 8
 _HALF_DAYS: Mapping[Unit, int] = {"week": 3, "weekend": 3, "month": 15, "quarter": 45, "year": 183}
 # The first month of each, as the northern half of the world has them.
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
@@ -176,7 +176,7 @@ def recurring(make: Callable[[int], Period | None], today: date, which: Which) -
 
 
 def _occurrences(make: Callable[[int], Period | None], year: int, step: int) -> Iterator[Period]:
-    for distance in range(-1, _YEARS_ROUND + 1):
+    for distance in range(-1, YEARS_ROUND + 1):
         period = make(year + distance * step)
         if period is not None:
             yield period

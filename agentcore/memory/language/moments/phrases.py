@@ -15,6 +15,7 @@ from agentcore.memory.language.moments.names import (
     bare_year,
     day_first,
     day_of_month,
+    days_first,
     holiday_name,
     month_name,
     quarter_name,
@@ -186,6 +187,7 @@ def _the(said: Said, at: int, stance: Stance) -> Found | None:
     found = (
         _set_phrase(said, at, stance)
         or _the_weekend(said, at, stance)
+        or days_first(said, at + 1, stance)
         or day_of_month(said, at, stance)
         or _unit_beside(said, at, stance)
     )
@@ -229,7 +231,7 @@ def _part_of(said: Said, at: int, stance: Stance) -> Found | None:
     return replace(part(whole[0], which), present=False), whole[1]
 
 
-_NUMBER_RULES: tuple[Rule, ...] = (written_date, _counted, day_first, bare_year)
+_NUMBER_RULES: tuple[Rule, ...] = (written_date, _counted, days_first, day_first, bare_year)
 _LEADS: tuple[tuple[frozenset[str], tuple[Rule, ...]], ...] = (
     (frozenset({"today", "tonight", "yesterday", "tomorrow"}), (_near_today,)),
     (frozenset(_WHICH), (_relative,)),

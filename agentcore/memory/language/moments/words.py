@@ -44,11 +44,20 @@ PREPOSITIONS = MONTH_PREPOSITIONS | word_set("last next over at on for this past
 _COMING = re.compile(
     r"\b(?:will|won't|shall|gonna|upcoming|tomorrow|planning|plans? to|plan for|hope to|hoping to"
     r"|looking forward|can't wait|due(?! to)|deadline|scheduled|expires?|do (?:i|we) have|must|have to|has to"
-    r"|needs? to|(?:is|are) (?:on|in)|(?:next|coming) \w+|(?<!was )(?<!were )going to|\w+'ll"
+    r"|needs? to|(?:is|are) (?:on|in)|(?:is|are|it's|that's) (?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|(?:next|coming) \w+|(?<!was )(?<!were )going to|\w+'ll"
     r"|(?:am|are|is|i'm|we're|they're|you're|he's|she's) (?:not |also |all )?"
     r"(?!amaz|interest|excit|bor|char)\w+ing)\b",
     re.IGNORECASE,
 )
+# What a sentence about the past contains.
+_PAST = re.compile(
+    r"\b(?:ago|ate|been|began|bought|broke|came|did|felt|found|gave|got|had|last|left|lost|made|met|said|saw|since|told|took"
+    r"|was|went|were|won|wrote|\w{2,}(?<!e)ed)\b",
+    re.IGNORECASE,
+)
+# Before a date they leave open whether it is past: "we moved it to the 4th".
+_UNTIL = frozenset({"for", "to", "until", "till", "by"})
 # A question of what was done, whatever else its sentence holds: "which runs did I miss that will count?"
 _DONE = re.compile(r"\bdid\b", re.IGNORECASE)
 # What may follow a date; another small word is what the number counts: "in 2022 files".
@@ -135,9 +144,16 @@ class Said:
 
     def ahead(self, at: int) -> bool:
         """Whether the sentence around the word speaks of what is to come."""
+        bounds = self._sentence(at)
+        return _COMING.search(self.text, *bounds) is not None and _DONE.search(self.text, *bounds) is None
+
+    def is_past(self, at: int) -> bool:
+        """Whether the sentence around the word speaks of the past."""
+        return self.before(at) not in _UNTIL and _PAST.search(self.text, *self._sentence(at)) is not None
+
+    def _sentence(self, at: int) -> tuple[int, int]:
         place = self.word(at).start
         first, last = max(0, place - _SENTENCE_CHARS), place + _SENTENCE_CHARS
         start = max(self.text.rfind(sign, first, place) + 1 for sign in _SENTENCE_ENDS)
         ends = [end for sign in _SENTENCE_ENDS if (end := self.text.find(sign, place, last)) >= 0]
-        bounds = max(start, first), min(ends, default=last)
-        return _COMING.search(self.text, *bounds) is not None and _DONE.search(self.text, *bounds) is None
+        return max(start, first), min(ends, default=last)
