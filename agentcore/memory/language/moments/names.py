@@ -147,10 +147,13 @@ def _nearest(days: Sequence[date], said: Said, at: int, stance: Stance) -> date 
     latest = max((each for each in days if each <= stance.today), default=None)
     if which_one(said, at, stance) == "coming":
         return coming
-    if coming is None or latest is None or stance.coming is not None or said.is_past(at):
+    if coming is None or latest is None or stance.coming is not None:
         return latest
     ahead = (coming - stance.today).days
-    return coming if ahead <= NEAR_DAYS and ahead < (stance.today - latest).days else latest
+    if ahead > NEAR_DAYS:
+        return latest
+    is_nearer = ahead < (stance.today - latest).days and not said.is_past(at)
+    return coming if is_nearer or said.is_ahead(at) else latest
 
 
 def _is_ordinal(said: Said, at: int) -> bool:
@@ -252,8 +255,8 @@ def written_date(said: Said, at: int, stance: Stance) -> Found | None:
     return None
 
 
-def day_first(said: Said, at: int, stance: Stance) -> Found | None:
-    """As "7 May 2023", "the 7th of May"."""
+def day_first(said: Said, at: int, stance: Stance, named_at: int | None = None) -> Found | None:
+    """As "7 May 2023", "the 7th of May". `named_at`: where the words begin, if not at the day."""
     number, after = said.number(at, digits=2), at + 1
     ordinal = _is_ordinal(said, after)
     after += ordinal + (said.lower(after + ordinal) == "of")
@@ -261,7 +264,7 @@ def day_first(said: Said, at: int, stance: Stance) -> Found | None:
     if number is None or name not in MONTHS:
         return None
     end = _after_month(said, after)
-    dated = _dated(said, end, (MONTHS[name], number), stance, at)
+    dated = _dated(said, end, (MONTHS[name], number), stance, at if named_at is None else named_at)
     if dated is None or dated[1] > end or ordinal or _is_surely_month(said, after, stance):
         return dated
     return dated if said.before(at) in PREPOSITIONS else None
@@ -274,7 +277,7 @@ def days_first(said: Said, at: int, stance: Stance) -> Found | None:
     joins = said.lower(sign) in _TO or (said.lower(sign) == "and" and said.before(at) == "between")
     if number is None or not joins:
         return None
-    last = day_first(said, sign + 1 + (said.lower(sign + 1) == "the"), stance)
+    last = day_first(said, sign + 1 + (said.lower(sign + 1) == "the"), stance, at)
     if last is None or last[0].start.day <= number:
         return None
     return replace(last[0], start=last[0].start.replace(day=number), grain="range"), last[1]

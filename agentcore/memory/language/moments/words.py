@@ -46,18 +46,21 @@ _COMING = re.compile(
     r"|looking forward|can't wait|due(?! to)|deadline|scheduled|expires?|do (?:i|we) have|must|have to|has to"
     r"|needs? to|(?:is|are) (?:on|in)|(?:is|are|it's|that's) (?:mon|tues|wednes|thurs|fri|satur|sun)day"
     r"|(?:next|coming) \w+|(?<!was )(?<!were )going to|\w+'ll"
+    r"|(?:can't|cannot) (?!remember|recall|believe|find|see|think|tell|say)|let's|make it"
     r"|(?:am|are|is|i'm|we're|they're|you're|he's|she's) (?:not |also |all )?"
     r"(?!amaz|interest|excit|bor|char)\w+ing)\b",
     re.IGNORECASE,
 )
-# What a sentence about the past contains.
+# What a sentence about the past contains. What was arranged may be to come: "booked a car, 18 to 22 May".
 _PAST = re.compile(
-    r"\b(?:ago|ate|been|began|bought|broke|came|did|felt|found|gave|got|had|last|left|lost|made|met|said|saw|since|told|took"
-    r"|was|went|were|won|wrote|\w{2,}(?<!e)ed)\b",
+    r"\b(?!(?:arrang|book|mov|plann|postpon|prolong|reserv)ed\b)"
+    r"(?:ago|ate|been|began|bought|broke|came|did|felt|found|gave|got|had|last|left|lost|made|met|said|saw|since"
+    r"|told|took|was|went|were|won|wrote|\w{2,}(?<!e)ed)\b",
     re.IGNORECASE,
 )
-# Before a date they leave open whether it is past: "we moved it to the 4th".
-_UNTIL = frozenset({"for", "to", "until", "till", "by"})
+_PRESENT = re.compile(r"\b(?:is|are|it's|that's|there's|starts?|begins?)\b", re.IGNORECASE)
+# Before a date they say that it is to come: "we moved it to the 4th".
+_TOWARDS = frozenset({"for", "to", "by", "until", "till"})
 # A question of what was done, whatever else its sentence holds: "which runs did I miss that will count?"
 _DONE = re.compile(r"\bdid\b", re.IGNORECASE)
 # What may follow a date; another small word is what the number counts: "in 2022 files".
@@ -89,6 +92,7 @@ class Said:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self._plain = text.replace("\u2019", "'")
         self._words = [
             Word(_bare(found.group()), found.start(), found.end()) for found in _TOKEN.finditer(text)
         ]
@@ -145,11 +149,20 @@ class Said:
     def ahead(self, at: int) -> bool:
         """Whether the sentence around the word speaks of what is to come."""
         bounds = self._sentence(at)
-        return _COMING.search(self.text, *bounds) is not None and _DONE.search(self.text, *bounds) is None
+        return _COMING.search(self._plain, *bounds) is not None and _DONE.search(self._plain, *bounds) is None
 
     def is_past(self, at: int) -> bool:
-        """Whether the sentence around the word speaks of the past."""
-        return self.before(at) not in _UNTIL and _PAST.search(self.text, *self._sentence(at)) is not None
+        """Whether the sentence around the word speaks of the past: by the last verb before, else by any."""
+        (start, end), place = self._sentence(at), self.word(at).start
+        past, present = (
+            max((found.start() for found in tense.finditer(self._plain, start, place)), default=-1)
+            for tense in (_PAST, _PRESENT)
+        )
+        return past >= present and _PAST.search(self._plain, start, end) is not None
+
+    def is_ahead(self, at: int) -> bool:
+        """Whether the date there is one that something is set for, as in "moved to 4 May"."""
+        return self.before(at) in _TOWARDS and _DONE.search(self.text, *self._sentence(at)) is None
 
     def _sentence(self, at: int) -> tuple[int, int]:
         place = self.word(at).start
