@@ -274,6 +274,7 @@ def test_only_the_beginning_of_a_long_text_is_read() -> None:
     ("The offsite is Friday the 7th.", "2023-07-07", "2023-07-07"),
     ("The offsite was Friday the 7th.", "2023-04-07", "2023-04-07"),
     ("the launch is Friday", "2023-06-16", "2023-06-16"),
+    ("reminder: Friday 7th", "2023-07-07", "2023-07-07"),
     # Ranges that share their month.
     ("the trip is 14 to 16 July", "2023-07-14", "2023-07-16"),
     ("the trip is 14-16 July 2024", "2024-07-14", "2024-07-16"),
@@ -291,3 +292,16 @@ def test_days_without_a_year_and_ranges_within_a_month(text: str, first: str, la
 @pytest.mark.parametrize("text", ["14 to 16 guests", "16 to 14 July guests", "July 30 to 31 June"])
 def test_what_is_no_range_of_days_is_read_as_its_parts(text: str) -> None:
     assert all(window.grain == "day" for window in windows(text, NOW))
+
+
+@pytest.mark.parametrize(("content", "day"), [
+    ("dentist on Friday, ten to four", "2023-06-16"),
+    ("bin night's Monday", "2023-06-19"),
+    ("I was at the dentist on Friday", "2023-06-09"),
+    ("the contract ran out on Friday", "2023-06-09"),
+    ("On Friday we went to the lake", "2023-06-09"),
+])
+def test_a_weekday_in_a_statement_is_the_next_one_unless_it_is_about_the_past(content: str, day: str) -> None:
+    found = mentioned(content, NOW)
+    assert found is not None
+    assert f"{found[0]:%Y-%m-%d}" == day

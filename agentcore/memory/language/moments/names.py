@@ -76,12 +76,14 @@ HOLIDAYS: Mapping[tuple[str, ...], tuple[int, int, int]] = {
 class Stance:
     """Where the speaker stands. `coming`: what floats lies ahead; None leaves it to the sentence.
 
-    `named`: a word before has said that a time follows, so that "may" and "2023" are one.
+    `named`: a word before has said that a time follows, so that "may" and "2023" are one. `states`: the text
+    is no question. Then a weekday is the next one, unless its sentence is about the past: "dentist on Friday".
     """
 
     today: date
     coming: bool | None = None
     named: bool = False
+    states: bool = False
 
 
 Found = tuple[Period, int]
@@ -313,15 +315,18 @@ def week_day(said: Said, at: int, stance: Stance) -> Found | None:
     dated = _date_at(said, after + 1 if said.lower(after) in (",", "the") else after, stance)
     if dated is not None:
         return dated
-    number = said.number(after + 1, digits=2)
-    if said.lower(after) == "the" and number is not None and _is_ordinal(said, after + 2):
+    number_at = after + (said.lower(after) == "the")
+    number = said.number(number_at, digits=2)
+    if number is not None and _is_ordinal(said, number_at + 1):
         days = [each for each in _days_of_month(number, stance.today, MONTHS_OF_YEAR)
                 if each.weekday() == WEEKDAYS[name]]
         meant = _nearest(days, said, at, stance)
         if meant is not None:
-            return replace(day(meant), floating=True), after + 3
-    found = weekday(stance.today, WEEKDAYS[name], which_one(said, at, stance))
-    return replace(found, floating=True), after
+            return replace(day(meant), floating=True), number_at + 2
+    which = which_one(said, at, stance)
+    if stance.states and stance.coming is None and not said.is_past(at):
+        which = "coming"
+    return replace(weekday(stance.today, WEEKDAYS[name], which), floating=True), after
 
 
 def _is_other_day(said: Said, at: int) -> bool:

@@ -63,7 +63,7 @@ def mentioned(content: str, timestamp: datetime) -> tuple[datetime, datetime] | 
     Several times near each other are one span; of a few others the most precise counts, then the first. What
     only says now ("today", "this week") names none.
     """
-    said, stance = Said(content[:READ_CHARS]), Stance(timestamp.date())
+    said, stance = Said(content[:READ_CHARS]), Stance(timestamp.date(), states=True)
     periods = [
         period
         for period, _, _ in islice(_periods(said, stance, open_sides=False), MOST_TOLD)

@@ -54,8 +54,9 @@ _COMING = re.compile(
 # What a sentence about the past contains. What was arranged may be to come: "booked a car, 18 to 22 May".
 _PAST = re.compile(
     r"\b(?!(?:arrang|book|mov|plann|postpon|prolong|reserv)ed\b)"
-    r"(?:ago|ate|been|began|bought|broke|came|did|felt|found|gave|got|had|last|left|lost|made|met|said|saw|since"
-    r"|told|took|was|went|were|won|wrote|\w{2,}(?<!e)ed)\b",
+    r"(?:ago|ate|been|began|bought|broke|came|did|done|drove|fell|felt|flew|found|gave|gone|got|had|kept|last|left|lost"
+    r"|made|met|paid|ran|rang|said|sat|saw|seen|sent|since|slept|spent|spoke|stole|taken|told|took|was|went|were|woke|won"
+    r"|wrote|\w{2,}(?<!e)ed)\b",
     re.IGNORECASE,
 )
 _PRESENT = re.compile(r"\b(?:is|are|it's|that's|there's|starts?|begins?)\b", re.IGNORECASE)
