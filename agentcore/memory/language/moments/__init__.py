@@ -1,9 +1,9 @@
 """Turns times in a text ("last week", "in May 2023", "between the 3rd and Friday") into spans. English; pure.
 
 Ambiguous forms are ignored: 7/5/2023 (two days), 1.2.2023 (a version), a bare "may" or "march".
-A month or weekday without a year or week is the latest begun; in a sentence about the future, the next. A day of
-a month without a year is the nearer one, unless the sentence is about the past. A weekday in a statement is the
-next one, unless the sentence is about the past.
+A month or weekday without a year or week is the latest begun; in a sentence about the future, the next. A
+day of a month without a year is the nearer one, unless the sentence is about the past. A weekday in a
+statement is the next one, unless the sentence is about the past.
 """
 
 from agentcore.memory.language.moments.periods import Grain

@@ -76,8 +76,9 @@ HOLIDAYS: Mapping[tuple[str, ...], tuple[int, int, int]] = {
 class Stance:
     """Where the speaker stands. `coming`: what floats lies ahead; None leaves it to the sentence.
 
-    `named`: a word before has said that a time follows, so that "may" and "2023" are one. `states`: the text
-    is no question. Then a weekday is the next one, unless its sentence is about the past: "dentist on Friday".
+    `named`: a word before has said that a time follows, so that "may" and "2023" are one. `states`: the
+    text is no question. Then a weekday is the next one, unless its sentence is about the past: "dentist on
+    Friday".
     """
 
     today: date
