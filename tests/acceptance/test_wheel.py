@@ -24,7 +24,7 @@ UV = Path(sys.prefix) / "bin" / "uv"
 INSTALL_SECONDS = 600
 BASE_MEGABYTES = 40
 # Best of several runs in CPU time, with room for a machine whose cores are shared; 0.2 s where they are not.
-IMPORT_CPU_SECONDS, IMPORT_RUNS = 0.8, 5
+MOST_MODULES = 600
 # Loaded by what an import of the client must not bring with it: analysis of texts.
 UNUSED = {"snowballstemmer"}
 HEAVY = {"alembic", "numpy", "onnxruntime", "psycopg", "redis", "sqlalchemy", "starlette", "tiktoken"}
@@ -139,19 +139,16 @@ def test_the_base_install_is_the_client_and_small(base: Environment) -> None:
     assert not HEAVY & {path.name for path in packages.iterdir()}
 
 
-def test_the_client_is_imported_quickly_and_without_the_services_packages(base: Environment) -> None:
+def test_the_client_imports_few_modules_and_none_of_the_services_packages(base: Environment) -> None:
     script = (
-        "import json, sys, time; started = time.process_time(); import agentcore; light = len(sys.modules)\n"
+        "import json, sys; import agentcore; light = len(sys.modules)\n"
         "from agentcore import MemoryClient, SyncMemoryClient, MemoryEnabledAgent, open_memory, StoreParams\n"
-        "print(json.dumps([light, time.process_time() - started, StoreParams.__pydantic_complete__,\n"
-        "                  sorted({name.partition('.')[0] for name in sys.modules})]))")
-    base.python(script)  # compiles the bytecode
-    runs = [json.loads(base.python(script)) for _ in range(IMPORT_RUNS)]
-    light, _, schema_is_built, modules = runs[0]
+        "print(json.dumps([light, StoreParams.__pydantic_complete__, sorted(sys.modules)]))")
+    light, schema_is_built, modules = json.loads(base.python(script))
     assert light < 120
-    assert not (HEAVY | UNUSED) & set(modules)
+    assert len(modules) < MOST_MODULES
+    assert not (HEAVY | UNUSED) & {name.partition(".")[0] for name in modules}
     assert not schema_is_built
-    assert min(seconds for _, seconds, _, _ in runs) < IMPORT_CPU_SECONDS
 
 
 def test_the_base_install_names_the_extra_that_commands_and_open_memory_need(base: Environment) -> None:

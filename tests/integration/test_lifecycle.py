@@ -222,6 +222,20 @@ async def test_an_archive_that_hangs_ends_the_prune_and_its_locks(agent: Agent, 
     os.close(os.open(draft, os.O_RDONLY | os.O_NONBLOCK))
 
 
+async def test_a_memory_that_was_locked_for_a_moment_is_pruned_by_the_same_call(agent: Agent) -> None:
+    ids = await fill(agent, 3)
+    gated = Gated(agent.runtime.home.archive)
+    pruner = MemoryManager(replace(agent.runtime.parts, archive=gated), Caller(agent.agent_id))
+    async with agent.runtime.database.owner_transaction() as connection:
+        await connection.execute("SELECT FROM memories WHERE memory_id = %s FOR UPDATE", (ids[0],))
+        prune = asyncio.create_task(pruner.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=3)))
+        await asyncio.wait_for(gated.asked.wait(), 10)
+    gated.open.set()
+    result = await prune
+    assert (result.pruned_count, result.complete) == (3, True)
+    assert {row["memory_id"] for row in await tombstones(agent)} == {*ids}
+
+
 async def test_of_two_prunes_of_a_layer_one_runs_and_every_tombstone_tells_its_object(agent: Agent) -> None:
     ids = await fill(agent, 30)
     root = agent.runtime.home.archive

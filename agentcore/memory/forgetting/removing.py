@@ -49,6 +49,8 @@ class Deadline:
 
 
 PRUNE_CHUNK = 200
+# Whoever counts an access locks a row for a moment: what was passed over for that gets a second attempt.
+PRUNE_ATTEMPTS = 2
 THREAD_ABOVE_MEMORIES = 5_000
 _CHOSEN_BY = (
     "memory_id", "version", "memory_type", "timestamp",
@@ -97,20 +99,30 @@ class Pruning:
         failpoint("prune.decided")
         if self._params.dry_run:
             return Removed([each.memory_id for each in going])
+        versions = {each.memory_id: each.version for each in going}
         removed = Removed()
-        for start in range(0, len(going), PRUNE_CHUNK):
+        for _ in range(PRUNE_ATTEMPTS):
+            gone = {*removed.memory_ids}
+            left = {each: version for each, version in versions.items() if each not in gone}
+            if not left or not removed.complete:
+                break
+            await self._remove(left, removed, deadline)
+        return removed
+
+    async def _remove(self, versions: Mapping[UUID, int], removed: Removed, deadline: Deadline) -> None:
+        ids = list(versions)
+        for start in range(0, len(ids), PRUNE_CHUNK):
             if not deadline.leaves_time():
                 removed.complete = False
-                break
-            chunk = {each.memory_id: each.version for each in going[start : start + PRUNE_CHUNK]}
+                return
+            chunk = {each: versions[each] for each in ids[start : start + PRUNE_CHUNK]}
             gone = await to_its_end(self._chunk(chunk))
             if gone is None and not removed.memory_ids:
                 raise Conflict("another prune of this layer is running")
             if gone is None:
                 removed.complete = False
-                break
+                return
             removed.memory_ids += gone
-        return removed
 
     async def _decided(self) -> list[Prunable]:
         rows = await self._parts.storage.prunable(self._caller.agent_id, self._layer)
