@@ -31,6 +31,7 @@ METHODS_PAGE = (REFERENCE / "methods.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", METHODS_PAGE, re.MULTILINE | re.DOTALL))
 # What the documents name in capitals beside our settings: variables of make and of boto3, constants.
 OTHER_NAMES = {
+    "OPENBLAS_NUM_THREADS",
     "FILE", "ARGS", "PYTHON", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "EMBEDDERS",
     "METHODS", "QUERY_REWRITERS", "RERANKERS", "SUMMARISERS", "VECTOR_STORES", "SIGTERM", "BYPASSRLS",
     "MAIN", "BLAKE2B", "AGENTCORE_FAILPOINT", "HS256", "INFO", "STANDARD_IA", "INTELLIGENT_TIERING",
