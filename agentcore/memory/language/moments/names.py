@@ -145,18 +145,20 @@ def _days_of_month(number: int, today: date, count: int) -> list[date]:
 
 
 def _nearest(days: Sequence[date], said: Said, at: int, stance: Stance) -> date | None:
-    """Returns the day that is meant: the next one, the latest, or the nearer if the text leaves it open."""
-    coming = min((each for each in days if each >= stance.today), default=None)
-    latest = max((each for each in days if each <= stance.today), default=None)
+    """Returns which of the ordered days is meant: the next, the latest, or the nearer if nothing says."""
+    coming = next((each for each in days if each >= stance.today), None)
+    latest = next((each for each in reversed(days) if each <= stance.today), None)
     if which_one(said, at, stance) == "coming":
         return coming
     if coming is None or latest is None or stance.coming is not None:
         return latest
-    ahead = (coming - stance.today).days
-    if ahead > NEAR_DAYS:
-        return latest
-    is_nearer = ahead < (stance.today - latest).days and not said.is_past(at)
-    return coming if is_nearer or said.is_ahead(at) else latest
+    days_ahead, days_ago = (coming - stance.today).days, (stance.today - latest).days
+    return coming if _is_ahead(said, at, days_ahead, days_ago) else latest
+
+
+def _is_ahead(said: Said, at: int, days_ahead: int, days_ago: int) -> bool:
+    is_nearer = days_ahead < days_ago and not said.is_past(at)
+    return days_ahead <= NEAR_DAYS and (is_nearer or said.is_set_for(at))
 
 
 def _is_ordinal(said: Said, at: int) -> bool:
@@ -191,13 +193,20 @@ def _month_and_day(said: Said, at: int, after: int, dates: tuple[int, int], stan
     dated = _dated(said, end if last is None else last[1], dates, stance, at)
     if dated is None:
         return None
-    if last is not None and last[0] > dates[1]:
-        with suppress(ValueError):
-            ended = dated[0].start.replace(day=last[0]) + DAY
-            return replace(dated[0], end=ended, grain="range"), dated[1]
+    if days := _range_of(dated, last):
+        return days
     if dated[1] > end or ordinal or said.lower(at) not in DOUBTFUL_WORDS:
         return dated
     return dated if stance.named or said.lower(at - 1) in PREPOSITIONS or said.after_time(end) else None
+
+
+def _range_of(first: Found, last: tuple[int, int] | None) -> Found | None:
+    period, after = first
+    if last is None or last[0] <= period.start.day:
+        return None
+    with suppress(ValueError):
+        return replace(period, end=period.start.replace(day=last[0]) + DAY, grain="range"), after
+    return None
 
 
 def _last_of_range(said: Said, at: int) -> tuple[int, int] | None:
@@ -316,18 +325,25 @@ def week_day(said: Said, at: int, stance: Stance) -> Found | None:
     dated = _date_at(said, after + 1 if said.lower(after) in (",", "the") else after, stance)
     if dated is not None:
         return dated
+    return _day_of_month_on(said, at, after, stance) or (_floating_weekday(said, at, stance), after)
+
+
+def _day_of_month_on(said: Said, at: int, after: int, stance: Stance) -> Found | None:
+    """As "Friday the 4th": the day of that number that is such a weekday."""
     number_at = after + (said.lower(after) == "the")
     number = said.number(number_at, digits=2)
-    if number is not None and _is_ordinal(said, number_at + 1):
-        days = [each for each in _days_of_month(number, stance.today, MONTHS_OF_YEAR)
-                if each.weekday() == WEEKDAYS[name]]
-        meant = _nearest(days, said, at, stance)
-        if meant is not None:
-            return replace(day(meant), floating=True), number_at + 2
+    if number is None or not _is_ordinal(said, number_at + 1):
+        return None
+    days = _days_of_month(number, stance.today, MONTHS_OF_YEAR)
+    found = _nearest([each for each in days if each.weekday() == WEEKDAYS[said.lower(at)]], said, at, stance)
+    return None if found is None else (replace(day(found), floating=True), number_at + 2)
+
+
+def _floating_weekday(said: Said, at: int, stance: Stance) -> Period:
     which = which_one(said, at, stance)
     if stance.states and stance.coming is None and not said.is_past(at):
         which = "coming"
-    return replace(weekday(stance.today, WEEKDAYS[name], which), floating=True), after
+    return replace(weekday(stance.today, WEEKDAYS[said.lower(at)], which), floating=True)
 
 
 def _is_other_day(said: Said, at: int) -> bool:

@@ -43,7 +43,7 @@ PREPOSITIONS = MONTH_PREPOSITIONS | word_set("last next over at on for this past
 # What a sentence of what is to come holds, and one of the past does not.
 _COMING = re.compile(
     r"\b(?:will|won't|shall|gonna|upcoming|tomorrow|planning|plans? to|plan for|hope to|hoping to"
-    r"|looking forward|can't wait|due(?! to)|deadline|scheduled|expires?|do (?:i|we) have|must|have to|has to"
+    r"|looking forward|due(?! to)|deadline|scheduled|expires?|do (?:i|we) have|must|have to|has to"
     r"|needs? to|(?:is|are) (?:on|in)|(?:is|are|it's|that's) (?:mon|tues|wednes|thurs|fri|satur|sun)day"
     r"|(?:next|coming) \w+|(?<!was )(?<!were )going to|\w+'ll"
     r"|(?:can't|cannot) (?!remember|recall|believe|find|see|think|tell|say)|let's|make it"
@@ -161,9 +161,9 @@ class Said:
         )
         return past >= present and _PAST.search(self._plain, start, end) is not None
 
-    def is_ahead(self, at: int) -> bool:
+    def is_set_for(self, at: int) -> bool:
         """Whether the date there is one that something is set for, as in "moved to 4 May"."""
-        return self.before(at) in _TOWARDS and _DONE.search(self.text, *self._sentence(at)) is None
+        return self.before(at) in _TOWARDS and _DONE.search(self._plain, *self._sentence(at)) is None
 
     def _sentence(self, at: int) -> tuple[int, int]:
         place = self.word(at).start
