@@ -52,8 +52,8 @@ from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
 from agentcore.memory.query_samples import QuerySamples
 from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.ranking.fitness import CutOffs
-from agentcore.memory.rows.embedding_models import MOVING, SETTLED, KnownModel
 from agentcore.memory.rows.vector_index import IndexPolicy
+from agentcore.memory.rows.vector_rows import MOVING, SETTLED, KnownModel
 from agentcore.memory.scoring import RetrievalWeights
 from agentcore.memory.sealing import SealedArchive
 from agentcore.memory.storage import MemoryStorage

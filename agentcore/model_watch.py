@@ -14,7 +14,7 @@ from agentcore.errors import AgentCoreError, ConfigurationError, DependencyUnava
 from agentcore.memory.embeddings import Embedder, EmbeddingKind, Vectors
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query_samples import query_samples
-from agentcore.memory.rows.embedding_models import KnownModel, model_in_force
+from agentcore.memory.rows.vector_rows import KnownModel, model_in_force
 from agentcore.readiness import WatchedEmbedder
 
 

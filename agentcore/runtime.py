@@ -35,7 +35,7 @@ from agentcore.memory.embeddings import BatchingEmbedder, Embedder, RelationClas
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query_samples import query_samples
-from agentcore.memory.rows.embedding_models import KnownModel, kept_model
+from agentcore.memory.rows.vector_rows import KnownModel, kept_model
 from agentcore.model_watch import ModelWatch, restart_sentence, settings_in_force
 from agentcore.readiness import WatchedEmbedder
 from agentcore.telemetry import Metrics

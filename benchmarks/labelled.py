@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentcore.memory.consequences.llm_work import SUMMARY_TAG
+from agentcore.memory.consequences.pending_work import SUMMARY_TAG
 
 BATCH = 100
 OWN_SETS = Path(__file__).parent / "data"

@@ -24,7 +24,7 @@ from rich.progress import Progress
 
 from agentcore.database import query
 from agentcore.maintenance.index_keeper import IndexKeeper
-from agentcore.memory.rows.embedding_models import known_models
+from agentcore.memory.rows.vector_rows import known_models
 from agentcore.memory.vector_store import PgVectorStore
 from benchmarks.corpus import question, sentence
 from benchmarks.ledger import append, percentiles

@@ -29,8 +29,8 @@ from agentcore.maintenance.index_keeper import (
     tune_plan,
 )
 from agentcore.memory.parts import CALLER_VECTORS
-from agentcore.memory.rows.embedding_models import model_in_force
 from agentcore.memory.rows.vector_index import VectorIndex
+from agentcore.memory.rows.vector_rows import model_in_force
 from agentcore.model_watch import settings_in_force
 from agentcore.runtime import running_database
 

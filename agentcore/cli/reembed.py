@@ -17,7 +17,7 @@ from agentcore.cli.app import MISUSED, SERVICE, app, counted, err, examples, fai
 from agentcore.config import Settings, load_settings
 from agentcore.maintenance.reembedding import SETTLE_SECONDS, Reembedding, Tell
 from agentcore.memory.embeddings import BatchingEmbedder
-from agentcore.memory.rows.embedding_models import KnownModel
+from agentcore.memory.rows.vector_rows import KnownModel
 from agentcore.runtime import running_database
 
 # Beside the embedding: writing a memory's vector, moving it into place, and an index over it, on two cores.

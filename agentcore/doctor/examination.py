@@ -29,7 +29,7 @@ from agentcore.embedded import EmbeddedUrls, Home, attach
 from agentcore.errors import AgentCoreError, AuthenticationFailed, StartupError
 from agentcore.llm_endpoint import llm_endpoint_of
 from agentcore.memory.archival import ARCHIVES, Archive
-from agentcore.memory.rows.embedding_models import SHIPPED_MODELS
+from agentcore.memory.rows.vector_rows import SHIPPED_MODELS
 from agentcore.providers.cross_encoder_files import missing_in
 from agentcore.providers.local_models import LOCAL_MODELS
 from agentcore.readiness import other_archives

@@ -28,8 +28,6 @@ from psycopg.types.json import Jsonb
 from agentcore.database import SERVICE_ROLE, Connection, Database, has_iterative_scans, query, shaped_query
 from agentcore.errors import DependencyUnavailable
 from agentcore.failpoints import failpoint
-from agentcore.memory.rows.embedding_models import SETTLED
-from agentcore.memory.rows.serving_indexes import LIFE_SECONDS, index_settings
 from agentcore.memory.rows.vector_index import (
     HNSW_CONSTRUCTION,
     IndexPolicy,
@@ -42,6 +40,7 @@ from agentcore.memory.rows.vector_index import (
     reaches,
     shape_for,
 )
+from agentcore.memory.rows.vector_rows import LIFE_SECONDS, SETTLED, index_settings
 from agentcore.memory.vector_store import ASKED, PASSAGES
 from agentcore.telemetry import describe_failure
 

@@ -11,23 +11,25 @@ from uuid import UUID
 
 from agentcore.database import Database, Row, query
 from agentcore.maintenance.job_queue import Work, job
-from agentcore.memory.consequences.llm_work import (
+from agentcore.memory.consequences.pending_work import (
     AFTER_COMPACTION,
     AFTER_INACTIVITY,
     EXTRACT_FACTS,
+    QUEUE_PERIODS,
+    REFRESH_SUMMARIES,
+    RELATE_MESSAGES,
     SUMMARISE_AGAIN,
+    SUMMARISE_PERIODS,
     SUMMARISE_SESSION,
     do_each,
 )
-from agentcore.memory.consequences.relations import RELATE_MESSAGES
-from agentcore.memory.consequences.staleness import QUEUE_PERIODS, REFRESH_SUMMARIES, SUMMARISE_PERIODS
 from agentcore.memory.deriving.extracting import Extracting
 from agentcore.memory.deriving.period_summaries import PeriodSummarizing
 from agentcore.memory.deriving.relating import Relating
 from agentcore.memory.deriving.session_summaries import Refreshing, SessionSummarizing
 from agentcore.memory.deriving.summary_providers import AskedInVain
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.passage_rows import EMBED_PASSAGES
+from agentcore.memory.rows.derived_rows import EMBED_PASSAGES
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.writing.passage_vectors import EmbeddingPassages
 from agentcore.summary_rules import rules_in_force

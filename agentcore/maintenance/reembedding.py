@@ -32,9 +32,8 @@ from agentcore.maintenance.index_keeper import (
 )
 from agentcore.memory.embeddings import Embedder, refused_by
 from agentcore.memory.encoding import embedding_text
-from agentcore.memory.rows.embedding_models import MOVING, KnownModel, known_models
-from agentcore.memory.rows.serving_indexes import LIFE_SECONDS
 from agentcore.memory.rows.vector_index import IndexPolicy, VectorIndex, first_reach, shape_for
+from agentcore.memory.rows.vector_rows import LIFE_SECONDS, MOVING, KnownModel, known_models
 from agentcore.memory.writing.document_vectors import embed_each
 
 LOCK_KEY = 5_520_981_347_702_114_406

@@ -21,7 +21,7 @@ from agentcore.errors import Conflict, DependencyUnavailable
 from agentcore.maintenance.index_keeper import IndexKeeper
 from agentcore.maintenance.job_queue import JobQueue, Work, job
 from agentcore.maintenance.llm_work import enqueue_llm_work, sweep_llm_usage
-from agentcore.memory.consequences.capacity import PRUNE_LAYER
+from agentcore.memory.consequences.pending_work import PRUNE_LAYER
 from agentcore.memory.deriving.consolidating import LEAST_AGE, Consolidating
 from agentcore.memory.embeddings import Embedder, refused_by
 from agentcore.memory.encoding import embedding_text

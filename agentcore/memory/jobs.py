@@ -10,7 +10,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from agentcore.memory.rows.owned_rows import OwnedRows
+from agentcore.memory.rows.memory_rows import OwnedRows
 
 
 class JobRows(OwnedRows):

@@ -20,16 +20,25 @@ from agentcore.memory.jobs import JobRows
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
 from agentcore.memory.params.layers import OwnRules
 from agentcore.memory.rows.archive_rows import ArchiveRows, EraseRows
-from agentcore.memory.rows.cluster_rows import ClusterRows
-from agentcore.memory.rows.history_rows import HistoryRows
-from agentcore.memory.rows.life_rows import LifeRows, RuleRows
-from agentcore.memory.rows.link_rows import LinkRows, RelationRows
-from agentcore.memory.rows.llm_rows import FactRows, LlmRows
-from agentcore.memory.rows.owned_rows import OwnedRows, Row
-from agentcore.memory.rows.passage_rows import EMBED_PASSAGES, PassageRows
-from agentcore.memory.rows.serving_indexes import ServingIndexes
-from agentcore.memory.rows.subject_rows import SubjectRows
-from agentcore.memory.rows.summary_rows import SummaryRows
+from agentcore.memory.rows.derived_rows import (
+    EMBED_PASSAGES,
+    ClusterRows,
+    FactRows,
+    LlmRows,
+    PassageRows,
+    SummaryRows,
+)
+from agentcore.memory.rows.memory_rows import (
+    HistoryRows,
+    LifeRows,
+    LinkRows,
+    OwnedRows,
+    RelationRows,
+    Row,
+    RuleRows,
+    SubjectRows,
+)
+from agentcore.memory.rows.vector_rows import ServingIndexes
 from agentcore.summary_rules import SummaryRules
 
 _RECORD_FIELDS = set(MemoryRecord.model_fields) - {"embedding"}

@@ -19,9 +19,8 @@ from agentcore.database import Database, Row, Statement, Users, query, shaped_qu
 from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics
 from agentcore.memory.models import CHANGES, SERVICE_RELATIONS
 from agentcore.memory.ranking.candidates import Candidate, SearchLimits, Span, Tie
-from agentcore.memory.rows.embedding_models import SETTLED, VectorPlace
-from agentcore.memory.rows.serving_indexes import ServingIndexes, index_settings
 from agentcore.memory.rows.vector_index import ServingIndex, together
+from agentcore.memory.rows.vector_rows import SETTLED, ServingIndexes, VectorPlace, index_settings
 from agentcore.memory.scoring import is_person
 
 Conditions = Mapping[str, Any]

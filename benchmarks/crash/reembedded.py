@@ -22,7 +22,7 @@ from agentcore.memory.encoding import embedding_text
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import DeleteParams, ListParams, StoreBatchParams, StoreParams
-from agentcore.memory.rows.embedding_models import known_models, model_in_force
+from agentcore.memory.rows.vector_rows import known_models, model_in_force
 from agentcore.providers.hashing import HashingEmbedder
 from agentcore.runtime import Runtime
 from benchmarks.corpus import sentence

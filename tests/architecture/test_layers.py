@@ -83,8 +83,8 @@ def test_a_planted_import_breaks_its_contract(
 
 
 def test_modules_of_one_room_that_import_each_other_break_the_contract_of_circles(copied: Path) -> None:
-    planted = copied / "agentcore" / "memory" / "rows" / "owned_rows.py"
-    planted.write_text(f"{planted.read_text()}\nimport agentcore.memory.rows.subject_rows\n")
+    planted = copied / "agentcore" / "memory" / "rows" / "memory_rows.py"
+    planted.write_text(f"{planted.read_text()}\nimport agentcore.memory.rows.derived_rows\n")
     done = lint(copied)
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"{CIRCLES['name']} BROKEN" in done.stdout

@@ -17,9 +17,9 @@ from agentcore.memory.lexical import Bm25, LexicalStatistics
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.params.memories import RetrieveParams, StoreBatchParams, StoreParams
 from agentcore.memory.ranking.candidates import SearchLimits
-from agentcore.memory.rows import serving_indexes, vector_index
-from agentcore.memory.rows.serving_indexes import ServingIndexes
+from agentcore.memory.rows import vector_index
 from agentcore.memory.rows.vector_index import IndexPolicy, VectorIndex
+from agentcore.memory.rows.vector_rows import ServingIndexes
 from agentcore.memory.vector_store import PgVectorStore, SearchRequest, WordHits
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.databases import OwnDatabase, migrated_database
@@ -278,7 +278,7 @@ async def test_what_serves_an_agent_is_remembered_for_a_moment_and_for_so_many_a
         for state in (await partitions(filled)).values():
             await index_keeper.drop(connection, [index.name for index in state.indexes])
     assert await known.of("ada", model) == served
-    monkeypatch.setattr(serving_indexes, "MAX_AGENTS", 1)
+    monkeypatch.setattr(vector_rows, "MAX_AGENTS", 1)
     assert await known.of("grace", model) is None
     assert await known.of("ada", model) is None
 

@@ -16,7 +16,7 @@ import pytest
 
 from agentcore.errors import ConfigurationError, DependencyUnavailable, StartupError
 from agentcore.memory.embeddings import BatchingEmbedder, EmbedderOptions
-from agentcore.memory.rows.embedding_models import SHIPPED_MODELS
+from agentcore.memory.rows.vector_rows import SHIPPED_MODELS
 from agentcore.providers.e5 import E5Embedder
 from agentcore.providers.local_models import LOCAL_MODELS, LocalModel
 from agentcore.providers.minilm import MiniLmEmbedder

@@ -18,9 +18,9 @@ from agentcore.database import query, shaped_query
 from agentcore.memory.lexical import term_keys
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.memories import PruneParams, StoreBatchParams, StoreParams
-from agentcore.memory.rows.embedding_models import SETTLED
-from agentcore.memory.rows.llm_rows import HEAD_OF_LINE
-from agentcore.memory.summaries.periods import period_of
+from agentcore.memory.rows.derived_rows import HEAD_OF_LINE
+from agentcore.memory.rows.vector_rows import SETTLED
+from agentcore.memory.summaries.summarizing import period_of
 from agentcore.runtime import open_runtime
 from tests.fixtures.databases import OwnDatabase, copied_database, migrated_database
 from tests.fixtures.memory import Agent, settings_for

@@ -24,8 +24,8 @@ from agentcore.memory.params.archive import RestoreParams
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import DeleteParams, PruneParams, RetrieveParams
 from agentcore.memory.rows import vector_index
-from agentcore.memory.rows.embedding_models import KnownModel, model_in_force
 from agentcore.memory.rows.vector_index import IndexPolicy
+from agentcore.memory.rows.vector_rows import KnownModel, model_in_force
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.databases import OwnDatabase, migrated_database
 from tests.fixtures.memory import Agent, fill, searches, settings_for

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentcore.errors import DependencyUnavailable
-from agentcore.memory.consequences.llm_work import BUSY, do_each
+from agentcore.memory.consequences.pending_work import BUSY, do_each
 
 OF_ALL = DependencyUnavailable("The model does not answer.")
 OF_ONE = [DependencyUnavailable(why, data={why: True}) for why in ("refused", "unreadable", BUSY)]

@@ -27,7 +27,7 @@ from agentcore.agents.tool_arguments import SaveMemory
 from agentcore.cli.imports.pieces import clean, text_of
 from agentcore.cli.lines import read_lines, store_params
 from agentcore.memory.compression import build_context
-from agentcore.memory.consequences.llm_work import is_worth_reading
+from agentcore.memory.consequences.pending_work import is_worth_reading
 from agentcore.memory.consolidation import judge
 from agentcore.memory.contexts.context_lines import PAST, ContextEntry
 from agentcore.memory.contexts.extraction import extract
@@ -43,9 +43,8 @@ from agentcore.memory.models import MAX_TEXT_CHARS
 from agentcore.memory.query import asks_for_time, complete, split
 from agentcore.memory.ranking.opposition import asks_of_the_past
 from agentcore.memory.statements.statements import Told
-from agentcore.memory.summaries.grounding import Heard
+from agentcore.memory.summaries.grounding import Heard, as_read, checked
 from agentcore.memory.summaries.summarizing import Source, summarize
-from agentcore.memory.summaries.survival import as_read, checked
 from agentcore.memory.tokens import TokenCounter
 from agentcore.providers.e5 import WEIGHTS, UnigramTokenizer
 from agentcore.providers.e5_file import E5File

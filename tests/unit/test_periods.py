@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from agentcore.memory.summaries.periods import period_named, period_of
+from agentcore.memory.summaries.summarizing import period_named, period_of
 from agentcore.summary_rules import PeriodUnit
 
 SUNDAY = datetime(2026, 11, 22, 23, 59, tzinfo=UTC)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentcore.memory.summaries.survival import Spoken, remnants, without_stale
+from agentcore.memory.summaries.grounding import Spoken, remnants, without_stale
 
 SUMMARY = "Ada: The ship left at dawn.\nBen: It carries salt.\nAda: The crew is nine."
 

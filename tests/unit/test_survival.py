@@ -8,10 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from agentcore.memory.summaries.grounding import Heard
+from agentcore.memory.summaries.grounding import LOST, UNGROUNDED, Checked, Heard, told_tokens
+from agentcore.memory.summaries.grounding import checked as checked_by
 from agentcore.memory.summaries.summarizing import Source
-from agentcore.memory.summaries.survival import LOST, UNGROUNDED, Checked, told_tokens
-from agentcore.memory.summaries.survival import checked as checked_by
 
 TRIP = (
     "Maren and Jonas fly to Lisbon on 14 March 2027 with the ferry tickets in the bag.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentcore.memory.consequences.llm_work import is_worth_reading
+from agentcore.memory.consequences.pending_work import is_worth_reading
 
 
 @pytest.mark.parametrize("content", [

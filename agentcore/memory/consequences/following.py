@@ -8,22 +8,20 @@ from typing import Any
 from uuid import UUID
 
 from agentcore.memory.api import Caller
-from agentcore.memory.consequences.llm_work import (
+from agentcore.memory.consequences.pending_work import (
     PERIOD_FORM,
     SESSION_FORM,
     after_deletion,
+    let_summaries_wait,
     read_again,
     read_at_last,
 )
-from agentcore.memory.consequences.overtaken import restored
-from agentcore.memory.consequences.staleness import let_summaries_wait
-from agentcore.memory.consequences.supersession import FOLLOWS, Supersession, take_places
+from agentcore.memory.consequences.supersession import FOLLOWS, Supersession, restored, take_places
 from agentcore.memory.intake import subjects_of
 from agentcore.memory.models import FACT_FORM, SUMMARY_RELATION, SUPERSEDES, Link
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.cluster_rows import FORM as CLUSTER_FORM
-from agentcore.memory.rows.history_rows import Change
-from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.rows.derived_rows import FORM as CLUSTER_FORM
+from agentcore.memory.rows.memory_rows import Change, Row
 from agentcore.memory.storage import MemoryTransaction
 
 Copies = Mapping[UUID, Mapping[str, Any]]

@@ -27,8 +27,7 @@ from agentcore.memory.consolidation import JUDGED_CHARS, Verdict, judge, told
 from agentcore.memory.intake import Draft, subjects_of
 from agentcore.memory.models import NEAR_DUPLICATE
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.owned_rows import Row
-from agentcore.memory.rows.subject_rows import Lookup
+from agentcore.memory.rows.memory_rows import Lookup, Row
 from agentcore.memory.statements.statements import Told
 from agentcore.memory.storage import MemoryTransaction, NewMemory
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
-from agentcore.memory.consequences.capacity import watch_capacity
-from agentcore.memory.consequences.staleness import let_summaries_wait
+from agentcore.memory.consequences.pending_work import let_summaries_wait, watch_capacity
 from agentcore.memory.forgetting.removing import PRUNE_CHUNK, Pruning, Removed
 from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft
@@ -28,15 +27,13 @@ from agentcore.memory.params.memories import PruneParams, StoreParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import Prunable
 from agentcore.memory.rows.archive_rows import Tombstone
-from agentcore.memory.rows.cluster_rows import FORM
-from agentcore.memory.rows.history_rows import Change
-from agentcore.memory.rows.owned_rows import Row
-from agentcore.memory.rows.serving_indexes import index_settings
+from agentcore.memory.rows.derived_rows import FORM
+from agentcore.memory.rows.memory_rows import Change, Row
+from agentcore.memory.rows.vector_rows import index_settings
 from agentcore.memory.storage import MemoryTransaction, NewMemory
 from agentcore.memory.summaries.clustering import Cluster, Episode, Standing, clusters, facts_of
-from agentcore.memory.summaries.grounding import Heard
+from agentcore.memory.summaries.grounding import Heard, as_read, checked, told_tokens
 from agentcore.memory.summaries.summarizing import Source, Summary, shared, summarize
-from agentcore.memory.summaries.survival import as_read, checked, told_tokens
 from agentcore.memory.writing.document_vectors import vector_columns
 
 TOO_LONG = "it is more than one request to a model holds"

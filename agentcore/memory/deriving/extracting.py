@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
-from agentcore.memory.consequences.llm_work import PATIENCE, failing_since
+from agentcore.memory.consequences.pending_work import PATIENCE, failing_since
 from agentcore.memory.intake import Draft
 from agentcore.memory.language.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes, without_thoughts
 from agentcore.memory.language.rejection import rejection
@@ -28,12 +28,10 @@ from agentcore.memory.llm_limits import is_budget_spent
 from agentcore.memory.models import FACT_FORM, FACT_TAG, MemoryType
 from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.history_rows import Change
-from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.rows.memory_rows import Change, Row
 from agentcore.memory.storage import MemoryTransaction
-from agentcore.memory.summaries.grounding import Heard
+from agentcore.memory.summaries.grounding import Heard, as_read
 from agentcore.memory.summaries.summarizing import Source
-from agentcore.memory.summaries.survival import as_read
 from agentcore.memory.writing.storing import Storing
 
 # So often a text is asked about by itself whose answers cannot be read.

@@ -10,8 +10,14 @@ from uuid import UUID
 
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
 from agentcore.memory.api import Caller
-from agentcore.memory.consequences.capacity import watch_capacity
-from agentcore.memory.consequences.llm_work import BUSY, PERIOD_FORM, PERIOD_TAG, failing_since, is_of_one
+from agentcore.memory.consequences.pending_work import (
+    BUSY,
+    PERIOD_FORM,
+    PERIOD_TAG,
+    failing_since,
+    is_of_one,
+    watch_capacity,
+)
 from agentcore.memory.deriving.remaking import (
     BY_LLM,
     Anew,
@@ -31,10 +37,9 @@ from agentcore.memory.intake import Draft
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.history_rows import Change
-from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.rows.memory_rows import Change, Row
 from agentcore.memory.storage import NewMemory
-from agentcore.memory.summaries.periods import Period, period_named, period_of
+from agentcore.memory.summaries.summarizing import Period, period_named, period_of
 from agentcore.memory.writing.document_vectors import vector_columns
 from agentcore.summary_rules import BY_MODEL, SummaryRules
 

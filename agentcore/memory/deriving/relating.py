@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentcore.memory.api import Caller
-from agentcore.memory.consequences.relations import is_message
+from agentcore.memory.consequences.pending_work import is_message
 from agentcore.memory.consolidation import told
 from agentcore.memory.encoding import embedding_text
 from agentcore.memory.lexical import Bm25, LexicalStatistics
 from agentcore.memory.models import CHANGES, Link, MemoryType
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.ranking.off_topic import OffTopicPrompts
-from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.vector_store import SearchRequest, WordHits
 

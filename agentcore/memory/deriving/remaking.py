@@ -15,7 +15,7 @@ from uuid import UUID
 from agentcore.errors import Conflict, DependencyUnavailable
 from agentcore.memory.api import Caller
 from agentcore.memory.consequences.following import hand_on
-from agentcore.memory.consequences.llm_work import after_deletion, gives_up
+from agentcore.memory.consequences.pending_work import after_deletion, gives_up
 from agentcore.memory.deriving.summary_providers import (
     AS_SAID,
     EXTRACTED,
@@ -30,12 +30,11 @@ from agentcore.memory.deriving.summary_providers import (
 )
 from agentcore.memory.models import SUMMARY_RELATION, Link
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.owned_rows import Row
-from agentcore.memory.rows.summary_rows import SummaryWork
+from agentcore.memory.rows.derived_rows import SummaryWork
+from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.storage import MemoryTransaction
-from agentcore.memory.summaries.grounding import Heard
+from agentcore.memory.summaries.grounding import Heard, Spoken, as_read, checked, remnants, without_stale
 from agentcore.memory.summaries.summarizing import digest_of
-from agentcore.memory.summaries.survival import Spoken, as_read, checked, remnants, without_stale
 from agentcore.memory.writing.changing import Changing, Wanted
 from agentcore.summary_rules import SummaryRules
 

@@ -12,8 +12,7 @@ from uuid import UUID
 
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
 from agentcore.memory.api import Caller
-from agentcore.memory.consequences.capacity import watch_capacity
-from agentcore.memory.consequences.llm_work import (
+from agentcore.memory.consequences.pending_work import (
     BUSY,
     SESSION_FORM,
     SUMMARISE_SESSION,
@@ -21,8 +20,9 @@ from agentcore.memory.consequences.llm_work import (
     do_each,
     failing_since,
     gives_up,
+    let_wait_for_period,
+    watch_capacity,
 )
-from agentcore.memory.consequences.staleness import let_wait_for_period
 from agentcore.memory.deriving.remaking import (
     BY_LLM,
     Anew,
@@ -51,8 +51,7 @@ from agentcore.memory.intake import Draft
 from agentcore.memory.models import SUMMARY_RELATION, Link, MemoryType
 from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.history_rows import Change
-from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.rows.memory_rows import Change, Row
 from agentcore.memory.storage import MemoryTransaction, NewMemory
 from agentcore.memory.summaries.summarizing import digest_of, shared
 from agentcore.memory.writing.document_vectors import vector_columns

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from agentcore.memory.api import Caller
-from agentcore.memory.consequences.llm_work import COMPACTION, PERIOD_TAG, SUMMARY_TAG
+from agentcore.memory.consequences.pending_work import COMPACTION, PERIOD_TAG, SUMMARY_TAG
 from agentcore.memory.deriving.session_summaries import EndOfSession, at_the_end
 from agentcore.memory.forgetting import removing
 from agentcore.memory.models import MemoryRecord, MemoryType
@@ -24,9 +24,9 @@ from agentcore.memory.params.sessions import (
     RefusedMessage,
 )
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.rows.memory_rows import Row
+from agentcore.memory.summaries.grounding import Spoken, remnants
 from agentcore.memory.summaries.summarizing import Source, Summary, summarize
-from agentcore.memory.summaries.survival import Spoken, remnants
 from agentcore.memory.writing.storing import Storing
 
 MOST_SUMMARISED = 1_000

@@ -14,9 +14,8 @@ from agentcore.limits import MAX_TEXT_CHARS
 from agentcore.memory.language.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes
 from agentcore.memory.language.text import collapse
 from agentcore.memory.llm import Said, Summariser, SummaryWish, WrittenSummary
-from agentcore.memory.summaries.grounding import Heard
+from agentcore.memory.summaries.grounding import Heard, as_read, checked, told_tokens
 from agentcore.memory.summaries.summarizing import Source, pieces, segments, summarize
-from agentcore.memory.summaries.survival import as_read, checked, told_tokens
 from agentcore.summary_rules import SummaryRules
 
 MOST_TOPICS, TOPIC_CHARS = 5, 80

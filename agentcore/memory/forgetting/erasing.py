@@ -36,7 +36,7 @@ from agentcore.memory.forgetting.removing import Deadline
 from agentcore.memory.models import SUMMARY_RELATION, MemoryType
 from agentcore.memory.params.archive import EraseParams
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.storage import MemoryTransaction
 
 ERASE_CHUNK = 500

@@ -246,7 +246,7 @@ CACHES: Mapping[str, KeyedBy] = {
     "agentcore.memory.ranking.opposition:_readings()": KeyedBy.AGENT,
     "agentcore.memory.parts:AccessQueue._counts": KeyedBy.AGENT,
     "agentcore.memory.parts:AccessQueue._moments": KeyedBy.AGENT,
-    "agentcore.memory.rows.serving_indexes:ServingIndexes._known": KeyedBy.AGENT,
+    "agentcore.memory.rows.vector_rows:ServingIndexes._known": KeyedBy.AGENT,
     "agentcore.memory.scoring:is_assistant()": KeyedBy.WORD,
     "agentcore.memory.scoring:is_person()": KeyedBy.WORD,
     "agentcore.memory.tokens:TokenCounters._made": KeyedBy.NO_DATA,

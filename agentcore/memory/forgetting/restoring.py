@@ -14,8 +14,8 @@ from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive, ArchivedObject, archive_id, read_copies, stored_id, vector_of
 from agentcore.memory.consequences.following import orphans, supersede_followers
-from agentcore.memory.consequences.overtaken import supersede_overtaken
-from agentcore.memory.consequences.staleness import let_restored_wait
+from agentcore.memory.consequences.pending_work import let_restored_wait
+from agentcore.memory.consequences.supersession import supersede_overtaken
 from agentcore.memory.cursors import read_cursor, write_cursor
 from agentcore.memory.embeddings import refused_by
 from agentcore.memory.forgetting.removing import Deadline
@@ -24,8 +24,7 @@ from agentcore.memory.language.passages import is_long
 from agentcore.memory.models import CHANGES
 from agentcore.memory.params.archive import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.history_rows import Change
-from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.rows.memory_rows import Change, Row
 from agentcore.memory.storage import MemoryTransaction
 
 LEAST_TIME_LEFT = timedelta(days=1)

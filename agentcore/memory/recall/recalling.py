@@ -25,7 +25,7 @@ from agentcore.memory.ranking.candidates import breadth_for
 from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.recall.searching import Search, SearchResult, Talk
 from agentcore.memory.recall.wording import read_text
-from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.scoring import is_assistant
 from agentcore.memory.tokens import ENCODINGS, encoding_for_model
 from agentcore.memory.working import MAX_ENTRIES, WorkingEntry

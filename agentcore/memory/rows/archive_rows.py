@@ -13,7 +13,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from agentcore.database import query, shaped_query
-from agentcore.memory.rows.owned_rows import OwnedRows, Row
+from agentcore.memory.rows.memory_rows import OwnedRows, Row
 
 ROWS_A_STATEMENT = 50
 

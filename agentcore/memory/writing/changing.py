@@ -17,9 +17,8 @@ from agentcore.memory.intake import check_length, is_long_work, spoken, subjects
 from agentcore.memory.models import Link
 from agentcore.memory.params.changes import FeedbackParams, UpdateParams, Updates
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.history_rows import Change
-from agentcore.memory.rows.owned_rows import Row
-from agentcore.memory.rows.summary_rows import SummaryWork
+from agentcore.memory.rows.derived_rows import SummaryWork
+from agentcore.memory.rows.memory_rows import Change, Row
 from agentcore.memory.scoring import after_feedback
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.writing.document_vectors import vector_columns

@@ -7,8 +7,7 @@ from typing import Any
 
 from agentcore.llm_options import MICROS, LlmUseOptions
 from agentcore.memory.api import Caller
-from agentcore.memory.consequences.capacity import watch_capacity
-from agentcore.memory.consequences.staleness import QUEUE_PERIODS
+from agentcore.memory.consequences.pending_work import QUEUE_PERIODS, watch_capacity
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.layers import (
     ConfigureParams,

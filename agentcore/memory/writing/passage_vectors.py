@@ -11,8 +11,8 @@ from agentcore.memory.embeddings import refused_by
 from agentcore.memory.encoding import embedding_text
 from agentcore.memory.language.passages import Passage, passages
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.owned_rows import Row
-from agentcore.memory.rows.passage_rows import EmbeddedPassage
+from agentcore.memory.rows.derived_rows import EmbeddedPassage
+from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.writing.document_vectors import embed_each
 
 MEMORIES = 8

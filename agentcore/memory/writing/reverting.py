@@ -11,7 +11,7 @@ from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.memory.api import Caller
 from agentcore.memory.params.changes import HistoryEntry, HistoryParams, RevertParams
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.writing.changing import TRACKED, Changing, Wanted
 
 EXPIRED = "expires_at: that time is over; the memory expires when it would have without the revert"

@@ -1,4 +1,4 @@
-"""Enqueues the work that a write leaves to language models; the pending rows count, not the jobs."""
+"""Marks summaries stale after a change and enqueues the jobs that refresh them, in one transaction."""
 
 from __future__ import annotations
 
@@ -9,15 +9,100 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from agentcore.errors import AgentCoreError, DependencyUnavailable
-from agentcore.memory.consequences.staleness import SUMMARISE_PERIODS, let_summaries_wait, let_wait_for_period
+from agentcore.memory.jobs import job_lock
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.llm_limits import is_budget_spent
 from agentcore.memory.models import MemoryType
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.llm_rows import Waiting
-from agentcore.memory.rows.owned_rows import Row
+from agentcore.memory.rows.derived_rows import Waiting
+from agentcore.memory.rows.memory_rows import Row
+from agentcore.memory.scoring import is_assistant
 from agentcore.memory.storage import MemoryTransaction, NewMemory
 from agentcore.summary_rules import SummaryRules
+
+REFRESH_SUMMARIES, SUMMARISE_PERIODS = "refresh_summaries", "summarise_periods"
+# Lets what was summarised of sessions before the agent wished summaries of periods wait for them.
+QUEUE_PERIODS = "queue_periods"
+# In the order in which they are enqueued by whoever enqueues both: their locks are held until the end.
+_JOBS = (("refresh", REFRESH_SUMMARIES), ("period", SUMMARISE_PERIODS))
+
+
+async def let_summaries_wait(transaction: MemoryTransaction, memory_ids: Iterable[UUID]) -> None:
+    """These memories say something else, or hold no longer, or again. One of a transaction's last acts."""
+    changed = sorted({*memory_ids})
+    if changed:
+        await enqueue_summaries(transaction, await transaction.summaries.let_wait(changed))
+
+
+async def let_restored_wait(transaction: MemoryTransaction, memory_ids: Sequence[UUID]) -> None:
+    """These memories came back from the archive, summaries perhaps among them. One of the last acts."""
+    if memory_ids:
+        summaries = transaction.summaries
+        works = await summaries.let_wait(memory_ids) | await summaries.let_restored_wait(memory_ids)
+        await enqueue_summaries(transaction, works | await summaries.let_wait_for_period(memory_ids))
+
+
+async def let_wait_for_period(transaction: MemoryTransaction, memory_ids: Iterable[UUID]) -> None:
+    """These are new summaries of sessions, which that of their period is to tell of. One of the last acts."""
+    await enqueue_summaries(transaction, await transaction.summaries.let_wait_for_period(memory_ids))
+
+
+async def enqueue_summaries(transaction: MemoryTransaction, works: Iterable[str]) -> None:
+    """Have what has come to wait done. One of the last acts."""
+    come = {*works}
+    for work, name in _JOBS:
+        if work in come:
+            await transaction.jobs.enqueue(name)
+
+
+PRUNE_LAYER = "prune_layer"
+# Deciding reads the whole layer: a large one gathers more before it is done again.
+MEMORIES_A_SECOND = 1_000
+LONGEST_WAIT_SECONDS = 300.0
+
+
+async def watch_capacity(
+    transaction: MemoryTransaction, capacities: Mapping[str, int], layers: Iterable[str], now: datetime
+) -> None:
+    """Enqueue the pruning of those of these layers that hold too much. The last act of its transaction.
+
+    `capacities` are the service's, by layer; an agent's own go before them.
+    """
+    watched = {layer: capacities.get(layer, 0) for layer in sorted(set(layers))}
+    if not watched:
+        return
+    locks = [job_lock(PRUNE_LAYER, layer=layer) for layer in watched]
+    for layer, capacity in await transaction.jobs.over_capacity(watched, locks):
+        wait_seconds = min(LONGEST_WAIT_SECONDS, capacity / MEMORIES_A_SECOND)
+        await transaction.jobs.enqueue(
+            PRUNE_LAYER, layer=layer, not_before=now + timedelta(seconds=wait_seconds)
+        )
+
+
+RELATE_MESSAGES = "relate_messages"
+# A longer text is a document, not a message: its beginning tells little of what it changes.
+LONGEST_CHARS = 4_000
+_TYPES = frozenset({MemoryType.EPISODIC.value, MemoryType.SEMANTIC.value})
+_SAID = frozenset({"content", "interaction"})
+
+
+async def queue_relations(
+    transaction: MemoryTransaction, parts: MemoryParts, memories: Sequence[NewMemory]
+) -> None:
+    """Enqueues the messages among these new memories. One of a transaction's last acts."""
+    pending = [each.memory_id for each in memories if is_message(each.columns)]
+    if parts.relations is not None and pending:
+        await transaction.relations.queue(pending)
+        await transaction.jobs.enqueue(RELATE_MESSAGES)
+
+
+def is_message(columns: Mapping[str, Any]) -> bool:
+    """Whether a memory is what somebody said or noted, rather than derived, an assistant's or a document."""
+    said = columns["parent_memory_id"] is None and columns["provenance"].get("form") in _SAID
+    lasts = columns["memory_type"] in _TYPES and not columns["flagged"]
+    short = len(columns["content"]) <= LONGEST_CHARS
+    return said and lasts and short and not is_assistant(columns["speaker"])
+
 
 EXTRACT_FACTS, SUMMARISE_SESSION = "extract_facts", "summarise_session"
 SUMMARISE_AGAIN = "summarise_again"
