@@ -1,4 +1,5 @@
-"""Base classes of rows: statements get the agent, and its summary rules. Inside one transaction."""
+"""SQL rows of memories: history, links, expiry, subjects. One class per table family, used inside one
+transaction."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ NamedOrComposed = str | sql.SQL | sql.Composed
 
 
 class OwnedRows:
-    """Rows of one agent inside one transaction. A statement is named as in `queries`, or composed of one."""
+    """Base class: executes statements for one agent. A statement is a name in `queries` or composed SQL."""
 
     def __init__(self, connection: Connection, agent_id: str) -> None:
         self._connection = connection
@@ -42,19 +43,20 @@ def _composed(statement: NamedOrComposed) -> sql.SQL | sql.Composed:
 
 
 class RuledRows(OwnedRows):
-    """Rows of one agent inside one transaction. `service` holds where the agent has no rules of its own."""
+    """Base class of rows that depend on summary rules. `service` applies if the agent has no rules of its
+    own."""
 
     def __init__(self, connection: Connection, agent_id: str, service: SummaryRules | None) -> None:
         super().__init__(connection, agent_id)
         self._service = service
 
     async def wishes(self) -> Mapping[str, Any]:
-        """What the agent itself wishes of models."""
+        """Returns the agent's own settings for language models."""
         rows = await self._rows("model_wishes")
         return rows[0]["models"] if rows else {}
 
     async def summary_rules(self) -> SummaryRules | None:
-        """How the agent's sessions are summarised; None: not in stretches."""
+        """Returns the summary rules in force, None if session summaries are off."""
         return rules_in_force((await self.wishes()).get("summaries"), self._service)
 
     async def _ruled(self, name: str, /, **values: Any) -> list[Row]:
@@ -68,10 +70,10 @@ class RuledRows(OwnedRows):
 
 @dataclass(frozen=True)
 class Change:
-    """One entry of the history: which operation made which version, by whom, and what differs.
+    """One entry of the history.
 
-    `before` and `after` hold the fields that changed, and `links` those that went or came. Without a
-    version what the memory holds stayed as it was.
+    `before` and `after` contain the fields that changed, and `links` those removed or added. `version` is
+    None if the operation did not change the memory itself.
     """
 
     memory_id: UUID
@@ -84,14 +86,14 @@ class Change:
 
 
 class HistoryRows(OwnedRows):
-    """The histories of one agent's memories inside one transaction."""
+    """History of one agent's memories."""
 
     async def append(self, change: Change) -> None:
-        """Add one change; it comes and goes with the transaction."""
+        """Appends one change."""
         await self.append_all([change])
 
     async def append_all(self, changes: Sequence[Change]) -> None:
-        """Add changes in this order, in one statement."""
+        """Appends changes in this order, in one statement."""
         await self._run(
             "append_history",
             memory_ids=[each.memory_id for each in changes],
@@ -99,25 +101,25 @@ class HistoryRows(OwnedRows):
             versions=[each.version for each in changes],
             token_ids=[each.token_id for each in changes],
             trace_ids=[each.trace_id for each in changes],
-            # Not arrays: psycopg escapes each quotation mark in their elements by itself, on the event loop.
+            # JSON, not arrays: psycopg escapes array elements one by one, on the event loop.
             befores=Jsonb([each.before for each in changes]),
             afters=Jsonb([each.after for each in changes]),
         )
 
     async def since(self, memory_id: UUID, version: int) -> list[Row]:
-        """What was changed after this version, the latest first."""
+        """Returns the changes after this version, newest first."""
         return await self._rows("changes_since", memory_id=memory_id, version=version)
 
 
 class LinkRows(OwnedRows):
-    """The ties of one agent's memories inside one transaction; a row has both ends, relation and weight."""
+    """Links between one agent's memories. A row has source_id, target_id, relation, weight."""
 
     async def add(self, source_id: UUID, links: Iterable[Link]) -> None:
-        """Tie a memory to others, which must exist; an equal tie takes the new weight."""
+        """Links a memory to existing ones; an equal link gets the new weight."""
         await self.add_all({source_id: links})
 
     async def add_all(self, links: Mapping[UUID, Iterable[Link]]) -> None:
-        """Tie memories to others, in one statement."""
+        """Links several memories to others in one statement."""
         await self._put(
             [
                 {"source_id": source_id, **link.model_dump()}
@@ -127,7 +129,7 @@ class LinkRows(OwnedRows):
         )
 
     async def put(self, tie: Row) -> None:
-        """Make one tie between memories that exist."""
+        """Creates one link between existing memories."""
         await self._put([tie])
 
     async def _put(self, ties: Sequence[Row]) -> None:
@@ -142,54 +144,54 @@ class LinkRows(OwnedRows):
             )
 
     async def cut(self, tie: Row) -> None:
-        """Remove one tie."""
+        """Deletes one link."""
         await self._run("delete_tie", **tie)
 
     async def remove(self, memory_id: UUID, others: Sequence[UUID]) -> None:
-        """Remove every tie between a memory and these others, either way."""
+        """Deletes every link between a memory and these others, in both directions."""
         await self._run("delete_links", memory_id=memory_id, others=list(others))
 
     async def between(self, memory_id: UUID, others: Sequence[UUID]) -> list[Row]:
-        """The ties between a memory and these others, either way."""
+        """Returns the links between a memory and these others, in both directions."""
         return await self._rows("ties_of", memory_id=memory_id, others=list(others))
 
 
 class RelationRows(OwnedRows):
-    """Which of one agent's memories wait to be compared, and what came of it."""
+    """Messages pending to be compared with others, and the `probably_changes` links found."""
 
     async def queue(self, memory_ids: Sequence[UUID]) -> None:
-        """Enqueues memories; those that are pending already stay in their place."""
+        """Enqueues memories; those already pending keep their position."""
         await self._run("queue_relations", memory_ids=list(memory_ids))
 
     async def pending(self, limit: int, model: str) -> list[Row]:
-        """Returns the longest pending memories that have a vector of this model, with it."""
+        """Returns the longest pending memories that have a vector of this model, with the vector."""
         return await self._rows("pending_relations", limit=limit, model=model)
 
     async def ends(self, memory_ids: Sequence[UUID]) -> set[UUID]:
-        """Returns both ends of the links by CHANGES of these memories."""
+        """Returns both ends of the `probably_changes` links of these memories."""
         rows = await self._rows("ends_of_changes", memory_ids=list(memory_ids))
         return {row[end] for row in rows for end in ("source_id", "target_id")}
 
     async def forget(self, memory_ids: Sequence[UUID]) -> None:
-        """Removes the links by CHANGES of these memories, in both directions."""
+        """Deletes the `probably_changes` links of these memories, in both directions."""
         await self._run("forget_changes", memory_ids=list(memory_ids))
 
 
 class LifeRows(OwnedRows):
-    """The lives of one agent's memories inside one transaction."""
+    """Expiry and access counts of one agent's memories."""
 
     async def renew(self, memory_id: UUID) -> Row | None:
-        """Let the memory live its time from now on; its version and its task, None where there is none."""
+        """Restarts a memory's time to live; returns its version and task, None if there is no such memory."""
         rows = await self._rows("renew_memory", memory_id=memory_id)
         return rows[0] if rows else None
 
     async def complete_task(self, task_id: str, token_id: str | None, trace_id: str | None) -> None:
-        """Mark a task as ended and expire its working-layer rows, which goes into their histories."""
+        """Marks a task as ended and expires its working memories, with entries in their histories."""
         await self._run("complete_task", task_id=task_id)
         await self._run("expire_working_rows", task_id=task_id, token_id=token_id, trace_id=trace_id)
 
     async def end_session(self, session_id: str, **rules: Any) -> list[Row]:
-        """Let a session's working memories last or end by these rules; a row for each."""
+        """Promotes or expires a session's working memories by these rules; returns a row for each."""
         return await self._rows("end_session_rows", session_id=session_id, **rules)
 
     async def count_accesses(
@@ -198,7 +200,7 @@ class LifeRows(OwnedRows):
         moments: Mapping[UUID, datetime],
         extend_after_uses: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """Add accesses and extend what they keep alive, in id order so that two flushes never deadlock."""
+        """Adds accesses and extends expiry, in id order so that two flushes cannot deadlock."""
         ids = sorted(counts)
         await self._run(
             "count_accesses",
@@ -215,24 +217,24 @@ class LifeRows(OwnedRows):
 
 
 class RuleRows(OwnedRows):
-    """The rules of one agent inside one transaction."""
+    """Layer rules of one agent."""
 
     async def hold(self) -> OwnRules:
-        """The agent's own rules, which nobody else changes before the end."""
+        """Locks and returns the agent's own rules."""
         return cast(OwnRules, (await self._rows("hold_agent_rules"))[0]["layers"])
 
     async def set(self, rules: Mapping[str, Mapping[str, int]]) -> None:
-        """These from now on."""
+        """Replaces the agent's own rules."""
         await self._run("set_agent_rules", layers=Jsonb(rules))
 
 
-# How far a line of supersessions is followed back, and how many memories of it are read.
+# Maximum steps back along a chain of supersessions, and maximum memories read from it.
 LINE_STEPS, IN_A_LINE = 8, 32
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """What is looked for: subjects by their keys; sessions, each with a moment before which it was said."""
+    """Subjects by key, and sessions, each with the time before which a message must be."""
 
     subject_keys: Sequence[int]
     sessions: Sequence[tuple[str, datetime]] = ()
@@ -241,10 +243,10 @@ class Lookup:
 
 
 class SubjectRows(OwnedRows):
-    """The subjects of one agent's memories inside one transaction."""
+    """Subjects that one agent's memories state something about, and supersession."""
 
     async def learn(self, stated: Mapping[UUID, Sequence[int]]) -> None:
-        """Keep of what new memories state something, by the memory's id."""
+        """Stores the subject keys of new memories."""
         rows = [(key, memory_id) for memory_id, keys in stated.items() for key in keys]
         if rows:
             await self._run(
@@ -254,16 +256,16 @@ class SubjectRows(OwnedRows):
             )
 
     async def learn_anew(self, memory_id: UUID, keys: Sequence[int]) -> None:
-        """Keep of what a memory states something now, and nothing of before."""
+        """Replaces the subject keys of a memory."""
         await self.forget([memory_id])
         await self.learn({memory_id: keys})
 
     async def forget(self, memory_ids: Sequence[UUID]) -> None:
-        """These no longer state what another could take the place of."""
+        """Deletes the subject keys of these memories: nothing supersedes them any more."""
         await self._run("forget_subjects", memory_ids=list(memory_ids))
 
     async def stated_before(self, lookup: Lookup, *, limit: int, session_limit: int = 0) -> list[Row]:
-        """Current memories on these subjects or of these sessions, the newest of each; no order."""
+        """Returns the newest current memories of each of these subjects and sessions, unordered."""
         return await self._rows(
             "stated_before",
             subject_keys=list(lookup.subject_keys),
@@ -276,15 +278,15 @@ class SubjectRows(OwnedRows):
         )
 
     async def stated_in_line(self, memory_ids: Sequence[UUID], max_chars: int) -> list[Row]:
-        """What these took the place of, and what that took the place of before; a bounded number."""
+        """Returns what these memories superseded, directly or through others, up to a limit."""
         values = {"memory_ids": list(memory_ids), "max_chars": max_chars}
         return await self._rows("stated_in_line", **values, most_steps=LINE_STEPS, limit=IN_A_LINE)
 
     async def supersede(self, taken: Sequence[Row]) -> list[Row]:
-        """Let others take these memories' places; a row for each done.
+        """Supersedes memories; returns a row for each one done.
 
-        Each says `memory_id`, its `version` and what held its place (`superseded_by`), its `successor`, the
-        version that must stand in (`successor_version`, None: any), and the `moment` since when.
+        Each row of `taken` has `memory_id`, `version` and `superseded_by` as read, `successor`, the required
+        `successor_version` (None: any), and `moment`, the end of validity.
         """
         held = await self._rows(
             "hold_supersessions",
@@ -305,18 +307,18 @@ class SubjectRows(OwnedRows):
         )
 
     async def superseded_by(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        """What these took the place of; nobody changes it before the end."""
+        """Locks and returns the memories that these superseded."""
         return await self._rows("superseded_by", memory_ids=list(memory_ids))
 
     async def succeed(
         self, memory_id: UUID, *, superseded_by: UUID | None, valid_to: datetime | None
     ) -> int:
-        """Say what took a held memory's place, or that nothing did; its new version."""
+        """Sets or clears the successor of a locked memory; returns its new version."""
         values = {"memory_id": memory_id, "superseded_by": superseded_by, "valid_to": valid_to}
         return int((await self._rows("succeed_memory", **values))[0]["version"])
 
     async def reinstate(self, memory_id: UUID, keys: Sequence[int]) -> None:
-        """Let a superseded memory hold again."""
+        """Makes a superseded memory current again."""
         await self._run("reinstate_memory", memory_id=memory_id)
         await self._run("delete_superseding_links", memory_id=memory_id, relation=SUPERSEDES)
         await self.learn_anew(memory_id, keys)

@@ -1,4 +1,4 @@
-"""Describes vector indexes and their search width (probes, ef_search), stored in the index's comment."""
+"""Describes vector indexes and their search width (probes, ef_search), stored in comments. Pure."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ IndexKind = Literal["ivfflat", "hnsw"]
 ROWS_A_LIST = 50
 MIN_LISTS, MAX_LISTS = 32, 1_000
 HNSW_CONNECTIONS, HNSW_CONSTRUCTION = 16, 64
-# pgvector takes no larger ef_search.
+# The maximum of pgvector.
 HNSW_MOST_REACH = 1_000
-# Before anything is measured: enough for 100,000 memories, docs/decisions/0017.
+# The default before a measurement: enough for 100,000 memories (docs/decisions/0017).
 FIRST_SHARE = 0.12
 HNSW_FIRST_REACH = 120
-# However little a sample asks for: so much costs two milliseconds, and finds also what is unlike the sample.
+# The minimum: costs two milliseconds, and finds queries unlike the sample.
 LEAST_ROWS_READ, HNSW_LEAST_REACH = 5_000, 80
-# A filter's matches lie further apart: to find as many of them, so many times as many lists are probed.
+# Rows that match a filter are further apart: this factor on the number of lists probed.
 FILTERED_REACH = 3
 _STEP = 1.05
 
 
 @dataclass(frozen=True)
 class IndexPolicy:
-    """Which kind of index is kept, and the recall at 50 its reach is chosen for."""
+    """Kind of index, and target recall at 50 for choosing the search width."""
 
     kind: IndexKind = "ivfflat"
     recall: float = 0.95
@@ -36,9 +36,9 @@ class IndexPolicy:
 
 @dataclass(frozen=True)
 class VectorIndex:
-    """One index: what it was built on, and what was measured of it last (None: nothing yet).
+    """One index: what it was built on, and its last measurement (None: not measured).
 
-    `shape` is the number of lists of an ivfflat index, the connections of an HNSW one.
+    `shape` is the number of lists (ivfflat) or the connections per node (HNSW).
     """
 
     name: str
@@ -54,13 +54,13 @@ class VectorIndex:
     bytes: int = 0
 
     def comment(self) -> str:
-        """What is remembered of it in the database."""
+        """Returns its description as stored in the database."""
         facts = dataclasses.asdict(self)
         return json.dumps({name: fact for name, fact in facts.items() if name not in {"name", "bytes"}})
 
 
 def described(name: str, comment: str | None, size_bytes: int = 0) -> VectorIndex | None:
-    """The index of that name and comment; None where the comment that ends its making is missing."""
+    """Returns the index of that name and comment, None if the comment says that its build did not finish."""
     try:
         facts: Any = json.loads(comment or "null")
         return VectorIndex(**facts, name=name, bytes=size_bytes)
@@ -69,9 +69,9 @@ def described(name: str, comment: str | None, size_bytes: int = 0) -> VectorInde
 
 
 def shape_for(kind: IndexKind, rows: int) -> int:
-    """The lists of an ivfflat index over so many rows, small for recall at a low price; HNSW's connections.
+    """Returns the number of lists for so many rows (ivfflat), or the connections per node (HNSW).
 
-    More than MAX_LISTS would need far over 256 MB to train (it grows with their square).
+    At most MAX_LISTS: training more needs over 256 MB (quadratic).
     """
     if kind == "hnsw":
         return HNSW_CONNECTIONS
@@ -79,26 +79,26 @@ def shape_for(kind: IndexKind, rows: int) -> int:
 
 
 def first_reach(kind: IndexKind, shape: int, rows: int) -> int:
-    """How far is looked before anything is measured."""
+    """Returns the search width before a measurement."""
     if kind == "hnsw":
         return HNSW_FIRST_REACH
     return max(least_reach(kind, shape, rows), math.ceil(FIRST_SHARE * shape))
 
 
 def least_reach(kind: IndexKind, shape: int, rows: int) -> int:
-    """How far is looked in any case, in an index over so many rows."""
+    """Returns the minimum search width for so many rows."""
     if kind == "hnsw":
         return HNSW_LEAST_REACH
     return min(shape, math.ceil(shape * LEAST_ROWS_READ / max(1, rows)))
 
 
 def most_reach(kind: IndexKind, shape: int) -> int:
-    """How far can be looked at most: an ivfflat index then gives exact answers."""
+    """Returns the maximum search width; an ivfflat search is then exact."""
     return HNSW_MOST_REACH if kind == "hnsw" else shape
 
 
 def reaches(kind: IndexKind, shape: int, rows: int) -> Sequence[int]:
-    """The reaches to choose from, each a twentieth more than the one before."""
+    """Returns the search widths to choose from, each 5 % larger than the one before."""
     least, most = least_reach(kind, shape, rows), most_reach(kind, shape)
     steps = range(math.ceil(math.log(most / least, _STEP)) + 1)
     return sorted({min(most, math.ceil(least * _STEP**step)) for step in steps})
@@ -106,10 +106,10 @@ def reaches(kind: IndexKind, shape: int, rows: int) -> Sequence[int]:
 
 @dataclass(frozen=True)
 class ServingIndex:
-    """How an agent's searches go through its partition's indexes.
+    """How an agent's searches use the indexes of its partition.
 
-    `probes` and `ef_search` are both set: while one kind takes the place of the other, either may be used.
-    `iterative`: pgvector reads on until enough rows pass the filters (0.8 and newer).
+    `probes` and `ef_search` are both set: while one kind replaces the other, the planner may use either.
+    `iterative`: pgvector 0.8 or newer reads on until enough rows pass the filters.
     """
 
     probes: int
@@ -119,23 +119,23 @@ class ServingIndex:
     iterative: bool
 
     def probes_for(self, *, filtered: bool) -> int:
-        """How many lists a search looks into."""
+        """Returns the number of lists a search probes."""
         return min(self.most_probes, self.probes * FILTERED_REACH) if filtered else self.probes
 
     def ef_search_for(self, *, filtered: bool) -> int:
-        """How far a search follows the graph; an iterative scan goes on from there by itself."""
+        """Returns ef_search of a search; an iterative scan continues from there."""
         if filtered and not self.iterative:
             return min(HNSW_MOST_REACH, self.ef_search * FILTERED_REACH)
         return self.ef_search
 
     @property
     def may_come_short(self) -> bool:
-        """Whether fewer rows than asked for may be fewer than there are."""
+        """Whether a search may return fewer rows than match."""
         return self.hnsw or not self.iterative
 
 
 def together(one: ServingIndex | None, other: ServingIndex | None) -> ServingIndex | None:
-    """Returns the settings of a transaction that searches both."""
+    """Returns the settings of a transaction that searches both indexes."""
     if one is None or other is None:
         return one or other
     return ServingIndex(
@@ -148,9 +148,9 @@ def together(one: ServingIndex | None, other: ServingIndex | None) -> ServingInd
 
 
 def serving(indexes: Sequence[VectorIndex], *, iterative: bool) -> ServingIndex | None:
-    """How these indexes of one partition and model are searched; None where there is none.
+    """Returns how these indexes of one partition and model are searched, None if there are none.
 
-    Of several of one kind the largest reach holds for all: the planner may take any.
+    The largest search width of a kind applies to all of that kind: the planner may use any.
     """
     if not indexes:
         return None

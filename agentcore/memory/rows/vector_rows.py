@@ -1,6 +1,6 @@
-"""Reads which embedding model is in force, which is to come, and in which column its vectors are.
+"""Reads the embedding model in force, the column of its vectors, and the vector indexes that serve searches.
 
-Until memories are embedded again there are no such rows, and the settings apply.
+Until the first re-embedding there are no rows of models, and the settings apply.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from psycopg import sql
 from agentcore.database import Database, Statement, has_iterative_scans, query, shaped_query
 from agentcore.memory.rows.vector_index import ServingIndex, described, serving
 
-# The models that run in this process, by the name beside their vectors; their EMBEDDING_MODEL.
+# Local models by the name stored with their vectors; the value of EMBEDDING_MODEL.
 SHIPPED_MODELS: Mapping[str, str] = {
     "local/multilingual-e5-small-adapted": "local",
     "local/all-MiniLM-L6-v2": "minilm",
@@ -26,10 +26,10 @@ Stage = Literal["filling", "moving", "settled"]
 
 @dataclass(frozen=True)
 class KnownModel:
-    """A model by the name beside its vectors, as EMBEDDING_MODEL, _NAME and _DIMENSIONS ask for it.
+    """An embedding model: its stored name, and the settings that select it.
 
-    `filling`: its vectors are being made. `moving`: it is in force, and its vectors are on their way into
-    their place. `seconds`: so long it has been at that stage.
+    `filling`: memories are being embedded with it. `moving`: in force, its vectors are being moved into the
+    main column. `seconds`: time in this stage.
     """
 
     model: str
@@ -41,39 +41,39 @@ class KnownModel:
 
     @property
     def moving(self) -> bool:
-        """Whether its vectors stand in either place."""
+        """Whether its vectors are in either of two columns."""
         return self.stage == "moving"
 
     def arguments(self) -> str:
-        """The options of `agentcore reembed` that ask for it."""
+        """Returns the options of `agentcore reembed` that select it."""
         name = f" --name {self.model_name}" if self.model_name else ""
         return f"--model {self.provider}{name} --dimensions {self.dimensions}"
 
     def sentence(self) -> str:
-        """The settings that ask for it."""
+        """Returns the settings that select it."""
         name = f" EMBEDDING_MODEL_NAME={self.model_name}" if self.model_name else ""
         return f"EMBEDDING_MODEL={self.provider}{name} EMBEDDING_DIMENSIONS={self.dimensions}"
 
 
 async def known_models(database: Database) -> list[KnownModel]:
-    """Every model the database has a word on. Raises DependencyUnavailable."""
+    """Returns the models recorded in the database. Raises DependencyUnavailable."""
     async with database.owner_transaction() as connection:
         rows = await (await connection.execute(query("embedding_models"))).fetchall()
     known = [KnownModel(**row) for row in rows]
-    # `local` was another model once.
+    # `local` was once another model.
     return [replace(each, provider=SHIPPED_MODELS.get(each.model, each.provider)) for each in known]
 
 
 async def model_in_force(database: Database) -> KnownModel | None:
-    """Whose vectors are searched; None: the settings say it. Raises DependencyUnavailable."""
+    """Returns the model that is searched, None if the settings decide. Raises DependencyUnavailable."""
     return next((each for each in await known_models(database) if each.stage != "filling"), None)
 
 
 async def kept_model(database: Database, wanted: str) -> KnownModel | None:
     """Returns the model in force; puts that of the stored vectors in force if `wanted` is another.
 
-    Only if both are local models, and all stored vectors are of one. Their vectors have the same length:
-    without this, a start with the other model would find none of them. Raises DependencyUnavailable.
+    Only if both are local models, and all stored vectors are of one: their vectors have the same length, so a
+    search with the other model would find nothing, without an error. Raises DependencyUnavailable.
     """
     in_force = await model_in_force(database)
     if in_force is not None or wanted not in SHIPPED_MODELS.values():
@@ -91,9 +91,9 @@ async def kept_model(database: Database, wanted: str) -> KnownModel | None:
 
 @dataclass(frozen=True)
 class VectorPlace:
-    """What statements are shaped with: a memory's vector, and whether it has one of the model asked for.
+    """SQL fragments: a memory's vector, and the condition that it has one of the model searched.
 
-    An index over one place serves no other: `index_prefix` stands before the model in its comment.
+    `index_prefix` precedes the model in the comment of an index: an index covers one column only.
     """
 
     stored: sql.SQL
@@ -102,11 +102,11 @@ class VectorPlace:
 
     @property
     def shape(self) -> dict[str, sql.Composable]:
-        """The placeholders it fills."""
+        """Returns the values of the placeholders."""
         return {"stored": self.stored, "held": self.held}
 
     def index_model(self, model: str) -> str:
-        """What the indexes over this model's vectors in this place are known by."""
+        """Returns the model name that an index over this column has in its comment."""
         return f"{self.index_prefix}{model}"
 
 
@@ -118,13 +118,13 @@ MOVING = VectorPlace(
 )
 
 
-# What the keeper does to an index in use counts on every process having read it again after so long.
+# Cache time. The index keeper relies on every process having read the indexes again after it.
 LIFE_SECONDS = 2.0
 MAX_AGENTS = 10_000
 
 
 class ServingIndexes:
-    """What serves each agent's searches, at most LIFE_SECONDS old; then one small query reads it again."""
+    """Cache of the indexes that serve each agent, at most LIFE_SECONDS old."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -135,7 +135,7 @@ class ServingIndexes:
     ) -> ServingIndex | None:
         """Returns how the agent's vectors of this model in the table are searched through an index.
 
-        None if no index contains them, or the agent has `few` rows or fewer.
+        None if no index covers them, or the agent has `few` rows or fewer.
         """
         known = self._known.get((agent_id, table, model))
         now = time.monotonic()
@@ -158,7 +158,8 @@ class ServingIndexes:
 
 
 def index_settings(index: ServingIndex, *, filtered: bool) -> Statement:
-    """A filter may leave few rows: the planner may then sort them, and more of the index is read."""
+    """Returns the settings of an index search. If `filtered`, the planner may sort, and more lists are
+    probed."""
     iterative = "search_settings" if index.iterative else "search_settings_without_iterative_scans"
     return query(iterative), {
         "probes": str(index.probes_for(filtered=filtered)),
