@@ -1,1 +1,1 @@
-"""What storing, changing or removing a memory means for others, in the same transaction."""
+"""Side effects of storing, changing or deleting a memory on other memories, in the same transaction."""

@@ -1,4 +1,4 @@
-"""Facts and summaries follow the memories they were derived from, also while those are archived."""
+"""Updates facts and summaries after their source memories were changed, deleted, archived or restored."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _SUMMARIES = frozenset({CLUSTER_FORM, SESSION_FORM, PERIOD_FORM})
 
 
 async def orphans(transaction: MemoryTransaction, copies: Copies) -> dict[UUID, UUID]:
-    """Which of these copies hold words that are no more, each with the memory that said them.
+    """Returns the copies whose source was deleted or reworded, each with that source.
 
-    That one is neither there nor archived; or a model read a fact from it and it has other words. Nobody
-    deletes what the others are of before the end.
+    A source counts as deleted if it neither exists nor is archived. A fact is an orphan, too, if its memory
+    was reworded. Locks the sources of the others against deletion.
     """
     made_of = {memory_id: _sources(copy) for memory_id, copy in copies.items()}
     wanted = {source for sources in made_of.values() for source in sources}
     if not wanted:
         return {}
-    # What will be tied to them is held here, too: locks are taken in one order.
+    # Later link targets are locked here, too: locks are taken in one order.
     tied = {UUID(tie[end]) for copy in copies.values() for tie in copy.get("links", ()) for end in _ENDS}
     archived = transaction.archived
     await archived.held(wanted | tied)
@@ -56,7 +56,7 @@ async def orphans(transaction: MemoryTransaction, copies: Copies) -> dict[UUID, 
 async def supersede_followers(
     transaction: MemoryTransaction, caller: Caller, copies: Copies, archived_at: Mapping[UUID, datetime]
 ) -> list[UUID]:
-    """File facts that are back as superseded where their memories were meanwhile; which these are."""
+    """Supersedes restored facts whose memory was superseded meanwhile; returns their ids."""
     facts = {memory_id: archived_at[memory_id] for memory_id, copy in copies.items() if _follows_words(copy)}
     if not facts:
         return []
@@ -96,7 +96,10 @@ def _follows_words(copy: Mapping[str, Any]) -> bool:
 async def after_rewording(
     transaction: MemoryTransaction, parts: MemoryParts, caller: Caller, row: Row
 ) -> None:
-    """A memory has other words: the old ones' facts go, it waits to be read and told anew. Among the last."""
+    """Deletes the facts of a reworded memory, marks its summaries stale and enqueues it for fact extraction.
+
+    Call it last in a transaction.
+    """
     facts = await transaction.facts.as_read(row["memory_id"])
     if facts:
         changed = await hand_on(transaction, caller, await transaction.delete(facts))
@@ -109,7 +112,10 @@ async def after_rewording(
 async def after_reinstatement(
     transaction: MemoryTransaction, parts: MemoryParts, caller: Caller, operation: str, row: Row
 ) -> None:
-    """A memory holds again that `row` tells of as superseded, and so do its facts. Among the last acts."""
+    """Makes the facts of a memory current again that is no longer superseded; `row` is the superseded one.
+
+    Call it last in a transaction.
+    """
     for fact in await transaction.facts.superseded_with(row["memory_id"], row["superseded_by"]):
         await _hold_again(transaction, caller, operation, fact)
     await let_summaries_wait(transaction, [row["memory_id"]])
@@ -127,9 +133,9 @@ async def _hold_again(transaction: MemoryTransaction, caller: Caller, operation:
 
 
 async def hand_on(transaction: MemoryTransaction, caller: Caller, deleted: Sequence[Row]) -> list[Row]:
-    """Give what deleted memories had superseded to what superseded them, else let it hold; the rows changed.
+    """Relinks what deleted memories had superseded to their own successor; returns the rows changed.
 
-    Those with `superseded_by` None hold again. An expired memory neither holds nor is given on.
+    Without a successor (`superseded_by` None) they are current again. An expired memory is skipped.
     """
     gone = {row["memory_id"]: row for row in deleted}
     changed: list[Row] = []

@@ -1,4 +1,8 @@
-"""Marks summaries stale after a change and enqueues the jobs that refresh them, in one transaction."""
+"""Enqueues the work that a write causes: summaries, facts, comparisons, pruning. In the transaction of the
+write.
+
+The rows of the queue decide what is pending; a job only starts the work.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +25,21 @@ from agentcore.memory.storage import MemoryTransaction, NewMemory
 from agentcore.summary_rules import SummaryRules
 
 REFRESH_SUMMARIES, SUMMARISE_PERIODS = "refresh_summaries", "summarise_periods"
-# Lets what was summarised of sessions before the agent wished summaries of periods wait for them.
+# Enqueues session summaries that are older than the agent's rules for period summaries.
 QUEUE_PERIODS = "queue_periods"
-# In the order in which they are enqueued by whoever enqueues both: their locks are held until the end.
+# In this order everywhere: their locks are kept until the transaction ends.
 _JOBS = (("refresh", REFRESH_SUMMARIES), ("period", SUMMARISE_PERIODS))
 
 
 async def let_summaries_wait(transaction: MemoryTransaction, memory_ids: Iterable[UUID]) -> None:
-    """These memories say something else, or hold no longer, or again. One of a transaction's last acts."""
+    """Marks the summaries of changed memories stale. Call it last in a transaction."""
     changed = sorted({*memory_ids})
     if changed:
         await enqueue_summaries(transaction, await transaction.summaries.let_wait(changed))
 
 
 async def let_restored_wait(transaction: MemoryTransaction, memory_ids: Sequence[UUID]) -> None:
-    """These memories came back from the archive, summaries perhaps among them. One of the last acts."""
+    """Marks restored summaries, and those of restored memories, stale. Call it last in a transaction."""
     if memory_ids:
         summaries = transaction.summaries
         works = await summaries.let_wait(memory_ids) | await summaries.let_restored_wait(memory_ids)
@@ -43,12 +47,12 @@ async def let_restored_wait(transaction: MemoryTransaction, memory_ids: Sequence
 
 
 async def let_wait_for_period(transaction: MemoryTransaction, memory_ids: Iterable[UUID]) -> None:
-    """These are new summaries of sessions, which that of their period is to tell of. One of the last acts."""
+    """Enqueues new session summaries for the summary of their period. Call it last in a transaction."""
     await enqueue_summaries(transaction, await transaction.summaries.let_wait_for_period(memory_ids))
 
 
 async def enqueue_summaries(transaction: MemoryTransaction, works: Iterable[str]) -> None:
-    """Have what has come to wait done. One of the last acts."""
+    """Enqueues the jobs for these kinds of work. Call it last in a transaction."""
     come = {*works}
     for work, name in _JOBS:
         if work in come:
@@ -56,7 +60,7 @@ async def enqueue_summaries(transaction: MemoryTransaction, works: Iterable[str]
 
 
 PRUNE_LAYER = "prune_layer"
-# Deciding reads the whole layer: a large one gathers more before it is done again.
+# Pruning reads the whole layer: the larger it is, the longer the wait before the next run.
 MEMORIES_A_SECOND = 1_000
 LONGEST_WAIT_SECONDS = 300.0
 
@@ -64,9 +68,9 @@ LONGEST_WAIT_SECONDS = 300.0
 async def watch_capacity(
     transaction: MemoryTransaction, capacities: Mapping[str, int], layers: Iterable[str], now: datetime
 ) -> None:
-    """Enqueue the pruning of those of these layers that hold too much. The last act of its transaction.
+    """Enqueues pruning of those of these layers that are over capacity. Call it last in a transaction.
 
-    `capacities` are the service's, by layer; an agent's own go before them.
+    `capacities`: the service's defaults by layer; an agent's own take precedence.
     """
     watched = {layer: capacities.get(layer, 0) for layer in sorted(set(layers))}
     if not watched:
@@ -80,7 +84,7 @@ async def watch_capacity(
 
 
 RELATE_MESSAGES = "relate_messages"
-# A longer text is a document, not a message: its beginning tells little of what it changes.
+# A longer text counts as a document, not as a message.
 LONGEST_CHARS = 4_000
 _TYPES = frozenset({MemoryType.EPISODIC.value, MemoryType.SEMANTIC.value})
 _SAID = frozenset({"content", "interaction"})
@@ -89,7 +93,7 @@ _SAID = frozenset({"content", "interaction"})
 async def queue_relations(
     transaction: MemoryTransaction, parts: MemoryParts, memories: Sequence[NewMemory]
 ) -> None:
-    """Enqueues the messages among these new memories. One of a transaction's last acts."""
+    """Enqueues new messages for comparison with earlier ones. Call it last in a transaction."""
     pending = [each.memory_id for each in memories if is_message(each.columns)]
     if parts.relations is not None and pending:
         await transaction.relations.queue(pending)
@@ -97,7 +101,7 @@ async def queue_relations(
 
 
 def is_message(columns: Mapping[str, Any]) -> bool:
-    """Whether a memory is what somebody said or noted, rather than derived, an assistant's or a document."""
+    """Whether a memory is a message: not derived, not an assistant's, not a document."""
     said = columns["parent_memory_id"] is None and columns["provenance"].get("form") in _SAID
     lasts = columns["memory_type"] in _TYPES and not columns["flagged"]
     short = len(columns["content"]) <= LONGEST_CHARS
@@ -106,17 +110,17 @@ def is_message(columns: Mapping[str, Any]) -> bool:
 
 EXTRACT_FACTS, SUMMARISE_SESSION = "extract_facts", "summarise_session"
 SUMMARISE_AGAIN = "summarise_again"
-# What the summary of a session is tagged with, and where in its metadata a caller's own says what it is of.
+# The tag of session summaries; the metadata key of a caller's own summary of a part of a session.
 SUMMARY_TAG, COMPACTION = "session_summary", "compaction"
-# What a summary of a session, or of a period, says of itself in its provenance; and the latter's tag.
+# `form` in the provenance of session and period summaries; the tag of the latter.
 SESSION_FORM, PERIOD_FORM = "session", "period"
 PERIOD_TAG = "period_summary"
 AFTER_INACTIVITY, AFTER_COMPACTION = "inactivity", "compaction"
-# What a failure says in its data where others are at work on the same.
+# Key in the data of a failure: another worker is processing the same.
 BUSY = "busy"
-# So long a model that fails is asked again; then plain code does what it can.
+# A failing model is retried for this long; then the fallback without a model is used.
 PATIENCE = timedelta(minutes=30)
-# A shorter text is read where it holds a sign of a fact: who speaks, a name, a number, or another script.
+# Shorter texts are read for facts only if they contain a first person, a name, a number or another script.
 TELLING_CHARS, LEAST_BYTES = 30, 10
 _TELLING = re.compile(r"\d|\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b|(?<=[^.!?\s] )[A-Z]|[^\W\d_a-zA-Z]")
 _USERS = frozenset({"user", "human"})
@@ -125,14 +129,14 @@ ItemT = TypeVar("ItemT")
 
 
 def is_of_one(failure: DependencyUnavailable) -> bool:
-    """Whether other work may be done though this failed: its text may be at fault, or others are at it."""
+    """Whether a failure concerns one item only: its text was refused, or another worker has it."""
     return any(failure.data.get(name) for name in ("refused", "unreadable", BUSY))
 
 
 async def do_each(items: Iterable[ItemT], do: Callable[[ItemT], Awaitable[None]]) -> None:
-    """Do it for each; what fails by itself keeps no other from its turn.
+    """Processes each item; a failure that concerns one item does not stop the others.
 
-    Raises the first DependencyUnavailable, after the others or at once where all would fail.
+    Raises the first DependencyUnavailable, after the others, or at once if the others would fail, too.
     """
     failed: list[DependencyUnavailable] = []
     for item in items:
@@ -147,14 +151,14 @@ async def do_each(items: Iterable[ItemT], do: Callable[[ItemT], Awaitable[None]]
 
 
 def failing_since(rows: Sequence[Row], now: datetime) -> datetime:
-    """Since when a model is asked about one of these in vain; `now` where this is the first time."""
+    """Returns the time of the first failed request for these rows, `now` if there was none."""
     return min((since for row in rows if (since := row["failing_since"]) is not None), default=now)
 
 
 def gives_up(failure: AgentCoreError, waiting_since: datetime, now: datetime) -> bool:
-    """Whether plain code does a model's part: that refuses the text, may cost no more, or failed too long.
+    """Whether to fall back to extraction: text refused, budget spent, or failing for longer than PATIENCE.
 
-    `waiting_since` is the first failure's time, not that of the store.
+    `waiting_since` is the time of the first failure.
     """
     return is_budget_spent(failure) or bool(failure.data.get("refused")) or now - waiting_since >= PATIENCE
 
@@ -162,7 +166,7 @@ def gives_up(failure: AgentCoreError, waiting_since: datetime, now: datetime) ->
 async def queue_llm_work(
     transaction: MemoryTransaction, parts: MemoryParts, memories: Sequence[NewMemory]
 ) -> None:
-    """Let these new memories wait for what their agent wishes of models. One of a transaction's last acts."""
+    """Enqueues new memories for facts and session summaries, by their agent's settings. Call it last."""
     compacted = {memory.memory_id: memory.columns["session_id"] for memory in memories
                  if is_compaction(memory.columns)}
     if compacted:
@@ -186,9 +190,10 @@ async def _queue(transaction: MemoryTransaction, parts: MemoryParts, waiting: Se
 async def after_deletion(
     transaction: MemoryTransaction, parts: MemoryParts, changed: Sequence[Row], also: Sequence[UUID] = ()
 ) -> None:
-    """See to what was made of what a deletion changed, and to what has no summary any more. Its last acts.
+    """Marks summaries stale and enqueues sources that lost theirs, after a deletion. Call it last in a
+    transaction.
 
-    `also`: what else changed.
+    `changed`: rows that the deletion changed; `also`: ids of other changed memories.
     """
     await let_summaries_wait(transaction, [*also, *(row["memory_id"] for row in changed)])
     works = {row["work"] for row in await transaction.summaries.waiting_again()}
@@ -203,7 +208,7 @@ async def after_deletion(
 async def read_again(
     transaction: MemoryTransaction, parts: MemoryParts, memory_id: UUID, columns: Mapping[str, Any]
 ) -> None:
-    """Let a memory with other words wait to be read for facts, where its agent wishes it."""
+    """Enqueues a reworded memory for fact extraction, if its agent uses it."""
     if parts.extractor is not None and _may_hold_facts(columns):
         await _queue_for_facts(transaction, parts, [memory_id])
 
@@ -211,7 +216,7 @@ async def read_again(
 async def read_at_last(
     transaction: MemoryTransaction, parts: MemoryParts, memory_ids: Sequence[UUID]
 ) -> None:
-    """Let those of these memories wait that hold again and were never read. One of the last acts."""
+    """Enqueues memories that are current again and were never read for facts. Call it last."""
     if parts.extractor is None or not memory_ids:
         return
     unread = await transaction.facts.unread(memory_ids)
@@ -277,7 +282,7 @@ def _may_hold_facts(columns: Mapping[str, Any]) -> bool:
 
 
 def is_worth_reading(content: str) -> bool:
-    """Whether a text may hold facts: long or telling enough, and more than a greeting or a refusal."""
+    """Whether a text may contain facts: long, or with a name or number, and no greeting or refusal."""
     text = content.strip()
     telling = len(text.encode()) >= LEAST_BYTES and _TELLING.search(text) is not None
     return (telling or len(text) >= TELLING_CHARS) and rejection(content) is None

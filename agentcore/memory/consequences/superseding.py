@@ -31,7 +31,7 @@ from agentcore.memory.rows.memory_rows import Lookup, Row
 from agentcore.memory.statements.statements import Told
 from agentcore.memory.storage import MemoryTransaction, NewMemory
 
-# A model is asked about so few pairs a call, side by side: whoever stores waits for it.
+# Maximum pairs a call asks the model about, in parallel: the caller waits for them.
 JUDGED_PAIRS = 4
 _JUDGED = frozenset({"superseding", "possible"})
 _UNSTORED = UUID(int=0)
@@ -39,22 +39,22 @@ _UNSTORED = UUID(int=0)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a stored memory means for earlier ones."""
+    """What a stored memory superseded, and what superseded it."""
 
     superseded: list[UUID] = field(default_factory=list)
     near_duplicate_of: UUID | None = None
     superseded_by: UUID | None = None
-    """It was told late: this one, told before it, has its place."""
+    """Set if the memory was stored late: a newer one had superseded it already."""
 
     def without(self, missed: Collection[UUID], memory_id: UUID) -> Outcome:
-        """What is left of it where these places, among them perhaps the memory's own, were not taken."""
+        """Returns the outcome without the memories that could not be superseded any more."""
         superseded = [each for each in self.superseded if each not in missed]
         by = None if memory_id in missed else self.superseded_by
         return replace(self, superseded=superseded, superseded_by=by)
 
 
 class Superseding:
-    """One call's supersessions: looked up before the transaction, decided and written inside it."""
+    """Supersessions of one call: looked up before the transaction, decided and written in it."""
 
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
@@ -67,7 +67,7 @@ class Superseding:
         self._near: dict[UUID, UUID] = {}
         self._tasks: set[str] = set()
         self.taken: list[UUID] = []
-        """What holds no longer, once it is written."""
+        """Memories that were superseded, once written."""
         self.degraded: list[str] = []
 
     async def look_up(self, drafts: Iterable[Draft]) -> None:
@@ -82,7 +82,7 @@ class Superseding:
         await self._ask_model(asking)
 
     async def _read(self, lookup: Lookup, first: datetime) -> list[Earlier]:
-        """Returns valid memories, and those they superseded at a time after `first`, by id."""
+        """Returns current memories, and those they superseded after `first`, by id."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             rows = await transaction.subjects.stated_before(lookup, limit=ON_A_SUBJECT)
             later = sorted({row["memory_id"] for row in rows if row["timestamp"] > first})
@@ -94,11 +94,11 @@ class Superseding:
         return subjects_of(self._caller.agent_id, row)
 
     def candidates(self) -> set[UUID]:
-        """The memories that may turn out to be near, or to have a new one's place."""
+        """Returns the memories that the drafts may supersede or be near-duplicates of."""
         return {each.memory_id for group in self._on_subject.values() for each in group}
 
     def changing(self) -> set[UUID]:
-        """Those of them that may lose their place, or get another successor, whichever drafts are stored."""
+        """Returns the candidates that will be superseded, or relinked, if the drafts are stored."""
         return {
             old.memory_id
             for each in self._asking
@@ -170,7 +170,7 @@ class Superseding:
         self.degraded += dict.fromkeys(missing)
 
     def decide(self, stored: Sequence[tuple[Draft, NewMemory]]) -> dict[UUID, Outcome]:
-        """What each memory about to be stored means for the others, this call's too, in order of time."""
+        """Decides what each new memory supersedes, memories of the same call included, in order of time."""
         outcomes: dict[UUID, Outcome] = {}
         for each, memory in sorted(stored, key=lambda pair: pair[0].columns["timestamp"]):
             if each.params.supersede and each.params.superseded_by is None and each.params.valid_to is None:
@@ -230,7 +230,7 @@ class Superseding:
         return verdict.relation == "superseding" and said is not False
 
     async def write(self, transaction: MemoryTransaction) -> set[UUID]:
-        """Write what was decided; the memories whose place was not taken after all."""
+        """Writes what was decided; returns the memories that could not be superseded any more."""
         rows = await take_places(transaction, self._caller, [*self._decided.values()])
         self._tasks |= {row["task_id"] for row in rows if row["task_id"] is not None}
         self.taken = [row["memory_id"] for row in rows]
@@ -248,7 +248,7 @@ class Superseding:
         )
 
     async def forget_tasks(self) -> None:
-        """Let working memory be read anew where a memory of a task was superseded."""
+        """Evicts working memory of tasks in which a memory was superseded."""
         if self._tasks:
             await self._parts.working.forget(self._caller.agent_id, sorted(self._tasks))
 

@@ -1,4 +1,4 @@
-"""One memory takes another's place: what is known of both, whether they meet, and how it is written."""
+"""Writes supersessions: which memories may supersede which, the rows written, and restored memories."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from agentcore.memory.storage import MemoryTransaction
 # How many of the newest memories on one subject are compared.
 ON_A_SUBJECT = 8
 _LASTING = frozenset({"episodic", "semantic"})
-# The rule by which a fact holds no longer than the memory that a model read it from.
+# Rule of a fact that is superseded together with its memory.
 FOLLOWS = "read from a superseded memory"
-# The rule by which words that only repeat a memory hold no longer than it.
+# Rule of a message that only repeats a superseded one.
 ECHOED = "repeats a superseded memory"
-# So many of the newest said soon behind it are compared.
+# How many of the newest messages after a superseded one are compared.
 IN_ECHO_WINDOW = 32
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """A memory whose place may be taken; `version` None: it is stored in the same call.
+    """A memory that may be superseded.
 
-    `takes_places` False: it was stored to stand beside whatever there is. `superseded_by`: it holds no more.
-    `by_model`: a model read it from another memory.
+    `version` None: stored in the same call. `takes_places` False: stored with `supersede: false`. `by_model`:
+    a fact that a model extracted.
     """
 
     memory_id: UUID
@@ -53,7 +53,7 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Supersession:
-    """One memory takes the place of another; `by_version`: as long as it still stands in that version."""
+    """One memory supersedes another; `by_version`: only if the successor still has this version."""
 
     old: Earlier
     by: UUID
@@ -65,9 +65,9 @@ class Supersession:
 async def take_places(
     transaction: MemoryTransaction, caller: Caller, supersessions: Sequence[Supersession]
 ) -> list[Row]:
-    """Write supersessions with their ties and histories; a row for each that was still possible.
+    """Writes supersessions with links and history; returns a row for each one that was still possible.
 
-    What a model read from a superseded memory is superseded with it, and what only repeats it (`echoes.py`).
+    Facts extracted from a superseded memory, and messages that only repeat it, are superseded with it.
     """
     rows = await _written(transaction, caller, supersessions)
     taken = {row["memory_id"] for row in rows}
@@ -148,7 +148,7 @@ async def _facts_follow(
 
 
 def tie(target_id: UUID, relation: str) -> Link:
-    """A full link; its parts are our own and need no check."""
+    """Returns a link of weight 1, without validation."""
     return Link.model_construct(target_id=target_id, relation=relation, weight=1.0)
 
 
@@ -168,18 +168,18 @@ def _changes(caller: Caller, each: Supersession, version: int) -> list[Change]:
 
 
 def admits(old: Earlier, new: Earlier) -> bool:
-    """Whether the two stand in one scope: before any word is compared."""
+    """Whether scope and layer allow one to supersede the other."""
     layers = {old.memory_type, new.memory_type}
     return not old.pinned and old.namespace == new.namespace and (len(layers) == 1 or layers <= _LASTING)
 
 
 def may_give_way(old: Earlier, new: Earlier) -> bool:
-    """Whether the one may lose its place to the other: what was said never does to what a model read."""
+    """Whether `new` may supersede `old`: an extracted fact never supersedes what was said."""
     return old.by_model or not new.by_model
 
 
 def from_rows(rows: Sequence[Mapping[str, Any]]) -> list[Earlier]:
-    """One for each memory, with all the subjects that it was found by."""
+    """Returns one for each memory, with all subjects that it was found by."""
     subjects: dict[UUID, set[int]] = {}
     for row in rows:
         subjects.setdefault(row["memory_id"], set()).update({row["subject_key"]} - {None})
@@ -205,7 +205,7 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> list[Earlier]:
 
 
 def from_draft(each: Draft, memory_id: UUID) -> Earlier:
-    """A memory about to be stored."""
+    """Returns the memory that a draft will be stored as."""
     columns = each.columns
     return Earlier(
         memory_id,
@@ -228,10 +228,10 @@ async def supersede_overtaken(
     subjects: Mapping[UUID, Sequence[int]],
     archived_at: Mapping[UUID, datetime],
 ) -> list[UUID]:
-    """File what newer facts have the place of by the rules of a store; the memories that hold no longer.
+    """Supersedes restored memories that newer ones contradict, by the rules of a store; returns their ids.
 
-    `subjects`: of what the restored memories state something, those that were not superseded. Only what was
-    stored after one was archived can have overtaken it: of what came before, the rules have had their say.
+    `subjects`: subject keys of the restored memories that are current. Only memories stored after the
+    archiving count: for earlier ones the rules were applied then.
     """
     keys = sorted({key for stated in subjects.values() for key in stated})
     if not keys:
@@ -268,7 +268,7 @@ def _overtaken(old: Earlier, newer: Mapping[UUID, Earlier], archived_at: datetim
 
 
 def restored(memory_id: UUID, copy: Mapping[str, Any]) -> Earlier:
-    """A memory as it came back."""
+    """Returns the memory in an archived copy."""
     said = told({**copy, "timestamp": datetime.fromisoformat(copy["timestamp"])})
     return Earlier(
         memory_id,

@@ -1,1 +1,1 @@
-"""What is made of memories later, as stories: summaries of sessions, periods and episodes, and facts."""
+"""Derives memories: summaries of sessions, periods and clusters, facts, links between messages."""

@@ -41,10 +41,10 @@ SUMMARY_TAG = "consolidated"
 LEAST_AGE = timedelta(days=1)
 PAGE, NEIGHBOURS, ASKED_AT_ONCE, MOST_CHANGED = 200, 24, 25, 100
 MOST_LOOKED_AT = 2_000
-# Shorter than REQUEST_TIMEOUT, and no longer than one job may keep others waiting.
+# Shorter than REQUEST_TIMEOUT, and than one job may block others.
 DEADLINE_SECONDS = 12.0
 MOST_ARCHIVED = 2 * PRUNE_CHUNK
-# An id is minted before its transaction ends: what came so lately is looked at once more.
+# Ids are created before their transaction ends: newer ones are looked at again.
 SETTLED_AFTER = timedelta(minutes=5)
 LEAST_TOKENS, MOST_TOKENS = 40, 400
 SHARED = ("user_id", "namespace", "speaker", "session_id")
@@ -53,7 +53,7 @@ NO_ARCHIVE = "archive_sources needs an archive, and this service has none"
 
 @dataclass
 class Consolidated:
-    """What was made (or would be), and how far it came."""
+    """Result of a consolidation, or of its dry run."""
 
     clusters: list[ConsolidatedCluster] = field(default_factory=list)
     looked_at_count: int = 0
@@ -90,7 +90,7 @@ class Consolidating:
         self.degraded: list[str] = []
 
     async def run(self) -> Consolidated:
-        """Go on from where the last one ended. Raises InvalidParams, DependencyUnavailable."""
+        """Continues where the last run ended. Raises InvalidParams, DependencyUnavailable."""
         if self._params.archive_sources and self._parts.archive is None:
             raise InvalidParams(NO_ARCHIVE, data={"field": "archive_sources"})
         if self._parts.vectors_moving:
@@ -264,7 +264,7 @@ class Consolidating:
         ids = [member.memory_id for member in cluster.members]
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await transaction.clusters.claim()
-            # Made firmer later, a lock waits behind others: a store may want that summary and an episode.
+            # All in the strongest mode needed: upgrading a lock later could deadlock with a store.
             replacing = [] if cluster.replaces is None else [*ids, cluster.replaces]
             await transaction.existing(replacing or ids, replacing)
             held = await transaction.clusters.hold(ids)
@@ -301,7 +301,7 @@ class Consolidating:
 
 
 class SourcePruning(Pruning):
-    """Archives sources whose summary stands: those of an age, the oldest first."""
+    """Archives summarized episodes of a minimum age, oldest first."""
 
     def __init__(self, parts: MemoryParts, caller: Caller, params: ConsolidateParams) -> None:
         pruning = PruneParams(memory_layer=MemoryType.EPISODIC, dry_run=params.dry_run)
@@ -383,7 +383,8 @@ def _unit(row: Row) -> NDArray[np.float32]:
 async def condense(
     parts: MemoryParts, agent_id: str, sources: Sequence[Source], max_tokens: int, *, by_model: bool
 ) -> tuple[Summary, str | None]:
-    """A summary of at most so many tokens, and why it is not the model's where it was to be."""
+    """Returns a summary of at most `max_tokens`, and why a model's was not used, None if it was or none was
+    wanted."""
     degraded = None
     if by_model and parts.summariser is not None:
         written, degraded = await _written(parts, agent_id, sources, max_tokens)

@@ -1,7 +1,6 @@
 """Extracts facts: a model reads each pending memory once; its facts are checked and stored.
 
-One text can spoil the answer for a batch: then each is asked about alone, and what fails beside others that
-succeed is itself at fault.
+If a batch fails, each text is asked about alone: a text that fails while others succeed is the cause.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ from agentcore.memory.summaries.grounding import Heard, as_read
 from agentcore.memory.summaries.summarizing import Source
 from agentcore.memory.writing.storing import Storing
 
-# So often a text is asked about by itself whose answers cannot be read.
+# Maximum requests about one text whose answers cannot be parsed.
 MOST_TRIES = 5
-# A request that no text is answered to is not mended by asking again soon.
+# Delay before a retry if every text of a batch fails.
 LONG_WAIT_SECONDS = 600
 
 Read = TypeVar("Read")
@@ -45,18 +44,18 @@ Ask = Callable[[Sequence[Row]], Awaitable[Sequence[Read]]]
 
 @dataclass
 class Asked(Generic[Read]):
-    """What was read, what is done without and why, and what is to be asked about again."""
+    """Result of asking about a batch: answers, memories given up with the reason, and memories to retry."""
 
     read: list[Read] = field(default_factory=list)
     without: dict[UUID, str] = field(default_factory=dict)
     again: list[UUID] = field(default_factory=list)
     tried: list[UUID] = field(default_factory=list)
-    """Again, too: those whose own fault it is, asked about by themselves from now on."""
+    """To retry alone: the text itself may be the cause."""
     failure: DependencyUnavailable | None = None
 
 
 async def ask(model: Ask[Read], batch: Sequence[Row], now: datetime) -> Asked[Read]:
-    """Ask about memories that wait: together, else one by one. Raises nothing that a model fails of."""
+    """Asks about pending memories together, then one by one. A model's failure is returned, not raised."""
     try:
         return Asked([*await model(batch)])
     except DependencyUnavailable as failure:
@@ -135,18 +134,18 @@ class _Read:
     facts: Sequence[str] = ()
     entities: Sequence[str] = ()
     items: Sequence[StoreParams] = ()
-    """The facts as they are to be stored."""
+    """The facts to store."""
 
 
 class Extracting:
-    """The facts of the memories of one agent that wait longest: one batch a run."""
+    """Fact extraction of one agent: one batch of the longest pending memories a run."""
 
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
         self._caller = caller
 
     async def run(self) -> bool:
-        """Read a batch; whether more waits. Raises DependencyUnavailable: try again later."""
+        """Processes a batch; returns whether more are pending. Raises DependencyUnavailable: retry later."""
         extractor = self._parts.extractor
         if extractor is None:
             return False
@@ -174,7 +173,7 @@ class Extracting:
                 replace(each, items=[_fact(each.row, fact, told, self._parts) for fact in each.facts])
                 for each in checked]
         except ValidationError:
-            # Its text would quote the answer.
+            # `from None`: the message of the cause would quote the answer.
             raise DependencyUnavailable(UNSTORABLE, data={"unreadable": True}) from None
 
     async def _store(self, extractor: FactExtractor, batch: Sequence[Row], asked: Asked[_Read]) -> bool:
@@ -199,7 +198,7 @@ class Extracting:
 
 
 class FactStoring(Storing):
-    """Stores facts beside the memories they are of, of those that still wait as they were read."""
+    """Stores facts of the memories that are still pending and unchanged."""
 
     follows = False
 
@@ -213,7 +212,7 @@ class FactStoring(Storing):
     ) -> None:
         self._rows = rows
         self._told = told
-        # In the order of the items, which are drafted in it.
+        # In the order of the items.
         self._entities: Iterator[Sequence[str]] = (each.entities for each in read for _ in each.items)
         self.taken: set[UUID] | None = None
         facts = [item for each in read for item in each.items]
@@ -226,12 +225,12 @@ class FactStoring(Storing):
                 _name(each.columns, entities)
                 row = self._rows[each.columns["parent_memory_id"]]
                 if "ttl_seconds" not in row["provenance"]:
-                    # Its time is a layer's, and no caller's.
+                    # The layer's default, not a caller's time to live.
                     each.columns["provenance"].pop("ttl_seconds", None)
         return made
 
     async def claim(self, transaction: MemoryTransaction) -> set[UUID]:
-        """Take the memories out of what waits, which goes into their histories; those that still waited."""
+        """Dequeues the memories, with entries in their histories; returns those that were still pending."""
         versions = {memory_id: row["version"] for memory_id, row in self._rows.items()}
         taken = await transaction.llm.claim("facts", versions)
         source = self._caller.token_id, self._caller.trace_id
@@ -241,7 +240,7 @@ class FactStoring(Storing):
         return taken
 
     async def _check_targets(self, transaction: MemoryTransaction, drafts: Mapping[int, Draft]) -> None:
-        # What is taken out is held together with what its facts touch: locks are taken in one order.
+        # Locked together with what the facts affect: locks are taken in one order.
         earlier, changing = self._superseding.candidates(), self._superseding.changing()
         await transaction.existing(earlier.union(self._rows), changing.union(self._rows))
         taken = self.taken = await self.claim(transaction)
@@ -301,7 +300,7 @@ def _is_fact(text: str) -> bool:
 def _fact(row: Row, fact: str, told: Mapping[str, str], parts: MemoryParts) -> StoreParams:
     given: dict[str, Any] = {}
     if row["expires_at"] is not None and not row["pinned"]:
-        # It is forgotten with what it was read from.
+        # It expires with its memory.
         given["ttl_seconds"] = max(1, int((row["expires_at"] - parts.clock()).total_seconds()))
     return StoreParams(
         content=fact,

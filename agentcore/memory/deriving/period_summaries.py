@@ -45,13 +45,13 @@ from agentcore.summary_rules import BY_MODEL, SummaryRules
 
 BATCH = 200
 FEWEST_SESSIONS = 2
-# A model tells a period anew when it has grown by this share, or when nothing has come for this part of it.
+# A model summarizes a period again when it has grown by this share, or was quiet for this part of its length.
 GROWTH, QUIET_PARTS = 0.25, 24
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Whose summary of which period; `begins`: there is to be one, if there is none."""
+    """A period of one user and namespace; `begins`: its summary is to be created if there is none."""
 
     user_id: str | None
     namespace: str | None
@@ -66,16 +66,16 @@ class _Share:
 
 
 class PeriodSummarizing:
-    """The periods of one agent whose sessions' summaries wait: one batch a run."""
+    """Period summaries of one agent: one batch of pending session summaries a run."""
 
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
         self._caller = caller
 
     async def run(self) -> bool:
-        """Tell the periods of a batch; whether more wait. Raises DependencyUnavailable: go on later.
+        """Processes a batch; returns whether more are pending. Raises DependencyUnavailable: retry later.
 
-        What fails by itself does not keep the others from being told.
+        A failure that concerns one period does not stop the others.
         """
         in_vain, later = 0, set[UUID]()
         failed: dict[_Place | None, DependencyUnavailable] = {}
@@ -286,7 +286,7 @@ def _told_of(place: _Place, standing: Standing) -> dict[str, Any]:
 
 
 def _began(row: Row) -> str:
-    """When what a session's summary tells began, as its metadata say it; a caller's own may say anything."""
+    """Returns the start of a session summary from its metadata, which a caller may have changed."""
     said = row["metadata"].get("from") or (row["metadata"].get("compaction") or {}).get("from")
     try:
         moment = datetime.fromisoformat(str(said))

@@ -1,6 +1,6 @@
 """Rewrites a summary from its current sources.
 
-It locks the sources in the version that was read; who comes second finds another version and reads again.
+It locks the sources in the version that was read. If another worker was faster, it reads again.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from agentcore.memory.writing.changing import Changing, Wanted
 from agentcore.summary_rules import SummaryRules
 
 REFRESHED = "refresh"
-# The provider whose words are a model's, beside those that ask none.
+# The provider that asks a model; the others do not.
 BY_LLM = "llm"
 SOURCES_GONE = "some of what it is of is not there any more; what it said of that is kept"
-# What a summary's metadata say of its making; all else in them is its caller's.
+# Metadata that the service sets; all else is the caller's.
 _OF_ITS_MAKING = ("by", "prompt", "degraded", "topics")
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A summary, none where it is still to be written, and those of its sources that are there, in order.
+    """A summary (None: still to be created) and those of its sources that exist, oldest first.
 
-    `waiting` is the work that is taken out once it is done, by these memories. It is made for those that are
-    `asking`, about which a model is asked in vain `since`.
+    `waiting`: pending memories to dequeue when it is done. `asking`: those a model is asked about, in vain
+    `since`.
     """
 
     row: Row | None
@@ -64,46 +64,46 @@ class Standing:
 
     @property
     def reworded(self) -> bool:
-        """Whether its words are its caller's."""
+        """Whether a caller has changed its content."""
         return self.row is not None and self.row["reworded_by"] not in (None, REFRESHED)
 
     @property
     def told(self) -> list[Row]:
-        """Those of the sources that hold."""
+        """The sources that are current."""
         return [row for row in self.sources if row["superseded_by"] is None]
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that it is of is there."""
+        """Whether all its sources exist."""
         named = [] if self.row is None else self.row["provenance"].get("sources", [])
         return {*named} <= {str(row["memory_id"]) for row in self.sources}
 
     @property
     def digest(self) -> str:
-        """Equal for sources that say the same, and hold, as before."""
+        """Digest of the sources' contents and of which are current."""
         return digest_of(
             (row["memory_id"], row["content_hash"], row["superseded_by"] is None) for row in self.sources)
 
     @property
     def is_fresh(self) -> bool:
-        """Whether it was made of just this."""
+        """Whether it was made of exactly these sources."""
         return self.row is not None and self.row["provenance"].get("of") == self.digest
 
     @property
     def stays(self) -> bool:
-        """Whether there is nothing to make anew, or it is its caller's."""
+        """Whether nothing is to be done: it is fresh, or its content is a caller's."""
         return self.reworded or self.is_fresh
 
     @property
     def versions(self) -> dict[UUID, int]:
-        """What must still stand so when it is written."""
+        """The versions that must be unchanged when it is written."""
         rows = [*self.sources, *([] if self.row is None else [self.row])]
         return {row["memory_id"]: row["version"] for row in rows}
 
 
 @dataclass(frozen=True)
 class Anew:
-    """What a summary is to be: its words, its metadata and provenance, until when it tells."""
+    """New content, metadata, provenance and timestamp of a summary."""
 
     summary: SessionSummary
     metadata: Mapping[str, Any]
@@ -113,7 +113,7 @@ class Anew:
 
 
 class Remaking(Changing):
-    """One summary written anew in its place."""
+    """Updates a summary in place."""
 
     operation = REFRESHED
 
@@ -139,15 +139,15 @@ class Remaking(Changing):
         return columns
 
     async def _prepare(self, transaction: MemoryTransaction, found: Row, wanted: Wanted) -> None:
-        # What is tied anew is of its sources.
+        # Its new links lead to its sources, which are locked here.
         await claim(transaction, self._standing)
         await transaction.summaries.retell(self.memory_id, self._anew.provenance, self._anew.timestamp)
 
 
 async def claim(transaction: MemoryTransaction, standing: Standing, going: Sequence[UUID] = ()) -> None:
-    """Take out what waited, and hold what the summary rests on. Raises Conflict where either is not so.
+    """Locks the sources and dequeues the pending memories. Raises Conflict if either changed.
 
-    `going` is to be deleted then.
+    `going` will be deleted.
     """
     changing = [] if standing.row is None else [standing.row["memory_id"]]
     held = await transaction.summaries.hold(going=going, changing=changing, standing=standing.versions)
@@ -158,13 +158,13 @@ async def claim(transaction: MemoryTransaction, standing: Standing, going: Seque
 
 
 async def leave(parts: MemoryParts, caller: Caller, standing: Standing) -> None:
-    """Take out what waited, and let the summary be as it is. Raises Conflict."""
+    """Dequeues and keeps the summary as it is. Raises Conflict."""
     async with parts.storage.transaction(caller.agent_id) as transaction:
         await claim(transaction, standing)
 
 
 async def write(parts: MemoryParts, caller: Caller, standing: Standing, row: Row, anew: Anew) -> None:
-    """Write a summary anew; where it says the same, only of what. Raises Conflict, NotFound."""
+    """Updates a summary; if the text is the same, only its provenance. Raises Conflict, NotFound."""
     if anew.links or (anew.summary.content, anew.metadata) != (row["content"], row["metadata"]):
         await Remaking(parts, caller, standing, row, anew).run()
         return
@@ -174,7 +174,7 @@ async def write(parts: MemoryParts, caller: Caller, standing: Standing, row: Row
 
 
 async def remove(parts: MemoryParts, caller: Caller, standing: Standing, row: Row) -> None:
-    """Delete a summary that has nothing left to say. Raises Conflict."""
+    """Deletes a summary without content. Raises Conflict."""
     async with parts.storage.transaction(caller.agent_id) as transaction:
         await claim(transaction, standing, going=[row["memory_id"]])
         gone = await transaction.delete([row["memory_id"]])
@@ -184,7 +184,7 @@ async def remove(parts: MemoryParts, caller: Caller, standing: Standing, row: Ro
 async def worded(
     parts: MemoryParts, caller: Caller, standing: Standing, provider: str, messages: Sequence[Message]
 ) -> SessionSummary:
-    """What a summary is to say now, made by this provider; no text: nothing. Raises DependencyUnavailable."""
+    """Returns the new content by this provider; empty text: nothing to say. Raises DependencyUnavailable."""
     rules = standing.rules or SummaryRules(max_tokens=_budget(standing))
     given = ProviderParts(
         caller.agent_id,
@@ -208,13 +208,13 @@ async def worded(
 
 
 def metadata_of(row: Row, summary: SessionSummary) -> dict[str, Any]:
-    """A summary's metadata with what there is now to say of its making."""
+    """Returns a summary's metadata with the service's part replaced."""
     kept = {name: value for name, value in row["metadata"].items() if name not in _OF_ITS_MAKING}
     return {**kept, **summary.origin}
 
 
 def ties(sources: Sequence[Row]) -> list[Link]:
-    """From a summary to what it is of."""
+    """Returns links from a summary to its sources."""
     return [Link(target_id=row["memory_id"], relation=SUMMARY_RELATION) for row in sources]
 
 
@@ -260,8 +260,11 @@ async def _of_all(
 async def _with_remnants(
     parts: ProviderParts, standing: Standing, row: Row, messages: Sequence[Message]
 ) -> SessionSummary:
-    """Adds the verbatim sentences of sources that are gone. A model's words cannot be attributed to sources:
-    they stay unless said and withdrawn, and new or changed content is appended."""
+    """Adds the verbatim sentences of sources that are gone.
+
+    A model's words cannot be attributed to sources: they stay unless said and withdrawn, and new or changed
+    content is appended.
+    """
     spoken, most = [_spoken(each) for each in standing.sources], parts.rules.max_tokens
     by_model = row["metadata"].get("by", EXTRACTED) not in (EXTRACTED, AS_SAID)
     kept = (without_stale if by_model else remnants)(row["content"], spoken)
@@ -278,8 +281,11 @@ async def _with_remnants(
 
 
 def _changed(standing: Standing, row: Row) -> set[UUID]:
-    """Returns the sources changed since the summary. Changes are numbered while their memories are locked, so
-    one that began before the summary may have a later number."""
+    """Returns the sources changed since the summary.
+
+    Changes are numbered while their memories are locked, so one that began before the summary may have a
+    later number.
+    """
     known = {*row["provenance"].get("sources", [])}
     return {
         each["memory_id"] for each in standing.sources

@@ -1,6 +1,6 @@
-"""Summarizes a session in stretches, and again when its sources change.
+"""Summarizes a session in segments, and again when its sources change.
 
-Each message is in one stretch: a worker that finds one taken or changed writes nothing and reads again.
+Each message is in one segment: a worker that finds one taken or changed writes nothing and reads again.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ from agentcore.summary_rules import BY_MODEL, SummaryRules
 
 BATCH = 20
 MOST_MESSAGES = 400
-# Others may be at work on the same session; each time they are, some of it is done.
+# Maximum attempts while other workers process the same session.
 MOST_LOOKS = 8
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A summary that stands as a memory now."""
+    """A stored summary."""
 
     memory_id: UUID
     text: str
@@ -73,7 +73,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class EndOfSession:
-    """What a session's end made of what waited. `pending`: a model's summary is still to come."""
+    """Summaries at the end of a session. `pending`: a model's summary follows."""
 
     kept: Sequence[Kept]
     text: str
@@ -88,10 +88,10 @@ class _Found:
 
 
 class SessionSummarizing:
-    """The summaries of what waits of one session.
+    """Summarizes the pending messages of one session.
 
-    `only_compacted`: of what its caller summarised itself; `only_again`: of what has lost its summary.
-    `otherwise`: the rules where none are in force.
+    `only_compacted`: those in the caller's own summaries. `only_again`: those whose summary was deleted.
+    `otherwise`: rules to use if none are in force.
     """
 
     def __init__(
@@ -113,7 +113,8 @@ class SessionSummarizing:
         self.kept: list[Kept] = []
 
     async def run(self) -> list[Kept]:
-        """Summarise all that waits, a transaction a summary. Raises DependencyUnavailable: go on later."""
+        """Summarizes all that is pending, one transaction a summary. Raises DependencyUnavailable: retry
+        later."""
         in_vain = 0
         while in_vain < MOST_LOOKS:
             found = await self._look()
@@ -174,7 +175,7 @@ class SessionSummarizing:
             await transaction.llm.claim_session(self._session_id)
             if await transaction.llm.claim("summary", versions) != set(versions):
                 raise Conflict("Some of these messages were taken, or changed, meanwhile.")
-            # What does not hold may hold again, or have been told: then its words stand in the history.
+            # Superseded sources are linked, too: they may become current again.
             links = [
                 Link(target_id=message.memory_id, relation=SUMMARY_RELATION) for message in summary.covers]
             memory_id = await _told_in(transaction, summary.memory_id, each, links)
@@ -183,7 +184,7 @@ class SessionSummarizing:
                 await let_wait_for_period(transaction, [memory_id])
                 layers = [MemoryType.SEMANTIC.value]
                 await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
-        # A compaction of very much is met in more than one look.
+        # One compaction may be processed in several rounds.
         if memory_id is not None and memory_id not in {each.memory_id for each in self.kept}:
             self.kept.append(Kept(memory_id, summary.text))
 
@@ -217,7 +218,7 @@ class SessionSummarizing:
         users = sorted({row["user_id"] for row in rows if row["user_id"] is not None})
         of_these = digest_of(
             (row["memory_id"], row["content_hash"], row["superseded_by"] is None) for row in rows)
-        # Sources may go to the archive, and their ties with them: these names stay.
+        # Links to sources end when these are archived; the provenance keeps them.
         each.columns["provenance"] |= {
             "form": SESSION_FORM,
             "sources": sources,
@@ -253,16 +254,16 @@ async def _told_in(
 async def at_the_end(
     parts: MemoryParts, caller: Caller, session_id: str, max_tokens: int
 ) -> EndOfSession:
-    """Summarise what of an ended session no summary tells of, or leave it to a job.
+    """Summarizes the messages of an ended session that no summary covers, or enqueues a job for it.
 
-    Without rules by extraction, in summaries of so many tokens.
+    Without rules by extraction, in at most `max_tokens` a summary.
     """
     otherwise = SummaryRules(trigger="session_end", max_tokens=max_tokens)
     async with parts.storage.transaction(caller.agent_id) as transaction:
-        # Whoever ends it at the same time has told of what it took, or not begun.
+        # Serializes concurrent ends of one session.
         await transaction.llm.claim_session(session_id)
         rules = await transaction.llm.summary_rules() or otherwise
-        # Stored before the rules were set, or promoted only now, they were never told to wait.
+        # Messages that were stored before the rules were set, or promoted just now, are not in the queue yet.
         await transaction.llm.queue_session(session_id)
         rows = await transaction.llm.stretch(session_id, MOST_MESSAGES)
         later = bool(rows) and rules.provider in BY_MODEL and parts.summariser is not None
@@ -288,7 +289,7 @@ async def _last(parts: MemoryParts, caller: Caller, session_id: str) -> list[Kep
 
 
 def message_of(row: Row) -> Message:
-    """A memory of a session as its summary is made of it."""
+    """Returns a row as input of a summary."""
     return Message(
         row["memory_id"],
         row["version"],
@@ -313,16 +314,16 @@ def _compaction(row: Row) -> Compaction | None:
 
 
 class Refreshing:
-    """The summaries of sessions of one agent that wait to be made anew: one batch a run."""
+    """Refreshes stale session summaries of one agent: one batch a run."""
 
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
         self._caller = caller
 
     async def run(self) -> bool:
-        """Make a batch anew; whether more wait. Raises DependencyUnavailable: go on later.
+        """Processes a batch; returns whether more are stale. Raises DependencyUnavailable: retry later.
 
-        What fails by itself does not keep the others from being made.
+        A failure that concerns one summary does not stop the others.
         """
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             rows = await transaction.summaries.waiting_refreshes(BATCH + 1)

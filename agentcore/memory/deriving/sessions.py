@@ -1,4 +1,4 @@
-"""Sessions, as stories: add a conversation, end it, summarise what was said, clear it."""
+"""Sessions: add a conversation, end it, summarize it, clear it."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from agentcore.memory.summaries.summarizing import Source, Summary, summarize
 from agentcore.memory.writing.storing import Storing
 
 MOST_SUMMARISED = 1_000
-# Working memories that are so important, or were given out so often, outlive their session.
+# Working memories of this importance, or with so many accesses, are promoted at the end of their session.
 PROMOTED_IMPORTANCE, PROMOTED_USES = 0.7, 3
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What became of a session's working memory, and the summaries that are kept of it."""
+    """Result of ending a session: counts of its working memories, and the summaries."""
 
     promoted_count: int
     ended_count: int
@@ -48,7 +48,7 @@ class Ended:
 async def add(
     parts: MemoryParts, caller: Caller, params: AddSessionParams
 ) -> tuple[list[StoreResult], list[str]]:
-    """Store a memory for each message; their results in order, and what did not answer.
+    """Stores a memory for each message; returns results in order, and what was unavailable.
 
     Raises DependencyUnavailable.
     """
@@ -103,10 +103,10 @@ def _as_compaction(params: AddSessionParams, message: Message) -> dict[str, Any]
 
 
 async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> Ended:
-    """End a session's working memory and keep summaries of what was said. Raises DependencyUnavailable.
+    """Ends a session's working memory and stores summaries. Raises DependencyUnavailable.
 
-    Only what holds is promoted; what it superseded follows it, as its past. Ended again, only what was said
-    since is summarised.
+    Only current memories are promoted, with those that they superseded. Called again, it summarizes only what
+    was added since.
     """
     async with parts.storage.transaction(caller.agent_id) as transaction:
         rows = await transaction.life.end_session(
@@ -128,7 +128,7 @@ async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> E
 
 
 async def read(parts: MemoryParts, caller: Caller, conditions: Mapping[str, Any]) -> list[MemoryRecord]:
-    """The newest memories that match, the oldest of them first."""
+    """Returns the newest memories that match, oldest first."""
     rows = await parts.storage.page(
         caller.agent_id,
         conditions,
@@ -145,9 +145,9 @@ async def read(parts: MemoryParts, caller: Caller, conditions: Mapping[str, Any]
 async def summary_of(
     parts: MemoryParts, caller: Caller, conditions: Mapping[str, Any], max_tokens: int
 ) -> tuple[Summary, int]:
-    """A summary of what matches, and how many memories were read for it.
+    """Returns a summary of what matches, and how many memories were read for it.
 
-    Of more than are read, the older ones are told by the summaries that there are of them.
+    Beyond the maximum read, existing summaries represent the older memories.
     """
     conditions = {**conditions, "unflagged": True}
     records = await read(parts, caller, conditions)
@@ -186,7 +186,7 @@ async def _summary(parts: MemoryParts, records: Sequence[MemoryRecord], max_toke
 
 
 async def clear(parts: MemoryParts, caller: Caller, params: ClearParams) -> removing.Deleted:
-    """Remove a session, a user or everything for good."""
+    """Deletes a session, a user or everything."""
     what = params.model_dump(exclude_none=True, exclude={"confirm"})
     return await removing.delete(parts, caller, DeleteParams(**what, confirm=True))
 

@@ -25,7 +25,7 @@ TOO_LONG = "it was longer than a memory may be, and is cut"
 
 
 class AskedInVain(DependencyUnavailable):
-    """A language model was asked about these messages, and did not answer as it should."""
+    """A model failed on these messages."""
 
     def __init__(self, failure: DependencyUnavailable, segment: Sequence[Message]) -> None:
         super().__init__(failure.message, data=failure.data)
@@ -34,7 +34,7 @@ class AskedInVain(DependencyUnavailable):
 
 @dataclass(frozen=True)
 class Message:
-    """A memory of a session. What no longer holds is not `told`, though the summary counts as of it too."""
+    """A message of a session. A superseded one (`told` False) is covered by the summary, but not quoted."""
 
     memory_id: UUID
     version: int
@@ -51,7 +51,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Compaction:
-    """The caller's own summary of what was said from `began`, or the beginning, until `ended`."""
+    """The caller's own summary of what was said from `began` (None: the start) to `ended`."""
 
     memory_id: UUID
     text: str
@@ -64,7 +64,7 @@ class Compaction:
 
 @dataclass(frozen=True)
 class Conversation:
-    """What of a session is to be summarised, in the order of its times."""
+    """The messages of a session to summarize, oldest first."""
 
     messages: Sequence[Message]
     compactions: Sequence[Compaction] = ()
@@ -72,7 +72,7 @@ class Conversation:
 
 @dataclass(frozen=True)
 class SessionSummary:
-    """A summary of these messages; no text: there was nothing to say. `memory_id`: it is a memory already."""
+    """A summary of these messages. Empty text: nothing to say. `memory_id`: it is stored already."""
 
     text: str
     covers: Sequence[Message]
@@ -85,26 +85,26 @@ class SessionSummary:
 
     @property
     def content(self) -> str:
-        """What it says as a memory: the text, then its key facts; as much as a memory holds."""
+        """The text with its key facts, cut to the maximum length of a memory."""
         return "\n".join([self.text, *(f"- {fact}" for fact in self.key_facts)])[:MAX_TEXT_CHARS]
 
     @property
     def origin(self) -> dict[str, Any]:
-        """By whom it was made, as a memory's metadata say it: what of this there is to say."""
+        """Metadata of how it was made."""
         told = {"by": self.by, "prompt": self.prompt, "degraded": self.degraded, "topics": [*self.topics]}
         return {name: value for name, value in told.items() if value}
 
 
 class SummaryProvider(Protocol):
-    """Summarises what of a session waits for it."""
+    """Summarizes the pending messages of a session."""
 
     def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
-        """Summaries that together are of all messages. Raises DependencyUnavailable: ask again later."""
+        """Yields summaries that together cover all messages. Raises DependencyUnavailable: retry later."""
 
 
 @dataclass(frozen=True)
 class ProviderParts:
-    """What a provider works with. `gives_up` says whether a model's failure is one to do without it."""
+    """Inputs of a provider. `gives_up` says whether to fall back after a model's failure."""
 
     agent_id: str
     rules: SummaryRules
@@ -114,7 +114,7 @@ class ProviderParts:
 
 
 class ExtractiveSummaryProvider:
-    """Sentences of the messages themselves, those that say most."""
+    """Selects the most informative sentences of the messages."""
 
     def __init__(self, parts: ProviderParts) -> None:
         self._parts = parts
@@ -124,14 +124,14 @@ class ExtractiveSummaryProvider:
             yield await self.extracted(segment)
 
     async def extracted(self, segment: Sequence[Message], degraded: str | None = None) -> SessionSummary:
-        """The summary of one segment."""
+        """Returns the summary of one segment."""
         rules, sources = self._parts.rules, sources_of(segment)
         made = await asyncio.to_thread(summarize, sources, rules.max_tokens, self._parts.count_tokens)
         return SessionSummary(made.text, segment, EXTRACTED, degraded=degraded)
 
 
 class LlmSummaryProvider:
-    """A language model's words, checked: nothing that was not said, and nothing lost that matters."""
+    """Asks a language model; unsupported claims are removed, and lost names and numbers added."""
 
     def __init__(self, parts: ProviderParts) -> None:
         self._parts = parts
@@ -142,7 +142,7 @@ class LlmSummaryProvider:
             yield await self.summary(segment)
 
     async def summary(self, segment: Sequence[Message]) -> SessionSummary:
-        """The summary of what one request can hold. Raises DependencyUnavailable: ask again later."""
+        """Returns the summary of one request. Raises DependencyUnavailable: retry later."""
         model, parts = self._parts.summariser, self._parts
         if model is None:
             return await self._extractive.extracted(segment, NO_MODEL)
@@ -178,7 +178,7 @@ class LlmSummaryProvider:
 
 
 class PassthroughSummaryProvider:
-    """What was said, as it was said: some messages together a memory."""
+    """Stores the messages verbatim, several to a memory."""
 
     def __init__(self, parts: ProviderParts) -> None:
         self._parts = parts
@@ -188,7 +188,7 @@ class PassthroughSummaryProvider:
             yield self._as_said(segment)
 
     async def in_one(self, messages: Sequence[Message]) -> SessionSummary:
-        """One summary of all: as they were said where one memory may hold that, else sentences of them."""
+        """Returns one summary: verbatim if a memory can contain that, else by extraction."""
         told = [each for each in messages if each.told]
         if len([*self._pieces(told)]) > 1:
             return await ExtractiveSummaryProvider(self._parts).extracted(messages)
@@ -205,13 +205,13 @@ class PassthroughSummaryProvider:
 
 
 class CompactionAwareSummaryProvider:
-    """The caller's own summaries where there are any, another provider's for the rest."""
+    """Uses the caller's own summaries, and another provider for the rest."""
 
     def __init__(self, rest: SummaryProvider | None) -> None:
         self._rest = rest
 
     async def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
-        """Without another provider, what no compaction is of goes on waiting."""
+        """Without another provider, messages outside the caller's summaries stay pending."""
         rest = list(conversation.messages)
         for compaction in conversation.compactions:
             covered = [each for each in rest if compaction.covers(each)]
@@ -223,7 +223,7 @@ class CompactionAwareSummaryProvider:
                 yield summary
 
 
-# By the name that the rules give them. Only `llm` tells anew what the caller's own summaries tell.
+# By name in the rules. Only `llm` summarizes again what the caller's own summaries cover.
 SUMMARY_PROVIDERS: Mapping[str, Callable[[ProviderParts], SummaryProvider]] = {
     "extractive": lambda parts: CompactionAwareSummaryProvider(ExtractiveSummaryProvider(parts)),
     "llm": LlmSummaryProvider,
@@ -233,7 +233,7 @@ SUMMARY_PROVIDERS: Mapping[str, Callable[[ProviderParts], SummaryProvider]] = {
 
 
 def requests_of(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
-    """The messages in pieces that one request can hold."""
+    """Splits the messages into pieces that fit one request."""
     return pieces(messages, [min(MEMORY_BYTES, size_bytes(each.line)) for each in messages], REQUEST_BYTES)
 
 
@@ -243,7 +243,7 @@ def _segments(messages: Sequence[Message], rules: SummaryRules) -> Iterator[Sequ
 
 
 def sources_of(segment: Sequence[Message]) -> list[Source]:
-    """What of the messages is told."""
+    """Returns the messages that are current."""
     return [
         Source(each.memory_id, each.said_at, each.speaker, each.text, each.importance)
         for each in segment if each.told]

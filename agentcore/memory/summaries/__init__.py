@@ -1,1 +1,1 @@
-"""What summaries are made of, and what they are held to. Pure."""
+"""Pure functions for summaries: clustering, extraction, checking a model's text."""

@@ -1,7 +1,7 @@
-"""Clusters episodic memories that are about one thing. Pure.
+"""Clusters episodic memories about one thing. Pure.
 
-Average link over cosines (Sokal and Michener, 1958), with forbidden pairs: "Anna is allergic" and "Boris is
-allergic" are alike, too. A false cluster is worse than a missed one.
+Average linkage over cosines (Sokal and Michener, 1958), with forbidden pairs: "Anna is allergic" and "Boris
+is allergic" are similar, too. A false cluster is worse than a missed one.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from agentcore.memory.language.text import normal_form
 from agentcore.memory.lexical import terms
 
 FEWEST, MOST = 3, 50
-# Of what hangs together by single pairs so many are compared with each other, the oldest of them.
+# Maximum size of a connected component that is compared pairwise; the oldest are kept.
 MOST_COMPARED = 400
 LEAST_COSINE, LEAST_MEAN_COSINE = 0.4, 0.55
-# The share of what the shorter one is about that the other is about too.
+# Minimum share of the shorter one's keywords that the other has, too.
 LEAST_OVERLAP = 0.2
 MOST_FACTS = 32
 _NUMBERED = re.compile(r"\S*\d\S*")
@@ -34,9 +34,10 @@ Scope = tuple[str | None, ...]
 
 @dataclass(frozen=True)
 class Episode:
-    """What clustering knows of a memory. Only within one `scope` (user, namespace, speaker) do any meet.
+    """What clustering needs of a memory. Only memories of one `scope` (user, namespace, speaker) are
+    compared.
 
-    `names` are its entities, `keywords` what it is about, `digest` that of its words.
+    `names`: its entities; `digest`: of its content.
     """
 
     memory_id: UUID
@@ -50,7 +51,7 @@ class Episode:
 
 @dataclass(frozen=True)
 class Standing:
-    """A summary that stands, the memories it is of that are there, and the digest of what they said."""
+    """An existing cluster summary, its sources that exist, and the digest of their contents."""
 
     summary_id: UUID
     member_ids: frozenset[UUID]
@@ -59,7 +60,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Memories that get a summary, the oldest first, and the summary that it then replaces."""
+    """Memories to summarize, oldest first, and the summary that the new one replaces."""
 
     members: tuple[Episode, ...]
     digest: str
@@ -78,9 +79,9 @@ def clusters(
     pairs: Iterable[tuple[UUID, UUID]],
     standing: Sequence[Standing],
 ) -> list[Cluster]:
-    """The clusters that have no summary, or an old one; asked again, the same.
+    """Returns the clusters without a summary or with a stale one; deterministic.
 
-    `vectors` have the length 1; `pairs` are those near enough to be looked at.
+    `vectors` are normalized; `pairs` are the candidates for comparison.
     """
     ordered = sorted(episodes, key=lambda each: (each.timestamp, each.memory_id))
     by_id = {each.memory_id: place for place, each in enumerate(ordered)}
@@ -94,13 +95,13 @@ def clusters(
 
 
 def cluster_digest(members: Iterable[Episode]) -> str:
-    """Equal for the same memories with the same words."""
+    """Digest of the memories and their contents."""
     told = sorted(f"{each.memory_id}:{each.digest}" for each in members)
     return hashlib.sha256("\n".join(told).encode()).hexdigest()
 
 
 def facts_of(facts: Iterable[str]) -> list[str]:
-    """Returns each fact once: the first of those with the same words."""
+    """Deduplicates facts by their words; the first one wins."""
     told: dict[str, str] = {}
     for fact in facts:
         told.setdefault(normal_form(fact), fact)

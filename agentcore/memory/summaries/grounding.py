@@ -1,4 +1,9 @@
-"""Checks every name and number in a model's text against the sources; drops unsupported claims. Pure."""
+"""Checks a model's text against its sources. Pure.
+
+Drops sentences with names or numbers that the sources do not contain. Names, numbers and dates that the
+model lost are added verbatim, from the sentences that extraction would choose. Also keeps what an earlier
+summary said of sources that are gone.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +22,9 @@ from agentcore.memory.scoring import is_assistant
 from agentcore.memory.statements.values import NUMBER_WORDS
 from agentcore.memory.summaries.summarizing import Source, summarize
 
-# A word of another form is the same: "German" stands in "Germany".
+# Inflected forms match by prefix: "German" matches "Germany".
 _SAME_LETTERS = 4
-# Where so many long words inside sentences are capitalised, and so few are small words of English, capitals
-# tell no names, as in German.
+# Above this share of capitalized words, with few English function words, capitals do not mark names (German).
 _MOST_CAPITALS, _LEAST_ENGLISH = 0.22, 0.2
 _LONG_WORD = 4
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -40,13 +44,13 @@ _ORDINARY = STOP_WORDS | OPENING_WORDS | NEVER_NAMES | frozenset(_OF_TELLING.spl
 
 
 def numbers_of(text: str) -> set[str]:
-    """The numbers of a text: 40,000 and 40000 are the same, 1.5 and 15 are not; 2026-06-01 tells of 2026."""
+    """Returns the numbers of a text: 40,000 equals 40000, 1.5 differs from 15; 2026-06-01 contains 2026."""
     found: Iterable[str] = _NUMBER.findall(text)
     return {_plain(each) for each in found}
 
 
 def numbers_told(text: str) -> set[str]:
-    """The same with those that are written as words: "two dogs" are 2."""
+    """Returns numbers, number words included: "two dogs" contains 2."""
     return numbers_of(text) | {str(NUMBER_WORDS[each]) for each in words(text) if each in NUMBER_WORDS}
 
 
@@ -57,7 +61,7 @@ def _plain(number: str) -> str:
 
 
 class Heard:
-    """What was said, by whom and when."""
+    """The sources of a claim: texts, speakers, times."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         texts = [each.content for each in sources]
@@ -69,7 +73,8 @@ class Heard:
         self._capitals_tell = _capitals_tell(texts)
 
     def holds(self, claim: str) -> bool:
-        """Whether every number and every name of the claim was said; days and years may be those of dates."""
+        """Whether the sources contain every number and name of the claim; days and years may be those of
+        timestamps."""
         dates = " ".join(_DATE.findall(claim))
         rest = _DATE.sub(" ", claim)
         if not (numbers_of(dates) <= self._dates and numbers_of(rest) <= self._numbers):
@@ -77,7 +82,7 @@ class Heard:
         return not self._capitals_tell or all(map(self._said, _names(rest)))
 
     def sentences(self, text: str) -> tuple[str, int]:
-        """The sentences of a text that hold, and how many were left out."""
+        """Returns the supported sentences of a text, and how many were dropped."""
         found = [collapse(each) for each in sentences(text)]
         kept = [each for each in found if self.holds(each)]
         return " ".join(kept), len(found) - len(kept)
@@ -137,9 +142,9 @@ Count = Callable[[str], int]
 
 @dataclass(frozen=True)
 class Checked:
-    """A summary and its facts, all in the room they were given; no text where nothing of it is of use.
+    """A checked summary with its facts, within the token limit. Empty text: unusable.
 
-    `degraded` says why there is none, or that something was left out.
+    `degraded`: why it is unusable, or that something was dropped.
     """
 
     text: str
@@ -148,33 +153,33 @@ class Checked:
 
     @property
     def content(self) -> str:
-        """As it is kept."""
+        """The text with its facts as a list."""
         return "\n".join([self.text, *(f"- {fact}" for fact in self.facts)])
 
 
 def as_read(sources: Sequence[Source]) -> list[Source]:
-    """What a model is given of them: each capped, and without what an assistant thought aloud."""
+    """Returns the sources as a model reads them: cut, and without an assistant's reasoning."""
     return [replace(each, content=capped(_said(each))) for each in sources]
 
 
 def _said(source: Source) -> str:
     if is_assistant(source.speaker):
         return without_thoughts(source.content)
-    # An interaction has both sides, and names no speaker.
+    # An interaction contains both sides, and has no speaker.
     return source.content if source.speaker is not None else without_reasoning(source.content)
 
 
 def told_tokens(max_tokens: int) -> int:
-    """How many tokens of a summary's room are for the model's own words."""
+    """Returns the share of a summary's tokens for the model's own words."""
     return max(1, int(max_tokens * TOLD_SHARE))
 
 
 def checked(
     text: str, facts: Sequence[str], heard: Heard, sources: Sequence[Source], max_tokens: int, count: Count
 ) -> Checked:
-    """The model's words and facts as far as they hold, with the evidence they lost.
+    """Returns the supported part of a model's text and facts, with the names and numbers it lost.
 
-    `heard` is what the `sources` say. Where room is short the last of its facts go.
+    `heard` is built from `sources`. If they do not fit, the last facts are dropped.
     """
     told, left_out = heard.sentences(without_thoughts(text))
     if not told:
@@ -219,12 +224,12 @@ class _Evidence:
     numbers: set[str]
 
     def stands_in(self, told: _Told) -> bool:
-        """A name does where a word of it does, a number as it is: 5 May 2023 asks for May, 5 and 2023."""
+        """Whether the text contains a word of each name, and each number ("5 May 2023": May, 5, 2023)."""
         named = all(not name.isdisjoint(told.words) for name in self.names)
         return named and self.numbers <= told.numbers
 
     def has_part_in(self, told: _Told) -> bool:
-        """Whether any of it stands there."""
+        """Whether the text contains any part of it."""
         named = any(not name.isdisjoint(told.words) for name in self.names)
         return named or not self.numbers.isdisjoint(told.numbers)
 
@@ -241,7 +246,7 @@ def _evidence(sources: Sequence[Source], max_tokens: int, count: Count) -> list[
 
 @dataclass(frozen=True)
 class Spoken:
-    """What a source that is there says now, if it holds, and all that it said before or no longer holds."""
+    """An existing source: its current content ("" if superseded), and its earlier ones."""
 
     speaker: str | None
     now: str
@@ -249,13 +254,13 @@ class Spoken:
 
 
 def remnants(summary: str, there: Iterable[Spoken]) -> str:
-    """The lines of a summary made of sentences that are of none of the sources that are there."""
+    """Returns the lines of an extractive summary that come from none of the existing sources."""
     said = {line for each in there for text in (each.now, *each.before) for line in _lines(each, text)}
     return _without(summary, said)
 
 
 def without_stale(summary: str, there: Iterable[Spoken]) -> str:
-    """The lines of any summary but for sentences that were said, and no longer are."""
+    """Returns the lines of a summary without sentences that a source no longer contains."""
     known = [*there]
     now = {line for each in known for line in _lines(each, each.now)}
     stale = {line for each in known for text in each.before for line in _lines(each, text)}

@@ -1,7 +1,7 @@
-"""Summarizes memories by their own sentences, and cuts conversations into stretches. Pure.
+"""Extractive summaries, segments of conversations, and calendar periods. Pure.
 
-SumBasic (Nenkova and Vanderwende, 2005): a sentence is worth the mean probability of its words, squared once
-they were used; here also its importance.
+SumBasic (Nenkova and Vanderwende, 2005): a sentence's value is the mean probability of its words, squared
+after use; here also weighted by importance.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from agentcore.memory.language.text import sentences
 from agentcore.memory.lexical import terms
 from agentcore.summary_rules import PeriodUnit
 
-# A pause so long parts two talks of one session, unless the first would be shorter than that many messages.
+# A pause of this length starts a new segment once the current one has so many messages.
 PAUSE, FEWEST_MESSAGES = timedelta(minutes=30), 4
-# A sentence of fewer terms says little by itself, "Paco is ill.": it stands where room is left.
+# Sentences with fewer terms ("Paco is ill.") are used only if space is left.
 LEAST_TERMS = 3
 MOST_SENTENCES = 4_000
 
@@ -33,7 +33,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True)
 class Source:
-    """A memory to be summarised."""
+    """A memory to summarize."""
 
     memory_id: UUID
     timestamp: datetime
@@ -44,7 +44,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Summary:
-    """The text, its tokens, and whose sentences it holds."""
+    """The text, its tokens, and the memories quoted."""
 
     text: str
     token_count: int
@@ -68,13 +68,13 @@ class _Sentence:
 
 
 def summarize(sources: Sequence[Source], max_tokens: int, count: Callable[[str], int]) -> Summary:
-    """At most `max_tokens` tokens of the sentences that say most, in the order of their times.
+    """Returns the most informative sentences within `max_tokens`, in order of time.
 
-    All of them where they fit; where not even one does, the beginning of the one that says most.
+    All sentences if they fit; if not even one fits, the start of the best one.
     """
     chosen = _fitting(_best_first(_worth_saying(sources)), max_tokens, count)
     chosen.sort(key=lambda each: each.place)
-    # Only one that does not fit stands alone.
+    # Only a sentence that does not fit is selected alone.
     text = beginning("\n".join(each.line for each in chosen), max_tokens, count)
     memory_ids = list(dict.fromkeys(each.source.memory_id for each in chosen)) if text else []
     return Summary(text, count(text) if text else 0, memory_ids)
@@ -145,30 +145,30 @@ def _states(text: str, said: Set[str]) -> bool:
 
 
 def digest_of(said: Iterable[tuple[UUID, bytes, bool]]) -> str:
-    """Equal for the same words of which the same hold: a source's id, its words' digest, whether it holds."""
+    """Returns a digest of (id, content hash, is current) of the sources, independent of order."""
     told = sorted(f"{memory_id}:{bytes(words).hex()}:{holds}" for memory_id, words, holds in said)
     return hashlib.sha256("\n".join(told).encode()).hexdigest()
 
 
 def shared(values: Iterable[_Value]) -> _Value | None:
-    """The one value that all sources of a summary have, and so the summary; None where they differ."""
+    """Returns the value that all sources share, None if they differ."""
     found = set(values)
     return found.pop() if len(found) == 1 else None
 
 
 class Timed(Protocol):
-    """What was said at a time."""
+    """Has a time."""
 
     @property
     def said_at(self) -> datetime:
-        """When."""
+        """When it was said."""
 
 
 _Message = TypeVar("_Message", bound=Timed)
 
 
 def segments(messages: Sequence[_Message], most_messages: int) -> Iterator[Sequence[_Message]]:
-    """The messages in pieces of at most so many, cut at pauses, and a long talk evenly."""
+    """Splits messages into segments of at most `most_messages`, at pauses; long segments evenly."""
     for talk in _talks(messages):
         count = -(-len(talk) // most_messages)
         bounds = [len(talk) * place // count for place in range(count + 1)]
@@ -191,7 +191,7 @@ def _talks(messages: Sequence[_Message]) -> list[list[_Message]]:
 def pieces(
     messages: Sequence[_Message], sizes: Sequence[int], most: int
 ) -> Iterator[Sequence[_Message]]:
-    """Pieces of at most this size; what is larger by itself stands alone."""
+    """Splits messages into pieces of at most `most`; a larger message is alone."""
     piece: list[_Message] = []
     size = 0
     for message, own in zip(messages, sizes, strict=True):
@@ -209,7 +209,7 @@ _DAY_CHARS = len("2026-11-22")
 
 @dataclass(frozen=True)
 class Period:
-    """A day ("2026-11-22"), a week ("2026-W47") or a month ("2026-11"), from `starts` until before `ends`."""
+    """A day ("2026-11-22"), week ("2026-W47") or month ("2026-11"): from `starts` to before `ends`, UTC."""
 
     unit: PeriodUnit
     label: str
@@ -218,7 +218,7 @@ class Period:
 
 
 def period_of(unit: PeriodUnit, moment: datetime) -> Period:
-    """The period that a moment falls into. Raises OverflowError where it ends behind the calendar."""
+    """Returns the period of a moment. Raises OverflowError beyond the year 9999."""
     day = moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     if unit == "day":
         return Period(unit, day.date().isoformat(), day, day + timedelta(days=1))
@@ -232,7 +232,7 @@ def period_of(unit: PeriodUnit, moment: datetime) -> Period:
 
 
 def period_named(label: str) -> Period:
-    """The period of a label. Raises ValueError, OverflowError."""
+    """Returns the period of a label. Raises ValueError, OverflowError."""
     if "W" in label:
         return period_of("week", datetime.strptime(f"{label}-1", "%G-W%V-%u").replace(tzinfo=UTC))
     whole = len(label) == _DAY_CHARS
