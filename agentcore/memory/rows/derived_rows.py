@@ -20,7 +20,7 @@ from agentcore.database import BOUND_ROLE, SERVICE_ROLE, Connection, Statement, 
 from agentcore.memory.api import Caller
 from agentcore.memory.language.passages import Passage
 from agentcore.memory.rows.memory_rows import NamedOrComposed, OwnedRows, Row, RuledRows
-from agentcore.memory.summaries.periods import Period
+from agentcore.memory.summaries.summarizing import Period
 from agentcore.summary_rules import SummaryRules
 
 LlmWork = Literal["facts", "summary", "refresh", "period", "relations", "passages"]
