@@ -55,7 +55,7 @@ class JobRows(OwnedRows):
         return int(rows[0]["forgotten"])
 
     async def await_enqueuers(self, lock: str) -> None:
-        """Waits for the transactions that found a database-wide job with this lock pending."""
+        """Waits for the transactions that found a job pending; `lock`: the digest stored with the job."""
         await self._rows("await_enqueuers", lock=lock)
 
 def job_lock(name: str, **ids: str | int | UUID) -> str:

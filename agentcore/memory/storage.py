@@ -351,7 +351,7 @@ class MemoryStorage:
     async def history(
         self, agent_id: str, memory_id: UUID, before_number: int | None, limit: int
     ) -> list[Row]:
-        """Returns the changes of a memory before this number, newest first; `found` is the total."""
+        """Returns changes of a memory before this number, newest first; `found`: how many up to `limit`."""
         values: Row = {"before_number": before_number, "limit": limit, "max_bytes": MAX_PAGE_BYTES}
         return await self._read(agent_id, "list_history", memory_id=memory_id, **values)
 
@@ -432,7 +432,7 @@ class MemoryStorage:
     async def archived(
         self, agent_id: str, conditions: Mapping[str, Any], *, place: Any, after_id: UUID | None, limit: int
     ) -> list[Row]:
-        """Returns matching tombstones, last archived first; `found` is the total."""
+        """Returns matching tombstones, last archived first; `found`: how many up to `limit`."""
         where = {"filter": Jsonb(conditions), "place": place, "after_id": after_id, "limit": limit}
         return await self._read(agent_id, "list_tombstones", **where, max_bytes=MAX_PAGE_BYTES)
 

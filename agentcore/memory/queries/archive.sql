@@ -22,8 +22,8 @@ SELECT m.agent_id, m.memory_id, %(archive_id)s::uuid, m.user_id FROM memories m
     ON CONFLICT DO NOTHING;
 
 -- name: list_tombstones
--- Returns a page of matching tombstones, last archived first, up to max_bytes but at least one; `found` is their
--- number.
+-- Returns a page of matching tombstones, last archived first, up to max_bytes but at least one. `found`: how many
+-- match, up to the limit.
 SELECT sized.* FROM (
        SELECT page.*, count(*) OVER () AS found, row_number() OVER latest AS row_place,
               sum(octet_length(page.tags::text) + 1000) OVER (latest ROWS UNBOUNDED PRECEDING) AS running

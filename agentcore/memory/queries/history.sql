@@ -11,8 +11,8 @@ SELECT %(agent_id)s, change.memory_id, change.operation, change.version, change.
  ORDER BY change.place;
 
 -- name: list_history
--- Returns a page of a memory's changes, newest first, numbered from its first, up to max_bytes but at least one;
--- `found` tells whether there are more. change_id is not returned: it counts the changes of all agents.
+-- Returns a page of a memory's changes, newest first, numbered from its first, up to max_bytes but at least one.
+-- `found`: how many there are, up to the limit. change_id is not returned: it counts the changes of all agents.
 SELECT sized.* FROM (
        SELECT page.*, count(*) OVER () AS found, row_number() OVER newest AS place,
               sum(coalesce(octet_length(page.before::text), 0) + coalesce(octet_length(page.after::text), 0) + 1000)

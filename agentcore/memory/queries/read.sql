@@ -122,8 +122,8 @@ SELECT (SELECT count(*) FROM memory_links WHERE agent_id = %(agent_id)s) AS link
        (SELECT coalesce(sum(access_count), 0)::bigint FROM memory_usage WHERE agent_id = %(agent_id)s) AS accesses;
 
 -- name: working_rows
--- Returns a task's working memory, newest first, and whether each row matches the filter; empty once the task is
--- completed or timed out. `columns`: the columns of `m` that the caller needs.
+-- Returns a task's working memory since its completion, if any, newest first, and whether each row matches the filter.
+-- Empty if no row is newer than the TTL. `columns`: the columns of `m` that the caller needs.
 SELECT {columns}, memory_matches(m, %(filter)s) AS matches
   FROM memories m
   LEFT JOIN completed_tasks c ON c.agent_id = %(agent_id)s AND c.task_id = %(task_id)s

@@ -56,8 +56,8 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
 
 -- name: hold_supersessions
 -- Locks and returns the supersessions that are possible, in id order, so that two calls cannot deadlock. Excluded:
--- either memory changed since it was read, another supersedes the old one meanwhile, or the old one would expire later
--- than the new. The successor must exist until the commit; locked ones are skipped without waiting.
+-- either memory changed since it was read, another supersedes the old one meanwhile, the old one is pinned, or only the
+-- new one can expire. The successor must exist until the commit; locked successors are skipped without waiting.
 SELECT m.memory_id, taken.successor, taken.moment
   FROM unnest(%(memory_ids)s::uuid[], %(versions)s::integer[], %(held_by)s::uuid[], %(successors)s::uuid[],
               %(successor_versions)s::integer[], %(moments)s::timestamptz[])
