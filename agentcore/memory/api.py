@@ -80,11 +80,11 @@ from agentcore.memory.params.sessions import (
 
 Scope = Literal["memory:read", "memory:write", "memory:admin"]
 SCOPES: tuple[Scope, ...] = ("memory:read", "memory:write", "memory:admin")
-# The methods that a token bound to users may call; the others act on all users of the agent.
+# Methods that a token bound to users may call; the others act on all users of the agent.
 FOR_USERS = frozenset(
     ("store", "store_batch", "add_session", "retrieve", "get_context", "get", "list", "count", "archived",
      "stats", "summarize", "update", "history", "revert", "feedback", "delete", "capabilities"))
-# What a call takes without a name.
+# Types of positional arguments.
 Positional = str | UUID | Interaction | Sequence[Any]
 
 P = ParamSpec("P")
@@ -95,7 +95,7 @@ ReturnT = TypeVar("ReturnT")
 
 @dataclass(frozen=True)
 class Caller:
-    """On whose behalf a call is made: the token's subject, its users, and where the call came from."""
+    """Identity behind a call: the token's agent and users, and the origin of the call."""
 
     agent_id: str
     token_id: str | None = None
@@ -105,9 +105,9 @@ class Caller:
 
 
 class Method(Generic[P, ParamsT, ResultT]):
-    """One operation: its models, scope and summary. On an instance of `MemoryApi` it is the call.
+    """One operation: its models, scope and summary. Accessed on a `MemoryApi` instance it is callable.
 
-    `positional` names the params that need no name. `rest` names the field that takes unknown names.
+    `positional`: params that may be passed by position. `rest`: the field that collects unknown names.
     """
 
     def __init__(self, params: Callable[P, ParamsT], result: type[ResultT], scope: Scope, summary: str, *,
@@ -137,12 +137,13 @@ class Method(Generic[P, ParamsT, ResultT]):
         return Call(self, lambda params: asked.call(self, params))
 
     def read(self, *given: Any, **fields: Any) -> ParamsT:
-        """Returns the params of a call. Raises InvalidParams for unknown or wrong fields, TypeError for
-        a value without a name that is not of this method.
+        """Returns the validated params of a call.
+
+        Raises InvalidParams for unknown or invalid fields, TypeError for an unexpected positional argument.
         """
         if len(given) == 1 and not fields and isinstance(given[0], self.params):
             return given[0]
-        # Over JSON-RPC the one param without a name is an interaction; from Python it may be a text.
+        # JSON-RPC allows only an interaction by position; Python callers may also pass a text.
         says_content = self.attribute == "store" and bool(given) and isinstance(given[0], str)
         names = ("content",) if says_content else self.positional
         fits = not given or isinstance(given[0], str | UUID | Interaction | Sequence)
@@ -160,7 +161,7 @@ class Method(Generic[P, ParamsT, ResultT]):
                      for each in cause.errors(include_url=False, include_context=False, include_input=False)]
             problems = [{"field": field, "problem": problem} for field, problem in dict.fromkeys(found)]
             said = "; ".join(f"{each['field']} {each['problem']}" for each in problems)
-            # Not from `cause`, which quotes the values.
+            # Not chained to `cause`, which quotes the values.
             raise InvalidParams(f"{self.name}: {said}", data={"errors": problems}) from None
 
     def _nested(self, fields: dict[str, Any]) -> dict[str, Any]:
@@ -172,7 +173,7 @@ class Method(Generic[P, ParamsT, ResultT]):
 
 
 class Call(Generic[P, ParamsT, ReturnT]):
-    """A method of one memory: called with its params, or with their fields as keyword arguments."""
+    """A method bound to one memory; accepts a params object or its fields as keyword arguments."""
 
     def __init__(self, method: Method[P, ParamsT, Any], run: Callable[[ParamsT], ReturnT]) -> None:
         self._method, self._run = method, run
@@ -192,9 +193,9 @@ class Call(Generic[P, ParamsT, ReturnT]):
 
 
 class MemoryApi(ABC):
-    """One agent's memory. Every method acts for the agent it was opened for, and for nobody else.
+    """One agent's memory. Every method acts only on the agent that it was opened for.
 
-    A method takes its params (`StoreParams(...)`) or their fields (`store("text", user_id="anna")`).
+    A method accepts its params (`StoreParams(...)`) or their fields (`store("text", user_id="anna")`).
     Errors are the classes of `agentcore.errors`, the same in-process and over HTTP.
     """
 
@@ -204,7 +205,7 @@ class MemoryApi(ABC):
 
     @property
     def fails_open_after_seconds(self) -> float | None:
-        """How long a read waits before it is empty, of a memory that fails open; else None: it raises."""
+        """Timeout after which a read that fails open returns an empty result; None: reads raise instead."""
         return None
 
     store = Method(StoreParams, StoreResult, "memory:write",
@@ -266,19 +267,19 @@ class MemoryApi(ABC):
         "Erase all of the agent, or of a user within it, from every place; with a signed receipt.")
 
     async def add_interaction(self, /, interaction: Interaction, **options: Any) -> StoreResult:
-        """Store an interaction; `options` are the other fields of `StoreParams`."""
+        """Stores an interaction; `options` are the other fields of `StoreParams`."""
         return await self.store(StoreParams(interaction=interaction, **options))
 
     async def retrieve_memories(
         self, /, query: str, k: int = 5, **options: Any
     ) -> tuple[MemorySummary, ...]:
-        """The `k` best memories for a query, best first; `options` as in `RetrieveParams`."""
+        """Returns the `k` best memories for a query, best first; `options` as in `RetrieveParams`."""
         return tuple((await self.retrieve(RetrieveParams(query=query, k=k, **options))).memories)
 
     async def get_relevant_context(
         self, /, query: str, task_id: str | None = None, max_tokens: int = 2_000, **options: Any
     ) -> str:
-        """A prompt-ready context of at most `max_tokens` tokens; `options` as `GetContextParams` has them."""
+        """Returns a prompt-ready context of up to `max_tokens` tokens; `options` as in `GetContextParams`."""
         params = GetContextParams(query=query, task_id=task_id, max_tokens=max_tokens, **options)
         return (await self.get_context(params)).context
 

@@ -1,4 +1,4 @@
-"""The archive: a pruned memory's copy in object storage, whole, compressed, checked by reading back."""
+"""The archive: compressed copies of pruned memories in object storage, verified by reading them back."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ARCHIVES: Mapping[str, str] = {
 
 READS_AT_ONCE = 8
 WRITING_THREADS = 4
-# A file system call cannot be interrupted: so many threads of a directory archive can hang at most.
+# Most threads of a directory archive that can hang: a file system call cannot be interrupted.
 MAX_THREADS = 8
 TIMEOUT_SECONDS = 30.0
 PROBE_INTERVAL_SECONDS = 15.0
@@ -51,7 +51,7 @@ ONE_ARCHIVE = (
     "`agentcore archive verify --adopt`."
 )
 ARCHIVE_IS_OFF = "They can be neither restored nor erased: set MEMORY_ARCHIVAL_ENABLED=true."
-# Archive of a copy that has no recorded archive id and is not in this archive.
+# Archive id of a copy that has no recorded id and is not in this archive.
 UNKNOWN_ARCHIVE = "unknown"
 _DRAFT = ".draft"
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -59,7 +59,7 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 @dataclass(frozen=True)
 class ArchivedObject:
-    """Where a copy is and how to know it is whole."""
+    """Location, digest and size of a copy."""
 
     object_key: str
     sha256: bytes
@@ -67,12 +67,12 @@ class ArchivedObject:
 
 
 class Archive(Protocol):
-    """Somewhere bytes are kept by key. Raises DependencyUnavailable; `read` raises NotFound."""
+    """Object storage: bytes by key. Methods raise DependencyUnavailable; `read` raises NotFound."""
 
     name: str
 
     async def write(self, objects: Mapping[str, bytes]) -> None:
-        """Keep the bytes under their keys; they last when this returns."""
+        """Stores the objects durably."""
 
     async def write_once(self, key: str, data: bytes) -> None:
         """Writes the object unless it exists; of several writers exactly one succeeds."""
@@ -80,31 +80,30 @@ class Archive(Protocol):
     async def read(self, key: str) -> bytes: ...
 
     async def delete(self, keys: Collection[str]) -> None:
-        """Remove the objects for good, and what a crash left of writing them; absent ones are none."""
+        """Deletes objects, including drafts left by a crash; ignores missing ones."""
 
     async def keys(self, prefix: str) -> list[str]:
-        """The keys that begin with a folder's name and its slash, in order."""
+        """Returns the sorted keys that begin with `prefix`, a folder name and a slash."""
 
     async def check(self) -> None: ...
 
 
 async def all_ended(calls: Iterable[Awaitable[None]]) -> None:
-    """Waits for all the calls, then raises the first error: no write goes on while the caller cleans up."""
+    """Awaits all calls, then raises the first error: no write continues while the caller cleans up."""
     for outcome in await asyncio.gather(*calls, return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome
 
 
 def object_key(agent_id: str, memory_id: UUID) -> str:
-    """`{agent_id}/{memory_id}.json`, the agent encoded so that it cannot leave its folder."""
+    """Returns `{agent_id}/{memory_id}.json`, the agent id encoded against path traversal."""
     return f"{encode_segment(agent_id, caseless=True)}/{memory_id}.json"
 
 
 async def archive_id(archive: Archive) -> UUID:
-    """Returns the id stored in the archive, and creates it on first use.
+    """Returns the id stored in the archive; creates it on first use. Raises DependencyUnavailable.
 
-    It is read on every call: a directory whose volume is no longer mounted is another archive.
-    Raises DependencyUnavailable.
+    It is read on every call: if a volume is unmounted, the same directory is another archive.
     """
     stored = await stored_id(archive)
     if stored is not None:
@@ -117,7 +116,7 @@ async def archive_id(archive: Archive) -> UUID:
 
 
 async def stored_id(archive: Archive) -> UUID | None:
-    """Returns the id stored in the archive; None in one that was never used. Raises DependencyUnavailable."""
+    """Returns the id stored in the archive, None if it was never used. Raises DependencyUnavailable."""
     try:
         data = await archive.read(ID_KEY)
     except NotFound:
@@ -133,7 +132,10 @@ async def stored_id(archive: Archive) -> UUID | None:
 async def archive_memories(
     archive: Archive, agent_id: str, rows: Sequence[Mapping[str, Any]]
 ) -> list[ArchivedObject]:
-    """Write memories' copies, read them back and compare; only then may the rows go. In the rows' order."""
+    """Writes copies of memories and verifies them by reading them back; returns them in the rows' order.
+
+    Only after this may the rows be deleted. Raises DependencyUnavailable.
+    """
     objects = await asyncio.to_thread(_packed, agent_id, rows)
     await archive.write(objects)
     failpoint("archive.written")
@@ -156,7 +158,7 @@ async def archive_memories(
 async def read_copies(
     archive: Archive, kept: Mapping[UUID, ArchivedObject]
 ) -> tuple[dict[UUID, dict[str, Any]], dict[UUID, NotFound | Conflict]]:
-    """Returns the copies that can be read, as plain JSON values, and the error of each other one.
+    """Returns the readable copies as JSON values, and the error of each other one.
 
     Raises DependencyUnavailable.
     """
@@ -176,7 +178,7 @@ async def read_copies(
 
 
 async def read_copy(archive: Archive, memory_id: UUID, kept: ArchivedObject) -> dict[str, Any]:
-    """Returns one archived memory as plain JSON values.
+    """Returns one archived memory as JSON values.
 
     Raises NotFound for a missing copy, Conflict for a damaged one, each with its `memory_id`;
     DependencyUnavailable.
@@ -215,7 +217,7 @@ def _packed(agent_id: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, bytes
 
 
 async def read_stray(archive: Archive, key: str) -> dict[str, Any] | None:
-    """A copy of which nothing may be noted; None where it cannot be opened. Raises NotFound."""
+    """Returns a copy without a tombstone; None if it cannot be decoded. Raises NotFound."""
     try:
         return await asyncio.to_thread(_loaded, await archive.read(key))
     except (Conflict, ValueError, OSError, EOFError, zlib.error):
@@ -223,7 +225,7 @@ async def read_stray(archive: Archive, key: str) -> dict[str, Any] | None:
 
 
 def memory_of(key: str) -> UUID | None:
-    """The memory whose copy has this key; None where it is no copy's."""
+    """Returns the memory id in an object key; None if the key is not that of a copy."""
     name = key.rpartition("/")[2]
     try:
         return UUID(name.removesuffix(".json")) if name.endswith(".json") else None
@@ -232,7 +234,7 @@ def memory_of(key: str) -> UUID | None:
 
 
 def vector_of(copy: Mapping[str, Any]) -> HalfVector | None:
-    """An archived memory's vector."""
+    """Returns the vector of an archived memory."""
     kept = copy["embedding"]
     return None if kept is None else HalfVector(np.frombuffer(base64.b64decode(kept), HALF_FLOATS))
 
@@ -247,7 +249,7 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, HalfVector):
-        # As decimals, compressed too, the vector alone would take as much again as the whole copy.
+        # Written as decimals the vector would double the size of the compressed copy.
         return base64.b64encode(value.to_numpy().astype(HALF_FLOATS).tobytes()).decode()
     if isinstance(value, bytes):
         return f"\\x{value.hex()}"
@@ -255,10 +257,10 @@ def _as_json(value: Any) -> Any:
 
 
 class DirectoryArchive:
-    """Files below one directory, written beside their place, synced, then moved there.
+    """Files below one directory, each written to a draft, synced, then renamed.
 
-    A call that takes longer than `timeout_seconds` raises Unreachable and opens the circuit. Its thread stops
-    before its next file. Until it has ended nothing is written or deleted: it could undo a later call.
+    A call that exceeds `timeout_seconds` raises Unreachable and opens the circuit. Its thread stops before
+    its next file. Until it has ended, no write or deletion starts: the thread could undo it.
     """
 
     name = "directory"
@@ -289,7 +291,7 @@ class DirectoryArchive:
         await self._change(partial(_delete_files, paths))
 
     async def keys(self, prefix: str) -> list[str]:
-        """The keys in a folder; a draft that a crash left counts as its object, though it cannot be read."""
+        """Returns the sorted keys of a folder; a draft left by a crash counts as its (unreadable) object."""
         return [f"{prefix}{name}" for name in await self._call(lambda _: _names_in(self._root / prefix))]
 
     async def check(self) -> None:
@@ -340,7 +342,7 @@ class DirectoryArchive:
 
 
 def _started(work: Callable[[], Any]) -> asyncio.Future[Any]:
-    """Starts a daemon thread: unlike one of an executor it delays no shutdown while it hangs."""
+    """Starts a daemon thread: unlike an executor's thread it does not delay shutdown while it hangs."""
     outcome: Future[Any] = Future()
     outcome.set_running_or_notify_cancel()
 
@@ -356,7 +358,7 @@ def _started(work: Callable[[], Any]) -> asyncio.Future[Any]:
 
 def _make_folders(paths: Iterable[Path]) -> None:
     for path in paths:
-        # `parents=True` alone would create the root with the mode of the umask.
+        # `parents=True` alone would create the root with the umask's mode.
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.mkdir(mode=0o700, exist_ok=True)
 
@@ -373,7 +375,7 @@ def _write_once(path: Path, data: bytes) -> None:
     draft = path.with_name(f".{path.name}.{uuid4()}")
     try:
         _write_file(draft, data)
-        # Unlike a rename, a link never replaces the object of another writer.
+        # Unlike a rename, a link never overwrites the object of another writer.
         with suppress(FileExistsError):
             os.link(draft, path)
     finally:
@@ -383,7 +385,7 @@ def _write_once(path: Path, data: bytes) -> None:
 
 def _write_files(pairs: Iterable[tuple[Path, bytes]], abandoned: Event) -> None:
     for path, data in pairs:
-        # Always the same draft of a copy: what a crash leaves of it the next try writes over.
+        # The draft's name is fixed: a retry overwrites the draft that a crash left.
         draft = _draft_of(path)
         try:
             _write_file(draft, data)

@@ -1,4 +1,4 @@
-"""Fits memories into a token budget and builds the context. Pure: the caller counts tokens."""
+"""Fits memories into a token budget and builds the context. Pure: the caller passes a token counter."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from agentcore.memory.contexts.told_once import told_by_others
 from agentcore.memory.language.text import normal_form
 
 WORKING_SHARE = 0.5
-# Shortening takes time: of what did not fit so many are tried for the room that is left.
+# Shortening is slow: at most this many memories that did not fit are shortened for the remaining budget.
 TRIED_SHORTENED = 8
-# Behind the best, a text longer than this must be better to stand before a shorter one; decision 0031.
+# After the top hits, texts longer than this rank below shorter ones of equal score; decision 0031.
 LONG_CHARS = 800
 LONG_EXPONENT = 0.2
-# So many words tell most texts apart.
+# Number of first words that distinguish most texts.
 BEGINNING_WORDS = 12
-# So often what the others tell is left out, and its room filled again.
+# Rounds of removing duplicate sentences and refilling the freed budget.
 TOLD_ONCE_ROUNDS = 2
 Loss = Literal["beyond_max_tokens", "same_text", "told_by_parent", "told_by_sources", "told_by_others"]
 
 
 @dataclass(frozen=True)
 class Context:
-    """The finished text, its exact token count, and what became of each memory: `left_out` says why."""
+    """The text, its exact token count, its lines, and the omitted memories with the reason."""
 
     text: str
     token_count: int
@@ -46,7 +46,7 @@ class Context:
 
     @property
     def shortened(self) -> list[UUID]:
-        """Those that do not stand in full, in the order of the text."""
+        """Memories that are included but not in full, in the order of the text."""
         return [line.entry.memory_id for line in self.lines if line.shortened or line.told_elsewhere]
 
 
@@ -57,13 +57,15 @@ def build_context(
     manner: Manner = PLAIN,
     stand_ins: Sequence[ContextEntry] = (),
 ) -> Context:
-    """Fill the budget with these memories, the most important first; the text never exceeds `max_tokens`.
+    """Fills the budget with these memories, best first; the text never exceeds `max_tokens`.
 
-    First what a clear query means of the task, then the task's window, with it no more than half of the
-    budget (`contexts/filling.py`); then what else was found, and of `stand_ins` the summaries of what
-    has no room; then the task again, in full what stood shortened; last, shortened, what was found and
-    too long. What several lines tell stands once (`contexts/told_once.py`), and the room that leaves is
-    filled again.
+    1. What a clear query refers to in the task, then the task's window; if anything was found, at most
+       half of the budget (`contexts/filling.py`).
+    2. Found memories in full, and from `stand_ins` summaries of those that do not fit.
+    3. Shortened entries of the task in full.
+    4. Found memories that are too long, shortened.
+
+    Sentences in several lines are deduplicated (`contexts/told_once.py`), and the freed budget is refilled.
     """
     unlike = _unlike(entries) if manner.distinct else entries
     filling = Filling(max_tokens, cache(count), manner, [*unlike, *stand_ins])
@@ -72,7 +74,7 @@ def build_context(
     text, tokens = _counted(lines, manner.form, count)
     while tokens > max_tokens:
         _drop(lines, tokens - max_tokens)
-        # What a line told that is gone stands again where it was left out.
+        # Restores sentences that were deduplicated against a dropped line.
         lines = filling.once(lines) if manner.distinct else lines
         text, tokens = _counted(lines, manner.form, count)
     if not lines:
@@ -103,7 +105,7 @@ def _loss(entry: ContextEntry, new: Set[UUID], telling: Set[UUID], repeated: Set
 def compress_memory_sequence(
     entries: Sequence[ContextEntry], max_tokens: int, count: CountTokens, manner: Manner = PLAIN
 ) -> list[ContextLine]:
-    """The lines that fit, in the order given: each memory in full, else shortened, else not at all."""
+    """Returns the lines that fit, in the given order: each memory in full, else shortened, else omitted."""
     filling = Filling(max_tokens, count, manner, entries)
     filling.add(entries, filling.room)
     return filling.lines
@@ -157,14 +159,14 @@ def _is_working(entry: ContextEntry) -> bool:
 
 
 def _unlike(entries: Sequence[ContextEntry]) -> list[ContextEntry]:
-    """Drops repeated words of one speaker; entries of the task stay."""
+    """Drops repeated texts of one speaker, except entries of the task."""
     begun: dict[tuple[str, str | None], list[ContextEntry]] = {}
     for entry in entries:
         begun.setdefault((_beginning(entry.content), entry.speaker), []).append(entry)
     repeated: set[UUID] = set()
     for alike in begun.values():
         said: set[str] = set()
-        # Whole texts take time; those that begin in their own way are their own.
+        # Normalizing whole texts is slow; a unique beginning makes a text unique.
         for entry in alike if len(alike) > 1 else ():
             words = normal_form(entry.content)
             if words in said and not _is_working(entry):

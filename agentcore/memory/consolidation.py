@@ -1,6 +1,6 @@
-"""Decides what a new memory means for an old one: equal, nearly equal, its successor, or nothing. Pure.
+"""Compares a new memory with an old one: equal, near-duplicate, superseding, possibly so, or unrelated. Pure.
 
-A wrong replacement hides the truth, so only plainly the same thing with another value is superseded.
+A wrong supersession hides the truth, so it requires the same subject and attribute with another value.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Relation = Literal["same", "near", "possible", "superseding", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the new memory means for the old one, and by which rule."""
+    """How the new memory relates to the old one, and the rule that decided it."""
 
     relation: Relation
     rule: str = ""
 
 
-# What is longer states more than one thing, and telling near words apart would take its square.
+# Longer texts state more than one thing, and their comparison would take quadratic time.
 JUDGED_CHARS = 2 * READ_CHARS
 _NEAR_SHARE = 0.75
 _ASKED, _ANSWERED, _ACTED = "User: ", "\nAgent: ", re.compile(r"\n(?:Action|Outcome): ")
@@ -46,7 +46,7 @@ NOTHING = Verdict("none")
 
 
 def told(row: Mapping[str, Any]) -> Told:
-    """A memory's columns as what was told: of an exchange what the user said, with the answer beside it."""
+    """Returns a memory's columns as `Told`; of an exchange, the user's text with the answer as `reply`."""
     text, reply = row["content"], ""
     if text.startswith(_ASKED) and _ANSWERED in text and not _ACTED.search(text):
         text, _, reply = text.removeprefix(_ASKED).partition(_ANSWERED)
@@ -55,7 +55,7 @@ def told(row: Mapping[str, Any]) -> Told:
 
 
 def judge(old: Told, new: Told) -> Verdict:
-    """What `new` means for `old`. Never "superseding" for what was said later than `new`, or is long."""
+    """Compares two memories. Never "superseding" if the old one is later, or for long texts."""
     if normal_form(old.content) == normal_form(new.content):
         return Verdict("same")
     if max(len(old.content), len(new.content)) > JUDGED_CHARS:
@@ -78,7 +78,7 @@ def _replacement(old: Told, new: Told) -> str:
 
 
 def _rule(old: Told, new: Told) -> str:
-    """Returns the rule of a statement, else that of a fact."""
+    """Returns the rule for statements, else the rule for facts."""
     rule = _replacement(old, new)
     return rule if rule and rule != POSSIBLE else _other_fact(old, new) or rule
 
@@ -148,7 +148,7 @@ def _typed_values(tokens: Sequence[Token]) -> set[str]:
 
 
 def _in_like_words(before: set[str], after: set[str]) -> bool:
-    """Returns whether the longer text contains most words of the shorter; one word may differ in spelling."""
+    """Whether the longer text contains most words of the shorter; one word may differ in spelling."""
     gone, come = before - after, after - before
     if gone and come and not _alike_words(gone, come):
         return False
@@ -170,7 +170,7 @@ def _negations(tokens: Sequence[Token]) -> int:
 
 
 def subject_keys(reading: Reading, speaker: str | None = None) -> list[str]:
-    """What two statements must have in common for one to take the other's place, as texts."""
+    """Returns the keys of which two statements must share one for supersession."""
     keys = (key for said in reading.statements for key in _keys(said, speaker))
     return list(dict.fromkeys(keys))
 

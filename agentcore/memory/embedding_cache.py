@@ -1,4 +1,4 @@
-"""Caches vectors per agent: in this process, and those of queries in Redis for every process."""
+"""Caches vectors per agent: in this process, and query vectors also in Redis for all processes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ __all__ = ["CACHE_KEY_PREFIX", "AgentEmbedder", "CacheObserver", "CacheStatistic
 CACHE_KEY_PREFIX = "memory:embedding:"
 MAX_CACHE_BYTES = 64 * 1024 * 1024
 CACHE_ENTRY_OVERHEAD_BYTES = 320
-# An agent's id and the digest of a text: no agent's entry ever answers another.
+# Agent id and text digest: no entry is shared between agents.
 CacheKey = tuple[str, bytes]
 
 
 @dataclass
 class CacheStatistics:
-    """Texts looked up since the start, and failures of Redis."""
+    """Cache hits and misses since the start, in texts, and failures of Redis."""
 
     process_hits: int = 0
     process_misses: int = 0
@@ -38,18 +38,18 @@ class CacheStatistics:
 
 
 class CacheObserver(Protocol):
-    """Hears of each lookup, for metrics."""
+    """Receives every cache lookup, for metrics."""
 
     def embeddings_cached(self, place: Literal["process", "redis"], *, hits: int, misses: int) -> None:
-        """So many texts were found, and so many not."""
+        """Counts the hits and misses of one lookup."""
 
 
 class CachingEmbedder(EmbedderLayer):
-    """Caches each agent's vectors in this process, and those of queries in Redis, by a digest of the text.
+    """Caches vectors per agent in this process, and query vectors also in Redis, keyed by a text digest.
 
-    `for_agent` returns the cached view of one agent; `embed` itself bypasses the cache. Documents stay out of
-    Redis: each is embedded once, and a million of them would fill it. A failure of Redis counts as a miss.
-    The client must answer bytes and have its own timeouts and circuit breaker.
+    `for_agent` returns the cached view of one agent; `embed` bypasses the cache. Document vectors are not
+    cached in Redis: each is embedded once, and a million of them would fill it. A failure of Redis counts as
+    a miss. The client must return bytes and have its own timeouts and circuit breaker.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class CachingEmbedder(EmbedderLayer):
 
     @property
     def entry_count(self) -> int:
-        """Vectors remembered in this process. No `__len__`: an embedder with an empty cache is not false."""
+        """Number of vectors cached in this process. Not `__len__`: an embedder must never be falsy."""
         return len(self._entries)
 
     async def close(self) -> None:
@@ -82,11 +82,11 @@ class CachingEmbedder(EmbedderLayer):
         await self._inner.close()
 
     async def drain(self) -> None:
-        """Wait until Redis has been told of everything."""
+        """Waits until pending writes to Redis have finished."""
         await asyncio.gather(*self._sharing)
 
     def for_agent(self, agent_id: str, users: Iterable[str | None] | None = None) -> AgentEmbedder:
-        """Returns the embedder with the cache entries of this agent; `users`: of a token bound to them."""
+        """Returns the agent's view of the cache; `users`: users of a bound token, cached separately."""
         return AgentEmbedder(self, agent_id, "" if users is None else repr(sorted(map(repr, users))))
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
@@ -95,7 +95,7 @@ class CachingEmbedder(EmbedderLayer):
     async def embed_cached(
         self, agent_id: str, texts: Sequence[str], kind: EmbeddingKind, scope: str = ""
     ) -> Vectors:
-        """A vector for each text, from the agent's cache entries of this scope or from the model."""
+        """Returns one vector per text, from the agent's cache entries in this scope or from the model."""
         if not texts:
             return np.empty((0, self.dimensions), np.float32)
         keys = [self._key(agent_id, text, kind, scope) for text in texts]
@@ -113,7 +113,8 @@ class CachingEmbedder(EmbedderLayer):
         return np.stack([found[key] for key in keys])
 
     async def forget(self, agent_id: str) -> None:
-        """Drop the agent's vectors, here and in Redis; other processes keep theirs until they end."""
+        """Deletes the agent's vectors in this process and in Redis; other processes
+        keep theirs until they exit. Raises DependencyUnavailable."""
         await self.drain()
         for key in [key for key in self._entries if key[0] == agent_id]:
             del self._entries[key]
@@ -199,7 +200,7 @@ class AgentEmbedder(EmbedderLayer):
         return await self._cache.embed_cached(self._agent_id, texts, kind, self._scope)
 
     async def forget(self) -> None:
-        """Drop the agent's cached vectors. Raises DependencyUnavailable."""
+        """Deletes the agent's cached vectors. Raises DependencyUnavailable."""
         await self._cache.forget(self._agent_id)
 
 

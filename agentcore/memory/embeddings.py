@@ -1,6 +1,6 @@
 """The Embedder protocol, its table of implementations, and batching.
 
-To make a running embedder, wrap one: `CachingEmbedder(BatchingEmbedder(provider), redis)`.
+A complete embedder is composed: `CachingEmbedder(BatchingEmbedder(provider), redis)`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 EmbeddingKind = Literal["document", "query"]
 Vectors: TypeAlias = NDArray[np.float32]
 
-# The providers, by the name `EMBEDDING_MODEL` gives them. Each class is constructed with EmbedderOptions.
+# Providers by their value of `EMBEDDING_MODEL`. Each class is constructed with EmbedderOptions.
 EMBEDDERS: Mapping[str, str] = {
     "local": "agentcore.providers.e5:E5Embedder",
     "minilm": "agentcore.providers.minilm:MiniLmEmbedder",
@@ -45,7 +45,7 @@ EMBEDDERS: Mapping[str, str] = {
 
 RELATION_CLASSIFIERS: Mapping[str, str] = {"local": "agentcore.providers.e5_relations:LocalRelations"}
 
-# The model of a provider where `EMBEDDING_MODEL_NAME` names none.
+# Default model of a provider if `EMBEDDING_MODEL_NAME` is not set.
 DEFAULT_MODEL_NAMES: Mapping[str, str] = {
     "local": "multilingual-e5-small-adapted",
     "minilm": "all-MiniLM-L6-v2",
@@ -55,11 +55,11 @@ DEFAULT_MODEL_NAMES: Mapping[str, str] = {
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors of one model."""
+    """Embeds texts with one model."""
 
     @property
     def model(self) -> str:
-        """The name stored beside each vector. Vectors of equal names are comparable, others are not."""
+        """The name stored with each vector; only vectors with equal names are comparable."""
 
     @property
     def dimensions(self) -> int:
@@ -67,24 +67,24 @@ class Embedder(Protocol):
 
     @property
     def kind_matters(self) -> bool:
-        """Whether a text has another vector as a query than as a document."""
+        """Whether the embeddings of a text as a query and as a document differ."""
 
     @property
     def batch_size(self) -> int:
-        """How many texts are best embedded together; `embed` itself takes any number."""
+        """The preferred number of texts per call; `embed` accepts any number."""
 
     @property
     def parallel_requests(self) -> int:
-        """How many calls of `embed` for one kind are worth having under way together."""
+        """How many concurrent calls of `embed` per kind are useful."""
 
     async def open(self) -> None:
-        """Make it ready. Raises ConfigurationError or StartupError where it never can be."""
+        """Loads or connects the model. Raises ConfigurationError or StartupError if it can never succeed."""
 
     async def close(self) -> None:
-        """Let go of what `open` took. Does nothing where it was not open."""
+        """Releases the resources of `open`; a no-op if it is not open."""
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
-        """One L2-normalised row for each text, in their order. Raises DependencyUnavailable."""
+        """Returns one L2-normalized row per text, in order. Raises DependencyUnavailable."""
 
 
 class RelationClassifier(Protocol):
@@ -94,12 +94,12 @@ class RelationClassifier(Protocol):
         """Returns for each pair (earlier, later) the probability that the later text changes the other."""
 
     def close(self) -> None:
-        """Ends its thread."""
+        """Stops its thread."""
 
 
 @dataclass(frozen=True)
 class EmbedderOptions:
-    """What a provider may need to know; each takes what concerns it. 0 `threads`: one for each core."""
+    """Options of all providers; each uses those that apply to it. `threads` 0: one per core."""
 
     model_name: str
     dimensions: int
@@ -114,10 +114,10 @@ class EmbedderOptions:
 
 
 def unit_rows(rows: ArrayLike, *, count: int, dimensions: int) -> Vectors:
-    """A provider's answer as L2-normalised float32 rows.
+    """Returns a provider's answer as L2-normalized float32 rows.
 
-    Raises DependencyUnavailable where it has another shape than `(count, dimensions)`, holds a value that is
-    no number, or a row without direction.
+    Raises DependencyUnavailable if its shape is not `(count, dimensions)`, or a row is zero or not
+    finite.
     """
     try:
         vectors = np.asarray(rows, dtype=np.float32)
@@ -134,12 +134,12 @@ def unit_rows(rows: ArrayLike, *, count: int, dimensions: int) -> Vectors:
 
 
 def refused_by(model: str) -> str:
-    """What stands in the place of a memory's model where that model refuses its text."""
+    """Returns the model name recorded for a memory whose text that model refused."""
     return f"refused:{model}"
 
 
 class EmbedderLayer:
-    """What stands around an embedder and passes itself off as it."""
+    """Base class of wrappers around an embedder; copies its attributes."""
 
     def __init__(self, inner: Embedder) -> None:
         self.model = inner.model
@@ -153,12 +153,12 @@ class EmbedderLayer:
         await self._inner.open()
 
 
-# --- batches -----------------------------------------------------------------------------------------------
+# --- batching ----------------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
 class _Request:
-    """One caller's texts and the future of its vectors; `alone`: never batched with others."""
+    """One caller's texts and the future of its vectors; `alone`: never batched with other requests."""
 
     texts: Sequence[str]
     answer: asyncio.Future[Vectors]
@@ -166,7 +166,7 @@ class _Request:
 
 
 class _Lane:
-    """Pending requests of one kind: those that arrive during a batch form the next one."""
+    """Queue of one kind: requests that arrive during a batch form the next one."""
 
     def __init__(self, inner: Embedder, kind: EmbeddingKind) -> None:
         self._inner = inner
@@ -220,7 +220,7 @@ class _Lane:
         failure = DependencyUnavailable("The embedder was closed.") if task.cancelled() else task.exception()
         unanswered = [request for request in batch if not request.answer.done()]
         if isinstance(failure, DependencyUnavailable) and failure.data.get("refused") and len(batch) > 1:
-            # One request's text may be at fault; the others must not fail with it.
+            # One request's text may be at fault: retry each request alone.
             for request in reversed(unanswered):
                 request.alone = True
                 self._waiting.appendleft(request)
@@ -231,10 +231,10 @@ class _Lane:
 
 
 class BatchingEmbedder(EmbedderLayer):
-    """Merges requests that come while others are under way; a lone one starts at once.
+    """Batches requests that arrive while others are running; a single one starts at once.
 
-    Queries and documents have a lane each, so that a query never waits behind a long import. A batch the
-    provider refuses (`data.refused` of the error) is tried again request by request.
+    Queries and documents have separate queues, so a long import does not delay queries. A batch that the
+    provider refuses (`data.refused` of the error) is retried one request at a time.
     """
 
     def __init__(self, inner: Embedder) -> None:

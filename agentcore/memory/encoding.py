@@ -90,7 +90,7 @@ _ACTION_RESULTS = ("outcome", "result", "output", "observation", "error", "statu
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What follows from a text. `content_hash` is the SHA-256 of `normalised`, in hexadecimal."""
+    """Values derived from a text. `content_hash`: hexadecimal SHA-256 of `normalised`."""
 
     content: str
     summary: str
@@ -117,7 +117,7 @@ class _Sentence:
 def interaction_text(
     query: str | None, response: str | None, actions: Sequence[object], outcome: object
 ) -> str:
-    """An interaction as one readable text: who said what, then a line for each action and for the outcome."""
+    """Returns an interaction as one text: query, response, then a line per action and for the outcome."""
     asked, answered = (query or "").strip(), (response or "").strip()
     lines = [f"User: {asked}", f"Agent: {answered}"] if asked and answered else [asked or answered]
     lines += [f"{_ACTION}{text}" for action in actions if (text := _action_text(action))]
@@ -126,7 +126,7 @@ def interaction_text(
 
 
 def action_outcomes(actions: Sequence[object], outcome: object) -> list[dict[str, str]]:
-    """What was done and how it ended, in order: each action with its own result, else the outcome of all."""
+    """Returns each action, in order, with its own result, or else with the outcome of the interaction."""
     overall = _rendered(outcome)
     return [
         {"action": text, "outcome": _own_result(action) or overall}
@@ -136,14 +136,14 @@ def action_outcomes(actions: Sequence[object], outcome: object) -> list[dict[str
 
 
 def digest(normalised: str) -> bytes:
-    """By which texts of one normal form are known."""
+    """Returns the digest that identifies texts of one normal form."""
     return hashlib.sha256(normalised.encode("utf-8", "surrogatepass")).digest()
 
 
 def encode(
     content: str, *, speaker: str | None = None, actions: Sequence[object] = (), outcome: object = None
 ) -> Encoded:
-    """The derived fields of a text. All but the hash come from its first `ANALYSED_CHARS` characters."""
+    """Returns the derived fields of a text. All but the hash use its first `ANALYSED_CHARS` characters."""
     content = content.strip()
     normalised = normal_form(content)
     spoken_by = _spoken_by(speaker)
@@ -162,7 +162,7 @@ def encode(
 
 
 def embedding_text(content: str, speaker: str | None) -> str:
-    """What is embedded of a text, without deriving the rest."""
+    """Returns the text to embed, with a speaker's name unless it is a role."""
     content, spoken_by = content.strip(), _spoken_by(speaker)
     return (f"{spoken_by}: {content}" if spoken_by else content)[:EMBEDDED_CHARS]
 

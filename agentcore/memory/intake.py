@@ -1,4 +1,4 @@
-"""A store's params become a draft of a memory: its columns, and why it may not be worth storing. Pure."""
+"""Converts a store's params to a draft: column values, and a reason to reject it. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from agentcore.memory.scoring import is_assistant
 from agentcore.memory.statements.facts import fact, fact_keys
 from agentcore.memory.statements.statements import read
 
-# A memory from the future would supersede and outrank all that is stored until then.
+# A memory dated in the future would supersede and outrank all that is stored until then.
 LARGEST_CLOCK_SKEW = timedelta(hours=24)
 ONLY_REASONING = "it contains nothing but a model's reasoning"
 THREAD_ABOVE_ITEMS, THREAD_ABOVE_CHARS = 4, 20_000
@@ -35,7 +35,7 @@ _CARRIED = ("tags", "metadata", "pinned", "external_id", "interaction_id", "pare
 
 @dataclass(frozen=True)
 class Draft:
-    """A memory before it has a vector: its columns, what to embed, and a digest of the request."""
+    """A memory without vector: columns, text to embed, and digest of the request."""
 
     params: StoreParams
     columns: dict[str, Any]
@@ -53,11 +53,11 @@ def draft(
     default_ttls: Mapping[str, int],
     screen: Screen,
 ) -> Draft:
-    """Everything of a memory that follows from the params alone. Raises InvalidParams.
+    """Returns all values of a memory that derive from the params alone. Raises InvalidParams.
 
     `default_ttls`: the service's, in seconds by layer.
     """
-    # A time to live counts from the request on: asked again later, the same request has less of it.
+    # A TTL counts from the request, so a retry of the same request may pass a smaller one.
     request = params.model_dump_json(exclude={"idempotency_key", "ttl_seconds"}, exclude_defaults=True)
     interaction = params.interaction
     scope = _scope(params, interaction)
@@ -107,9 +107,9 @@ def text_columns(
     timestamp: datetime,
     screen: Screen,
 ) -> tuple[dict[str, Any], str]:
-    """The columns that follow from the text, said at `timestamp`, and the text to embed."""
+    """Returns the columns derived from a text said at `timestamp`, and the text to embed."""
     encoded = encode(content, speaker=speaker)
-    # Days are those of UTC, whichever zone the database tells a stored time in.
+    # Days are UTC days, independent of the database's time zone.
     said_at = timestamp.astimezone(UTC)
     event = mentioned(content, said_at)
     event_from, event_to = event or (None, None)
@@ -133,9 +133,9 @@ def text_columns(
 
 
 def subjects_of(agent_id: str, columns: Mapping[str, Any]) -> list[int]:
-    """Of what a memory states something: digests, the agent's own, apart by namespace and user.
+    """Returns digests of a memory's subjects; they differ by agent, namespace and user.
 
-    A flagged memory states nothing: it supersedes no other.
+    Empty for a flagged memory, which must not supersede another.
     """
     if columns.get("flagged"):
         return []
@@ -147,7 +147,7 @@ def subjects_of(agent_id: str, columns: Mapping[str, Any]) -> list[int]:
 
 
 def check_length(content: str, field: str) -> None:
-    """Raise InvalidParams where a joined text is longer than any given one may be."""
+    """Raises InvalidParams if a composed text exceeds the length limit of a text."""
     if len(content) > MAX_TEXT_CHARS:
         raise InvalidParams(
             f"{field} makes a memory of {len(content)} characters; {MAX_TEXT_CHARS} is the most",
@@ -156,14 +156,14 @@ def check_length(content: str, field: str) -> None:
 
 
 def is_long_work(chars: int, items: int = 1) -> bool:
-    """Whether deriving the columns of so much text would hold up the event loop."""
+    """Whether deriving the columns of this much text would block the event loop."""
     return items > THREAD_ABOVE_ITEMS or chars > THREAD_ABOVE_CHARS
 
 
 def is_same(row: Mapping[str, Any], each: Draft) -> bool:
-    """Whether a memory with the same words is the same memory, so that storing it again would lose nothing.
+    """Whether a memory with the same normalized text is a duplicate, so the draft need not be stored.
 
-    The scope is the same, no other time is named, and what the second store carries the first has.
+    The scope is equal, no different time is given, and the memory has all values that the draft has.
     """
     columns, params = each.columns, each.params
     return all(
@@ -189,7 +189,7 @@ def _near(stored: float, given: float) -> bool:
 
 
 def is_timed(params: StoreParams) -> bool:
-    """Whether the caller said when it happened."""
+    """Whether the caller set a timestamp."""
     return params.timestamp is not None or (
         params.interaction is not None and params.interaction.timestamp is not None
     )
@@ -204,7 +204,7 @@ def _said(params: StoreParams, scope: Mapping[str, Any]) -> tuple[str, str | Non
 
 
 def spoken(content: str, columns: Mapping[str, Any]) -> str:
-    """Returns a content without the reasoning blocks of an assistant; a person's content stays as it is."""
+    """Returns a content without the reasoning blocks of an assistant; a person's content is unchanged."""
     speakers = columns["speaker"], columns["metadata"].get("role")
     if any(is_assistant(each) for each in speakers if isinstance(each, str)):
         return without_reasoning(content, cut_off=True)
@@ -235,11 +235,11 @@ def _ttl_seconds(params: StoreParams) -> int | None:
 def _provenance(caller: Caller, params: StoreParams, content_hash: bytes) -> dict[str, Any]:
     given = {
         "form": "content" if params.interaction is None else "interaction",
-        # Its caller's vector is its own as long as its text is this one.
+        # The vector is the caller's only while the text has this hash.
         "own_vector_of": None if params.embedding is None else content_hash.hex(),
-        # It stands beside whatever there is: told later, nothing older is filed as superseded by it.
+        # False: older memories that are stored later are not superseded by it either.
         "supersede": None if params.supersede else False,
-        # How long its caller let it live; of a layer's time nothing is told.
+        # The caller's TTL; a default TTL of the layer is not recorded.
         "ttl_seconds": params.ttl_seconds,
         "token_id": caller.token_id,
         "trace_id": caller.trace_id,

@@ -1,4 +1,4 @@
-"""Search by words: the terms and term keys of a text, and BM25 over candidates. No I/O."""
+"""Lexical search: terms and term keys of a text, and BM25 over candidates. No I/O."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ __all__ = [
     "words",
 ]
 
-# Of BM25, here and in lexical_hits: how fast a term saturates, and what a memory's length counts.
+# BM25 parameters, here and in lexical_hits: term saturation and length normalization.
 K1, B = 1.2, 0.75
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MIN_MISSPELT_CHARS, _MAX_MISSPELT_CHARS = 5, 24
 _MIN_STEMMED_CHARS = 3
 _MAX_STEMMED_CHARS = 40
-# So many memories of everyday English stand beside an agent's own, where it is asked how common a word is.
+# Number of memories of everyday English that are added to an agent's own for document frequencies.
 EVERYDAY_MEMORIES = 300
 
 
 @dataclass(frozen=True, slots=True)
 class LexicalStatistics:
-    """One agent's index in figures: memories, their mean number of terms, and in how many each key occurs.
+    """Statistics of one agent's index: number of memories, mean number of terms, document frequency by key.
 
-    `everyday`: in what share of everyday memories each key occurs; those it lacks are in none.
-    `has_passages`: vectors of later passages of long memories exist.
+    `everyday`: share of everyday memories that contain a key; default 0. `has_passages`: vectors of later
+    passages of long memories exist.
     """
 
     memory_count: int
@@ -53,16 +53,16 @@ class LexicalStatistics:
 
     @property
     def newness(self) -> float:
-        """How little the agent's own memories tell of words: 1 where there are none, towards 0 with more."""
+        """Share of everyday English in the statistics: 1 without own memories, approaching 0 with more."""
         return EVERYDAY_MEMORIES / (EVERYDAY_MEMORIES + max(self.memory_count, 0))
 
     def weight(self, key: int) -> float:
-        """The idf of a key in its own memories and those of everyday English together."""
+        """Returns the idf of a key over the agent's own and everyday memories together."""
         own = min(max(self.document_frequency.get(key, 0), 0), max(self.memory_count, 0))
         return self._idf(own + EVERYDAY_MEMORIES * self.everyday.get(key, 0.0))
 
     def greatest_weight(self) -> float:
-        """The weight of a key that occurs nowhere."""
+        """Returns the weight of a key that occurs in no memory."""
         return self._idf(0)
 
     def _idf(self, document_frequency: float) -> float:
@@ -70,25 +70,25 @@ class LexicalStatistics:
 
 
 def terms(text: str) -> list[str]:
-    """What is indexed and looked up: stop words out, English words stemmed; order and repetition kept."""
+    """Returns the terms of a text without stop words, English words stemmed, in order with repetitions."""
     return [term for word in words(text) if (term := _term(word))]
 
 
 def term_key(agent_id: str, term: str) -> int:
-    """A signed 64-bit key, the same for ever: another agent's key of the same term differs."""
+    """Returns a stable signed 64-bit key of a term, different for each agent."""
     return _term_key(agent_id, term)
 
 
 def term_keys(agent_id: str, text: str) -> list[int]:
-    """Returns the keys of the first `MAX_TERMS` terms of the text, in order, repeated as the terms are."""
+    """Returns the keys of the first `MAX_TERMS` terms, in order with repetitions."""
     return [_term_key(agent_id, term) for term in terms(text)[:MAX_TERMS]]
 
 
 def spellings(term: str) -> list[str]:
-    """The terms one slip away: a letter left out, doubled, wrong, or two in each other's place.
+    """Returns the terms at edit distance one: an insertion, deletion, substitution or transposition.
 
-    The first letter stands, which is the one least often wrong (Pollock & Zamora 1984, "Automatic spelling
-    correction in scientific and scholarly text"). Nothing for short terms, identifiers and other scripts.
+    The first letter is kept, since it is the one least often wrong (Pollock & Zamora 1984, "Automatic
+    spelling correction in scientific and scholarly text"). Empty for short terms, identifiers, other scripts.
     """
     if not (_MIN_MISSPELT_CHARS <= len(term) <= _MAX_MISSPELT_CHARS and term.isascii() and term.isalpha()):
         return []
@@ -105,18 +105,18 @@ def spellings(term: str) -> list[str]:
 
 
 def idf(document_frequency: float, memory_count: float) -> float:
-    """ln(1 + (N - n + 0.5) / (n + 0.5)), never negative.
+    """Returns ln(1 + (N - n + 0.5) / (n + 0.5)), never negative.
 
     The Robertson / Sparck Jones weight (Robertson & Zaragoza 2009, "The Probabilistic Relevance Framework:
     BM25 and Beyond", section 3), with 1 added inside the logarithm so that a term found in more than half of
-    all memories keeps a small positive weight. A frequency above N, as stale counts give, counts as N.
+    all memories keeps a small positive weight. A frequency above N, possible with stale counts, counts as N.
     """
     known = min(max(document_frequency, 0), max(memory_count, 0))
     return math.log1p((max(memory_count, 0) - known + 0.5) / (known + 0.5))
 
 
 class Bm25:
-    """The BM25 score of memories for one query.
+    """BM25 scorer for one query.
 
     The sum over distinct query terms of idf * tf (k1 + 1) / (tf + k1 (1 - b + b length / mean length)),
     Robertson & Zaragoza 2009, section 3. Never negative.
@@ -130,7 +130,7 @@ class Bm25:
         b: float = B,
         discounts: Mapping[int, float] | None = None,
     ) -> None:
-        """`discounts`: what a key counts for, where that is less than in full."""
+        """`discounts`: factors of the weights of some keys."""
         self.statistics = statistics
         self._k1 = k1
         self._saturation_of_none = k1 * (1 - b)
@@ -142,15 +142,15 @@ class Bm25:
 
     @property
     def keys(self) -> list[int]:
-        """The query's keys, in its order."""
+        """The query's keys, in order."""
         return list(self._weights)
 
     def weights(self, keys: Iterable[int]) -> dict[int, float]:
-        """What each of these terms of the query weighs."""
+        """Returns the weight of each of these terms; 0 if it is not in the query."""
         return {key: self._weights.get(key, 0.0) for key in keys}
 
     def __call__(self, document_keys: Sequence[int]) -> float:
-        """The score of a memory with these term keys, repeated as its terms are."""
+        """Returns the score of a memory with these term keys, repeated as its terms are."""
         frequencies: dict[int, int] = {}
         for key in document_keys:
             if key in self._weights:
@@ -163,7 +163,7 @@ class Bm25:
 
 
 def rarest(query_keys: Sequence[int], document_frequency: Mapping[int, int], count: int) -> list[int]:
-    """The `count` distinct keys that tell most: those in fewest memories, then those in none."""
+    """Returns the `count` most selective distinct keys: rarest first, keys in no memory last."""
     known = document_frequency.get
     return sorted(dict.fromkeys(query_keys), key=lambda key: (not known(key, 0), known(key, 0)))[:count]
 
@@ -174,9 +174,9 @@ def select_query_keys(
     max_postings: int,
     longest_list: float = math.inf,
 ) -> list[int]:
-    """Distinct keys that occur at all, rarest first, as many as have `max_postings` postings together.
+    """Returns the distinct keys that occur, rarest first, up to `max_postings` postings in total.
 
-    At least one, unless none occurs in at most `longest_list` memories. Ties keep the query's order.
+    At least one, unless each occurs in more than `longest_list` memories. Ties keep the query's order.
     """
     known = [key for key in dict.fromkeys(query_keys) if document_frequency.get(key, 0) > 0]
     chosen: list[int] = []
@@ -198,7 +198,7 @@ def _term(word: str) -> str:
         return word
     if not _MIN_STEMMED_CHARS <= len(joined) <= _MAX_STEMMED_CHARS:
         return joined
-    # A stemmer keeps its word in itself, so threads must not share one; a new one costs next to nothing.
+    # A stemmer has mutable state, so threads must not share one; creating one is cheap.
     stemmed: str = EnglishStemmer().stemWord(joined)
     return stemmed
 

@@ -1,4 +1,4 @@
-"""The protocols of language models, one for each use, with their tables; all are optional."""
+"""Protocols of optional language models, one per use case, and the tables of their implementations."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ __all__ = [
     "relevances_of",
 ]
 
-# By the name `RERANKER` gives them. Each class is constructed with RerankerOptions.
+# By value of `RERANKER`. Each class is constructed with RerankerOptions.
 RERANKERS: Mapping[str, str] = {
     "cross_encoder": "agentcore.providers.cross_encoder:CrossEncoder",
     "http": "agentcore.providers.http_reranker:HttpReranker",
 }
 
-# By the name `QUERY_REWRITER` gives them. Each class is constructed with LlmOptions.
+# By value of `QUERY_REWRITER`. Each class is constructed with LlmOptions.
 QUERY_REWRITERS: Mapping[str, str] = {
     "openai": "agentcore.providers.openai_rewriter:OpenAiRewriter",
 }
 
 
-# By the vendor whose interface LLM_BASE_URL speaks. Each class is constructed with LlmOptions.
+# By the vendor whose API LLM_BASE_URL implements. Each class is constructed with LlmOptions.
 FACT_JUDGES: Mapping[str, str] = {
     "openai": "agentcore.providers.openai_fact_judge:OpenAiFactJudge",
 }
@@ -63,60 +63,60 @@ SUMMARISERS: Mapping[str, str] = {
 
 
 class Model(Protocol):
-    """What stands beside the embedder: opened before it is asked, closed in the end."""
+    """A model other than the embedder; opened before its first request, closed at shutdown."""
 
     @property
     def model(self) -> str:
-        """What it is called where it is told of."""
+        """The model's name in results and messages."""
 
     async def open(self) -> None:
-        """Make it ready. Raises ConfigurationError or StartupError where it never can be."""
+        """Loads or connects the model. Raises ConfigurationError or StartupError if it can never succeed."""
 
     async def close(self) -> None:
-        """Let go of what `open` took. Does nothing where it was not open."""
+        """Releases the resources of `open`; a no-op if it is not open."""
 
 
 class PromptedModel(Model, Protocol):
-    """A model whose answers tell which words it was asked with."""
+    """A model whose results record the prompt version."""
 
     @property
     def prompt(self) -> str:
-        """Which version of which prompt it is asked with: "fact_extraction@1"."""
+        """The prompt's name and version, for example "fact_extraction@1"."""
 
 
 class Reranker(Model, Protocol):
-    """Reads a query and a text together and says how well the text answers."""
+    """Scores how well texts answer a query."""
 
     async def score(self, query: str, texts: Sequence[str]) -> Sequence[float]:
-        """A number for each text, in their order; the larger, the better it answers.
+        """Returns one score per text, in order; higher is better.
 
-        Raises DependencyUnavailable. May be broken off at any time, and then begins nothing more.
+        Raises DependencyUnavailable. It may be canceled at any time, and then starts no further work.
         """
 
 
 @dataclass(frozen=True)
 class Rewriting:
-    """Other ways to ask the same, and an answer as a memory might word it."""
+    """Paraphrases of a query, and a hypothetical answer phrased like a memory."""
 
     queries: Sequence[str] = ()
     answer: str | None = None
 
 
 class QueryRewriter(Model, Protocol):
-    """Puts a query into other words."""
+    """Paraphrases queries."""
 
     async def rewrite(self, query: str, history: Sequence[Turn], *, agent_id: str) -> Rewriting:
-        """The query in other words, read with the turns before it. Raises DependencyUnavailable."""
+        """Returns paraphrases of the query, given the turns before it. Raises DependencyUnavailable."""
 
 
 FactVerdict = Literal["ADD", "UPDATE", "SUPERSEDE", "NOOP"]
 
 
 class FactJudge(Model, Protocol):
-    """Says what a new statement means for an old one, of pairs that the rules let through."""
+    """Decides whether a new statement supersedes an old one, for pairs that passed the rules."""
 
     async def judge(self, old: Told, new: Told, *, agent_id: str) -> FactVerdict:
-        """SUPERSEDE: the new one holds in the old one's place; else both stand.
+        """Returns SUPERSEDE if the new statement supersedes the old one; otherwise both remain current.
 
         Raises DependencyUnavailable.
         """
@@ -124,7 +124,7 @@ class FactJudge(Model, Protocol):
 
 @dataclass(frozen=True)
 class Said:
-    """A memory as a model is told of it."""
+    """A memory as input of a model."""
 
     text: str
     speaker: str | None
@@ -133,22 +133,22 @@ class Said:
 
 @dataclass(frozen=True)
 class Extraction:
-    """What one memory states, each fact a sentence by itself, and whom and what it names."""
+    """Facts of one memory, each a self-contained sentence, and the entities it names."""
 
     facts: Sequence[str] = ()
     entities: Sequence[str] = ()
 
 
 class FactExtractor(PromptedModel, Protocol):
-    """Reads memories for facts and entities."""
+    """Extracts facts and entities from memories."""
 
     async def extract(self, said: Sequence[Said], *, agent_id: str) -> Sequence[Extraction]:
-        """One for each memory, in their order; unchecked. Raises DependencyUnavailable."""
+        """Returns one unvalidated extraction per memory, in order. Raises DependencyUnavailable."""
 
 
 @dataclass(frozen=True)
 class SummaryWish:
-    """How long a summary may be, and what its agent wishes of it, in the agent's own words."""
+    """Length limit of a summary and the agent's own instructions for it."""
 
     max_tokens: int
     instructions: str | None = None
@@ -156,7 +156,7 @@ class SummaryWish:
 
 @dataclass(frozen=True)
 class WrittenSummary:
-    """A summary in a model's words; unchecked."""
+    """A summary written by a model; not validated."""
 
     text: str
     topics: Sequence[str] = ()
@@ -164,38 +164,38 @@ class WrittenSummary:
 
 
 class Summariser(PromptedModel, Protocol):
-    """Tells in few words what was said."""
+    """Summarizes messages."""
 
     async def summarise(self, said: Sequence[Said], wish: SummaryWish, *, agent_id: str) -> WrittenSummary:
-        """What was said, in order, as a summary. Raises DependencyUnavailable."""
+        """Returns a summary of the messages, which are in order of time. Raises DependencyUnavailable."""
 
 
 class Bill(Protocol):
-    """One request on an agent's account. Without a word it stands as it was reserved."""
+    """Usage of one request; if neither method is called, the reserved amount is charged."""
 
     def spent(self, input_tokens: int, output_tokens: int) -> None:
-        """The answer says what it took."""
+        """Records the actual usage."""
 
     def free(self) -> None:
-        """It was refused or failed before it cost anything."""
+        """Records that the request was refused or failed without cost."""
 
 
 class Meter(Protocol):
-    """Lets requests to language models through, as many at once and a day as they may be."""
+    """Limits concurrent requests to language models and their daily budget."""
 
     def request(
         self, agent_id: str, work: str, text: str, output_tokens: int, *, urgent: bool
     ) -> AbstractAsyncContextManager[Bill]:
-        """One request with this text, answered in so many tokens at most, for the length of the context.
+        """Admits one request with this text and at most `output_tokens` of answer, while the context is open.
 
-        Entering it waits for room, of which `urgent` ones, that somebody waits for, have more. Raises
-        DependencyUnavailable where the agent's budget is used up.
+        Entering blocks until a concurrency slot is free; `urgent` requests, on which a caller blocks, have
+        one slot more. Raises DependencyUnavailable if the agent's budget is exhausted.
         """
 
 
 @dataclass(frozen=True)
 class RerankerOptions:
-    """What a reranker may need to know; each takes what concerns it."""
+    """Options of all rerankers; each uses those that apply to it."""
 
     model_name: str | None = None
     directory: Path | None = None
@@ -206,9 +206,9 @@ class RerankerOptions:
 
 @dataclass(frozen=True)
 class LlmOptions:
-    """What a provider of a language model may need to know. `base_url` None: the vendor's own.
+    """Options of a language model's provider. `base_url` None: the vendor's default.
 
-    More than one of `attempts` only where nobody waits. Each request goes through the meter, if there is one.
+    Set `attempts` above 1 only for background work. Requests pass through the meter, if there is one.
     """
 
     model_name: str
@@ -220,9 +220,9 @@ class LlmOptions:
 
 
 def relevances_of(scores: Sequence[float], *, count: int) -> list[float]:
-    """A reranker's answer as shares: as it is where all of it lies in [0, 1], else through a sigmoid.
+    """Returns a reranker's scores in [0, 1]; applies a sigmoid unless all are in that range.
 
-    Raises DependencyUnavailable where it has another length than `count`, or holds what is no number.
+    Raises DependencyUnavailable if there are not `count` scores, or one is not finite.
     """
     if len(scores) != count or not all(math.isfinite(score) for score in scores):
         raise DependencyUnavailable(
@@ -230,5 +230,5 @@ def relevances_of(scores: Sequence[float], *, count: int) -> list[float]:
             f"numbers were asked for.", data={"scores": len(scores)})
     if all(0.0 <= score <= 1.0 for score in scores):
         return [float(score) for score in scores]
-    # Half of its tanh is the sigmoid that cannot overflow.
+    # The sigmoid in terms of tanh, which cannot overflow.
     return [0.5 * (1.0 + math.tanh(0.5 * score)) for score in scores]

@@ -1,4 +1,4 @@
-"""What keeps models beside the embedder inside their time, and remembers what each last failed of."""
+"""Enforces time limits on rerankers and language models, and records the last failure of each."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from agentcore.memory.statements.statements import Told
 Answer = TypeVar("Answer")
 ModelT = TypeVar("ModelT", QueryRewriter, FactJudge)
 
-# Of the time a reranker has, the part that is planned with: no two searches take the same.
+# Share of a reranker's timeout that is planned for; the rest absorbs variance between searches.
 PLANNED_SHARE = 0.9
-# With fewer texts there is no ranking to speak of.
+# With fewer texts, reranking is skipped.
 LEAST_TEXTS = 5
-# How fast a reranker that was too slow is given room again, a search: to twice as much in some 14.
+# Growth per skipped search of a slow reranker's batch size: it doubles in about 14 searches.
 RECOVERY = 1.05
-# How long a rewriter that did not answer in time is left alone.
+# How long the circuit stays open after a timeout.
 REST_SECONDS = 30.0
 
 
 class Room:
-    """How many texts a reranker gets through in its time, by what it took before; `most` to begin with."""
+    """Estimates from past durations how many texts a reranker scores in its timeout, initially `most`."""
 
     def __init__(self, most: int, timeout_seconds: float) -> None:
         self._most = most
@@ -35,7 +35,8 @@ class Room:
         self._texts = float(most)
 
     def for_texts(self, count: int) -> int:
-        """How many of so many to give it; 0 where too few would fit. Each 0 counts towards another try."""
+        """Returns how many of `count` texts to send; 0 if too few fit. Each 0 raises the estimate for the
+        next call."""
         fitting = min(count, int(self._texts))
         if fitting == count or fitting >= LEAST_TEXTS:
             return fitting
@@ -43,19 +44,19 @@ class Room:
         return 0
 
     def took(self, count: int, seconds: float) -> None:
-        """So many texts took so long."""
+        """Updates the estimate with a measured duration."""
         fitting = min(float(self._most), count * PLANNED_SHARE * self._timeout_seconds / max(seconds, 1e-9))
-        # Few texts say little of many: what each call takes by itself weighs more on them.
+        # A small batch says little about a large one: the fixed cost per call dominates it.
         if fitting > self._texts or count >= int(self._texts):
             self._texts = max(1.0, (self._texts + fitting) / 2)
 
     def overran(self, count: int) -> None:
-        """So many texts were too many."""
+        """Lowers the estimate after a timeout with `count` texts."""
         self._texts = max(1.0, min(self._texts, count / 2))
 
 
 class LimitedReranker:
-    """A reranker that is asked for no more than it gets through in its time."""
+    """A reranker whose number of texts is limited to those it scores within its timeout."""
 
     def __init__(self, inner: Reranker, *, candidates: int, timeout_seconds: float) -> None:
         self.model = inner.model
@@ -73,11 +74,11 @@ class LimitedReranker:
         await self._inner.close()
 
     def fitting(self, count: int) -> int:
-        """How many of so many texts fit into its time, as far as is known; 0 for too few to be worth it."""
+        """Returns how many of `count` texts fit into the timeout by estimate; 0: skip reranking."""
         return self._room.for_texts(count)
 
     async def relevances(self, query: str, texts: Sequence[str]) -> list[float]:
-        """How well each text answers, 0 to 1, in their order. Raises DependencyUnavailable."""
+        """Returns how well each text answers, 0 to 1, in order. Raises DependencyUnavailable."""
         began = time.monotonic()
         try:
             async with asyncio.timeout(self._timeout_seconds):
@@ -96,8 +97,9 @@ class LimitedReranker:
 
 
 class _Limited(Generic[ModelT]):
-    """A model with a time limit; its circuit opens when a request exceeds it. If the model reports the excess
-    itself (`data.late`), only that counts, and never the time in its queue."""
+    """A model with a timeout, which opens the circuit. If the model reports the timeout itself (`data.late`),
+    only that counts, never the time in its queue.
+    """
 
     use: ClassVar[str]
 
@@ -106,7 +108,7 @@ class _Limited(Generic[ModelT]):
     ) -> None:
         self.model = inner.model
         self.problem: str | None = None
-        """What it last failed of; None since it answered."""
+        """The last failure; None after a success."""
         self.circuit = CircuitBreaker(self.use, "calls go on without it", rest_seconds)
         self._inner: ModelT = inner
         self._timeout_seconds = timeout_seconds
@@ -118,7 +120,7 @@ class _Limited(Generic[ModelT]):
         await self._inner.close()
 
     async def _wait_for(self, asking: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Raises DependencyUnavailable, at once while the circuit is open."""
+        """Raises DependencyUnavailable; without a request while the circuit is open."""
         if not self.circuit.allow_request():
             raise DependencyUnavailable(f"{self.model} is left alone for a while: it was too slow.")
         try:
@@ -147,31 +149,31 @@ def _was_not_asked(failure: AgentCoreError) -> bool:
 
 
 def is_budget_spent(failure: AgentCoreError) -> bool:
-    """Whether a model was not asked because its agent's budget of the day is used up."""
+    """Whether the request was refused because the agent's daily budget is exhausted."""
     return failure.data.get("budget") is not None
 
 
 class LimitedRewriter(_Limited[QueryRewriter]):
-    """A rewriter with a time limit."""
+    """A query rewriter with a timeout."""
 
     use = "query_rewriter"
 
     async def rewrite(self, query: str, history: Sequence[Turn], *, agent_id: str) -> Rewriting:
-        """Raises DependencyUnavailable, at once while the circuit is open."""
+        """Raises DependencyUnavailable; without a request while the circuit is open."""
         return await self._wait_for(lambda: self._inner.rewrite(query, history, agent_id=agent_id))
 
 
 class LimitedFactJudge(_Limited[FactJudge]):
-    """A judge of facts with a time limit."""
+    """A fact judge with a timeout."""
 
     use = "fact_judge"
 
     async def judge_all(
         self, pairs: Sequence[tuple[Told, Told]], *, agent_id: str
     ) -> list[FactVerdict | DependencyUnavailable]:
-        """What it says of each pair of an old and a new statement, or why it says nothing.
+        """Returns the verdict, or the error, for each pair of an old and a new statement.
 
-        They are asked side by side: all together they take no longer than one may.
+        Requests run concurrently, so one timeout covers all.
         """
 
         async def judged(old: Told, new: Told) -> FactVerdict | DependencyUnavailable:

@@ -1,6 +1,6 @@
-"""Limits the requests to language models and the daily budget of an agent.
+"""Limits concurrent requests to language models and the daily budget of an agent.
 
-The budget is in the database; the most that a request can cost is reserved before it is sent.
+The budget is in the database; the maximum cost of a request is reserved before it is sent.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from agentcore.telemetry import Metrics
 
 logger = logging.getLogger(__name__)
 CROWDED = "There is no room for another request to language models now."
-# Another model's tokens are not ours: what is reserved for a text is so much more than we count, and a few
-# for the form of the request.
+# Other models tokenize differently: reserve a margin over our count, and tokens for the request format.
 SAFETY, FORM_TOKENS = 1.25, 64
 MOST_CHARGED = 10**9
-# Whoever waits for an answer waits no longer than this for room and its account, and for each of them alike.
+# Timeout of urgent requests, once for slot and reservation, and once for the correction of the account.
 LONGEST_WAIT_SECONDS = 0.5
 
 
@@ -48,7 +47,7 @@ class _OpenBill:
 
 
 class LlmMeter:
-    """The room and the budgets of one process's requests, whichever model and use they are for."""
+    """Concurrency limit and budgets of one process, shared by all models and uses."""
 
     def __init__(
         self,
@@ -62,16 +61,16 @@ class LlmMeter:
         self._count_tokens = count_tokens
         self._metrics = metrics
         self._room = asyncio.Semaphore(options.concurrency)
-        # What nobody waits for leaves room for what somebody does; of one alone nothing can be left.
+        # Background requests leave one slot to urgent ones, unless there is only one.
         self._spare_room = asyncio.Semaphore(max(1, options.concurrency - 1))
 
     @asynccontextmanager
     async def request(
         self, agent_id: str, work: str, text: str, output_tokens: int, *, urgent: bool
     ) -> AsyncIterator[Bill]:
-        """One request, reserved when it has room, and put right by what its bill says at the end.
+        """Reserves the maximum cost of a request, and corrects it by its bill at the end.
 
-        Raises DependencyUnavailable; `data.crowded` says that an urgent one had no room in time.
+        Raises DependencyUnavailable; `data.crowded`: an urgent request found no slot in time.
         """
         longest_wait_seconds = LONGEST_WAIT_SECONDS if urgent else None
         async with AsyncExitStack() as room:
@@ -134,7 +133,7 @@ class LlmMeter:
 
 @asynccontextmanager
 async def _at_most(seconds: float | None) -> AsyncIterator[None]:
-    """Corrects an account within a time limit; after that the reservation remains."""
+    """Limits the time to correct an account; after a timeout the reservation remains."""
     try:
         async with asyncio.timeout(seconds):
             yield

@@ -1,4 +1,4 @@
-"""MemoryManager: one agent's memory, one short method an operation, one instance a caller."""
+"""MemoryManager: the in-process memory of one agent, one instance per caller."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ _PLACES: dict[str, Callable[[Any], Any]] = {
 
 
 class MemoryManager(MemoryApi):
-    """The memory of the caller's agent, in this process."""
+    """The in-process memory of the caller's agent."""
 
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._operations = MemoryOperations(parts, caller)
@@ -135,7 +135,7 @@ class MemoryManager(MemoryApi):
 
 
 class MemoryOperations:
-    """One function for each method of `MemoryApi`, over the params."""
+    """Implements each method of `MemoryApi`."""
 
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts.for_caller(caller)
@@ -242,7 +242,7 @@ class MemoryOperations:
                 )
                 own = ((each, {"embedding": vector}) for each, vector in vectors.items())
                 records |= {each: records[each].model_copy(update=update) for each, update in own}
-        # The page ends with the last record that fits.
+        # The page ends with the last record inside the size limit.
         fitting = [place for place, row in enumerate(page) if row["memory_id"] in records]
         last = fitting[-1] if fitting else len(page) - 1
         return ListResult(
@@ -466,7 +466,7 @@ def _within(place: Any, most: float) -> Any:
 
 
 def _place(params: ListParams) -> tuple[Any, UUID | None]:
-    """Raises InvalidParams for a cursor of another order."""
+    """Parses the cursor. Raises InvalidParams if it belongs to another order."""
     if params.cursor is None:
         return None, None
 

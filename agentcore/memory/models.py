@@ -1,4 +1,4 @@
-"""The nouns of the product: records, interactions and the value types their fields share. Validation only."""
+"""Core models: records, interactions and the value types of their fields. Validation only."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from pydantic import (
 from agentcore.limits import MAX_EMBEDDING_DIMENSIONS, MAX_ID_CHARS, MAX_LABELS, MAX_TEXT_CHARS
 from agentcore.memory.json_values import storable_json, without_nul
 
-# One year inside what datetime holds: no time zone's offset can push a moment out of it.
+# One year inside the range of datetime, so that a time zone's offset cannot overflow it.
 FIRST_YEAR, LAST_YEAR = 2, 9998
-# IEEE 754 half precision, in which vectors are stored: the smallest normal and the largest number.
+# Smallest normal and largest number of IEEE 754 half precision, the type of stored vectors.
 HALF_SMALLEST, HALF_LARGEST = 6.1e-5, 65_504.0
 DEFAULT_IMPORTANCE = 0.5
 SINGLE_SMALLEST = 1.2e-38
-# The tag of a fact that a model read out of the memory that is its parent.
+# The tag of a fact that a model extracted from its parent memory.
 FACT_TAG = "fact"
-# What such a fact says of itself in its provenance.
+# The `form` of such a fact in its provenance.
 FACT_FORM = "fact"
-# The relation of a summary to each memory that it quotes.
+# The relation of a summary to each memory that it summarizes.
 SUMMARY_RELATION = "summarises"
 
 
 class MemoryType(StrEnum):
-    """The layer a memory lives in."""
+    """The layer of a memory."""
 
     WORKING = "working"
     EPISODIC = "episodic"
@@ -74,7 +74,7 @@ def _in_utc(moment: datetime) -> datetime:
 
 
 def _in_single_precision(share: float) -> float:
-    """Rounds to what the database stores; it rejects values nearer to 0."""
+    """Rounds values to 0 that underflow single precision, which the database rejects."""
     return 0.0 if share < SINGLE_SMALLEST else share
 
 
@@ -135,14 +135,14 @@ TtlSeconds = Annotated[int, Field(strict=True, ge=1, le=100 * 366 * 86_400)]
 
 
 class Strict(BaseModel):
-    """A frozen model that refuses unknown fields by name."""
+    """A frozen model that rejects unknown fields."""
 
-    # Builds a schema at its first use: building all of them doubled the time of the client's import.
+    # Schemas are built on first use: building all of them doubled the import time of the client.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Interaction(Strict):
-    """What an agent hands in: what was asked, what was answered, what was done and how it ended."""
+    """An exchange with an agent: the query, the response, the actions and their outcome."""
 
     query: Text | None = Field(None, description="What was asked or said to the agent.")
     response: Text | None = Field(None, description="What the agent answered.")
@@ -166,15 +166,15 @@ class Interaction(Strict):
 
 
 # The relation of a link from a message to an earlier one that it makes outdated, weighted by probability.
-# Only the service makes such links.
+# Only the service creates these links.
 CHANGES = "probably_changes"
 SUPERSEDES, NEAR_DUPLICATE = "supersedes", "near_duplicate_of"
-# Links by these relations say how memories came about or what replaces them, not what belongs together.
+# Links with these relations record provenance or replacement, not relatedness.
 SERVICE_RELATIONS = frozenset({CHANGES, SUPERSEDES, NEAR_DUPLICATE, SUMMARY_RELATION})
 
 
 class Link(Strict):
-    """A typed, weighted tie from one memory to another of the same agent."""
+    """A typed, weighted link from one memory to another of the same agent."""
 
     target_id: UUID
     relation: Identifier = "relates_to"
@@ -189,14 +189,14 @@ class Link(Strict):
 
 
 class ActionOutcome(Strict):
-    """What was done, and how it ended."""
+    """An action and its outcome."""
 
     action: str
     outcome: str
 
 
 class MemoryRecord(Strict):
-    """One memory, whole: what was said, what was derived from it, and its life so far."""
+    """A complete memory: content, derived fields, validity and usage."""
 
     memory_id: UUID
     memory_type: MemoryType
@@ -249,9 +249,9 @@ class MemoryRecord(Strict):
 
 
 class ScoreTerm(Strict):
-    """One term's share in a score: `contribution` = `weight` x `value`.
+    """One term of a score: `contribution` = `weight` x `value`.
 
-    Of `reranker`, `value` is the relevance it gave, `contribution` by how much its order moved the score.
+    For `reranker`, `value` is its relevance, and `contribution` the change of the score by the new order.
     """
 
     value: float
@@ -260,7 +260,7 @@ class ScoreTerm(Strict):
 
 
 class MemorySummary(Strict):
-    """A memory as a search gives it back; with `explain`, `terms` says where its score came from."""
+    """A memory as a search returns it; with `explain`, `terms` breaks down its score."""
 
     memory_id: UUID
     memory_type: MemoryType
@@ -302,22 +302,22 @@ class MemorySummary(Strict):
     valid_from: datetime | None = Field(None, description="Where it is superseded: from when it held.")
     valid_to: datetime | None = Field(None, description="Where it is superseded: until when it held.")
     terms: dict[str, ScoreTerm] | None = None
-    # Many, and of use to whoever builds a context alone.
+    # Private: it may be large, and only context building uses it.
     _sources: frozenset[UUID] = PrivateAttr(frozenset())
 
     @property
     def sources(self) -> frozenset[UUID]:
-        """The memories that a summary is of; none of others, and none beyond the service."""
+        """The memories that a summary was derived from; empty for other memories and for clients."""
         return self._sources
 
     def summing_up(self, sources: Iterable[str]) -> Self:
-        """The same, known to be a summary of these."""
+        """Returns this memory, marked as a summary of these memories."""
         self._sources = frozenset(map(UUID, sources))
         return self
 
 
 def time_valid(memory: MemoryRecord | MemorySummary) -> str | None:
-    """Returns the days from which and until which a superseded memory was valid; None if it is current."""
+    """Returns the dates between which a superseded memory was valid; None if it is current."""
     if memory.superseded_by is None:
         return None
     begun = memory.valid_from or memory.timestamp
@@ -326,14 +326,14 @@ def time_valid(memory: MemoryRecord | MemorySummary) -> str | None:
 
 
 class Dropped(Strict):
-    """How many were left out, and why."""
+    """Number of omitted memories, and the reason."""
 
     reason: str
     count: int
 
 
 class Receipt(Strict):
-    """What a call searched, found, dropped and how long each step took."""
+    """What a call searched, found and dropped, and the duration of each step."""
 
     searched: dict[str, Any] = Field(default_factory=dict, description="What was searched, and how.")
     candidates: dict[str, int] = Field(default_factory=dict, description="Candidates by arm.")

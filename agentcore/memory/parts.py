@@ -1,4 +1,4 @@
-"""What a manager is given: the parts it works with and the figures it works by. Opens and decides nothing."""
+"""Dependencies and configuration of a manager. Opens no resources."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CALLER_VECTORS = "caller"
 
 @dataclass(frozen=True)
 class MemoryPolicy:
-    """The figures of one service, times in seconds; `layers` holds for agents without rules of their own."""
+    """Configuration of one service, times in seconds; `layers` are the defaults of all agents."""
 
     layers: Mapping[str, LayerRules] = field(default_factory=dict)
     pruning_strategy: str = "least_relevant"
@@ -47,16 +47,16 @@ class MemoryPolicy:
     context_cut_offs: CutOffs = field(default_factory=CutOffs)
     limits: SearchLimits = field(default_factory=SearchLimits)
     indexes: IndexPolicy = field(default_factory=IndexPolicy)
-    # The names of the patterns of injected instructions that a text matches.
+    # Detects patterns of injected instructions in a text; returns their names.
     screen: Screen = field(default_factory=Screen)
-    # Of a context's room, what is kept for summaries of what has none; None: they are not looked up.
+    # Share of a context's budget reserved for summaries of memories that do not fit; None: not looked up.
     summaries_share: float | None = 0.0
-    # Limits that settings decide, by the setting.
+    # Limits that are configurable, by setting.
     limits_set: Mapping[str, int] = field(default_factory=dict)
 
 
 class AccessQueue:
-    """Accesses not yet counted in the database; they are flushed off the request's path."""
+    """Accesses not yet counted in the database; flushed in the background."""
 
     def __init__(self) -> None:
         self._counts: dict[str, Counter[UUID]] = {}
@@ -66,25 +66,27 @@ class AccessQueue:
         return sum(len(counts) for counts in self._counts.values())
 
     def note(self, agent_id: str, memory_ids: Sequence[UUID], moment: datetime) -> None:
-        """Remember that these memories were given out at this moment."""
+        """Records that these memories were returned at this time."""
         self._counts.setdefault(agent_id, Counter()).update(memory_ids)
         self._moments.setdefault(agent_id, {}).update(dict.fromkeys(memory_ids, moment))
 
     def forget(self, agent_id: str) -> None:
-        """Drop what has gathered of an agent."""
+        """Discards an agent's queued accesses."""
         self._counts.pop(agent_id, None)
         self._moments.pop(agent_id, None)
 
     async def flush(self, storage: MemoryStorage, extend_after_uses: Mapping[str, int] | None = None) -> int:
-        """Write what has gathered, a transaction an agent; how many memories. What fails stays queued.
+        """Writes queued accesses, one transaction per agent; returns the number of memories. Failed writes
+        stay queued.
 
-        What was used as often as its agent, else `extend_after_uses`, asks of its layer gets its time again.
+        Memories used as often as their agent's layer rule (default: `extend_after_uses`) requires get a full
+        TTL again.
         """
         flushed = 0
         for agent_id in list(self._counts):
             counts, moments = self._counts.pop(agent_id, None), self._moments.pop(agent_id, {})
             if counts is None:
-                # Erased, or written by another flush, while this one wrote those of others.
+                # An erasure or another flush took them while this one wrote those of other agents.
                 continue
             try:
                 async with storage.transaction(agent_id) as transaction:
@@ -98,15 +100,15 @@ class AccessQueue:
 
 
 def utc_now() -> datetime:
-    """The time now, in UTC."""
+    """Returns the current time in UTC."""
     return datetime.now(UTC)
 
 
 @dataclass(frozen=True)
 class MemoryParts:
-    """The running parts every agent's manager shares. Without an embedder, words alone are searched.
+    """Dependencies shared by the managers of all agents. Without an embedder, search is lexical only.
 
-    `vectors_moving`: those in force are on their way into their place, where no index is made of them yet.
+    `vectors_moving`: current vectors are still migrating to their column, which has no index yet.
     """
 
     storage: MemoryStorage
@@ -129,11 +131,11 @@ class MemoryParts:
     vectors_moving: bool = False
     samples: QuerySamples | None = None
     relations: RelationClassifier | None = None
-    # All rows of the agent, beside `storage` of a caller whose token is bound to users.
+    # Unrestricted storage if `storage` is restricted to the users of a bound token.
     whole_storage: MemoryStorage | None = None
 
     def for_caller(self, caller: Caller) -> MemoryParts:
-        """The parts of one caller's manager: cached vectors of its agent, rows of its token's users alone."""
+        """Returns one caller's parts: its agent's vector cache, and only rows of the users of its token."""
         parts = self
         if isinstance(self.embedder, CachingEmbedder):
             parts = replace(parts, embedder=self.embedder.for_agent(caller.agent_id, caller.users))
@@ -143,7 +145,7 @@ class MemoryParts:
                        vectors=self.vectors.bound_to(caller.users), working=self.working.without_copies())
 
     def draft(self, params: StoreParams, caller: Caller, now: datetime | None = None) -> Draft:
-        """Returns everything of a memory that follows from the params alone. Raises InvalidParams."""
+        """Returns all values of a memory that derive from the params alone. Raises InvalidParams."""
         return draft(
             params,
             caller,
@@ -155,13 +157,13 @@ class MemoryParts:
 
     @property
     def default_ttls(self) -> dict[str, int]:
-        """Seconds that a memory lives by default, by layer; working memory as its copy does."""
+        """Default TTL in seconds by layer; working memory defaults to the TTL of its copy."""
         named = {layer: rules.ttl_seconds for layer, rules in self.layer_rules.items()}
         return {layer: seconds for layer, seconds in named.items() if seconds is not None}
 
     @property
     def layer_rules(self) -> dict[str, LayerRules]:
-        """What holds by default, by layer."""
+        """Default rules by layer."""
         default = LayerRules(ttl_seconds=self.working.ttl_seconds)
         working = self.policy.layers.get(MemoryType.WORKING.value, default)
         if working.ttl_seconds is None:
@@ -170,19 +172,19 @@ class MemoryParts:
 
     @property
     def capacities(self) -> dict[str, int]:
-        """How many memories a layer holds by default; 0 is unlimited."""
+        """Default capacity by layer, in memories; 0 is unlimited."""
         return {layer: rules.capacity or 0 for layer, rules in self.policy.layers.items()}
 
     @property
     def extend_after_uses(self) -> dict[str, int]:
-        """How many uses within its life give a memory its time again by default, by layer."""
+        """Default number of uses, by layer, after which a memory's TTL starts again."""
         return {layer: rules.extend_after_uses or 0 for layer, rules in self.policy.layers.items()}
 
     @property
     def vector_model(self) -> str:
-        """The name stored beside vectors: the embedder's model, or that they are the callers' own."""
+        """The name stored with vectors: the embedder's model, or CALLER_VECTORS."""
         return self.embedder.model if self.embedder is not None else CALLER_VECTORS
 
     def steps(self) -> Steps:
-        """A timer for one call, whose steps are also counted in the metrics."""
+        """Returns a timer for one call, whose steps are also counted in the metrics."""
         return Steps(self.metrics)

@@ -1,4 +1,4 @@
-"""Which memories go: strategies turn memories, a policy and a time into decisions. Pure."""
+"""Decides which memories to prune: strategies rank memories by policy and time. Pure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from agentcore.memory.params.memories import DEFAULT_SHARE
 from agentcore.memory.scoring import frequency, recency, remembered, retention
 
 HALF_LIFE_DAYS = 30.0
-# A used memory may be worth exactly what a younger, unused one is, but not to the last bit: what differs by
-# less is equal, or a dry run and the prune after it would name the two in another order.
+# Equal worths may differ in the last bits. Rounding makes a dry run and the prune after it use one order.
 WORTH_DIGITS = 12
 
 
 @dataclass(frozen=True)
 class Prunable:
-    """What a strategy knows of a memory."""
+    """The values of a memory that a strategy uses."""
 
     memory_id: UUID
     version: int
@@ -33,9 +32,10 @@ class Prunable:
 
 @dataclass(frozen=True)
 class PruningPolicy:
-    """How far a layer is cut back. `capacity` 0: unlimited. An int `target` is a count, a float a share.
+    """How many memories of a layer to prune. `capacity` 0: unlimited; `target`: a count (int) or a share
+    (float).
 
-    `default_share` goes where there is no target and the capacity is not exceeded.
+    `default_share` applies without a target while the capacity is not exceeded.
     """
 
     strategy: str = "least_relevant"
@@ -49,14 +49,14 @@ STRATEGIES: dict[str, Strategy] = {}
 
 
 def strategy(key: Strategy) -> Strategy:
-    """Register a strategy by its function's name: the memories with the smallest key go first."""
+    """Registers a sort key as a strategy by its name: memories with the smallest key are pruned first."""
     STRATEGIES[key.__name__] = key
     return key
 
 
 @strategy
 def least_relevant(memory: Prunable, now: datetime) -> Any:
-    """The lowest worth first: importance, recency and use together."""
+    """Lowest worth first: importance, recency and frequency of use combined."""
     often = frequency(memory.access_count, memory.last_accessed, now, HALF_LIFE_DAYS)
     worth = retention(memory.relevance_score, often, recency(memory.timestamp, now, HALF_LIFE_DAYS))
     return round(worth, WORTH_DIGITS)
@@ -64,24 +64,24 @@ def least_relevant(memory: Prunable, now: datetime) -> Any:
 
 @strategy
 def oldest_first(memory: Prunable, now: datetime) -> Any:
-    """The earliest timestamp first."""
+    """Earliest timestamp first."""
     return memory.timestamp
 
 
 @strategy
 def frequency_based(memory: Prunable, now: datetime) -> Any:
-    """The least used first, then the longest unused."""
+    """Least used first, then the longest unused."""
     return memory.access_count, memory.last_accessed or memory.timestamp
 
 
 @strategy
 def retention_curve(memory: Prunable, now: datetime) -> Any:
-    """The most forgotten first, by exp(-t / S): time unused against a stability that use adds to."""
+    """Lowest retention first, by exp(-t / S): time unused over a stability that grows with use."""
     return remembered(memory.last_accessed or memory.timestamp, memory.access_count, now)
 
 
 def decide(memories: Sequence[Prunable], policy: PruningPolicy, now: datetime) -> list[Prunable]:
-    """The memories that go, in the order they go; never a pinned one."""
+    """Returns the memories to prune, in order; never a pinned one."""
     key = STRATEGIES[policy.strategy]
     free = [memory for memory in memories if not memory.pinned]
     free.sort(key=lambda memory: (key(memory, now), memory.timestamp, memory.memory_id))

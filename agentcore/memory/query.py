@@ -1,4 +1,4 @@
-"""Completes a vague query from the turns before it, and splits a long prompt into several queries. Pure."""
+"""Completes a vague query from previous turns, and splits a long prompt into several queries. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JOINED_TURNS = 3
 KEY_TERMS = 8
 KEY_TERMS_A_TURN = 5
 TURN_CHARS = 4_000
-# Up to these a prompt is one query.
+# Limits up to which a prompt is one query.
 WHOLE_CHARS, WHOLE_SENTENCES = 300, 3
 MAX_QUERIES = 8
 QUERY_CHARS = 500
@@ -27,7 +27,7 @@ _POINTING = re.compile(
     r"|\b(?:it|its|that|this|those|these|they|them|there|one|ones|other|others|same)\b",
     re.IGNORECASE,
 )
-# Of a turn these tell nothing, and nor do they of a question.
+# Words without information in a turn or a question.
 _PALE_WORDS = """
 much many one ones other others thing things else next first second third another again time last long soon
 way okay ok yes yeah no well really just also please thanks thank hi hello hey tell show give let get got go
@@ -46,7 +46,7 @@ _LOG = re.compile(
     r"\s*(?:at [\w$.<>]+\(|File \"|\[?\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d"
     r"|\[?(?:TRACE|DEBUG|INFO|WARN\w*|ERROR)\b|[>$#] |\.\.\. )"
 )
-# A name in code: dotted, underscored, in mixed case, or a constant.
+# An identifier in code: dotted, snake case, mixed case, or a constant.
 _NAME = re.compile(
     r"\b(?=\w*[a-z])\w+(?:[._]\w+)+|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b[A-Z][A-Z0-9_]{3,}\b"
 )
@@ -58,9 +58,9 @@ _TIME_WANTED = re.compile(
 
 
 def complete(query: str, history: Sequence[Turn]) -> str:
-    """The query; where it says too little ("how much?"), with key terms of the last user turns behind it.
+    """Returns the query; a vague one ("how much?") with key terms of the last user turns appended.
 
-    At most `KEY_TERMS`, those of the newest turn first, none that the query holds already.
+    At most `KEY_TERMS`, those of the newest turn first, without terms of the query.
     """
     if not _is_vague(query):
         return query
@@ -92,10 +92,10 @@ def _key_terms(content: str, known: set[str]) -> list[str]:
 
 
 def split(prompt: str) -> list[str]:
-    """The queries that a prompt is searched by: itself where it is short, else its most telling sentences.
+    """Returns the queries for a prompt: the prompt if it is short, else its most informative sentences.
 
-    At most `MAX_QUERIES`, in order, each at most `QUERY_CHARS` long. Of code and logs only what tells of an
-    error is left, and the names in the code.
+    At most `MAX_QUERIES`, in order, each at most `QUERY_CHARS` characters. Of code and logs, only lines with
+    errors and identifiers are used.
     """
     prompt = prompt[:PROMPT_CHARS]
     pieces = sentences(prompt)
@@ -127,6 +127,6 @@ def _telling(query: str, meant: frozenset[str]) -> float:
 
 
 def asks_for_time(query: str) -> bool:
-    """Returns whether the first question word of an English query asks when something was."""
+    """Whether the first question word of an English query asks for a time."""
     asked = _QUESTION_WORD.search(query)
     return asked is not None and _TIME_WANTED.match(asked.group()) is not None

@@ -1,4 +1,4 @@
-"""Embeds the samples of queries that a model is calibrated with, and caches their vectors for each model."""
+"""Embeds the sample queries that calibrate a model, and caches their vectors per model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentcore.memory.ranking.historical import HistoricalQueries
 from agentcore.memory.ranking.off_topic import OffTopicPrompts
 
 OFF_TOPIC, HISTORICAL = "off_topic.jsonl", "historical_queries.jsonl"
-# The discriminant of the local model, fitted to more queries (`benchmarks/training/historical.py`).
+# The discriminant of the local model, trained on more queries (`benchmarks/training/historical.py`).
 FITTED = "historical_local.npz"
 
 logger = logging.getLogger(__name__)
@@ -26,16 +26,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class QuerySamples:
-    """Calibration of one embedding model by the sample queries."""
+    """Calibration of one embedding model by sample queries."""
 
     off_topic: OffTopicPrompts
     historical: HistoricalQueries | None
 
 
 async def query_samples(embedder: Embedder | None, cache_directory: Path) -> QuerySamples | None:
-    """Returns the samples in vectors of this embedder; None if there is none, or it does not answer.
+    """Returns the calibration for this embedder; None without an embedder or if it fails.
 
-    The first time on a machine they are embedded, which takes seconds with a local model.
+    Embedding the samples takes seconds with a local model, once per machine.
     """
     if embedder is None:
         return None
@@ -63,7 +63,7 @@ async def query_samples(embedder: Embedder | None, cache_directory: Path) -> Que
 
 
 def fitted_to(model: str) -> HistoricalQueries | None:
-    """Returns the discriminant in the package, if it was fitted to vectors of this model."""
+    """Returns the packaged discriminant if it was trained on vectors of this model."""
     with files("agentcore.memory").joinpath(FITTED).open("rb") as file, np.load(file) as arrays:
         if str(arrays["model"]) != model:
             return None

@@ -1,4 +1,4 @@
-"""Ranks candidates and explains each score. Pure: the caller gives the time."""
+"""Ranks candidates and explains each score. Pure: the caller passes the time."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from agentcore.memory.scoring import (
     spread_as_usual,
 )
 
-# The minimum length of a part of a name; initials and particles name nobody.
+# The minimum length of a part of a name; excludes initials and particles.
 SHORTEST_NAME = 3
-# The time match of a memory of which only the date of the message lies in the window.
+# The time match of a memory if only its message date is in the window.
 MESSAGE_DATE_MATCH = 0.5
 TERMS = (
     "similarity", "words", "session", "neighbours", "speaker", "time", "recency", "frequency", "importance",
     "links",
 )
-# How many of the best are compared for repetition.
+# How many top candidates are compared for repetition.
 COMPARED = 60
-# A message of a user this close to now, with the words of the query, is the query.
+# A user message this close to now with the text of the query is the query itself.
 JUST_NOW_SECONDS = 300
 KEEP_ALL = CutOffs()
 # The excess without vectors.
@@ -49,7 +49,7 @@ FRESHNESS_GAIN, FRESHNESS_LOSS, LIFT = 0.8, 0.5, 0.6
 # A message follows up on the one before it in its session if it came within so many seconds. Its similarity
 # is at least this share of the sum of both.
 FOLLOW_UP_SECONDS, FOLLOW_UP = 7_200, 0.55
-# From this weight on a caller's link moves a memory up (`recall/linking.py`).
+# Minimum weight of a caller's link that moves a memory up (`recall/linking.py`).
 STRONG_LINK = 0.9
 _COLUMN = {name: number for number, name in enumerate(TERMS)}
 
@@ -61,8 +61,8 @@ Places = NDArray[np.int64]
 class Ranked:
     """A ranked memory: the fused score, the cosine, and the contribution of each term.
 
-    `stands_for`: the memories left out because this one says the same, newest first. `outdated_by`: a newer
-    one, ranked above it, that probably changes what it states. `linked_to`: the hit whose link moved it up.
+    `stands_for`: deduplicated memories, newest first. `outdated_by`: a newer memory, ranked above it, that
+    probably makes it outdated. `linked_to`: the hit whose link moved it up.
     """
 
     memory_id: UUID
@@ -76,10 +76,10 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The hits, best first, the dropped ones counted by reason, and the answerability `fit`.
+    """The hits, best first, dropped candidates by reason, and the answerability `fit`.
 
-    `signals` are what that estimate was made of. `links`: the strong links of callers among the candidates;
-    `linkable`: the memories at their ends that were cut off.
+    `signals`: input of that estimate. `links`: strong links of callers among the candidates; `linkable`:
+    their ends that were cut off.
     """
 
     ranked: Sequence[Ranked]
@@ -99,7 +99,7 @@ def rank(
     k: int,
     cut_offs: CutOffs = KEEP_ALL,
 ) -> Ranking:
-    """The `k` best candidates, best first; equal scores stand newest first, then by id."""
+    """Returns the `k` best candidates, best first; ties are ordered newest first, then by id."""
     dropped: Counter[str] = Counter()
     others = _without_the_query(candidates, question, dropped)
     similar = _similar_enough(others, question, dropped)
@@ -130,7 +130,7 @@ def rank(
     outdated = _outdated(unique, order, question.changes)
     signals = _signals(others, question)
     fit = FIT.probability(signals)
-    # By relevance: what is outdated is ranked lower and marked, not left out.
+    # By relevance: outdated memories are ranked lower and marked, not dropped.
     by_relevance = _in_order(newest, relevance)
     kept = _cut(order, by_relevance, relevance, k, fit, question.memory_count, cut_offs, dropped)
     links = [tie for tie in ties if tie.by_caller and round(tie.weight, 3) >= STRONG_LINK]
@@ -199,7 +199,7 @@ def _without_summaries(
 def follow_up_similarities(
     candidates: Sequence[Candidate], places: Mapping[UUID, int], neighbours: Sequence[Tie]
 ) -> Values:
-    """Returns the similarities, raised for messages that follow up on a similar one. NaN means no vector."""
+    """Returns the similarities, raised for messages that follow up on a similar one. NaN: no vector."""
     own = np.array([math.nan if each.similarity is None else each.similarity for each in candidates])
     joint = own.copy()
     for before, after in _adjacent(candidates, places, neighbours):
@@ -213,7 +213,7 @@ def follow_up_similarities(
 def _adjacent(
     candidates: Sequence[Candidate], places: Mapping[UUID, int], neighbours: Sequence[Tie]
 ) -> Iterator[tuple[int, int]]:
-    """Yields the places of each two adjacent messages of a session, the earlier one first."""
+    """Yields the indexes of each pair of adjacent messages in a session, the earlier one first."""
     for tie in neighbours:
         pair = [places[each] for each in (tie.source_id, tie.target_id) if each in places]
         if len(pair) == 2:
@@ -250,7 +250,8 @@ def _values(
 
 
 def _features(candidate: Candidate, now: float) -> tuple[float, ...]:
-    """Returns the raw features. A future time is no more recent than a past one of the same distance."""
+    """Returns the raw features. Age is an absolute value: a future time is as recent as an equally distant
+    past one."""
     last = candidate.last_accessed
     return (
         candidate.words,
@@ -329,7 +330,7 @@ def _add_neighbours(
     neighbours: Sequence[Tie],
     weights: RetrievalWeights,
 ) -> None:
-    """Adds a share of the match of adjacent turns between people; with an assistant it does harm."""
+    """Adds a share of the match of adjacent turns between people; with an assistant it lowers quality."""
     column = values[:, _COLUMN["neighbours"]]
     for first, second in _adjacent(candidates, places, neighbours):
         if not (candidates[first].is_turn and candidates[second].is_turn):
@@ -401,10 +402,11 @@ def _repeated(
 def freshness(
     scores: Values, places: Mapping[UUID, int], changes: Sequence[Tie], best: Sequence[int]
 ) -> Values:
-    """Returns the change of each score because one of the best probably changes another of them.
+    """Returns score changes for pairs of top hits of which one probably makes the other outdated.
 
-    Both are shares of the lower score, times the root of the probability of the change. The older one loses
-    FRESHNESS_LOSS, the newer gains FRESHNESS_GAIN times the older one's standing. The largest of each counts.
+    Both are shares of the lower score, times the root of the link's probability. The older one loses
+    FRESHNESS_LOSS, the newer gains FRESHNESS_GAIN times the older one's relative score. Per memory the
+    maximum counts.
     """
     gains, losses, looked_at = np.zeros(len(scores)), np.zeros(len(scores)), {*best}
     standings = _relative_scores(scores)
@@ -420,10 +422,10 @@ def freshness(
 def lifted(
     scores: Values, places: Mapping[UUID, int], changes: Sequence[Tie], best: Sequence[int]
 ) -> Values:
-    """Returns the scores; a candidate that changes one of the best comes nearer to its score.
+    """Returns the scores, raised for candidates that make a top hit outdated.
 
-    It often shares no word with the query. The lift is LIFT times the distance, times the root of the
-    probability of the change, times the older one's standing.
+    Such a candidate often shares no word with the query. The lift is LIFT times the score distance, times the
+    root of the link's probability, times the older one's relative score.
     """
     higher, looked_at = scores.copy(), {*best}
     standings = _relative_scores(scores)
@@ -437,9 +439,9 @@ def lifted(
 
 
 def _relative_scores(scores: Values) -> Values:
-    """Returns where each score lies between the median, 0, and the highest, 1.
+    """Returns each score relative to the median (0) and the maximum (1).
 
-    A change of what is not relevant to the query must not move a memory up.
+    An update of a memory that is irrelevant to the query must not move up.
     """
     middle, top = float(np.median(scores)), float(scores.max())
     if top <= middle:

@@ -1,4 +1,4 @@
-"""The arithmetic of ranking: decay, frequency, weights. Pure; every value lies in [0, 1]."""
+"""The arithmetic of ranking: decay, frequency, weights. Pure; every value is in [0, 1]."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ DAY_SECONDS = 86_400.0
 FREQUENT_ACCESSES = 100
 ASSISTANTS = frozenset({"assistant", "ai", "bot", "model"})
 USERS = frozenset({"user", "human"})
-# The standard deviation of the cosines of a query's candidates, as it mostly is with the local model.
+# Typical standard deviation of the cosines of a query's candidates with the local model.
 USUAL_SPREAD = 0.12
-# A few cosines tell little of how widely they lie: it is as if so many more lay as widely as mostly.
+# Pseudo-count of the prior USUAL_SPREAD, since few cosines estimate their spread badly.
 USUAL_ONES = 10
 
 
 @dataclass(frozen=True)
 class RetrievalWeights:
-    """The weights of the terms, scaled to sum to one over the terms that a search has.
+    """Weights of the ranking terms, normalized over the terms that apply to a search.
 
-    `assistant_share`: the match of an assistant's words counts so much. `after_question` to
-    `before_statement`: the share of an adjacent turn's match that a person's turn gets, by their order.
+    `assistant_share`: factor for matches of an assistant's text. `after_question` to `before_statement`:
+    share of an adjacent turn's match that a person's turn gets, by their order.
     """
 
     similarity: float = 0.26
@@ -49,19 +49,19 @@ class RetrievalWeights:
 
 
 def half_life_decay(age_seconds: float, half_life_days: float) -> float:
-    """1 now, 0.5 after one half-life, towards 0: 2 ** (-age / half-life). A future time counts as now."""
+    """Returns 2 ** (-age / half-life): 1 now, 0.5 after one half-life. A future time counts as now."""
     return math.exp2(-max(0.0, age_seconds) / (half_life_days * DAY_SECONDS))
 
 
 def recency(moment: datetime, now: datetime, half_life_days: float) -> float:
-    """How recent a moment is, by exponential decay."""
+    """Returns the exponential decay of a time's age."""
     return half_life_decay((now - moment).total_seconds(), half_life_days)
 
 
 def frequency(
     access_count: int, last_accessed: datetime | None, now: datetime, half_life_days: float
 ) -> float:
-    """log(1 + accesses), full at 100, fading with the time since the last access."""
+    """Returns log(1 + accesses), scaled to 1 at 100 accesses, decaying with the time since the last one."""
     if access_count <= 0 or last_accessed is None:
         return 0.0
     often = min(1.0, math.log1p(access_count) / math.log1p(FREQUENT_ACCESSES))
@@ -69,36 +69,36 @@ def frequency(
 
 
 def remembered(last_used: datetime, access_count: int, now: datetime) -> float:
-    """The exponent of the retention curve R = exp(-t / S), 0 just after use and falling without end.
+    """Returns the exponent of the retention curve R = exp(-t / S): 0 just after use, then falling.
 
-    t are the days since the last use, S the stability in days: 1, and 1 more with each use, as in MemoryBank
-    (Zhong et al., arXiv 2305.10250, section 2.3, after Ebbinghaus 1885). The exponent orders as R does, and
-    does not end at 0 for what is old.
+    t: days since the last use. S: stability in days, 1 plus 1 per use, as in MemoryBank (Zhong et al., arXiv
+    2305.10250, section 2.3, after Ebbinghaus 1885). The exponent orders as R does, without underflow to 0 for
+    old memories.
     """
     days = max(0.0, (now - last_used).total_seconds()) / DAY_SECONDS
     return -days / (1 + max(0, access_count))
 
 
 def half_life_decays(ages_seconds: Floats, half_life_days: float) -> Floats:
-    """`half_life_decay` of each age; an infinite one gives 0."""
+    """Returns `half_life_decay` of each age; 0 for an infinite one."""
     return np.asarray(np.exp2(-np.maximum(0.0, ages_seconds) / (half_life_days * DAY_SECONDS)))
 
 
 def frequencies(access_counts: Floats, ages_seconds: Floats, half_life_days: float) -> Floats:
-    """`frequency` of each count, by the time since its last access; infinite where there was none."""
+    """Returns `frequency` of each count, by the seconds since its last access; infinite without one."""
     often = np.log1p(np.maximum(0.0, access_counts)) / math.log1p(FREQUENT_ACCESSES)
     return np.asarray(np.minimum(1.0, often) * half_life_decays(ages_seconds, half_life_days))
 
 
 def shares_of(values: Floats, full: float) -> Floats:
-    """Each value as a share of what is full, in [0, 1]; nothing where nothing is full."""
+    """Returns each value as a share of `full`, clipped to [0, 1]; 0 if `full` is 0."""
     return np.clip(values / full, 0.0, 1.0) if full > 0 else np.zeros_like(values)
 
 
 def spread_as_usual(cosines: Floats) -> Floats:
-    """The cosines in [0, 1], moved from their mean or towards it so far that they lie as widely as mostly.
+    """Returns the cosines in [0, 1], rescaled around their mean to the usual spread.
 
-    Their mean stays, so that where nothing is alike nothing comes to look alike. A missing one (NaN) gives 0.
+    The mean is kept, so dissimilar candidates do not become similar. A missing cosine (NaN) becomes 0.
     """
     known = cosines[~np.isnan(cosines)]
     if not len(known):
@@ -110,30 +110,30 @@ def spread_as_usual(cosines: Floats) -> Floats:
 
 @lru_cache(maxsize=4_096)
 def is_assistant(speaker: str | None) -> bool:
-    """Whether the words are an assistant's: it repeats and elaborates what its user said."""
+    """Whether the speaker is an assistant, which repeats and elaborates the user's words."""
     return speaker is not None and speaker.casefold() in ASSISTANTS
 
 
 @lru_cache(maxsize=4_096)
 def is_person(speaker: str | None) -> bool:
-    """Whether a named person speaks, rather than one side of a talk with an assistant."""
+    """Whether the speaker is a named person, not a role in a chat with an assistant."""
     return speaker is not None and speaker.casefold() not in ASSISTANTS | USERS
 
 
 def retention(relevance_score: float, accesses: float, freshness: float) -> float:
-    """What a memory is worth keeping, 0 to 1: 0.4 importance + 0.3 recency + 0.3 frequency.
+    """Returns how much a memory is worth keeping, 0 to 1: 0.4 importance + 0.3 recency + 0.3 frequency.
 
-    The weights are those of the evolving-memory research note behind seed 001 (SEEDS, A16).
+    The weights are from the evolving-memory research note for seed 001 (SEEDS, A16).
     """
     return 0.4 * relevance_score + 0.3 * freshness + 0.3 * accesses
 
 
-# Verdict -> (towards, which share of the way). An exponential moving average: it stays within 0 and 1, and a
-# verdict counts the less the more of its kind there were.
+# Verdict -> (target, share of the distance). An exponential moving average: it stays within 0 and 1, and
+# repeated verdicts have a diminishing effect.
 FEEDBACK = {"helpful": (1.0, 0.1), "unhelpful": (0.0, 0.1), "wrong": (0.0, 0.5)}
 
 
 def after_feedback(relevance_score: float, verdict: str) -> float:
-    """A memory's relevance score after one verdict: r + a (t - r), with t and a of `FEEDBACK`."""
+    """Returns the relevance score after one verdict: r + a (t - r), with t and a from `FEEDBACK`."""
     towards, share = FEEDBACK[verdict]
     return relevance_score + share * (towards - relevance_score)

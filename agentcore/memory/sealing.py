@@ -23,9 +23,9 @@ NONCE_BYTES = 12
 
 
 class SealedArchive:
-    """An archive whose objects are sealed with one key, and opened with any of the keyring.
+    """An archive that encrypts objects with one key and decrypts them with any key of the keyring.
 
-    What was written unsealed is read as it is: the tombstone's digest tells whether it is what was archived.
+    Objects written without encryption are returned unchanged: the tombstone's digest verifies them.
     """
 
     def __init__(self, inner: Archive, keyring: Keyring) -> None:
@@ -38,11 +38,11 @@ class SealedArchive:
         await self._inner.write(await asyncio.to_thread(self._sealed, objects))
 
     async def write_once(self, key: str, data: bytes) -> None:
-        """Writes the object unless it exists, unsealed: it identifies the archive whatever the keys are."""
+        """Writes an object unless it exists, unencrypted: the archive's id must not depend on keys."""
         await self._inner.write_once(key, data)
 
     async def read(self, key: str) -> bytes:
-        """The bytes under the key. Raises NotFound; Conflict where they cannot be opened."""
+        """Returns the decrypted object. Raises NotFound; Conflict if it cannot be decrypted."""
         return self.opened(key, await self._inner.read(key))
 
     async def delete(self, keys: Collection[str]) -> None:
@@ -67,7 +67,7 @@ class SealedArchive:
         return {key: sealed(key, data) for key, data in objects.items()}
 
     def opened(self, key: str, data: bytes) -> bytes:
-        """The object's bytes in the clear. Raises Conflict."""
+        """Returns the decrypted bytes of an object. Raises Conflict."""
         if not data.startswith(MARK):
             return data
         head, _, body = data[len(MARK) :].partition(b"\n")

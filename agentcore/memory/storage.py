@@ -55,7 +55,7 @@ _WHOLE_WORKING = sql.SQL(
     "m.speaker, m.created_at, CASE WHEN {fits} THEN m.content END AS content, "
     "CASE WHEN {fits} THEN m.summary END AS summary"
 ).format(
-    # What `_inside_budget` keeps: the rest would be read for nothing.
+    # The rows that `_inside_budget` keeps; the contents of the others are not loaded.
     fits=sql.SQL(
         "sum(m.token_count) OVER (ORDER BY m.timestamp DESC, m.memory_id DESC ROWS UNBOUNDED PRECEDING) "
         "- m.token_count <= %(budget_tokens)s"
@@ -65,7 +65,7 @@ _WHOLE_WORKING = sql.SQL(
 
 @dataclass(frozen=True)
 class NewMemory:
-    """A memory about to be stored: its column values, without the agent."""
+    """A memory to store: its column values, without the agent."""
 
     memory_id: UUID
     columns: Mapping[str, Any]
@@ -75,7 +75,7 @@ class NewMemory:
 
 
 class MemoryTransaction(OwnedRows):
-    """The writes of one agent inside one transaction."""
+    """The writes of one agent in one transaction."""
 
     def __init__(
         self, connection: Connection, agent_id: str, rules: SummaryRules | None = None, *, bound: bool = False
@@ -98,7 +98,7 @@ class MemoryTransaction(OwnedRows):
         self.passages = PassageRows(connection, agent_id)
 
     async def claim_keys(self, memories: Sequence[NewMemory], ttl_seconds: int) -> dict[str, Row]:
-        """Claim these memories' idempotency keys; the ones others hold come back with what they point to."""
+        """Claims the memories' idempotency keys; returns the rows of keys that are taken already."""
         keyed = {memory.idempotency_key: memory for memory in memories if memory.idempotency_key is not None}
         if not keyed:
             return {}
@@ -114,31 +114,31 @@ class MemoryTransaction(OwnedRows):
         return await self.known_keys(taken) if taken else {}
 
     async def known_keys(self, keys: Sequence[str]) -> dict[str, Row]:
-        """What earlier requests under these keys asked and got."""
+        """Returns the request digest and memory id recorded under each unexpired idempotency key."""
         return {
             row["idempotency_key"]: row for row in await self._rows("find_idempotency_keys", keys=list(keys))
         }
 
     async def point_key(self, key: str, memory_id: UUID) -> None:
-        """Let a claimed key answer with another memory."""
+        """Points a claimed idempotency key to another memory."""
         await self._run("point_idempotency_key", key=key, memory_id=memory_id)
 
     async def same_texts(self, hashes: Iterable[bytes]) -> list[Row]:
-        """Current memories that hold one of these texts."""
+        """Returns the current memories with one of these content hashes."""
         wanted = list(set(hashes))
         return await self._rows("find_same_texts", hashes=wanted) if wanted else []
 
     async def existing(self, memory_ids: Iterable[UUID], changing: Iterable[UUID] = ()) -> set[UUID]:
-        """Which of these are memories of the agent; nobody deletes them before the end.
+        """Locks and returns those of these memories that exist; they cannot be deleted until the commit.
 
-        Asked first of all of everything that the transaction will touch: locks are taken in one order.
-        `changing`: those among them that may change, which nobody else does then, and what follows them.
+        Call it before any other statement that locks rows: locks are acquired in one order.
+        `changing`: memories to lock for an update, together with those derived from them.
         """
         wanted, among = list(set(memory_ids)), list(changing)
         if not wanted:
             return set()
         if among:
-            # Locks hidden summaries too: what a bound caller sees of `wanted` is read afterwards.
+            # Locks hidden summaries too; `existing_ids` then selects the rows visible to a bound caller.
             ids = {"memory_ids": wanted, "changing": among}
             rows = await self.summaries.of_all_users("existing_with_changing", **ids)
             if not self._bound:
@@ -146,7 +146,7 @@ class MemoryTransaction(OwnedRows):
         return {row["memory_id"] for row in await self._rows("existing_ids", memory_ids=wanted)}
 
     async def insert(self, memories: Sequence[NewMemory]) -> None:
-        """Store the rows, their links, and their terms' frequencies."""
+        """Inserts memories with links and term frequencies; queues long ones for passage embedding."""
         if not memories:
             return
         cursor = self._connection.cursor()
@@ -167,7 +167,7 @@ class MemoryTransaction(OwnedRows):
         return columns
 
     async def append_terms(self, documents: Sequence[Sequence[int]], *, sign: int) -> None:
-        """Add (`sign` 1) or take back (-1) these memories' terms in the agent's document frequencies."""
+        """Adds (`sign` 1) or subtracts (-1) these memories' terms in the agent's document frequencies."""
         frequencies: Counter[int] = Counter()
         for keys in documents:
             frequencies.update(set(keys))
@@ -180,12 +180,12 @@ class MemoryTransaction(OwnedRows):
         )
 
     async def lock(self, memory_id: UUID) -> Row | None:
-        """One memory, locked until the transaction ends; None if there is none."""
+        """Locks and returns one memory; None if it does not exist."""
         rows = await self._rows("lock_memory", memory_id=memory_id)
         return rows[0] if rows else None
 
     async def update(self, memory_id: UUID, columns: Mapping[str, Any]) -> Row:
-        """Write the changeable columns of a locked memory; its new version, and how long it lives."""
+        """Updates a locked memory; returns its new version, `ttl_seconds` and `expires_at`."""
         values = {
             **columns,
             "embedding": _vector(columns["embedding"]),
@@ -195,13 +195,13 @@ class MemoryTransaction(OwnedRows):
         return (await self._rows("update_memory", memory_id=memory_id, **values))[0]
 
     async def delete(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Remove memories with all that hangs on them or was made of them; a row for each."""
+        """Deletes memories with their histories and derived memories; returns a row for each."""
         await self.summaries.hold(going=memory_ids)
         await self.summaries.wait_again(memory_ids)
         return await self._forget(await self.summaries.delete(memory_ids))
 
     async def delete_expired(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Remove those of these memories that have expired, with everything that hangs on them."""
+        """Deletes those of these memories that have expired, with their histories and derived memories."""
         await self.summaries.hold(going=memory_ids)
         made_of = await self.summaries.expire_with(memory_ids)
         rows = await self._rows("delete_expired_memories", memory_ids=list(memory_ids))
@@ -210,34 +210,34 @@ class MemoryTransaction(OwnedRows):
     async def chosen(
         self, memory_ids: Sequence[UUID], conditions: Mapping[str, Any], limit: int
     ) -> list[UUID]:
-        """Returns those of these memories that are visible; without any, at most `limit` that match."""
+        """Returns the visible ones of these memories; if none are passed, up to `limit` that match."""
         if memory_ids:
             return sorted(await self.existing(memory_ids))
         rows = await self._rows("matching_ids", filter=Jsonb(conditions), limit=limit)
         return [row["memory_id"] for row in rows]
 
     async def delete_matching(self, conditions: Mapping[str, Any], limit: int = DELETE_CHUNK) -> list[Row]:
-        """Remove at most `limit` memories that match, and what was made of them; a row for each."""
+        """Deletes up to `limit` matching memories and those derived from them; returns a row for each."""
         rows = await self._rows("matching_ids", filter=Jsonb(conditions), limit=limit)
         return await self.delete([row["memory_id"] for row in rows])
 
     async def claim_layer(self, memory_type: str) -> bool:
-        """Whether this transaction alone prunes the layer now."""
+        """Tries to take the pruning lock of a layer; returns whether it succeeded."""
         return bool((await self._rows("claim_layer", memory_type=memory_type))[0]["claimed"])
 
     async def hold_prunable(self, versions: Mapping[UUID, int]) -> list[UUID]:
-        """Which of these still stand in their version, unpinned; nobody changes them before the end."""
+        """Locks and returns those of these memories that are unpinned and unchanged in version."""
         rows = await self._rows(
             "hold_prunable", memory_ids=list(versions), versions=list(versions.values())
         )
         return [row["memory_id"] for row in rows]
 
     async def whole_rows(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Rows with vector, history and links, as the archive keeps them."""
+        """Returns rows with vector, history and links, as they are archived."""
         return await self._rows("archive_rows", memory_ids=list(memory_ids))
 
     async def delete_versions(self, versions: Mapping[UUID, int]) -> list[Row]:
-        """Remove memories that still stand in this version, unpinned; a row for each."""
+        """Deletes the memories that are unpinned and unchanged in version; returns a row for each."""
         rows = await self._rows(
             "delete_versions", memory_ids=list(versions), versions=list(versions.values())
         )
@@ -251,7 +251,10 @@ class MemoryTransaction(OwnedRows):
 
 
 class MemoryStorage:
-    """Every agent's rows; `service_rules` are for sessions' summaries. Raises DependencyUnavailable."""
+    """Rows of all agents; `service_rules` are the defaults for session summaries.
+
+    Methods raise DependencyUnavailable.
+    """
 
     def __init__(self, database: Database, service_rules: SummaryRules | None = None) -> None:
         self._database = database
@@ -259,20 +262,20 @@ class MemoryStorage:
         self.indexes = ServingIndexes(database)
 
     def bound_to(self, users: Users) -> MemoryStorage:
-        """The rows of these users alone."""
+        """Returns a storage that is restricted to the memories of these users."""
         bound = MemoryStorage(self._database.bound_to(users), self.service_rules)
         bound.indexes = self.indexes
         return bound
 
     @asynccontextmanager
     async def transaction(self, agent_id: str) -> AsyncIterator[MemoryTransaction]:
-        """One agent's writes: all of them, or none."""
+        """Opens a transaction for one agent."""
         async with self._database.transaction(agent_id) as connection:
             bound = self._database.users is not None
             transaction = MemoryTransaction(connection, agent_id, self.service_rules, bound=bound)
             yield transaction
             if transaction.passages.queued:
-                # Last: until the end of the transaction others wait for the lock of the job.
+                # Last: the job's lock blocks other transactions until the commit.
                 await transaction.jobs.enqueue(EMBED_PASSAGES)
 
     async def _read(self, agent_id: str, name: str, *, primary: bool = False, **values: Any) -> list[Row]:
@@ -288,7 +291,10 @@ class MemoryStorage:
     async def get(
         self, agent_id: str, memory_ids: Sequence[UUID], *, primary: bool = False, vectors: bool = False
     ) -> dict[UUID, MemoryRecord]:
-        """Whole records of the first ids that exist, MAX_PAGE_BYTES of them; `vectors`: those count too."""
+        """Returns existing memories in the order of the ids, up to MAX_PAGE_BYTES.
+
+        `vectors`: include vectors in the size.
+        """
         values: Row = {"memory_ids": list(memory_ids), "vectors": vectors, "max_bytes": MAX_PAGE_BYTES}
         rows = await self._read(agent_id, "get_memories", primary=primary, **values)
         return {row["memory_id"]: as_record(row) for row in rows}
@@ -296,8 +302,7 @@ class MemoryStorage:
     async def summaries(
         self, agent_id: str, memory_ids: Sequence[UUID]
     ) -> tuple[dict[UUID, MemorySummary], int]:
-        """The first ids that exist as a search returns them, not yet scored, MAX_PAGE_BYTES of them; and how
-        many were left out."""
+        """Returns existing memories as unscored search hits, up to MAX_PAGE_BYTES, and the number omitted."""
         rows = await self._read(
             agent_id, "get_summaries", memory_ids=list(memory_ids), max_bytes=MAX_PAGE_BYTES
         )
@@ -311,7 +316,7 @@ class MemoryStorage:
         return read, len(rows) - len(read)
 
     async def contents(self, agent_id: str, starts: Mapping[UUID, int], max_chars: int) -> list[Row]:
-        """Returns so many characters of each memory from an offset on, and its speaker."""
+        """Returns up to `max_chars` characters of each memory from its offset, and its speaker."""
         values: Row = {"memory_ids": [*starts], "starts": [*starts.values()], "max_chars": max_chars}
         return await self._read(agent_id, "get_contents", **values)
 
@@ -327,40 +332,40 @@ class MemoryStorage:
         limit: int,
         primary: bool = False,
     ) -> list[Row]:
-        """Ids and places of one page, in order."""
+        """Returns the ids and sort values of one page, in order."""
         direction, beyond = _DIRECTIONS[descending]
         statement = shaped_query(_LISTS[order_by], direction=direction, beyond=beyond)
         values = {"filter": Jsonb(conditions), "place": place, "after_id": after_id, "limit": limit}
         return await self._fetch(agent_id, statement, values, primary=primary)
 
     async def count(self, agent_id: str, conditions: Mapping[str, Any], *, primary: bool = False) -> int:
-        """How many memories match."""
+        """Returns the number of memories that match."""
         rows = await self._read(agent_id, "count_memories", primary=primary, filter=Jsonb(conditions))
         return int(rows[0]["count"])
 
     async def count_flagged(self, agent_id: str, conditions: Mapping[str, Any]) -> int:
-        """How many memories that match are flagged."""
+        """Returns the number of flagged memories that match."""
         rows = await self._read(agent_id, "count_flagged", filter=Jsonb(conditions))
         return int(rows[0]["count"])
 
     async def history(
         self, agent_id: str, memory_id: UUID, before_number: int | None, limit: int
     ) -> list[Row]:
-        """The changes of a memory before this number, the latest first; `found` counts them all."""
+        """Returns changes of a memory before this number, newest first; `found`: how many up to `limit`."""
         values: Row = {"before_number": before_number, "limit": limit, "max_bytes": MAX_PAGE_BYTES}
         return await self._read(agent_id, "list_history", memory_id=memory_id, **values)
 
     async def own_rules(self, agent_id: str) -> OwnRules:
-        """How the agent's layers forget, where it has rules of its own."""
+        """Returns the agent's own layer rules; empty if it has none."""
         rows = await self._read(agent_id, "agent_rules", primary=True)
         return cast(OwnRules, rows[0]["layers"]) if rows else {}
 
     async def layers(self, agent_id: str) -> list[Row]:
-        """Each layer's statistics."""
+        """Returns statistics per layer."""
         return await self._read(agent_id, "layer_statistics")
 
     async def totals(self, agent_id: str) -> Row:
-        """Links, archived memories and accesses of the agent."""
+        """Returns the agent's number of links, archived memories and accesses."""
         return (await self._read(agent_id, "agent_statistics"))[0]
 
     async def working_rows(
@@ -373,7 +378,10 @@ class MemoryStorage:
         limit: int | None = None,
         budget_tokens: int | None = None,
     ) -> list[Row]:
-        """A task's working memory, newest first, and which of it matches; its contents inside the budget."""
+        """Returns a task's working memory, newest first, and whether each row matches `conditions`.
+
+        `budget_tokens`: also return the contents of the rows inside this budget.
+        """
         columns = _WORKING if budget_tokens is None else _WHOLE_WORKING
         statement = shaped_query("working_rows", columns=columns)
         values = {"task_id": task_id, "ttl_seconds": ttl_seconds, "limit": limit}
@@ -383,16 +391,16 @@ class MemoryStorage:
     async def summaries_of(
         self, agent_id: str, memory_ids: Sequence[UUID], conditions: Mapping[str, Any], least: int, limit: int
     ) -> list[Row]:
-        """Stored summaries that match, each of `least` of these memories or more, those of most first."""
+        """Returns matching stored summaries of at least `least` of these memories, widest coverage first."""
         values = {"memory_ids": list(memory_ids), "filter": Jsonb(conditions), "least": least, "limit": limit}
         return await self._fetch(agent_id, query("summaries_of"), values, primary=False)
 
     async def prunable(self, agent_id: str, memory_type: str) -> list[Row]:
-        """Everything a pruning strategy decides on."""
+        """Returns a layer's rows with the columns that pruning strategies need."""
         return await self._read(agent_id, "pruning_candidates", primary=True, memory_type=memory_type)
 
     async def whole_rows(self, agent_id: str, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Rows with vector, history and links, as the archive keeps them."""
+        """Returns rows with vector, history and links, as they are archived."""
         return await self._read(agent_id, "archive_rows", primary=True, memory_ids=list(memory_ids))
 
     async def receipt_key(self) -> Row:
@@ -411,7 +419,7 @@ class MemoryStorage:
         return [bytes(row["key"]) for row in rows]
 
     async def record_redis(self, redis_id: UUID, seconds: int) -> None:
-        """Records that the Redis of this id may contain working memory for so long."""
+        """Records that this Redis may contain working memory for this many seconds."""
         async with self._database.owner_transaction() as connection:
             await connection.execute(query("record_redis"), {"redis_id": redis_id, "seconds": seconds})
 
@@ -424,20 +432,20 @@ class MemoryStorage:
     async def archived(
         self, agent_id: str, conditions: Mapping[str, Any], *, place: Any, after_id: UUID | None, limit: int
     ) -> list[Row]:
-        """Tombstones that match, those archived last first; `found` counts them all."""
+        """Returns matching tombstones, last archived first; `found`: how many up to `limit`."""
         where = {"filter": Jsonb(conditions), "place": place, "after_id": after_id, "limit": limit}
         return await self._read(agent_id, "list_tombstones", **where, max_bytes=MAX_PAGE_BYTES)
 
     async def own_vectors(
         self, agent_id: str, memory_ids: Sequence[UUID], *, primary: bool = False
     ) -> dict[UUID, list[float]]:
-        """The vectors that callers gave, by their memories."""
+        """Returns the vectors that callers supplied, by memory."""
         rows = await self._read(agent_id, "own_vectors", primary=primary, memory_ids=list(memory_ids))
         return {row["memory_id"]: row["embedding"].to_list() for row in rows}
 
 
 def as_record(row: Row) -> MemoryRecord:
-    """A row as a record; columns that are the storage's own stay behind."""
+    """Converts a row to a record, without the storage's internal columns."""
     values = {name: value for name, value in row.items() if name in _RECORD_FIELDS}
     values["memory_type"] = MemoryType(row["memory_type"])
     values["actions"] = row["actions"] or []
@@ -452,5 +460,5 @@ def _vector(value: Any) -> HalfVector | None:
 
 
 def _bigints(keys: Iterable[int]) -> str:
-    # As a literal: the driver's own array of 100,000 numbers keeps the event loop for 100 ms.
+    # As a literal: psycopg's array adapter blocks the event loop for 100 ms at 100,000 numbers.
     return f"{{{','.join(map(str, keys))}}}"

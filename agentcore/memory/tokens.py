@@ -1,4 +1,4 @@
-"""Counts tokens as tiktoken does, exactly, from tables that `bpe-openai` carries. Never uses the network."""
+"""Counts tokens exactly as tiktoken does, from tables of the package `bpe-openai`. Never uses the network."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = ["DEFAULT_ENCODING", "ENCODINGS", "TokenCounter", "TokenCounters", "en
 DEFAULT_ENCODING = "o200k_base"
 CARRIER = "bpe_openai"
 
-# Tiktoken's regular expressions overflow on a run of white space somewhere above 300,000 characters.
+# Tiktoken's regular expressions overflow on white-space runs above some 300,000 characters.
 MAX_WHITE_RUN = 100_000
-# How many characters of a text are first looked at for each token it may keep; a token has 4 to 5 on average.
+# Characters first encoded per token of the limit; a token has 4 to 5 on average.
 CHARACTERS_PER_TOKEN = 8
-# How far back a cut looks for the start of the word it falls into.
+# How far back `truncate` searches for the start of the word at the cut.
 MAX_WORD_CHARACTERS = 40
 
 _WHITE_RUN = re.compile(r"\s+")
@@ -52,7 +52,7 @@ ENCODINGS = tuple(sorted(_TABLES))
 
 
 def encoding_for_model(model: str) -> str | None:
-    """The encoding a model counts in; None for one that is unknown or has no table here."""
+    """Returns the encoding of a model; None if the model is unknown or its table is not available."""
     try:
         name = encoding_name_for_model(model)
     except KeyError:
@@ -61,7 +61,7 @@ def encoding_for_model(model: str) -> str | None:
 
 
 class TokenCounter:
-    """Counts and cuts text in one encoding. The tables are unpacked below `cache_directory` once."""
+    """Counts and truncates text in one encoding. Tables are unpacked below `cache_directory` once."""
 
     def __init__(self, cache_directory: Path, encoding: str = DEFAULT_ENCODING) -> None:
         if encoding not in _TABLES:
@@ -73,21 +73,21 @@ class TokenCounter:
         self._loaded: tiktoken.Encoding | None = None
 
     def load(self) -> None:
-        """Read the tables now, which takes up to a second; else the first count does.
+        """Loads the tables, which takes up to a second; otherwise the first count loads them.
 
-        Raises StartupError where they are missing or damaged.
+        Raises StartupError if they are missing or damaged.
         """
         self._encoding()
 
     def count(self, text: str) -> int:
-        """How many tokens `text` has. Special tokens in it, like <|endoftext|>, count as the text they are.
+        """Returns the number of tokens. Special tokens such as <|endoftext|> count as ordinary text.
 
-        Exact, but for runs of more than MAX_WHITE_RUN white-space characters, which tiktoken cannot count.
+        Approximate only for white-space runs above MAX_WHITE_RUN characters, which tiktoken cannot encode.
         """
         return sum(len(tokens) for tokens in self._encode(text))
 
     def truncate(self, text: str, limit: int) -> str:
-        """The longest start of `text` of at most `limit` tokens, ended between words where one is near."""
+        """Returns the longest prefix of at most `limit` tokens, cut between words if a boundary is near."""
         if limit <= 0:
             return ""
         window = limit * CHARACTERS_PER_TOKEN
@@ -101,7 +101,7 @@ class TokenCounter:
         kept = self._encoding().decode_bytes(tokens[:limit]).decode("utf-8", "ignore")
         kept = _between_words(text, len(kept))
         while self.count(kept) > limit:
-            # A start is split into tokens in its own way; rarely into more than the whole text's were.
+            # A prefix is tokenized differently; rarely into more tokens than it has in the whole text.
             kept = kept[:-1]
         return kept
 
@@ -119,9 +119,9 @@ class TokenCounter:
 
 
 class TokenCounters:
-    """A counter for each encoding, made when it is first asked for; the tables below `cache_directory`.
+    """Counters by encoding, created on first use; tables below `cache_directory`.
 
-    `default` is the encoding of a caller who names none.
+    `default` is the encoding of callers that name none.
     """
 
     def __init__(self, cache_directory: Path, default: str = DEFAULT_ENCODING) -> None:
@@ -130,14 +130,14 @@ class TokenCounters:
         self._made: dict[str, TokenCounter] = {}
 
     def of(self, encoding: str) -> TokenCounter:
-        """The counter of this encoding; raises ConfigurationError where it has no table here."""
+        """Returns the counter of an encoding. Raises ConfigurationError if its table is not available."""
         if encoding not in self._made:
             self._made[encoding] = TokenCounter(self._cache_directory, encoding)
         return self._made[encoding]
 
 
 def _breaks(text: str) -> Iterator[int]:
-    """Yields where to split a text so that no part has a long run of white space, which is slow to encode."""
+    """Yields split positions that bound white-space runs, which are slow to encode."""
     if len(text) > MAX_WHITE_RUN:
         for run in _WHITE_RUN.finditer(text):
             yield from range(run.start() + MAX_WHITE_RUN, run.end(), MAX_WHITE_RUN)
@@ -160,7 +160,7 @@ def _between_words(text: str, length: int) -> str:
 def _load(name: str, cache_directory: Path) -> tiktoken.Encoding:
     directory = cache_directory / "tiktoken"
     _unpack(name, directory)
-    # Tiktoken reads its directory from the environment alone, and would fetch what it did not find there.
+    # Tiktoken reads its directory only from the environment, and downloads missing tables.
     with _ENVIRONMENT:
         before = os.environ.get("TIKTOKEN_CACHE_DIR")
         os.environ["TIKTOKEN_CACHE_DIR"] = str(directory)
@@ -171,7 +171,7 @@ def _load(name: str, cache_directory: Path) -> tiktoken.Encoding:
                 del os.environ["TIKTOKEN_CACHE_DIR"]
             else:
                 os.environ["TIKTOKEN_CACHE_DIR"] = before
-    # Counting has a table of its own: this copy, 24 MB, would only serve pickling.
+    # Encoding does not use this copy, 24 MB; it only serves pickling.
     encoding._mergeable_ranks = {}
     return encoding
 
@@ -195,7 +195,7 @@ def _unpack(name: str, directory: Path) -> None:
 
 
 def _carried(name: str) -> bytes:
-    # The package itself is not imported: its native library is large and not needed.
+    # The package is not imported: its native library is large and not needed.
     found = find_spec(CARRIER)
     for place in (found.submodule_search_locations if found else None) or ():
         packed = Path(place) / "data" / f"{name}.tiktoken.gz"

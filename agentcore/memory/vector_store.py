@@ -1,4 +1,4 @@
-"""Retrieves candidates from PostgreSQL, filtered before ranking, in one statement after the word search."""
+"""Retrieves candidates from PostgreSQL: one lexical query, then one statement that filters before ranking."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ Shape = tuple[str, str, bool, bool, bool]
 VECTOR_STORES: Mapping[str, str] = {"pgvector": "agentcore.memory.vector_store:PgVectorStore"}
 
 PASSAGE, PASSAGES = sql.SQL("p.embedding"), "memory_passages"
-# The query vector that a retriever compares with: the only one, or each of several.
+# The query vector in a distance: the only one, or each of several.
 ASKED, ONE_OF_SEVERAL = sql.SQL("%(vector)s::halfvec"), sql.SQL("asked.vector")
-# How many of a memory's terms are loaded; of later ones a quarter as many, if the query has them.
+# Most terms of a memory that are loaded, plus up to a quarter as many later ones if the query has them.
 MOST_TERMS = 1_024
-# The vectors of so many of the nearest are returned, to compare them with off-topic prompts.
+# Number of nearest memories whose vectors are returned, for the comparison with off-topic prompts.
 COMPARED = 10
-# From so many terms on, candidates are scored in a thread.
+# Above this many terms candidates are scored in a thread.
 THREAD_ABOVE_TERMS = 20_000
 
 
@@ -49,10 +49,10 @@ class WordHits:
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """The filters, the query vectors (a row each, or none), their model, and the lexical hits.
+    """Filters, query vectors (a row each, or None), their model, and the lexical hits.
 
-    `windows` are the times asked for; `breadth` multiplies the number of candidates. `held`: superseded
-    memories must have been valid in one of these times; None: no such filter.
+    `windows`: time ranges of the query. `breadth`: factor of the candidate limits. `held`: superseded
+    memories must have been valid in one of these time ranges; None: no such filter.
     """
 
     conditions: Conditions
@@ -66,21 +66,21 @@ class SearchRequest:
 
     @property
     def by_passages(self) -> bool:
-        """Whether there are vectors of passages to compare with."""
+        """Whether query vectors are compared with passage vectors too."""
         return self.vectors is not None and self.bm25.statistics.has_passages
 
     @property
     def looks_back(self) -> bool:
-        """Whether what is superseded is searched, too."""
+        """Whether superseded memories are searched too."""
         return not self.conditions.keys() & {"current", "as_of"}
 
 
 @dataclass(frozen=True)
 class Found:
-    """The candidates, the links among them, the hits of each retriever, and how vectors were searched.
+    """Candidates, links among them, hits per retriever, and the vector search mode.
 
-    `neighbours` link top hits to the messages right before and after them in the session. `near_vectors`:
-    the vectors of the COMPARED nearest. `changes` lead from a message to one that it makes outdated.
+    `neighbours` link top hits to the messages directly before and after them in the session. `near_vectors`:
+    vectors of the COMPARED nearest. `changes` link a message to one that it makes outdated.
     """
 
     candidates: Sequence[Candidate]
@@ -114,7 +114,7 @@ class VectorStore(Protocol):
 
 
 class PgVectorStore:
-    """Searches pgvector: exactly while an agent is small, then by the index keeper's indexes."""
+    """Searches pgvector: exactly for small agents, else with the index keeper's indexes."""
 
     name = "pgvector"
 
@@ -134,7 +134,7 @@ class PgVectorStore:
         return bound
 
     async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics:
-        """Returns the agent's size, and in how many of its memories each term occurs."""
+        """Returns the agent's number and mean length of memories, and the document frequency of each term."""
         values = {"agent_id": agent_id, "term_keys": list(set(term_keys))}
         counts = ("lexical_totals", "lexical_frequencies")
         if self._database.users is not None:
@@ -178,7 +178,7 @@ class PgVectorStore:
         }
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
-        """Returns the candidates of every retriever, each with what ranking needs."""
+        """Returns the candidates of all retrievers with the values that ranking needs."""
         index, passage_index = await self._serving(agent_id, request)
         values = self._values(agent_id, request)
         mode = "words" if request.vectors is None else "exact" if index is None else "indexed"
@@ -295,7 +295,7 @@ class PgVectorStore:
     async def _serving(
         self, agent_id: str, request: SearchRequest
     ) -> tuple[ServingIndex | None, ServingIndex | None]:
-        """Returns the indexes of the agent's memories and of its passages; None means exact search."""
+        """Returns the indexes of the agent's memories and passages; None: exact search."""
         limit = self._limits.exact_search_limit
         index = passage_index = None
         if request.vectors is not None and request.model is not None:
@@ -306,7 +306,7 @@ class PgVectorStore:
         return index, passage_index
 
     async def measured_recall(self, agent_id: str, vector: NDArray[Any], model: str, k: int) -> float:
-        """Returns the share of the exact `k` nearest that an indexed search finds; 1.0 without an index."""
+        """Returns the share of the exact top `k` that an indexed search finds; 1.0 without an index."""
         index = await self._indexes.of(agent_id, self._place.index_model(model))
         if index is None:
             return 1.0
@@ -331,7 +331,7 @@ def _near(rows: Sequence[Row]) -> int:
 
 
 def _counts(rows: Sequence[Row], request: SearchRequest) -> dict[str, int]:
-    """Counts candidates by retriever; neighbors and linked ones only if no retriever found them."""
+    """Counts candidates by retriever; neighbors and links count only if no retriever found them."""
     lexical = set(request.words.memory_ids)
     counts = {"lexical": len(lexical)}
     if request.vectors is not None:

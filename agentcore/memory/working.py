@@ -1,6 +1,6 @@
-"""Working memory: a task's newest memories, cached in Redis with a time to live and a token budget.
+"""Working memory: a task's newest memories, cached in Redis with a TTL and a token budget.
 
-A copy is compared with the rows in PostgreSQL, so a failing Redis makes an answer slower, never wrong.
+Copies are validated against the rows in PostgreSQL, so a failing Redis makes answers slower, never wrong.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ from agentcore.circuit_breaker import CircuitBreaker, CircuitOpen
 from agentcore.errors import AgentCoreError, DependencyUnavailable, Unreachable
 from agentcore.memory.keys import encode_segment
 
-# How many memories a task's working memory holds at most, whatever its token budget.
+# Most memories in a task's working memory, independent of its token budget.
 MAX_ENTRIES = 200
 READY_KEY = "memory:ready"
-# The id of a Redis. An erasure counts every other Redis on record that may contain copies.
+# The id of a Redis. Erasure reports every other recorded Redis that may contain copies.
 INSTANCE_KEY = "memory:instance"
-# A random token for each agent, no text: see `generation`.
+# Prefix of a random token per agent, without any text: see `generation`.
 GENERATION_PREFIX = "memory:generation:"
 RECORDED_SECONDS = 3_600
-# The record takes one of the owner's few connections, in the course of a call.
+# Recording uses one of the owner role's few connections during a call.
 RECORD_TIMEOUT_SECONDS, RETRY_SECONDS = 2.0, 30.0
 Record = Callable[[UUID, int], Awaitable[None]]
 _ANOTHER_REDIS = -1
 
-# An entry that cannot be read has this id. No memory has it, so an erasure drops the copy.
+# Id of an unreadable entry. No memory has it, so an erasure drops the copy.
 _UNREADABLE = UUID(int=0)
 logger = logging.getLogger(__name__)
 
-# KEYS[1] the generation of the agent; ARGV: the value of a new one, ttl in seconds.
+# KEYS[1]: the agent's generation; ARGV: a new value, TTL in seconds.
 _GENERATION = """
 redis.call('SET', KEYS[1], ARGV[1], 'NX', 'EX', ARGV[2])
 redis.call('EXPIRE', KEYS[1], ARGV[2])
 return redis.call('GET', KEYS[1])
 """
 
-# KEYS[1] the task, KEYS[2] the id of this Redis, KEYS[3] the generation of the agent; ARGV: ttl in seconds,
-# token budget, "1" to make the copy or "0" to add to one, most entries, the recorded id, the generation, then
+# KEYS[1] the task, KEYS[2] the id of this Redis, KEYS[3] the generation of the agent; ARGV: TTL in seconds,
+# token budget, "1" to create the copy or "0" to add to one, most entries, recorded id, generation, then
 # pairs of token count and entry, newest first.
-# Returns 0 where it had nothing to do or the generation ended, -1 where this is another Redis.
+# Returns 1 after a write, 0 if there was none or the generation ended, -1 if this is another Redis.
 _WRITE = """
 if redis.call('GET', KEYS[2]) ~= ARGV[5] then return -1 end
 if redis.call('GET', KEYS[3]) ~= ARGV[6] then return 0 end
@@ -75,7 +75,7 @@ return 1
 
 @dataclass(frozen=True)
 class WorkingEntry:
-    """One memory of a task as working memory keeps it; `summary` is empty where it is the content."""
+    """A memory in a task's working memory; `summary` is empty if it equals the content."""
 
     memory_id: UUID
     memory_type: str
@@ -91,7 +91,7 @@ _ENTRY = TypeAdapter(WorkingEntry)
 
 
 class GuardedRedis(Redis):
-    """A client whose commands fail at once while the circuit is open. Pipelines are not guarded."""
+    """A client whose commands fail fast while the circuit is open. Pipelines are not guarded."""
 
     circuit: CircuitBreaker
 
@@ -105,7 +105,7 @@ class GuardedRedis(Redis):
 
 
 class WorkingMemory:
-    """Every task's copy. With no Redis, or one that fails, `recall` answers None and `remember` False."""
+    """Working-memory copies of all tasks. If Redis is off or fails, `recall` returns None, writes False."""
 
     def __init__(
         self, redis: Redis | None, *, ttl_seconds: int, budget_tokens: int, record: Record | None = None
@@ -120,9 +120,9 @@ class WorkingMemory:
         self._generation = None if redis is None else redis.register_script(_GENERATION)
 
     async def generation(self, agent_id: str) -> bytes | None:
-        """Returns the token that `add` and `make` need; None without Redis.
+        """Returns the token that `add` and `make` require; None without Redis.
 
-        Get it before the rows are read or committed: an erasure ends it, and later writes are refused.
+        Get it before rows are read or committed: an erasure ends it, and later writes with it are refused.
         """
         script, keys = self._generation, [_generation_key(agent_id)]
         if script is None:
@@ -132,13 +132,13 @@ class WorkingMemory:
         return cast(bytes | None, found)
 
     async def end_generation(self, agent_id: str) -> None:
-        """Refuses writes whose generation was read before; raises DependencyUnavailable."""
+        """Invalidates the generation: writes with it are refused. Raises DependencyUnavailable."""
         await self.drop([_generation_key(agent_id).encode()])
 
     async def add(
         self, agent_id: str, task_id: str, entries: Sequence[WorkingEntry], generation: bytes | None
     ) -> bool:
-        """Add to a task's copy, newest first, if there is one; its time starts anew."""
+        """Adds entries, newest first, to an existing copy and resets its TTL; returns whether it did."""
         return await self._script(agent_id, task_id, entries, self.ttl_seconds, generation, make="0")
 
     async def make(
@@ -149,11 +149,11 @@ class WorkingMemory:
         ttl_seconds: int,
         generation: bytes | None,
     ) -> bool:
-        """Make the copy from these entries, newest first, unless another caller has made it."""
+        """Creates a copy from entries, newest first, unless one exists; returns whether it did."""
         return await self._script(agent_id, task_id, entries, ttl_seconds, generation, make="1")
 
     async def recall(self, agent_id: str, task_id: str) -> list[WorkingEntry] | None:
-        """The copy, newest first; None if there is none, or no Redis to ask. Drops a malformed copy."""
+        """Returns the copy, newest first; None without a copy or without Redis. Drops a malformed copy."""
         key = _key(agent_id, task_id)
         stored = await self._ask("LRANGE", key, 0, -1) or ()
         entries = [each for entry in stored if (each := _load(entry, key)) is not None]
@@ -163,12 +163,12 @@ class WorkingMemory:
         return entries or None
 
     async def forget(self, agent_id: str, task_ids: Sequence[str]) -> None:
-        """Drop the copies of these tasks."""
+        """Deletes the copies of these tasks; ignores failures of Redis."""
         if task_ids:
             await self._ask("DEL", *(_key(agent_id, task_id) for task_id in task_ids))
 
     async def held(self, agent_id: str) -> dict[bytes, set[UUID]]:
-        """The agent's copies by their keys, each with the memories in it; raises DependencyUnavailable.
+        """Returns the agent's copies: memory ids by key. Raises DependencyUnavailable.
 
         The id of an unreadable entry is zero.
         """
@@ -186,7 +186,7 @@ class WorkingMemory:
         return found
 
     async def drop(self, keys: Collection[bytes]) -> None:
-        """Drop copies by their keys; raises DependencyUnavailable."""
+        """Deletes copies by key. Raises DependencyUnavailable."""
         if self._redis is not None and keys:
             try:
                 await self._redis.delete(*keys)
@@ -194,7 +194,7 @@ class WorkingMemory:
                 raise DependencyUnavailable("Redis did not answer: working memory may remain.") from cause
 
     async def instance_id(self) -> UUID | None:
-        """Returns the id stored in the Redis, or None without a Redis; raises DependencyUnavailable."""
+        """Returns the id stored in the Redis, None without a Redis. Raises DependencyUnavailable."""
         if self._redis is None:
             return None
         try:
@@ -204,9 +204,9 @@ class WorkingMemory:
             raise DependencyUnavailable("Redis did not answer: working memory may remain.") from cause
 
     async def _recorded_id(self) -> UUID | None:
-        """Returns the id once it is recorded, so that erasures know of every Redis that contains a text.
+        """Returns the id once it is recorded, so that erasures know every Redis that contains text.
 
-        While one call records it, and for a while after a failure, the others omit the copy and do not wait.
+        While one call records it, and for RETRY_SECONDS after a failure, other calls skip the copy.
         """
         now = time()
         if self._recorded is not None and now < self._recorded[1]:
@@ -228,11 +228,11 @@ class WorkingMemory:
             raise Unreachable("Redis does not answer, or refuses to write.")
 
     def without_copies(self) -> WorkingMemory:
-        """The same, which neither reads nor writes copies: they hold the memories of all users of a task."""
+        """Returns a working memory without copies: those contain the memories of all users of a task."""
         return _RowsAlone(self._redis, ttl_seconds=self.ttl_seconds, budget_tokens=self.budget_tokens)
 
     async def answers(self) -> bool:
-        """Whether Redis answers now."""
+        """Pings Redis; returns whether it replied."""
         return await self._ask("PING") is not None
 
     async def _ask(self, command: str, *arguments: Any) -> Any:
@@ -288,7 +288,7 @@ def _load(stored: bytes, key: str) -> WorkingEntry | None:
     try:
         return _ENTRY.validate_json(stored.partition(b"|")[2])
     except ValidationError:
-        # Without the error: it quotes the memory's text.
+        # The error is not logged: it quotes the memory's text.
         logger.warning("working memory: dropping the copy %s, which has a malformed entry", key)
         return None
 

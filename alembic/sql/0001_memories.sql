@@ -1,16 +1,16 @@
--- The first schema. Everything an agent owns is found by agent_id first; memories are hash-partitioned by it.
--- Search paths are pinned where a function runs with its owner's rights.
+-- The first schema. All of an agent's rows are looked up by agent_id; memories are hash-partitioned by it. Functions
+-- that run with their owner's rights have a fixed search path.
 
 CREATE EXTENSION IF NOT EXISTS vector;
 
--- The role the service works under: it owns nothing, is under row security, and is granted the parents only.
+-- The role of the service: it owns no objects, is subject to row security, and has privileges on parent tables only.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'agentcore_service') THEN
         CREATE ROLE agentcore_service NOLOGIN NOSUPERUSER NOBYPASSRLS;
     END IF;
     BEGIN
-        -- Who creates a role may administer it, which since PostgreSQL 16 does not mean SET ROLE.
+        -- The creator of a role may administer it, which since PostgreSQL 16 does not include SET ROLE.
         EXECUTE format('GRANT agentcore_service TO %I', current_user);
     EXCEPTION WHEN insufficient_privilege THEN
         IF NOT pg_has_role(current_user, 'agentcore_service', 'MEMBER') THEN
@@ -68,7 +68,7 @@ CREATE TABLE memories (
     PRIMARY KEY (agent_id, memory_id)
 ) PARTITION BY HASH (agent_id);
 
--- A vector belongs beside its row: an exact search reads every one of an agent's.
+-- Vectors are stored inline: an exact search reads all vectors of an agent.
 ALTER TABLE memories ALTER COLUMN embedding SET STORAGE MAIN;
 
 DO $$
@@ -87,7 +87,7 @@ CREATE INDEX memories_by_session ON memories (agent_id, session_id, timestamp DE
 CREATE INDEX memories_by_hash ON memories (agent_id, content_hash);
 CREATE INDEX memories_by_expiry ON memories (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX memories_without_vector ON memories (created_at) WHERE embedding IS NULL;
--- Term keys are digests of (agent, term): a posting never belongs to two agents.
+-- Term keys are digests of (agent, term), so two agents never share a posting.
 CREATE INDEX memories_terms ON memories USING gin (term_keys) WITH (fastupdate = off);
 
 CREATE TABLE memory_usage (
@@ -156,8 +156,8 @@ CREATE TABLE completed_tasks (
     PRIMARY KEY (agent_id, task_id)
 );
 
--- Document frequencies of each agent's own memories. Stores append deltas (a counter updated in the store's
--- transaction would serialise an agent's stores on its common words); the background folds them.
+-- Document frequencies of each agent's memories. Stores append deltas, which a background task folds: updating counters
+-- in the store's transaction would serialize an agent's stores on common words.
 CREATE TABLE lexical_terms (
     agent_id     text    NOT NULL,
     term_key     bigint  NOT NULL,
@@ -181,8 +181,8 @@ CREATE TABLE lexical_deltas (
     PRIMARY KEY (agent_id, delta_id)
 );
 
--- The one definition of the filters of DESIGN section 4; the keys are those of Filters.conditions(). Entities
--- and keywords are compared case-folded, and folded by the service on both sides: a database's lower() differs.
+-- The only definition of the filters of DESIGN section 4, with the keys of Filters.conditions(). The service case-folds
+-- entities and keywords of both sides, because lower() differs between databases.
 CREATE FUNCTION json_texts(value jsonb) RETURNS text[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN ARRAY(SELECT jsonb_array_elements_text(value));
@@ -210,8 +210,8 @@ CREATE FUNCTION memory_matches(m memories, filter jsonb) RETURNS boolean
                 AND (m.valid_to IS NULL OR m.valid_to > (filter ->> 'as_of')::timestamptz)))
     $$;
 
--- Array operators are not leakproof: under row security they would turn the GIN index into a scan. So this
--- one lookup runs with the owner's rights, for the agent of the running transaction alone.
+-- Array operators are not leakproof: row security would turn the GIN index scan into a sequential scan. Therefore this
+-- lookup runs with the owner's rights, only for the agent of the current transaction.
 CREATE FUNCTION lexical_arm(p_agent_id text, p_keys bigint[], p_weights real[], p_filter jsonb, p_limit integer)
     RETURNS TABLE (memory_id uuid, weight real)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -237,7 +237,7 @@ BEGIN
          LIMIT p_limit;
 END
 $$;
--- Temporary objects last: unnamed they come first, and a caller's own `memories` would be read in the place of ours.
+-- Temporary objects last: by default they are searched first, and a caller's temporary `memories` would replace ours.
 DO $$
 BEGIN
     EXECUTE format('ALTER FUNCTION lexical_arm SET search_path = %I, pg_temp', current_schema());
@@ -246,7 +246,7 @@ $$;
 REVOKE ALL ON FUNCTION lexical_arm FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION lexical_arm TO agentcore_service;
 
--- The second wall: whatever a statement forgets, a transaction sees its own agent's rows alone.
+-- Second line of defense: if a statement omits the agent, row security still limits it to its own agent's rows.
 DO $$
 DECLARE
     owned text;

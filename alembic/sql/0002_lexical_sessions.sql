@@ -1,5 +1,5 @@
--- As lexical_arm, and for the same reason with the owner's rights: the sessions whose memories hold these terms, by
--- the sum of the weights of the different terms that any of a session's memories holds.
+-- Returns the sessions whose memories contain these terms, by the sum of the weights of their distinct terms. Runs with
+-- the owner's rights for the same reason as lexical_arm.
 CREATE FUNCTION lexical_sessions(p_agent_id text, p_keys bigint[], p_weights real[], p_filter jsonb, p_limit integer)
     RETURNS TABLE (session_id text, weight real)
     LANGUAGE plpgsql STABLE SECURITY DEFINER

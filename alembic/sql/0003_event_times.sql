@@ -1,2 +1,2 @@
--- The time a memory speaks of, where its words name one: "yesterday", "in May 2023". From, and up to without it.
+-- The time range that a memory mentions ("yesterday", "in May 2023"); the end is exclusive.
 ALTER TABLE memories ADD COLUMN event_from timestamptz, ADD COLUMN event_to timestamptz;

@@ -1,6 +1,6 @@
--- As lexical_arm, and for the same reason with the owner's rights, in one pass over the postings: the memories that
--- hold these terms, by their BM25 score with every term counted once and the length in tokens; and their sessions,
--- by the sum of the weights of the different terms that any of a session's memories holds.
+-- Returns in one pass over the postings the memories that contain these terms, by BM25 with each term counted once and
+-- the length in tokens, and their sessions, by the sum of the weights of their distinct terms. Runs with the owner's
+-- rights for the same reason as lexical_arm.
 CREATE FUNCTION lexical_hits(p_agent_id text, p_keys bigint[], p_weights real[], p_filter jsonb, p_limit integer,
                              p_session_limit integer)
     RETURNS TABLE (memory_id uuid, session_id text, weight real)

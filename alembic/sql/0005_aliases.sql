@@ -1,5 +1,5 @@
--- Two forms of one thing, and the memory that said so; none where the caller set them. Each form also as the key of
--- its words, by which a query finds it: a digest keyed by agent, as those of single terms.
+-- Two forms of one name, and the memory that stated it; null if the caller set them. Each form has a key by which
+-- queries find it: a digest of its words keyed by agent, as for single terms.
 CREATE TABLE memory_aliases (
     agent_id   text        NOT NULL,
     alias_id   bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
@@ -23,8 +23,8 @@ CREATE POLICY own_agent ON memory_aliases TO agentcore_service
     WITH CHECK (agent_id = current_setting('agentcore.agent_id', true));
 GRANT SELECT, INSERT, UPDATE, DELETE ON memory_aliases TO agentcore_service;
 
--- A function, so that only a query that holds a known form pays for planning the join. It runs with the caller's
--- rights: keys are compared by a leakproof operator, so that row security leaves the indexes to it.
+-- A function, so that only queries with a known form pay for planning the join. It runs with the caller's rights: the
+-- operator on keys is leakproof, so row security allows index scans.
 CREATE FUNCTION other_forms(p_agent_id text, p_keys bigint[], p_reach jsonb, p_limit integer)
     RETURNS TABLE (key bigint, written text, other text, is_alias boolean, is_set boolean)
     LANGUAGE plpgsql STABLE

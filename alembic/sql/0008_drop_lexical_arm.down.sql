@@ -1,7 +1,7 @@
--- Both as migrations 0001 and 0002 made them.
+-- Both functions as in migrations 0001 and 0002.
 
--- Array operators are not leakproof: under row security they would turn the GIN index into a scan. So this
--- one lookup runs with the owner's rights, for the agent of the running transaction alone.
+-- Array operators are not leakproof: row security would turn the GIN index scan into a sequential scan. Therefore this
+-- lookup runs with the owner's rights, only for the agent of the current transaction.
 CREATE FUNCTION lexical_arm(p_agent_id text, p_keys bigint[], p_weights real[], p_filter jsonb, p_limit integer)
     RETURNS TABLE (memory_id uuid, weight real)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -27,7 +27,7 @@ BEGIN
          LIMIT p_limit;
 END
 $$;
--- Temporary objects last: unnamed they come first, and a caller's own `memories` would be read in the place of ours.
+-- Temporary objects last: by default they are searched first, and a caller's temporary `memories` would replace ours.
 DO $$
 BEGIN
     EXECUTE format('ALTER FUNCTION lexical_arm SET search_path = %I, pg_temp', current_schema());
@@ -36,8 +36,8 @@ $$;
 REVOKE ALL ON FUNCTION lexical_arm FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION lexical_arm TO agentcore_service;
 
--- As lexical_arm, and for the same reason with the owner's rights: the sessions whose memories hold these terms, by
--- the sum of the weights of the different terms that any of a session's memories holds.
+-- Returns the sessions whose memories contain these terms, by the sum of the weights of their distinct terms. Runs with
+-- the owner's rights for the same reason as lexical_arm.
 CREATE FUNCTION lexical_sessions(p_agent_id text, p_keys bigint[], p_weights real[], p_filter jsonb, p_limit integer)
     RETURNS TABLE (session_id text, weight real)
     LANGUAGE plpgsql STABLE SECURITY DEFINER

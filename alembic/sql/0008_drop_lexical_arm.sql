@@ -1,2 +1,2 @@
--- `lexical_hits` reads the postings of both in one pass.
+-- Replaced by `lexical_hits`, which reads the postings once for both.
 DROP FUNCTION lexical_arm, lexical_sessions;

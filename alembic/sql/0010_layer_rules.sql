@@ -1,6 +1,6 @@
--- The time to live a memory was given, to give it again; null where it has none, or is older than this column.
+-- TTL of the memory, for its renewal; null without TTL, or for memories older than this column.
 ALTER TABLE memories ADD COLUMN ttl_seconds bigint;
--- Uses since the memory's time began, or began again.
+-- Uses since the memory's TTL started, or was renewed.
 ALTER TABLE memory_usage ADD COLUMN uses_in_life integer NOT NULL DEFAULT 0;
 
 CREATE TABLE agent_settings (

@@ -1,6 +1,5 @@
--- The service's role is granted none of procrastinate's tables: these functions run with their owner's rights, each
--- for the agent of the running transaction alone. A job's lock is a digest with the agent in it, so that no agent
--- can meet another's.
+-- The service's role has no privileges on procrastinate's tables: these functions run with their owner's rights, only
+-- for the agent of the current transaction. A job's lock is a digest that includes the agent, so agents cannot collide.
 CREATE INDEX agentcore_jobs_by_agent ON procrastinate_jobs ((args ->> 'agent_id'));
 
 CREATE FUNCTION own_job_lock(p_agent_id text, p_lock text) RETURNS text
@@ -15,8 +14,9 @@ BEGIN
 END
 $$;
 
--- Whether a job with this lock has yet to start. If so it starts after this transaction has ended: the advisory lock
--- is held till then, and who starts a job takes it first. So whoever finds one waiting may count on it.
+-- Returns whether a job with this lock is pending. If so, it starts only after this transaction, which shares the
+-- advisory lock until its end: a worker takes it exclusively before a job. A caller can rely on a pending job to see
+-- its writes.
 CREATE FUNCTION job_waits(p_agent_id text, p_lock text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     AS $$
@@ -28,8 +28,8 @@ BEGIN
 END
 $$;
 
--- A job for the agent, unless one with the same lock waits already. Its queue is its name: a worker of another
--- version takes none that it does not know.
+-- Enqueues a job for the agent, unless one with the same lock is pending. The queue has the name of the job, so that
+-- workers of other versions ignore jobs that they do not implement.
 CREATE FUNCTION enqueue_job(p_agent_id text, p_name text, p_ids jsonb, p_lock text, p_not_before timestamptz)
     RETURNS void
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -51,7 +51,7 @@ BEGIN
 END
 $$;
 
--- Removes every job of the agent, in whatever state; how many. One that runs is not stopped by it.
+-- Deletes all jobs of the agent in any state; returns how many. A running job is not stopped.
 CREATE FUNCTION forget_jobs(p_agent_id text) RETURNS integer
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     AS $$
@@ -77,7 +77,7 @@ END
 $$;
 GRANT EXECUTE ON FUNCTION job_waits, enqueue_job, forget_jobs TO agentcore_service;
 
--- Kinds of errors and our own sentences, never a driver's words: those may quote a memory.
+-- Error classes and messages of this service, never a driver's message, which may quote a memory.
 CREATE TABLE job_failures (
     job_id    bigint      NOT NULL REFERENCES procrastinate_jobs ON DELETE CASCADE,
     failed_at timestamptz NOT NULL DEFAULT now(),
@@ -85,7 +85,7 @@ CREATE TABLE job_failures (
 );
 CREATE INDEX job_failures_by_job ON job_failures (job_id, failed_at);
 
--- The jobs of all agents as operators see them. One that succeeds goes.
+-- Jobs of all agents for operators. Successful jobs are deleted.
 CREATE VIEW background_jobs AS
     SELECT j.id AS job_id, j.task_name AS name, j.args AS ids, j.attempts, j.scheduled_at AS not_before,
            CASE WHEN j.status = 'todo' AND j.scheduled_at > now() THEN 'scheduled'
@@ -100,5 +100,5 @@ CREATE VIEW background_jobs AS
              ORDER BY f.failed_at DESC LIMIT 1) AS failure
       FROM procrastinate_jobs j;
 
--- By what superseded them: a memory that others point to is the only one that says what it says now.
+-- By successor, since memories that supersede others are not pruned: no other memory states their content.
 CREATE INDEX memories_by_successor ON memories (agent_id, superseded_by) WHERE superseded_by IS NOT NULL;

@@ -1,5 +1,5 @@
--- What an archived memory can be chosen by, without its text: restoring and listing read no copy for it. What was
--- archived before has no values here, and is found by id, layer and time of archiving alone.
+-- Filter columns of archived memories, so that restoring and listing need not read copies. They are null for memories
+-- that were archived before this version, which are found by id, layer and archival time only.
 ALTER TABLE archived_memories
     ADD COLUMN timestamp  timestamptz,
     ADD COLUMN task_id    text,
@@ -10,7 +10,7 @@ ALTER TABLE archived_memories
 
 CREATE INDEX archived_memories_by_time ON archived_memories (agent_id, archived_at, memory_id);
 
--- The one definition of these filters; the keys are those of ArchiveFilters.conditions().
+-- The only definition of these filters, with the keys of ArchiveFilters.conditions().
 CREATE FUNCTION archived_matches(a archived_memories, filter jsonb) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$

@@ -1,10 +1,11 @@
--- A vector of the model that comes next, beside that of the one in force: only while memories are embedded anew.
+-- A vector of the next model, in addition to that of the current one; only during re-embedding.
 ALTER TABLE memories ADD COLUMN next_embedding halfvec;
 ALTER TABLE memories ADD COLUMN next_embedding_model text;
 ALTER TABLE memories ALTER COLUMN next_embedding SET STORAGE MAIN;
 
--- Which model's vectors are searched, once that is no longer simply the one of the settings. `filling`: its vectors
--- are being made beside those in force. `moving`: it is in force, and they are being moved into their place.
+-- The model whose vectors are searched, once it differs from the settings. Stage `filling`: its vectors are being
+-- computed while another model is current. Stage `moving`: it is current, and its vectors are being moved to
+-- `embedding`.
 CREATE TABLE embedding_models (
     model      text        NOT NULL PRIMARY KEY,
     provider   text        NOT NULL,

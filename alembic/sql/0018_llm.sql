@@ -1,4 +1,4 @@
--- What language models cost an agent on a day (UTC): reserved before each request, put right after its answer.
+-- Usage of language models per agent and day (UTC): reserved before each request, corrected after its answer.
 CREATE TABLE llm_usage (
     agent_id    text          NOT NULL,
     day         date          NOT NULL,
@@ -10,8 +10,8 @@ CREATE TABLE llm_usage (
 );
 CREATE INDEX llm_usage_by_day ON llm_usage (day);
 
--- Memories that wait to be read for facts, or for the summary of their session. Whoever writes what follows from them
--- takes them out in the same transaction: that is what makes it happen once.
+-- Memories pending for fact extraction or for their session's summary. A worker dequeues them in the transaction that
+-- writes the result, so each is processed once.
 CREATE TABLE llm_queue (
     agent_id   text        NOT NULL,
     memory_id  uuid        NOT NULL,
@@ -23,10 +23,10 @@ CREATE TABLE llm_queue (
     FOREIGN KEY (agent_id, memory_id) REFERENCES memories (agent_id, memory_id) ON DELETE CASCADE
 );
 CREATE INDEX llm_queue_of_session ON llm_queue (agent_id, session_id) WHERE work = 'summary';
--- The foreign key's own: a deletion looks by memory, whatever waits for it.
+-- For the foreign key: a deletion looks up by memory, for any kind of work.
 CREATE INDEX llm_queue_of_memory ON llm_queue (agent_id, memory_id);
 
--- What the agent wishes of models: whether facts are extracted, and how its sessions are summarised.
+-- The agent's settings for models: whether facts are extracted, and how sessions are summarized.
 ALTER TABLE agent_settings ADD COLUMN models jsonb NOT NULL DEFAULT '{}';
 
 DO $$

@@ -1,3 +1,4 @@
 DROP INDEX memory_subjects_by_memory;
--- Not the agent first: with it this index would look as good as the primary key for what an unknown agent states.
+-- The agent is not the first column: otherwise this index would look as good as the primary key for an agent without
+-- statistics.
 CREATE INDEX memory_subjects_by_memory ON memory_subjects (memory_id, agent_id);

@@ -1,4 +1,4 @@
--- Memories that match a pattern of injected instructions, and what an assistant said with its reasoning.
+-- Whether a memory matches a pattern of injected instructions, and the assistant's response with its reasoning.
 ALTER TABLE memories ADD COLUMN flagged boolean NOT NULL DEFAULT false, ADD COLUMN response text;
 
 CREATE INDEX memories_flagged ON memories (agent_id) WHERE flagged;

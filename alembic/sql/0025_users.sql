@@ -1,6 +1,6 @@
--- A filter by user accepts several, null among them for memories without a user; and a role for callers whose token is
--- bound to users, under which row security hides everybody else's rows. Roles belong to the whole server: another
--- database's migration may have created this one.
+-- A user filter accepts several users, and null for memories without user. Adds a role for callers with tokens bound to
+-- users, for which row security hides the rows of other users. Roles are global to the server: the migration of another
+-- database may have created this one.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'agentcore_bound') THEN
@@ -72,8 +72,8 @@ CREATE OR REPLACE FUNCTION archived_matches(a archived_memories, filter jsonb) R
        AND (filter ->> 'archived_before' IS NULL OR a.archived_at < (filter ->> 'archived_before')::timestamptz)
     $$;
 
--- Whether a row belongs to the users of the running transaction: its own user, and all whose memories it was made of.
--- Without such users, to nobody.
+-- Returns whether a row is visible to the users of the current transaction: they include its own user and all users of
+-- the memories it was derived from. False without such users.
 CREATE FUNCTION of_bound_users(p_user_id text, p_made_of jsonb) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
@@ -82,8 +82,8 @@ CREATE FUNCTION of_bound_users(p_user_id text, p_made_of jsonb) RETURNS boolean
        AND nullif(current_setting('agentcore.users', true), '')::jsonb @> coalesce(p_made_of, '[]')
     $$;
 
--- With the owner's rights: under row security a memory of others could not be told from one that was just deleted,
--- whose history and links must still be reached.
+-- With the owner's rights: row security would make a memory of other users look like a deleted one, whose history and
+-- links must remain accessible.
 CREATE FUNCTION of_other_users(p_agent_id text, p_memory_id uuid) RETURNS boolean
     LANGUAGE sql STABLE SECURITY DEFINER
     AS $$
@@ -92,7 +92,8 @@ CREATE FUNCTION of_other_users(p_agent_id text, p_memory_id uuid) RETURNS boolea
                       AND NOT of_bound_users(m.user_id, m.provenance -> 'users'))
     $$;
 
--- In how many memories of the transaction's users each term occurs: the agent's own counts would show others' words.
+-- Document frequencies in the memories of the transaction's users: the agent's counts would reveal words of other
+-- users.
 CREATE FUNCTION bound_frequencies(p_agent_id text, p_keys bigint[]) RETURNS TABLE (term_key bigint, memory_count bigint)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET plan_cache_mode = force_custom_plan
@@ -112,8 +113,8 @@ BEGIN
 END
 $$;
 
--- As before, but k1 and b of BM25 come from the caller (they are defined in agentcore/memory/lexical.py), and of bound
--- users the memories are theirs alone.
+-- As before, but BM25's k1 and b are passed by the caller (defined in agentcore/memory/lexical.py), and bound users get
+-- their own memories only.
 DROP FUNCTION lexical_hits(text, bigint[], real[], jsonb, integer, integer);
 CREATE FUNCTION lexical_hits(p_agent_id text, p_keys bigint[], p_weights real[], p_filter jsonb, p_limit integer,
                              p_session_limit integer, p_k1 double precision, p_b double precision)
@@ -176,8 +177,8 @@ BEGIN
 END
 $$;
 
--- The role may do what the service may, on fewer rows: it takes over its grants and policies table by table, so that
--- nobody need be a member of a role that an administrator made.
+-- Grants the role the service's privileges, on fewer rows: its grants and policies are copied table by table, so that
+-- no membership in a role created by an administrator is necessary.
 DO $$
 DECLARE
     owned record;
@@ -188,7 +189,7 @@ BEGIN
         EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO agentcore_bound', owned.tablename);
     END LOOP;
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO agentcore_bound', current_schema());
-    -- The others' functions that the service calls (jobs).
+    -- Functions with the owner's rights that the service calls (jobs).
     FOR owned IN SELECT p.oid::regprocedure AS signature FROM pg_proc p
                   WHERE p.pronamespace = current_schema()::regnamespace AND p.prosecdef
                     AND has_function_privilege('agentcore_service', p.oid, 'EXECUTE') LOOP
@@ -212,7 +213,7 @@ BEGIN
         EXECUTE format('CREATE POLICY own_users ON %I AS RESTRICTIVE TO agentcore_bound '
                        'USING (NOT of_other_users(agent_id, memory_id))', owned);
     END LOOP;
-    -- Counts over all of the agent's words: bound callers add to them and read none.
+    -- Counts over all of the agent's words: bound callers may add to them, not read them.
     FOREACH owned IN ARRAY ARRAY['lexical_terms', 'lexical_totals', 'lexical_deltas'] LOOP
         EXECUTE format('CREATE POLICY own_users ON %I AS RESTRICTIVE FOR SELECT TO agentcore_bound USING (false)', owned);
     END LOOP;

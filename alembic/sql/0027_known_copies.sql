@@ -1,4 +1,5 @@
--- Every copy in an archive: written before the copy, deleted after it. A tombstone names only the copy that a restore reads.
+-- Every copy in an archive: recorded before it is written, deleted after it. A tombstone names only the copy that a
+-- restore reads.
 CREATE TABLE archived_copies (
     agent_id   text NOT NULL,
     memory_id  uuid NOT NULL,
@@ -19,7 +20,7 @@ SELECT agent_id, memory_id, archive_id, user_id FROM archived_memories WHERE arc
 DROP INDEX archived_memories_by_archive;
 CREATE INDEX archived_memories_of_unknown_archive ON archived_memories (agent_id) WHERE archive_id IS NULL;
 
--- Every Redis in use by its id, and until when working memory in it has not expired. For the owner alone.
+-- Every Redis in use, and the time until which it may contain working memory. Only for the owner.
 CREATE TABLE redis_instances (
     redis_id     uuid        PRIMARY KEY,
     copies_until timestamptz NOT NULL

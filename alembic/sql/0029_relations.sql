@@ -1,4 +1,4 @@
--- `relations`: a message that waits to be compared with the nearest ones of its user (queries/relations.sql).
+-- `relations`: a message pending for comparison with its user's nearest ones (queries/relations.sql).
 ALTER TABLE llm_queue DROP CONSTRAINT llm_queue_work_check;
 ALTER TABLE llm_queue ADD CONSTRAINT llm_queue_work_check
     CHECK (work IN ('facts', 'summary', 'refresh', 'period', 'relations'));

@@ -1,5 +1,5 @@
--- Passages of long memories behind the first, which the memory's own vector covers. The text is not copied: `start` and
--- `end` are offsets in `memories.content`, in characters. A passage has a row for each model that it was embedded with.
+-- Passages of long memories after the first one, which the memory's own vector covers. The text is not copied: `start`
+-- and `end` are offsets in `memories.content`, in characters. A passage has one row per embedding model.
 CREATE TABLE memory_passages (
     agent_id        text     NOT NULL,
     memory_id       uuid     NOT NULL,
@@ -26,7 +26,7 @@ ALTER TABLE memory_passages ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own_agent ON memory_passages TO agentcore_service, agentcore_bound
     USING (agent_id = current_setting('agentcore.agent_id', true))
     WITH CHECK (agent_id = current_setting('agentcore.agent_id', true));
--- The subquery is under row security, too: of bound users it finds their own memories alone.
+-- The subquery is subject to row security too: for bound users it finds only their own memories.
 CREATE POLICY own_users ON memory_passages AS RESTRICTIVE TO agentcore_bound
     USING (EXISTS (SELECT FROM memories m
                     WHERE m.agent_id = memory_passages.agent_id AND m.memory_id = memory_passages.memory_id));

@@ -1,4 +1,4 @@
--- The table and the function as versions 0005 and 0025 made them, without rows.
+-- The table and the function as in versions 0005 and 0025, without rows.
 CREATE TABLE memory_aliases (
     agent_id   text        NOT NULL,
     alias_id   bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,

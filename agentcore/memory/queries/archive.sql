@@ -1,5 +1,5 @@
 -- name: insert_tombstones
--- Where pruned memories' copies are, and what they are chosen by.
+-- Upserts tombstones: location of the copy, digest, and the columns that filters use.
 INSERT INTO archived_memories (agent_id, memory_id, version, memory_type, object_key, sha256, size_bytes, reason,
                                timestamp, task_id, session_id, user_id, users, namespace, tags, archive_id)
 SELECT %(agent_id)s, t.memory_id, t.version, t.memory_type, t.object_key, t.sha256, t.size_bytes, t.reason,
@@ -14,7 +14,7 @@ SELECT %(agent_id)s, t.memory_id, t.version, t.memory_type, t.object_key, t.sha2
            archived_at = now(), archive_id = EXCLUDED.archive_id;
 
 -- name: record_copies
--- These memories have, or will have, a copy in this archive.
+-- Records that this archive contains, or will contain, copies of these memories.
 INSERT INTO archived_copies (agent_id, memory_id, archive_id, user_id)
 SELECT m.agent_id, m.memory_id, %(archive_id)s::uuid, m.user_id FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
@@ -22,8 +22,8 @@ SELECT m.agent_id, m.memory_id, %(archive_id)s::uuid, m.user_id FROM memories m
     ON CONFLICT DO NOTHING;
 
 -- name: list_tombstones
--- Archived memories that match, those archived last first, from a place on: as many as fit into max_bytes, one at least,
--- and how many were found.
+-- Returns a page of matching tombstones, last archived first, up to max_bytes but at least one. `found`: how many
+-- match, up to the limit.
 SELECT sized.* FROM (
        SELECT page.*, count(*) OVER () AS found, row_number() OVER latest AS row_place,
               sum(octet_length(page.tags::text) + 1000) OVER (latest ROWS UNBOUNDED PRECEDING) AS running
@@ -40,8 +40,8 @@ SELECT sized.* FROM (
  ORDER BY sized.archived_at DESC, sized.memory_id DESC;
 
 -- name: claim_tombstones
--- Archived memories that are named or match, those archived last first, from a place on; held until the transaction
--- ends, in id order. Without a key where another call took it while this one waited: it counts to the page even so.
+-- Locks a page of tombstones, named or matching, in id order; returns them last archived first. A row that another
+-- transaction deleted meanwhile has no object_key, but counts for the page.
 WITH chosen AS (
     SELECT a.memory_id, a.archived_at FROM archived_memories a
      WHERE a.agent_id = %(agent_id)s
@@ -60,27 +60,27 @@ held AS (
 SELECT * FROM chosen LEFT JOIN held USING (memory_id) ORDER BY archived_at DESC, memory_id DESC;
 
 -- name: delete_tombstones
--- These memories are archived no longer.
+-- Deletes tombstones.
 DELETE FROM archived_memories WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]);
 
 -- name: visible_ids
--- Which of these rows there are for the agent to see; what expired is not, though a sweep may still have to take it.
+-- Returns the memories that are visible, without expired ones that the sweep has not deleted yet.
 SELECT memory_id FROM memories m
  WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]) AND memory_matches(m, '{}');
 
 -- name: held_ids
--- Which of these rows there are, expired ones too; they stay until the transaction ends.
+-- Locks and returns the memories that exist, including expired ones; they cannot be deleted until the commit.
 SELECT memory_id FROM memories
  WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
  ORDER BY memory_id
    FOR KEY SHARE;
 
 -- name: buried_ids
--- Which of these are archived.
+-- Returns the ids that have a tombstone.
 SELECT memory_id FROM archived_memories WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]);
 
 -- name: table_columns
--- The columns that the tables of an archived memory have by now.
+-- Returns the current columns of the tables of an archived memory.
 SELECT c.relname AS name, array_agg(a.attname::text ORDER BY a.attnum) AS columns
   FROM pg_attribute a
   JOIN pg_class c ON c.oid = a.attrelid
@@ -90,14 +90,14 @@ SELECT c.relname AS name, array_agg(a.attname::text ORDER BY a.attnum) AS column
  GROUP BY c.relname;
 
 -- name: put_back
--- Rows as they were when they were archived. {table} is one of an archived memory's, {columns} those that the copies
--- have of it; a column that came later takes its default.
+-- Restores archived rows. `table`: one of the tables of an archived memory; `columns`: those that the copies contain.
+-- Newer columns get their defaults.
 INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE
 SELECT {columns} FROM jsonb_populate_recordset(NULL::{table}, %(rows)s)
     ON CONFLICT DO NOTHING;
 
 -- name: archived_everywhere
--- The tombstones of all agents in the order of their keys, for the operator's check.
+-- Returns a page of the tombstones of all agents in key order, for the operator's verification.
 SELECT agent_id, memory_id, object_key, sha256, size_bytes, archive_id FROM archived_memories
  WHERE (agent_id, memory_id) > (%(after_agent_id)s::text, %(after_id)s::uuid)
    AND (%(agent_id)s::text IS NULL OR agent_id = %(agent_id)s)
@@ -105,7 +105,7 @@ SELECT agent_id, memory_id, object_key, sha256, size_bytes, archive_id FROM arch
  LIMIT %(limit)s;
 
 -- name: note_archive
--- These copies are in this archive: they were read there. A tombstone of another digest is of a later copy.
+-- Records the archive in which copies were read. A tombstone with another digest belongs to a later copy.
 WITH held AS (
     SELECT a.agent_id, a.memory_id, a.user_id, a.archive_id AS moved_from FROM archived_memories a
       JOIN unnest(%(agent_ids)s::text[], %(memory_ids)s::uuid[], %(digests)s::bytea[]) AS t (agent_id, memory_id, sha256)
@@ -122,8 +122,8 @@ UPDATE archived_memories a SET archive_id = %(archive_id)s
   FROM held WHERE a.agent_id = held.agent_id AND a.memory_id = held.memory_id;
 
 -- name: other_archives
--- The other archives that contain copies, with their number, counted up to a limit; each found by one index lookup.
--- Those of no recorded archive come last, without an id.
+-- Returns the other archives with copies and their number, counted up to a limit, with one index lookup per archive.
+-- Copies without recorded archive come last, with a null id.
 WITH RECURSIVE found AS (
     (SELECT archive_id FROM archived_copies ORDER BY archive_id LIMIT 1)
      UNION ALL
@@ -140,7 +140,7 @@ counted AS (
 SELECT archive_id, copies FROM counted WHERE copies > 0 ORDER BY archive_id;
 
 -- name: own_vectors
--- The vectors that callers gave with these memories, for the text that they still have.
+-- Returns the vectors that callers supplied, if the memory still has the text they belong to.
 SELECT m.memory_id, m.embedding FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.embedding IS NOT NULL
    AND m.provenance ->> 'own_vector_of' = encode(m.content_hash, 'hex');

@@ -1,5 +1,5 @@
 -- name: backup_snapshot
--- Read in one transaction; pg_dump reads the same snapshot while that transaction lasts.
+-- Exports the snapshot for pg_dump; it is valid until the end of the transaction.
 SELECT pg_export_snapshot() AS snapshot, current_setting('server_version') AS postgresql,
        (SELECT version_num FROM alembic_version) AS schema_revision;
 

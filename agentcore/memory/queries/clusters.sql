@@ -1,14 +1,14 @@
 -- name: consolidation_settings
--- Whether the agent's episodes are consolidated in the background, and how far that has come.
+-- Returns whether the agent's episodes are consolidated in the background, and up to which id.
 SELECT consolidation, consolidated_to FROM agent_settings WHERE agent_id = %(agent_id)s;
 
 -- name: set_consolidation
--- What the agent wishes from now on; the row is held already.
+-- Sets the agent's consolidation settings; the row is locked already.
 UPDATE agent_settings SET consolidation = %(consolidation)s, updated_at = now() WHERE agent_id = %(agent_id)s;
 
 -- name: consolidated_to
--- Everything up to this id was looked at; it never goes back by itself. Where what was looked at is gone by now, be it
--- that the agent was erased, nothing is noted, and while it is noted nothing of it goes.
+-- Advances the id up to which memories were processed, never backwards. A no-op if the witness was deleted, for example
+-- by an erasure; its lock prevents a concurrent deletion.
 INSERT INTO agent_settings (agent_id, consolidated_to)
 SELECT %(agent_id)s, %(memory_id)s::uuid
   FROM (SELECT FROM memories WHERE agent_id = %(agent_id)s AND memory_id = %(witness)s FOR KEY SHARE) AS there
@@ -16,7 +16,8 @@ SELECT %(agent_id)s, %(memory_id)s::uuid
        SET consolidated_to = greatest(agent_settings.consolidated_to, EXCLUDED.consolidated_to);
 
 -- name: agents_to_consolidate
--- Agents that wish it and have so many new or late episodes of an age, all agents together.
+-- Returns the agents, of all, with consolidation on and at least `least` unprocessed or late episodes that are old
+-- enough.
 SELECT s.agent_id FROM agent_settings s
  WHERE s.consolidation ->> 'consolidate' = 'true'
    AND EXISTS (SELECT m.memory_id FROM memories m
@@ -31,27 +32,27 @@ SELECT s.agent_id FROM agent_settings s
  ORDER BY s.agent_id;
 
 -- name: unseen_episodes
--- The oldest episodic memories behind an id.
+-- Returns the oldest episodic memories after an id.
 SELECT m.memory_id, m.timestamp, m.created_at FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_type = 'episodic'
    AND m.memory_id > coalesce(%(after)s::uuid, '00000000-0000-0000-0000-000000000000')
  ORDER BY m.memory_id LIMIT %(limit)s;
 
 -- name: count_young_episodes
--- How many are left for later: said and stored after a time.
+-- Counts the episodes that are too young: said and stored after `before`.
 SELECT count(*)::integer AS count FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_type = 'episodic'
    AND m.timestamp > %(before)s AND m.created_at > %(before)s;
 
 -- name: note_late_episodes
--- Those of these that are episodes came into their layer after their ids were passed.
+-- Records episodes that joined the layer after their ids were processed.
 INSERT INTO late_episodes (agent_id, memory_id)
 SELECT m.agent_id, m.memory_id FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.memory_type = 'episodic'
     ON CONFLICT DO NOTHING;
 
 -- name: late_episodes
--- Episodes that came late and can be looked at by now: of an age, and with a vector of the model.
+-- Returns late episodes that can be processed now: old enough, and with a vector of the model.
 SELECT l.memory_id FROM late_episodes l
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = l.memory_id
  WHERE l.agent_id = %(agent_id)s AND m.embedding_model = %(model)s
@@ -60,11 +61,11 @@ SELECT l.memory_id FROM late_episodes l
  ORDER BY l.memory_id LIMIT %(limit)s;
 
 -- name: forget_late_episodes
--- These were looked at.
+-- Removes processed late episodes.
 DELETE FROM late_episodes WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]);
 
 -- name: changed_sources
--- Memories that were changed after the summary of them was made.
+-- Returns memories that changed after their consolidation summary was created.
 SELECT m.memory_id FROM memories s
   JOIN memory_links l ON l.agent_id = %(agent_id)s AND l.source_id = s.memory_id AND l.relation = 'summarises'
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = l.target_id
@@ -73,20 +74,20 @@ SELECT m.memory_id FROM memories s
  ORDER BY m.updated_at DESC LIMIT %(limit)s;
 
 -- name: can_be_clustered
--- What is old enough and free to stand in a cluster.
+-- Condition: the memory is old enough and eligible for a cluster.
 (m.memory_type = 'episodic' AND NOT m.pinned AND NOT m.flagged AND m.superseded_by IS NULL AND m.timestamp <= %(before)s
  AND (m.expires_at IS NULL OR m.expires_at > now()));
 
 -- name: near_by_comparison
--- How far two vectors are from each other.
+-- Cosine distance by exact comparison.
 m.embedding <=> asked.embedding;
 
 -- name: near_by_index
--- The same through the partition's vector index.
+-- Cosine distance through the partition's vector index.
 m.embedding::halfvec({dimensions}) <=> asked.embedding::halfvec({dimensions});
 
 -- name: near_episodes
--- The nearest to each of these memories, of the same user and namespace.
+-- Returns the nearest neighbors of each memory with the same user and namespace.
 SELECT asked.memory_id AS one_id, near.memory_id AS other_id
   FROM memories asked
  CROSS JOIN LATERAL (
@@ -98,7 +99,7 @@ SELECT asked.memory_id AS one_id, near.memory_id AS other_id
    AND asked.embedding_model = %(model)s AND near.memory_id <> asked.memory_id;
 
 -- name: standing_summaries
--- The summaries that stand for any of these memories, what they are of, and which of that is not there any more.
+-- Returns the current consolidation summaries of any of these memories, with recorded and still existing sources.
 SELECT s.memory_id, s.provenance ->> 'digest' AS digest, s.provenance -> 'sources' AS source_ids,
        ARRAY(SELECT l.target_id FROM memory_links l
               WHERE l.agent_id = %(agent_id)s AND l.source_id = s.memory_id AND l.relation = 'summarises') AS member_ids
@@ -110,7 +111,7 @@ SELECT s.memory_id, s.provenance ->> 'digest' AS digest, s.provenance -> 'source
  ORDER BY s.memory_id;
 
 -- name: episodes
--- What clustering and summing up need to know of memories.
+-- Returns the columns that clustering and summarization need.
 SELECT m.memory_id, m.timestamp, m.user_id, m.namespace, m.speaker, m.session_id, m.content, m.content_hash,
        m.entity_keys, m.keywords, m.facts, m.tags, m.token_count, m.relevance_score::double precision AS relevance_score, m.embedding,
        m.superseded_by IS NOT NULL AS superseded, {free} AS free
@@ -119,24 +120,24 @@ SELECT m.memory_id, m.timestamp, m.user_id, m.namespace, m.speaker, m.session_id
  ORDER BY m.memory_id;
 
 -- name: claim_consolidation
--- One at a time writes the summaries of an agent.
+-- Takes the advisory lock for writing an agent's consolidation summaries.
 SELECT pg_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'agentcore consolidate', %(agent_id)s::text), 0));
 
 -- name: hold_episodes
--- What these memories say now, which nobody changes before the end.
+-- Locks the current ones of these memories against changes; returns their content hashes.
 SELECT m.memory_id, m.content_hash FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.superseded_by IS NULL
  ORDER BY m.memory_id FOR SHARE;
 
 -- name: supersede_summary
--- An older summary points to the one that says more; it stays to be read.
+-- Supersedes a summary by a newer one; it remains readable.
 UPDATE memories
    SET superseded_by = %(successor)s, valid_to = %(valid_to)s, version = version + 1, updated_at = now()
  WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s AND superseded_by IS NULL
 RETURNING version;
 
 -- name: summarised_sources
--- Free episodic memories said before a time whose summary stands.
+-- Returns eligible episodic memories that have a current summary.
 SELECT m.memory_id, m.version, m.timestamp, m.relevance_score::double precision AS relevance_score, m.pinned
   FROM memories s
   JOIN memory_links l ON l.agent_id = %(agent_id)s AND l.source_id = s.memory_id AND l.relation = 'summarises'
@@ -146,7 +147,7 @@ SELECT m.memory_id, m.version, m.timestamp, m.relevance_score::double precision 
  ORDER BY m.timestamp, m.memory_id LIMIT %(limit)s;
 
 -- name: note_archived_sources
--- A summary's ties to what goes to the archive end with the rows: its history keeps them.
+-- Saves a summary's links to its archived sources in its history, since the links are deleted with the rows.
 INSERT INTO memory_history (agent_id, memory_id, operation, token_id, trace_id, before, after)
 SELECT %(agent_id)s, s.memory_id, 'archive_sources', %(token_id)s, %(trace_id)s,
        jsonb_build_object('links', jsonb_agg(jsonb_build_object(

@@ -1,37 +1,37 @@
 -- name: hold_layers
--- No prune copies a memory of the agent before this transaction ends; the same locks as claim_layer's, in one order.
+-- Takes the locks of claim_layer for several layers, in one order: no prune copies a memory before the commit.
 SELECT pg_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'agentcore prune', %(agent_id)s::text, layer), 0))
   FROM (SELECT unnest(%(layers)s::text[]) AS layer ORDER BY 1) AS ordered;
 
 -- name: erasable_memories
--- The memories of the agent, or of a user of it, whatever their state.
+-- Returns all memories of the agent, or of one of its users, in any state.
 SELECT memory_id FROM memories
  WHERE agent_id = %(agent_id)s AND (%(user_id)s::text IS NULL OR user_id = %(user_id)s::text)
  ORDER BY memory_id;
 
 -- name: erasable_tombstones
--- The same of archived memories. Those that name no user may be anybody's: an older version noted none.
+-- Returns the matching tombstones. One without user may belong to any user: older versions recorded none.
 SELECT memory_id, user_id, users, archive_id, object_key, sha256, size_bytes FROM archived_memories
  WHERE agent_id = %(agent_id)s
    AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s::text OR users ? %(user_id)s::text)
  ORDER BY memory_id;
 
 -- name: erasable_copies
--- Every copy in an archive: of the agent, or of a user and of no user.
+-- Returns all recorded copies of the agent, or of a user and of no user.
 SELECT memory_id, archive_id, user_id FROM archived_copies
  WHERE agent_id = %(agent_id)s
    AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s::text);
 
 -- name: known_ids
--- Which of these are memories of the agent, archived ones with a user's name among them.
+-- Returns the ids that belong to memories of the agent, or to tombstones with a user.
 SELECT memory_id FROM memories WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
  UNION
 SELECT memory_id FROM archived_memories
  WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]) AND user_id IS NOT NULL;
 
 -- name: derived_memories
--- What was made of these memories or of the user's that are gone, and names no user itself: their children, and the
--- summaries of them, be it that only the summary's own provenance still tells so.
+-- Returns memories without user that derive from these memories or from deleted ones of the user: children, and
+-- summaries, including those whose provenance alone records the sources.
 SELECT m.memory_id FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.user_id IS NULL
    AND (m.parent_memory_id = ANY (%(memory_ids)s::uuid[])
@@ -42,19 +42,19 @@ SELECT m.memory_id FROM memories m
         OR m.provenance -> 'users' ? %(user_id)s::text);
 
 -- name: hold_tombstones
--- These archived memories, held until the transaction ends: a restore of them waits, or is waited for.
+-- Locks and returns tombstones; this serializes with a restore.
 SELECT memory_id, object_key, user_id, archive_id FROM archived_memories
  WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
  ORDER BY memory_id
    FOR UPDATE;
 
 -- name: name_copies
--- Copies that name no user are known to be this one's, as tombstones are.
+-- Assigns copies without user to this user, as for tombstones.
 UPDATE archived_copies SET user_id = %(user_id)s
  WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]) AND user_id IS NULL;
 
 -- name: name_tombstones
--- Archived memories that name no user are known to be this one's, should whoever erases them be killed.
+-- Assigns tombstones without user to this user, so that a retry after a crash finds them.
 WITH held AS (
     SELECT memory_id FROM archived_memories
      WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]) AND user_id IS NULL
@@ -63,7 +63,7 @@ UPDATE archived_memories a SET user_id = %(user_id)s
   FROM held WHERE a.agent_id = %(agent_id)s AND a.memory_id = held.memory_id;
 
 -- name: hold_erasable
--- These memories, locked in id order, with their tasks and term keys.
+-- Locks memories in id order; returns their tasks and term keys.
 SELECT m.memory_id, m.task_id, m.term_keys
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
@@ -71,14 +71,14 @@ SELECT m.memory_id, m.task_id, m.term_keys
    FOR UPDATE OF m;
 
 -- name: erase_rows
--- The rows of these memories in one table, by the column that names the memory; how many.
+-- Deletes the rows of these memories in one table, by its memory column; returns how many.
 WITH gone AS (
     DELETE FROM {table} WHERE agent_id = %(agent_id)s AND {column} = ANY (%(memory_ids)s::uuid[]) RETURNING 1
 )
 SELECT count(*) AS erased FROM gone;
 
 -- name: erase_copies
--- The records of these memories' copies in one archive; how many.
+-- Deletes the records of these memories' copies in one archive; returns how many.
 WITH gone AS (
     DELETE FROM archived_copies
      WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]) AND archive_id = %(archive_id)s::uuid
@@ -87,7 +87,7 @@ WITH gone AS (
 SELECT count(*) AS erased FROM gone;
 
 -- name: erase_ended_tasks
--- The ends of these tasks, where no memory of them is left.
+-- Deletes the completion records of tasks without memories; returns how many.
 WITH gone AS (
     DELETE FROM completed_tasks t
      WHERE t.agent_id = %(agent_id)s AND t.task_id = ANY (%(task_ids)s::text[])
@@ -97,11 +97,11 @@ WITH gone AS (
 SELECT count(*) AS erased FROM gone;
 
 -- name: hold_lexical_totals
--- No word counts of the agent are folded before this transaction ends.
+-- Blocks folding of the agent's term counts until the commit.
 SELECT 1 AS held FROM lexical_totals WHERE agent_id = %(agent_id)s FOR UPDATE;
 
 -- name: erase_word_counts
--- Of an agent without memories, in one snapshot: a store meanwhile keeps its own.
+-- Deletes the term counts of an agent without memories; one snapshot, so a concurrent store keeps its own.
 WITH none AS (
     SELECT 1 WHERE NOT EXISTS (SELECT FROM memories WHERE agent_id = %(agent_id)s)
 ), deltas AS (
@@ -115,7 +115,7 @@ SELECT (SELECT count(*) FROM deltas) AS lexical_deltas, (SELECT count(*) FROM te
        (SELECT count(*) FROM totals) AS lexical_totals;
 
 -- name: erase_table
--- What an agent without memories still has in one table; how many rows.
+-- Deletes the rows of an agent without memories from one table; returns how many.
 WITH gone AS (
     DELETE FROM {table}
      WHERE agent_id = %(agent_id)s AND NOT EXISTS (SELECT FROM memories WHERE agent_id = %(agent_id)s)
@@ -124,28 +124,28 @@ WITH gone AS (
 SELECT count(*) AS erased FROM gone;
 
 -- name: count_table
--- What the agent has in one table.
+-- Counts the agent's rows in one table.
 SELECT count(*) AS count FROM {table} WHERE agent_id = %(agent_id)s;
 
 -- name: record_redis
--- The Redis of this id may contain working memory for so long.
+-- Records that this Redis may contain working memory for so many seconds.
 INSERT INTO redis_instances (redis_id, copies_until)
 VALUES (%(redis_id)s, now() + make_interval(secs => %(seconds)s))
     ON CONFLICT (redis_id) DO UPDATE
        SET copies_until = greatest(redis_instances.copies_until, EXCLUDED.copies_until);
 
 -- name: other_redis
--- Every other Redis that may contain working memory.
+-- Returns every other Redis that may contain working memory.
 SELECT redis_id FROM redis_instances
  WHERE copies_until > now() AND redis_id IS DISTINCT FROM %(redis_id)s::uuid
  ORDER BY redis_id;
 
 -- name: receipt_keys
--- The keys of erasure receipts, newest first; or the one of this id.
+-- Returns the keys of erasure receipts, newest first, or the one with this id.
 SELECT key_id, key FROM receipt_keys
  WHERE %(key_id)s::text IS NULL OR key_id = %(key_id)s::text
  ORDER BY created_at DESC, key_id;
 
 -- name: insert_receipt_key
--- A new key. Two servers may create the first at once: both verify, since each receipt has its key's id.
+-- Inserts a key. Two servers may insert the first one concurrently: both verify, since a receipt contains its key's id.
 INSERT INTO receipt_keys (key_id, key) VALUES (%(key_id)s, %(key)s) RETURNING key_id, key;

@@ -1,6 +1,6 @@
 -- name: hold_facts_with
--- Facts that a model read from these memories and that held as long as those did; held until the transaction ends. Pinned,
--- or put into other words, a fact is its caller's.
+-- Locks and returns extracted facts of these memories that have the same successor as their memory. Excludes facts that
+-- a caller pinned or reworded.
 SELECT m.memory_id, m.parent_memory_id, m.version
   FROM memories m
   JOIN unnest(%(memory_ids)s::uuid[], %(successors)s::uuid[]) AS parent (memory_id, successor)
@@ -13,7 +13,7 @@ SELECT m.memory_id, m.parent_memory_id, m.version
    FOR NO KEY UPDATE OF m;
 
 -- name: facts_as_read
--- Facts that a model read from a memory, whether they hold or not; pinned, or put into other words, they are their caller's.
+-- Returns all extracted facts of a memory, current or superseded, except those that a caller pinned or reworded.
 SELECT m.memory_id FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.parent_memory_id = %(memory_id)s
    AND m.provenance ->> 'form' = 'fact' AND NOT m.pinned
@@ -22,7 +22,7 @@ SELECT m.memory_id FROM memories m
  ORDER BY m.memory_id;
 
 -- name: facts_superseded_with
--- Facts that a model read from a memory and that what has its place has the place of; held until the transaction ends.
+-- Locks and returns extracted facts of a memory that have the memory's successor.
 SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
        m.superseded_by, m.valid_to
   FROM memories m
@@ -32,7 +32,7 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
    FOR NO KEY UPDATE OF m;
 
 -- name: leave_queue_for_facts
--- These memories hold no longer: nothing is read from them. Taken in id order, as where a model's failure is noted.
+-- Dequeues superseded memories from fact extraction. Locks in id order, as note_llm_failure does.
 WITH held AS (
     SELECT q.memory_id FROM llm_queue q
      WHERE q.agent_id = %(agent_id)s AND q.work = 'facts' AND q.memory_id = ANY (%(memory_ids)s::uuid[])
@@ -41,7 +41,7 @@ DELETE FROM llm_queue
  WHERE agent_id = %(agent_id)s AND work = 'facts' AND memory_id = ANY (ARRAY (SELECT memory_id FROM held));
 
 -- name: unread_memories
--- Which of these hold and were not read for facts since they have their words.
+-- Returns the current memories whose present content was not read for facts yet.
 SELECT m.memory_id, m.memory_type, m.content, m.session_id, m.metadata, m.parent_memory_id, m.flagged
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
@@ -54,8 +54,8 @@ SELECT m.memory_id, m.memory_type, m.content, m.session_id, m.metadata, m.parent
  ORDER BY m.memory_id;
 
 -- name: let_facts_live_with
--- What a model read from a memory ends when it does: not at all where it is pinned, or has no end. Pinned, put into other
--- words, or given a time of its own other than by use, a fact is its caller's.
+-- Sets the expiry of extracted facts to their memory's; none if that is pinned or never expires. Excludes facts that a
+-- caller pinned, reworded, or gave an expiry other than by use.
 WITH held AS (
     SELECT m.memory_id, m.expires_at AS before, own.expires_at AS ends, own.ttl_seconds
       FROM memories m
@@ -83,8 +83,8 @@ SELECT %(agent_id)s, memory_id, %(operation)s, version, %(token_id)s, %(trace_id
  ORDER BY memory_id;
 
 -- name: reworded_since
--- Which of these facts were read from words that their memories have no longer: what a memory said when it was next given
--- other words is what was read.
+-- Returns the facts whose memory was reworded since. The first content recorded in its history after the extraction is
+-- the content that was read.
 SELECT fact.memory_id, p.memory_id AS parent_memory_id
   FROM unnest(%(memory_ids)s::uuid[], %(parents)s::uuid[], %(moments)s::timestamptz[]) AS fact (memory_id, parent_id, read_at)
   JOIN memories p ON p.agent_id = %(agent_id)s AND p.memory_id = fact.parent_id
@@ -95,7 +95,7 @@ SELECT fact.memory_id, p.memory_id AS parent_memory_id
  ORDER BY fact.memory_id;
 
 -- name: superseded_since
--- Which of these facts hold though their memories were superseded after these times, and by what.
+-- Returns current facts whose memories were superseded after these times, with the successor.
 SELECT f.memory_id, p.superseded_by, p.valid_to
   FROM unnest(%(memory_ids)s::uuid[], %(moments)s::timestamptz[]) AS fact (memory_id, archived_at)
   JOIN memories f ON f.agent_id = %(agent_id)s AND f.memory_id = fact.memory_id AND f.superseded_by IS NULL

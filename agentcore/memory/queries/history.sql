@@ -1,6 +1,6 @@
 -- name: append_history
--- Changes of memories, in this order, and the versions they made; each with the time that it is (the column's default),
--- which is behind all that the transaction has waited for.
+-- Appends changes in this order, with the versions they created. `changed_at` is the column's default, the clock time,
+-- which is after all lock waits of the transaction.
 INSERT INTO memory_history (agent_id, memory_id, operation, version, token_id, trace_id, before, after)
 SELECT %(agent_id)s, change.memory_id, change.operation, change.version, change.token_id, change.trace_id,
        change.before, change.after
@@ -11,8 +11,8 @@ SELECT %(agent_id)s, change.memory_id, change.operation, change.version, change.
  ORDER BY change.place;
 
 -- name: list_history
--- The changes of one memory, numbered from the first, the latest first: as many as fit into max_bytes, one at least, and
--- whether there are more. The row's own id stays here: it counts the changes of all agents.
+-- Returns a page of a memory's changes, newest first, numbered from its first, up to max_bytes but at least one.
+-- `found`: how many there are, up to the limit. change_id is not returned: it counts the changes of all agents.
 SELECT sized.* FROM (
        SELECT page.*, count(*) OVER () AS found, row_number() OVER newest AS place,
               sum(coalesce(octet_length(page.before::text), 0) + coalesce(octet_length(page.after::text), 0) + 1000)
@@ -29,7 +29,7 @@ SELECT sized.* FROM (
  ORDER BY sized.number DESC;
 
 -- name: changes_since
--- What was changed after a version, the latest first.
+-- Returns the changes after a version, newest first.
 SELECT h.version, h.before, h.after
   FROM memory_history h
  WHERE h.agent_id = %(agent_id)s AND h.memory_id = %(memory_id)s
@@ -37,7 +37,7 @@ SELECT h.version, h.before, h.after
  ORDER BY h.change_id DESC;
 
 -- name: ties_of
--- The ties between a memory and these others, either way.
+-- Returns the links between a memory and these others, in both directions.
 SELECT l.source_id, l.target_id, l.relation, l.weight
   FROM memory_links l
  WHERE l.agent_id = %(agent_id)s
@@ -46,7 +46,7 @@ SELECT l.source_id, l.target_id, l.relation, l.weight
  ORDER BY l.source_id, l.target_id, l.relation;
 
 -- name: delete_tie
--- One tie, as it was made.
+-- Deletes one link.
 DELETE FROM memory_links
  WHERE agent_id = %(agent_id)s AND source_id = %(source_id)s AND target_id = %(target_id)s
    AND relation = %(relation)s;

@@ -1,8 +1,9 @@
 -- name: hold_in_order
--- All that a transaction is to touch, held in id order by one statement, each as firmly as it needs; the versions of those
--- that are there. What goes, goes with its facts and summaries (4); what changes, and what holds again or is handed on as
--- its successor goes (3); whatever else must stand as it is (3); what must stay, since rows that wait or ties will point
--- to it (1): the summaries that tell of what changes, the last successors, and what else the summaries that go tell of.
+-- Locks all memories that a transaction will touch, in id order in one statement; returns the versions of existing
+-- ones. Lock strengths: 4 (FOR UPDATE) for memories to delete, with their facts and summaries; 3 (FOR NO KEY UPDATE)
+-- for memories to change, to reinstate or to relink, and for those that must not change; 1 (FOR KEY SHARE) for memories
+-- that must exist because queue rows or links will point to them: summaries of changed memories, last successors, and
+-- other sources of deleted summaries.
 WITH RECURSIVE going AS ({going}),
 handed AS (
     SELECT m.memory_id FROM memories m
@@ -36,7 +37,7 @@ touched AS (
      WHERE s.memory_id <> ALL (%(memory_ids)s::uuid[])),
 ordered AS MATERIALIZED (
     SELECT memory_id, max(firmness) AS firmness FROM touched GROUP BY memory_id ORDER BY memory_id)
--- Only a subquery of one row each takes locks of several kinds in one order.
+-- Only single-row subqueries take locks of different strengths in one order.
 SELECT ordered.memory_id, coalesce(gone.version, stood.version, stayed.version) AS version
   FROM ordered
   LEFT JOIN LATERAL (SELECT m.version FROM memories m
@@ -50,8 +51,9 @@ SELECT ordered.memory_id, coalesce(gone.version, stood.version, stayed.version) 
                         FOR KEY SHARE) AS stayed ON true;
 
 -- name: existing_with_changing
--- Which of these ids are memories of the agent (`visible`), all held in id order by one statement: what may change, and the
--- facts that a model read from it (3); whatever else must stay, and the summaries that tell of what may change (1).
+-- Locks these memories in id order in one statement; `visible`: not expired. Strength 3 (FOR NO KEY UPDATE) for
+-- memories that may change and their extracted facts; 1 (FOR KEY SHARE) for the others and for summaries of those that
+-- may change.
 WITH touched AS (
     SELECT unnest(%(changing)s::uuid[]) AS memory_id, 3 AS firmness
      UNION ALL

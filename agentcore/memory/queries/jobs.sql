@@ -1,22 +1,22 @@
 -- name: enqueue_job
--- A job for the agent of the transaction, unless one with the same lock waits.
+-- Enqueues a job for the agent of the transaction, unless one with the same lock is pending.
 SELECT enqueue_job(%(agent_id)s, %(name)s, %(ids)s, %(lock)s, %(not_before)s);
 
 -- name: job_waits
--- Whether a job of the agent with this lock has yet to start; then it starts after this transaction.
+-- Returns whether a job of the agent with this lock is pending; if so, it starts after this transaction.
 SELECT job_waits(%(agent_id)s, %(lock)s) AS waits;
 
 -- name: forget_jobs
--- Remove every job of the agent.
+-- Deletes all jobs of the agent.
 SELECT forget_jobs(%(agent_id)s) AS forgotten;
 
 -- name: await_enqueuers
--- Wait for the transactions that found this job waiting: what they wrote is there when it starts.
+-- Waits for the transactions that found this job pending, so that it sees their writes.
 SELECT pg_advisory_xact_lock(hashtextextended(%(lock)s, 0));
 
 -- name: layers_over_capacity
--- Which of these layers hold more than they may, while no job waits that will see to it. Cheap questions come first:
--- all that the agent has, folded or not, counts no more than that.
+-- Returns the layers over capacity without a pending job. Cheap checks come first: the agent's total count is an upper
+-- bound of each layer's.
 SELECT asked.layer, asked.capacity
   FROM (SELECT named.layer, named.lock,
                coalesce((s.layers -> named.layer ->> 'capacity')::bigint, named.capacity) AS capacity
@@ -39,7 +39,7 @@ SELECT asked.layer, asked.capacity
  ORDER BY asked.layer;
 
 -- name: agents_over_capacity
--- Whose layers hold more than they may, all agents together; an agent's own capacity goes before the service's.
+-- Returns the layers over capacity of all agents; the agent's own capacity overrides the service's.
 SELECT t.agent_id, asked.layer
   FROM lexical_totals t
   LEFT JOIN agent_settings s ON s.agent_id = t.agent_id
@@ -54,12 +54,13 @@ SELECT t.agent_id, asked.layer
  ORDER BY t.agent_id, asked.layer;
 
 -- name: note_job_failure
--- Why a job failed, in words that quote nothing. One that was forgotten meanwhile has no row to hang it on.
+-- Records why a job failed, without quoting data. A no-op if the job was deleted meanwhile.
 INSERT INTO job_failures (job_id, failure)
 SELECT j.id, %(failure)s FROM procrastinate_jobs j WHERE j.id = %(job_id)s FOR KEY SHARE;
 
 -- name: hand_job_over
--- A job that cannot wait again, since the same work waits already, leaves that what it has been through.
+-- Merges a job that cannot be requeued, since one with the same lock is pending, into that one: its failures and
+-- attempts.
 WITH job AS (
     SELECT id, queueing_lock, attempts FROM procrastinate_jobs
      WHERE id = %(job_id)s AND status IN ('doing', 'failed') FOR UPDATE
@@ -79,11 +80,11 @@ UPDATE procrastinate_jobs
 RETURNING procrastinate_jobs.id;
 
 -- name: count_jobs
--- How many jobs are in which state, all agents together.
+-- Counts the jobs of all agents by state.
 SELECT state, count(*) AS count FROM background_jobs GROUP BY state;
 
 -- name: list_jobs
--- Jobs, the newest first.
+-- Returns jobs, newest first.
 SELECT * FROM background_jobs
  WHERE (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
    AND (%(state)s::text IS NULL OR state = %(state)s)
@@ -91,7 +92,7 @@ SELECT * FROM background_jobs
  ORDER BY job_id DESC LIMIT %(limit)s;
 
 -- name: job_story
--- What became of a job, in order.
+-- Returns the events and failures of a job in order.
 SELECT at, happened FROM (
     SELECT e.at, e.type::text AS happened FROM procrastinate_events e
      WHERE e.job_id = %(job_id)s AND e.type <> 'scheduled'

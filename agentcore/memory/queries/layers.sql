@@ -1,20 +1,20 @@
 -- name: agent_rules
--- How this agent's layers forget, where it has rules of its own.
+-- Returns the agent's own layer rules.
 SELECT layers FROM agent_settings WHERE agent_id = %(agent_id)s;
 
 -- name: hold_agent_rules
--- The same, held until the transaction ends; there is a row from now on.
+-- Locks and returns the agent's own layer rules; creates the row if necessary.
 INSERT INTO agent_settings (agent_id) VALUES (%(agent_id)s)
     ON CONFLICT (agent_id) DO UPDATE SET updated_at = now()
 RETURNING layers;
 
 -- name: set_agent_rules
--- The agent's rules from now on.
+-- Replaces the agent's layer rules.
 UPDATE agent_settings SET layers = %(layers)s, updated_at = now() WHERE agent_id = %(agent_id)s;
 
 -- name: renew_memory
--- One memory's time to live, counted from now; what has none stays as it is, and so does what began anew just now.
--- Not a change of what it holds: the version stays, and the history tells nothing.
+-- Restarts a memory's TTL; a no-op without TTL, or if less than 5 percent of it has passed. Creates no version and no
+-- history entry: the content is unchanged.
 WITH held AS (
     SELECT memory_id, version, task_id, expires_at, make_interval(secs => ttl_seconds) AS life
       FROM memories
@@ -29,9 +29,8 @@ renewed AS (
 SELECT version, task_id FROM held;
 
 -- name: extend_used
--- Memories that were used often enough within their life get their time to live again, counted from now, and begin
--- to count anew. Not a change of what they hold: the version stays. What somebody holds, a prune say, is left to its
--- next use: waiting with counts in hand could wait for each other.
+-- Restarts the TTL and the use count of memories that were used often enough. The version is unchanged. Locked
+-- memories, for example by a prune, are skipped until their next use: waiting while holding usage locks could deadlock.
 WITH due AS (
     SELECT m.memory_id, m.ttl_seconds, m.expires_at
       FROM unnest(%(memory_ids)s::uuid[], %(moments)s::timestamptz[]) AS used (memory_id, moment)

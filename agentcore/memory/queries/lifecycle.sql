@@ -1,6 +1,6 @@
 -- name: pruning_candidates
--- Everything a pruning strategy decides on, of one layer. What supersedes others is as good as pinned: it is the only
--- one that says what they said.
+-- Returns a layer's memories with the columns that pruning strategies need. Memories that supersede others count as
+-- pinned: no other memory states their content.
 SELECT m.memory_id, m.version, m.timestamp, m.relevance_score::double precision AS relevance_score,
        m.pinned OR EXISTS (SELECT FROM memories old WHERE old.agent_id = %(agent_id)s
                               AND old.superseded_by = m.memory_id) AS pinned,
@@ -11,7 +11,7 @@ SELECT m.memory_id, m.version, m.timestamp, m.relevance_score::double precision 
    AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());
 
 -- name: archive_rows
--- Memories whole, as they go to the archive.
+-- Returns memories with usage, history and links, as they are archived.
 SELECT m.*, coalesce(u.access_count, 0) AS access_count, coalesce(u.uses_in_life, 0) AS uses_in_life,
        u.last_accessed,
        (SELECT coalesce(jsonb_agg(to_jsonb(h) ORDER BY h.change_id), '[]') FROM memory_history h
@@ -23,13 +23,12 @@ SELECT m.*, coalesce(u.access_count, 0) AS access_count, coalesce(u.uses_in_life
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]);
 
 -- name: claim_layer
--- Whether this transaction alone prunes the layer now.
+-- Tries to take the lock for pruning a layer.
 SELECT pg_try_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'agentcore prune', %(agent_id)s::text,
                                                             %(memory_type)s::text), 0)) AS claimed;
 
 -- name: hold_prunable
--- Which of these may go, held until the transaction ends (accesses are still counted); what somebody changes just
--- now stays.
+-- Locks and returns the memories that may be pruned, skipping locked ones. Accesses can still be counted.
 SELECT m.memory_id FROM memories m
   JOIN unnest(%(memory_ids)s::uuid[], %(versions)s::integer[]) AS named (memory_id, version)
     ON named.memory_id = m.memory_id AND named.version = m.version
@@ -39,8 +38,8 @@ SELECT m.memory_id FROM memories m
    FOR NO KEY UPDATE OF m SKIP LOCKED;
 
 -- name: delete_versions
--- Remove memories only in the version that was archived, and never a pinned one. What somebody ties to another or
--- counts just now stays: whoever does may wait for what is held already.
+-- Deletes memories that still have the archived version and are not pinned. Locked ones are skipped: their transaction
+-- links or counts them, and may be waiting for locks of this one.
 WITH held AS (
     SELECT m.memory_id FROM memories m
       JOIN unnest(%(memory_ids)s::uuid[], %(versions)s::integer[]) AS named (memory_id, version)

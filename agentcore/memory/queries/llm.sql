@@ -1,5 +1,5 @@
 -- name: reserve_llm_usage
--- Put a request on the agent's account of today, unless that would pass its budget (0: none); no row then.
+-- Reserves a request's usage for today (0: no limit); no row if it would exceed the budget.
 INSERT INTO llm_usage AS u (agent_id, day, calls, tokens, cost_micros)
 SELECT %(agent_id)s, (now() AT TIME ZONE 'UTC')::date, 1, %(tokens)s::bigint, %(cost_micros)s::numeric
  WHERE (%(most_tokens)s::bigint = 0 OR %(tokens)s::bigint <= %(most_tokens)s::bigint)
@@ -11,42 +11,42 @@ SELECT %(agent_id)s, (now() AT TIME ZONE 'UTC')::date, 1, %(tokens)s::bigint, %(
 RETURNING u.day;
 
 -- name: note_llm_refusal
--- Count a request that the budget did not allow.
+-- Counts a request that the budget refused.
 INSERT INTO llm_usage AS u (agent_id, day, refused)
 VALUES (%(agent_id)s, (now() AT TIME ZONE 'UTC')::date, 1)
     ON CONFLICT (agent_id, day) DO UPDATE SET refused = u.refused + 1;
 
 -- name: settle_llm_usage
--- Put a day's account right by what a request took more, or less, than was reserved.
+-- Adds the difference between actual and reserved usage to a day's account.
 UPDATE llm_usage SET tokens = tokens + %(tokens)s, cost_micros = cost_micros + %(cost_micros)s
  WHERE agent_id = %(agent_id)s AND day = %(day)s;
 
 -- name: llm_usage_today
--- The agent's account of today.
+-- Returns the agent's usage of today.
 SELECT calls, refused, tokens, cost_micros FROM llm_usage
  WHERE agent_id = %(agent_id)s AND day = (now() AT TIME ZONE 'UTC')::date;
 
 -- name: sweep_llm_usage
--- Remove the accounts of days long gone, all agents together.
+-- Deletes old accounts of all agents.
 DELETE FROM llm_usage WHERE day < (now() AT TIME ZONE 'UTC')::date - %(days)s::integer RETURNING agent_id;
 
 -- name: model_wishes
--- What the agent wishes of models.
+-- Returns the agent's settings for models.
 SELECT models FROM agent_settings WHERE agent_id = %(agent_id)s;
 
 -- name: summary_rules
--- How the agent's sessions are summarised: by its own rules, else the service's; null: not in stretches.
+-- The rules for session summaries: the agent's own, else the service's; null if the provider is `none`.
 (SELECT CASE WHEN held.rules ->> 'provider' <> 'none' THEN held.rules END
    FROM (SELECT coalesce((SELECT s.models -> 'summaries' FROM agent_settings s WHERE s.agent_id = %(agent_id)s),
                          %(service_rules)s::jsonb) AS rules) AS held);
 
 -- name: set_model_wishes
--- What the agent wishes of models from now on; the row is held already.
+-- Replaces the agent's settings for models; the row is locked already.
 UPDATE agent_settings SET models = %(models)s, updated_at = now() WHERE agent_id = %(agent_id)s;
 
 -- name: queue_llm_work
--- Let new memories wait for what the agent wishes of them; one row for each kind of work and session that there is. From what
--- holds no longer no facts are read.
+-- Enqueues new memories for the work that is switched on; returns each kind of work and session. Superseded memories
+-- are not enqueued for facts.
 WITH wish AS (
     SELECT (SELECT (s.models ->> 'extract_facts')::boolean FROM agent_settings s
              WHERE s.agent_id = %(agent_id)s) AS extract_facts, {rules} AS summaries),
@@ -66,12 +66,12 @@ queued AS (
 SELECT DISTINCT queued.work, queued.session_id, wish.summaries FROM queued CROSS JOIN wish;
 
 -- name: claim_session
--- One at a time lets what was said in a session wait, or tells of it. Asked before all else: what comes then sees it done.
+-- Takes the advisory lock of a session's summaries. Take it before other locks, so that later reads see committed work.
 SELECT pg_advisory_xact_lock(
     hashtextextended(concat_ws(chr(31), 'agentcore session', %(agent_id)s::text, %(session_id)s::text), 0));
 
 -- name: queue_session
--- Enqueues the messages of a session that no summary contains.
+-- Enqueues the messages of a session that no summary covers.
 INSERT INTO llm_queue (agent_id, memory_id, work, session_id, user_turn)
 SELECT m.agent_id, m.memory_id, 'summary', m.session_id,
        m.provenance ->> 'form' = 'interaction'
@@ -88,11 +88,11 @@ SELECT m.agent_id, m.memory_id, 'summary', m.session_id,
     ON CONFLICT DO NOTHING;
 
 -- name: leave_queue_for_summaries
--- Nothing of the agent waits for a summary of its session any more.
+-- Dequeues everything that is pending for session summaries.
 DELETE FROM llm_queue WHERE agent_id = %(agent_id)s AND work = 'summary';
 
 -- name: waiting_of_sessions
--- How much of these sessions waits for its summary; what waits again is due by itself.
+-- Returns per session the pending messages and user turns. Those enqueued `again` are due anyway and not counted.
 SELECT q.session_id, count(*) FILTER (WHERE NOT q.again) AS messages,
        count(*) FILTER (WHERE q.user_turn AND NOT q.again) AS user_turns,
        max(q.queued_at) AS latest_at
@@ -102,8 +102,8 @@ SELECT q.session_id, count(*) FILTER (WHERE NOT q.again) AS messages,
  ORDER BY q.session_id;
 
 -- name: waiting_stretch
--- What of a session waits for its summary, in the order of its times; of all of it, of what waits again, or of what was
--- said in one of these times, the first of which may begin with the session.
+-- Returns the pending messages of a session in time order: all, only those enqueued `again`, or those in one of these
+-- time spans. A span's start may be null.
 SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_score, m.user_id, m.namespace,
        m.superseded_by, m.content_hash, q.queued_at, q.failing_since
   FROM llm_queue q
@@ -117,7 +117,7 @@ SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_sc
  ORDER BY m.timestamp, m.memory_id LIMIT %(limit)s;
 
 -- name: compactions
--- The caller's own summaries of parts of a session, in the order of their times.
+-- Returns the caller's own summaries of parts of a session in time order.
 SELECT m.memory_id, m.version, m.content, m.metadata -> 'compaction' AS compaction
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.session_id = %(session_id)s AND m.metadata -> 'compaction' ? 'until'
@@ -125,9 +125,9 @@ SELECT m.memory_id, m.version, m.content, m.metadata -> 'compaction' AS compacti
  ORDER BY m.timestamp, m.memory_id;
 
 -- name: waiting_for_facts
--- Memories that hold and wait to be read for facts, of the user and namespace of the one that waits longest: whose a fact
--- is nobody but the request tells. What failed by itself comes last, and alone. The line may be long: only its head is
--- read, and of each memory in it one row, whatever the planner knows of a new agent.
+-- Returns current memories pending for fact extraction, of one user and namespace, since the request decides whose the
+-- facts are: the user and namespace pending longest. Memories that failed alone come last, and alone. Only the head of
+-- the queue is read, and one row per memory, whichever statistics the planner has of a new agent.
 WITH head AS MATERIALIZED (
     SELECT q.memory_id, q.tries, q.queued_at, q.failing_since FROM llm_queue q
      WHERE q.agent_id = %(agent_id)s AND q.work = 'facts'
@@ -151,7 +151,7 @@ SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_sc
  ORDER BY m.queued_at, m.memory_id LIMIT %(limit)s;
 
 -- name: note_llm_failure
--- A model was asked about these in vain: since when, and how often of each by itself.
+-- Records a failed model request: since when, and for requests with one memory how often.
 WITH held AS (
     SELECT q.memory_id FROM llm_queue q
      WHERE q.agent_id = %(agent_id)s AND q.work = %(work)s
@@ -161,7 +161,7 @@ UPDATE llm_queue q SET failing_since = coalesce(q.failing_since, now()), tries =
  WHERE q.agent_id = %(agent_id)s AND q.work = %(work)s AND q.memory_id = ANY (ARRAY (SELECT memory_id FROM held));
 
 -- name: claim_llm_work
--- Take memories out of what waits, those that still stand in this version; nobody changes them before the end.
+-- Dequeues memories that still have this version, and locks them against changes until the commit.
 WITH held AS (
     SELECT m.memory_id FROM unnest(%(memory_ids)s::uuid[], %(versions)s::integer[]) AS named (memory_id, version)
       JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = named.memory_id AND m.version = named.version
@@ -171,8 +171,8 @@ DELETE FROM llm_queue q
 RETURNING q.memory_id;
 
 -- name: llm_work_of_agents
--- Whose memories wait for a model, all agents together: a session's, or for facts no session's. Rules are null where the
--- agent has none of its own; all of them are read once, since one look for each session cost more than the whole queue.
+-- Returns pending work of all agents: by session for summaries, without session for facts. Rules are null if the agent
+-- has none; they are read once for all, since a lookup per session cost more than the whole queue.
 WITH waiting AS (
     SELECT q.agent_id, q.work, CASE q.work WHEN 'summary' THEN q.session_id END AS session_id,
            count(*) FILTER (WHERE NOT q.again) AS messages,

@@ -1,10 +1,10 @@
 -- name: agents_with_deltas
--- Whose document frequencies wait to be folded, the longest wait first.
+-- Returns the agents with unfolded document frequencies, longest pending first.
 SELECT agent_id FROM lexical_deltas GROUP BY agent_id ORDER BY min(delta_id) LIMIT %(limit)s;
 
 -- name: fold_lexical_deltas
--- Add an agent's deltas to its document frequencies, in key order so that two folds never deadlock. Says how many
--- deltas that were, and which terms now stand in no memory.
+-- Folds an agent's deltas into its document frequencies, in key order so that two folds cannot deadlock. Returns the
+-- number of deltas, and the terms that occur in no memory now.
 WITH taken AS (
     DELETE FROM lexical_deltas
      WHERE agent_id = %(agent_id)s
@@ -30,42 +30,42 @@ SELECT (SELECT count(*) FROM taken) AS delta_count,
        coalesce((SELECT array_agg(term_key) FROM folded WHERE memory_count = 0), '{}') AS empty_keys;
 
 -- name: forget_empty_terms
--- A count of zero says no more than no row.
+-- Deletes terms with count zero, which equals no row.
 DELETE FROM lexical_terms
  WHERE agent_id = %(agent_id)s AND term_key = ANY (%(empty_keys)s::bigint[]) AND memory_count = 0;
 
 -- name: forget_empty_totals
--- The same for an agent without memories.
+-- Deletes the totals of an agent without memories.
 DELETE FROM lexical_totals WHERE agent_id = %(agent_id)s AND memory_count = 0 AND term_count = 0;
 
 -- name: memories_without_vector
--- What waits to be embedded, oldest first; what this model refused does not wait for it.
+-- Returns memories without vector, oldest first, except those that this model refused.
 SELECT agent_id, memory_id, version, content, speaker FROM memories
  WHERE embedding IS NULL AND embedding_model IS DISTINCT FROM %(refused)s
    AND (expires_at IS NULL OR pinned OR expires_at > now())
  ORDER BY created_at LIMIT %(limit)s;
 
 -- name: set_embedding
--- The vector of a memory that was stored without one, if it still says the same.
+-- Sets the vector of a memory that has none, if its version is unchanged.
 UPDATE memories SET embedding = %(embedding)s, embedding_model = %(embedding_model)s
  WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s AND version = %(version)s AND embedding IS NULL;
 
 -- name: expired_memories
--- What has been invisible since it expired, and may go.
+-- Returns memories that expired longer than the grace period ago.
 SELECT agent_id, memory_id FROM memories
  WHERE expires_at IS NOT NULL AND expires_at < now() - make_interval(secs => %(grace_seconds)s) AND NOT pinned
  ORDER BY agent_id, memory_id LIMIT %(limit)s;
 
 -- name: sweep_idempotency_keys
--- Keys whose time is over.
+-- Deletes expired idempotency keys.
 DELETE FROM idempotency_keys WHERE expires_at < now();
 
 -- name: sweep_redis_instances
--- Every Redis whose working memory has expired.
+-- Deletes every Redis whose working memory has expired.
 DELETE FROM redis_instances WHERE copies_until <= now();
 
 -- name: partition_sizes
--- Each partition's estimated rows and the vector indexes it has.
+-- Returns the partitions with estimated rows and vector indexes.
 SELECT c.relname AS partition, greatest(c.reltuples, 0)::bigint AS rows, s.n_live_tup AS live_rows,
        coalesce(jsonb_agg(jsonb_build_object('name', i.relname, 'valid', x.indisvalid,
                                              'comment', obj_description(i.oid, 'pg_class'),
@@ -81,41 +81,41 @@ SELECT c.relname AS partition, greatest(c.reltuples, 0)::bigint AS rows, s.n_liv
  ORDER BY c.relname;
 
 -- name: pgvector_version
--- Which pgvector this database has.
+-- Returns the installed version of pgvector.
 SELECT extversion AS pgvector FROM pg_extension WHERE extname = 'vector';
 
 -- name: take_index_lock
--- One process at a time works on the vector indexes: what is half made to another may be in the making.
+-- Tries to take the lock for vector indexes: an invalid index may be under construction by another process.
 SELECT pg_try_advisory_lock(%(key)s) AS taken;
 
 -- name: index_building_session
--- Memory to build in (in kB), and no second process: a core is left for those who search meanwhile.
+-- Sets the memory of index builds (in kB), without parallel workers: a core is left for searches.
 SELECT set_config('maintenance_work_mem', %(memory)s, false),
        set_config('max_parallel_maintenance_workers', '0', false);
 
 -- name: build_ivfflat_index
--- An ivfflat index over one partition's vectors of one model, made on the rows that are there.
+-- Creates an ivfflat index over a partition's vectors of one model; its lists are trained on the existing rows.
 CREATE INDEX CONCURRENTLY {index} ON {partition}
  USING ivfflat ((embedding::halfvec({dimensions})) halfvec_cosine_ops) WITH (lists = {shape})
  WHERE embedding_model = {model};
 
 -- name: build_hnsw_index
--- The same as an HNSW graph.
+-- Creates an HNSW index over a partition's vectors of one model.
 CREATE INDEX CONCURRENTLY {index} ON {partition}
  USING hnsw ((embedding::halfvec({dimensions})) halfvec_cosine_ops)
   WITH (m = {shape}, ef_construction = {construction})
  WHERE embedding_model = {model};
 
 -- name: describe_vector_index
--- Remember what an index was built on, and what was measured of it.
+-- Stores build parameters and measurements in an index's comment.
 COMMENT ON INDEX {index} IS {description};
 
 -- name: drop_vector_index
--- Take a vector index away without blocking.
+-- Drops a vector index without blocking.
 DROP INDEX CONCURRENTLY IF EXISTS {index};
 
 -- name: sample_vectors
--- Some vectors of a partition with whose they are: of agents that are searched through the index where there are any.
+-- Samples vectors of a partition with their agents, preferably agents that are searched through the index.
 SELECT sampled.agent_id, sampled.embedding::real[] AS vector
   FROM (SELECT m.agent_id, m.embedding FROM {partition} m TABLESAMPLE SYSTEM (%(percent)s)
          WHERE m.embedding_model = %(model)s AND m.embedding IS NOT NULL) AS sampled
@@ -124,5 +124,5 @@ SELECT sampled.agent_id, sampled.embedding::real[] AS vector
  LIMIT %(limit)s;
 
 -- name: measuring_timeout
--- How long the next search may take, in milliseconds.
+-- Sets the timeout of the next search in milliseconds.
 SELECT set_config('statement_timeout', %(timeout_ms)s, true);

@@ -1,16 +1,16 @@
 -- name: queue_passages
--- Enqueues long memories whose passages are to be embedded, in id order.
+-- Enqueues long memories for passage embedding, in id order.
 INSERT INTO llm_queue (agent_id, memory_id, work)
 SELECT %(agent_id)s, pending.memory_id, 'passages' FROM unnest(%(memory_ids)s::uuid[]) AS pending (memory_id)
  ORDER BY 2
     ON CONFLICT DO NOTHING;
 
 -- name: delete_passages
--- Removes the passages of a memory that has another text now.
+-- Deletes the passages of a memory whose text changed.
 DELETE FROM memory_passages WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s;
 
 -- name: pending_passages
--- The memories that are pending longest, with the numbers of the passages that are embedded.
+-- Returns the longest pending memories with the numbers of their embedded passages.
 SELECT m.memory_id, m.version, m.content, m.speaker,
        ARRAY(SELECT p.passage FROM memory_passages p
               WHERE p.agent_id = %(agent_id)s AND p.memory_id = m.memory_id
@@ -21,7 +21,7 @@ SELECT m.memory_id, m.version, m.content, m.speaker,
  ORDER BY q.queued_at, q.memory_id LIMIT %(limit)s;
 
 -- name: insert_passages
--- Passages with their vectors, of memories that still have this version; nobody changes those before the end.
+-- Inserts passages of memories that still have this version; locks those against changes until the commit.
 WITH made AS (
     SELECT * FROM unnest(%(memory_ids)s::uuid[], %(versions)s::integer[], %(passages)s::smallint[], %(starts)s::integer[],
                          %(ends)s::integer[], %(models)s::text[], %(vectors)s::halfvec[])
@@ -37,7 +37,7 @@ SELECT %(agent_id)s, made.memory_id, made.passage, made.embedding_model, made.st
     ON CONFLICT DO NOTHING;
 
 -- name: passage_arm_exact
--- The memories with the nearest passages, each passage of the agent compared.
+-- Returns the memories with the nearest passages, by exact comparison.
 SELECT p.memory_id, min(p.embedding <=> {vector}) AS distance
   FROM memory_passages p
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = p.memory_id
@@ -47,7 +47,8 @@ SELECT p.memory_id, min(p.embedding <=> {vector}) AS distance
  LIMIT %(limit)s;
 
 -- name: passage_arm_indexed
--- The memories of the nearest passages, through the vector index of the partition. A memory may have many of them.
+-- Returns the memories with the nearest passages through the partition's vector index; fetches more passages than
+-- memories, since several may belong to one.
 SELECT near.memory_id, min(near.distance) AS distance
   FROM (SELECT p.memory_id, p.embedding <=> {vector} AS distance
           FROM memory_passages p
@@ -60,7 +61,7 @@ SELECT near.memory_id, min(near.distance) AS distance
  LIMIT %(limit)s;
 
 -- name: vector_arm_with_passages
--- The nearest memories by their own vector or by a passage.
+-- Returns the nearest memories by their own vector or by a passage.
 SELECT near.memory_id, min(near.distance) AS distance
   FROM (({own}) UNION ALL ({passages})) AS near
  GROUP BY near.memory_id
@@ -68,7 +69,7 @@ SELECT near.memory_id, min(near.distance) AS distance
  LIMIT %(limit)s;
 
 -- name: best_passage
--- The passage of a memory that is nearest to what is asked, if it is nearer than the memory's own vector.
+-- Returns a memory's passage nearest to the query, if it is nearer than the memory's own vector.
 SELECT nearest_passage.*
   FROM (SELECT p.start, p."end", p.embedding, {passage_distance} AS distance
           FROM memory_passages p
@@ -77,5 +78,5 @@ SELECT nearest_passage.*
  WHERE nearest_passage.distance < CASE WHEN {held} THEN {distance} ELSE 'Infinity' END;
 
 -- name: no_passage
--- The agent has no passages, or there is no vector to compare with.
+-- No passage, if the agent has none or the query has no vector.
 SELECT NULL::integer AS start, NULL::integer AS "end", NULL::halfvec AS embedding, NULL::float8 AS distance WHERE false;

@@ -1,6 +1,6 @@
 -- name: purge_relations
--- Tables with files of their own, the smallest first; and parents of partitions, which have statistics at most.
--- {"relkind": "r"} has a file node, which VACUUM FULL replaces: an unchanged one was not rewritten.
+-- Returns tables with files, smallest first, and parents of partitions that have statistics. VACUUM FULL replaces the
+-- file node of a table (relkind r): an unchanged one was not rewritten.
 SELECT c.relname AS name, pg_relation_filenode(c.oid) AS filenode, pg_total_relation_size(c.oid) AS bytes
   FROM pg_class c
  WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'm', 'p')
@@ -17,7 +17,7 @@ SELECT pg_current_xact_id()::xid::text AS xid, current_setting('server_version_n
        set_config('lock_timeout', %(lock_timeout)s, false);
 
 -- name: purge_older_snapshots
--- Lists who may still see rows deleted before the transaction: VACUUM keeps those rows.
+-- Returns the holders of snapshots that may still see rows deleted before the transaction: VACUUM keeps those rows.
 -- Without pg_read_all_stats, names of other roles' processes are null.
 SELECT format('process %%s (%%s)', pid, coalesce(nullif(application_name, ''), backend_type, 'another role')) AS holder
   FROM pg_stat_activity
@@ -34,7 +34,7 @@ SELECT format('replication slot %%s', slot_name) FROM pg_replication_slots
 VACUUM (FULL) {table};
 
 -- name: purge_clear_statistics
--- ANALYZE leaves the old most common values of a table that is empty now: they are texts. PostgreSQL 18.
+-- For a table that is empty now ANALYZE keeps the old most common values, which are texts. Requires PostgreSQL 18.
 SELECT count(pg_clear_attribute_stats(s.schemaname, s.tablename, s.attname, s.inherited))
   FROM pg_stats s
  WHERE s.schemaname = current_schema()
@@ -45,7 +45,7 @@ SELECT count(pg_clear_attribute_stats(s.schemaname, s.tablename, s.attname, s.in
 ANALYZE {table};
 
 -- name: purge_keep_no_wal_files
--- By default PostgreSQL renames an old segment for later use and keeps its pages.
+-- By default PostgreSQL renames an old segment for reuse and keeps its pages.
 ALTER SYSTEM SET wal_recycle = off;
 
 -- name: purge_keep_wal_files_again

@@ -1,5 +1,5 @@
 -- name: get_memories
--- Whole records by id, with their usage and links: in the order of the ids, as many as fit into max_bytes, one at least.
+-- Returns whole records with usage and links, in the order of the ids, up to max_bytes but at least one.
 WITH sized AS (
     SELECT each.*, sum(each.bytes) OVER (ORDER BY each.place ROWS UNBOUNDED PRECEDING) AS running
       FROM (SELECT m.memory_id, wanted.place,
@@ -38,7 +38,7 @@ SELECT m.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.interact
  ORDER BY sized.place;
 
 -- name: get_summaries
--- What a search gives back of each memory. Those that do not fit into max_bytes come without content, the first fits always.
+-- Returns search hits by id. Those beyond max_bytes have no content; the first always has.
 WITH sized AS (
     SELECT each.*, sum(each.bytes) OVER (ORDER BY each.place ROWS UNBOUNDED PRECEDING) AS running
       FROM (SELECT m.memory_id, wanted.place,
@@ -58,14 +58,14 @@ SELECT sized.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.rele
                       AND (sized.running <= %(max_bytes)s OR sized.running = sized.bytes);
 
 -- name: get_contents
--- What each memory says from an offset on, and who says it, for a reranker.
+-- Returns content from an offset and the speaker of each memory, for a reranker.
 SELECT m.memory_id, substr(m.content, wanted.start + 1, %(max_chars)s) AS content, m.speaker
   FROM unnest(%(memory_ids)s::uuid[], %(starts)s::integer[]) AS wanted (memory_id, start)
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = wanted.memory_id
  WHERE (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());
 
 -- name: list_by_timestamp
--- A page in time order, from a place on. {direction} and {beyond} are one of DESC and <, or ASC and >.
+-- Returns a page by timestamp. `direction` and `beyond`: DESC and <, or ASC and >.
 SELECT m.memory_id, m.timestamp AS place
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s)
@@ -75,7 +75,7 @@ SELECT m.memory_id, m.timestamp AS place
  LIMIT %(limit)s;
 
 -- name: list_by_importance
--- A page by importance, from a place on.
+-- Returns a page by importance.
 SELECT m.memory_id, m.relevance_score::double precision AS place
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s)
@@ -85,7 +85,7 @@ SELECT m.memory_id, m.relevance_score::double precision AS place
  LIMIT %(limit)s;
 
 -- name: list_by_access_count
--- A page by access count, from a place on.
+-- Returns a page by access count.
 SELECT m.memory_id, coalesce(u.access_count, 0) AS place
   FROM memories m
   LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id
@@ -96,17 +96,17 @@ SELECT m.memory_id, coalesce(u.access_count, 0) AS place
  LIMIT %(limit)s;
 
 -- name: count_memories
--- How many memories match.
+-- Counts matching memories.
 SELECT count(*) AS count FROM memories m
  WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s);
 
 -- name: count_flagged
--- How many memories that match are flagged.
+-- Counts matching memories that are flagged.
 SELECT count(*) AS count FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.flagged AND memory_matches(m, %(filter)s);
 
 -- name: layer_statistics
--- Each layer's size and span.
+-- Returns size and time range per layer.
 SELECT m.memory_type, count(*) AS count, min(m.timestamp) AS oldest, max(m.timestamp) AS newest,
        count(*) FILTER (WHERE m.pinned) AS pinned,
        count(*) FILTER (WHERE m.embedding IS NULL AND (m.embedding_model IS NULL
@@ -116,14 +116,14 @@ SELECT m.memory_type, count(*) AS count, min(m.timestamp) AS oldest, max(m.times
  GROUP BY m.memory_type;
 
 -- name: agent_statistics
--- What stands beside the agent's memories.
+-- Counts the agent's links, archived memories and accesses.
 SELECT (SELECT count(*) FROM memory_links WHERE agent_id = %(agent_id)s) AS links,
        (SELECT count(*) FROM archived_memories WHERE agent_id = %(agent_id)s) AS archived,
        (SELECT coalesce(sum(access_count), 0)::bigint FROM memory_usage WHERE agent_id = %(agent_id)s) AS accesses;
 
 -- name: working_rows
--- A task's working memory, and which of it matches: newest first, none once the task is completed or timed out.
--- {columns} are those of the memories that the caller needs.
+-- Returns a task's working memory since its completion, if any, newest first, and whether each row matches the filter.
+-- Empty if no row is newer than the TTL. `columns`: the columns of `m` that the caller needs.
 SELECT {columns}, memory_matches(m, %(filter)s) AS matches
   FROM memories m
   LEFT JOIN completed_tasks c ON c.agent_id = %(agent_id)s AND c.task_id = %(task_id)s

@@ -1,42 +1,42 @@
 -- name: embedding_models
--- The model in force and the one to come, where the settings alone no longer say it.
+-- Returns the current embedding model and the next one, if recorded.
 SELECT model, provider, model_name, dimensions, stage, extract(epoch FROM now() - changed_at)::float8 AS seconds
   FROM embedding_models;
 
 -- name: begin_filling
--- This model is the one to come; what another left beside the memories is written over.
+-- Records the next model; vectors of another next model are overwritten.
 INSERT INTO embedding_models (model, provider, model_name, dimensions, stage)
 VALUES (%(model)s, %(provider)s, %(model_name)s, %(dimensions)s, 'filling')
     ON CONFLICT (model) DO NOTHING;
 
 -- name: keep_stored_model
--- The model of the stored vectors is in force, whatever the settings name.
+-- Keeps the model of the stored vectors current, independent of the settings.
 INSERT INTO embedding_models (model, provider, dimensions, stage)
 VALUES (%(model)s, %(provider)s, %(dimensions)s, 'settled')
     ON CONFLICT DO NOTHING;
 
 -- name: forget_other_fillings
--- Another model was to come, and does not.
+-- Removes another next model that was abandoned.
 DELETE FROM embedding_models WHERE stage = 'filling' AND model <> %(model)s;
 
 -- name: forget_model_in_force
--- The model in force is no longer.
+-- Removes the previous current model.
 DELETE FROM embedding_models WHERE stage <> 'filling' AND model <> %(model)s;
 
 -- name: set_stage
--- How far this model has come.
+-- Sets the migration stage of a model.
 UPDATE embedding_models SET stage = %(stage)s, changed_at = now() WHERE model = %(model)s AND stage <> %(stage)s;
 
 -- name: take_reembedding_lock
--- One process at a time embeds anew.
+-- Tries to take the lock for re-embedding.
 SELECT pg_try_advisory_lock(%(key)s) AS taken;
 
 -- name: release_reembedding_lock
--- A closed connection would release it too, but a moment later.
+-- Releases the lock at once; closing the connection would release it a moment later.
 SELECT pg_advisory_unlock(%(key)s);
 
 -- name: count_to_reembed
--- How many memories have no vector of this model yet, and how many have it beside their own; how many passages have none.
+-- Counts memories without a vector of the model, memories with a vector of the next model, and passages without one.
 SELECT count(*) FILTER (WHERE coalesce(embedding_model, '') <> ALL (%(done)s::text[])
                           AND coalesce(next_embedding_model, '') <> ALL (%(done)s::text[])) AS to_embed,
        (SELECT count(DISTINCT (p.agent_id, p.memory_id, p.passage))
@@ -46,11 +46,11 @@ SELECT count(*) FILTER (WHERE coalesce(embedding_model, '') <> ALL (%(done)s::te
   FROM memories;
 
 -- name: some_to_reembed
--- A few texts, to time the model by.
+-- Returns some texts, to time the model.
 SELECT content, speaker FROM memories LIMIT %(limit)s;
 
 -- name: memories_to_reembed
--- The next memories of one partition that have no vector of this model, in the order of their ids.
+-- Returns the next memories of a partition without a vector of this model, in id order.
 SELECT agent_id, memory_id, version, content, speaker FROM {partition}
  WHERE (agent_id, memory_id) > (%(after_agent)s::text, %(after_id)s::uuid)
    AND coalesce(embedding_model, '') <> ALL (%(done)s::text[])
@@ -58,14 +58,14 @@ SELECT agent_id, memory_id, version, content, speaker FROM {partition}
  ORDER BY agent_id, memory_id LIMIT %(limit)s;
 
 -- name: missing_passage
--- Whether a passage has a vector of another model, and none of this.
+-- Condition: the passage has a vector of another model and none of this one.
 (p.embedding_model <> ALL (%(done)s::text[])
     AND NOT EXISTS (SELECT FROM memory_passages made
                      WHERE made.agent_id = p.agent_id AND made.memory_id = p.memory_id AND made.passage = p.passage
                        AND made.embedding_model = ANY (%(done)s::text[])));
 
 -- name: passages_to_reembed
--- The next passages that have no vector of this model, in the order of their keys.
+-- Returns the next passages without a vector of this model, in key order.
 SELECT p.agent_id, p.memory_id, p.passage, p.start, p."end", m.version, m.speaker,
        substr(m.content, p.start + 1, p."end" - p.start) AS content
   FROM (SELECT DISTINCT p.agent_id, p.memory_id, p.passage, p.start, p."end" FROM {partition} p
@@ -76,7 +76,7 @@ SELECT p.agent_id, p.memory_id, p.passage, p.start, p."end", m.version, m.speake
  ORDER BY 1, 2, 3;
 
 -- name: add_passages
--- Vectors of this model beside the others, for passages of memories that still have this version.
+-- Adds vectors of this model for passages of memories that still have this version; skips locked memories.
 INSERT INTO memory_passages (agent_id, memory_id, passage, embedding_model, start, "end", embedding)
 SELECT p.agent_id, p.memory_id, p.passage, made.model, p.start, p."end", made.vector
   FROM unnest(%(agent_ids)s::text[], %(memory_ids)s::uuid[], %(passages)s::smallint[], %(versions)s::integer[],
@@ -90,7 +90,7 @@ SELECT p.agent_id, p.memory_id, p.passage, made.model, p.start, p."end", made.ve
     ON CONFLICT DO NOTHING;
 
 -- name: delete_old_passages
--- Removes vectors of other models where this model's are all there.
+-- Deletes passage vectors of other models if this model's exist.
 DELETE FROM {partition} p
  WHERE p.embedding_model <> ALL (%(done)s::text[])
    AND EXISTS (SELECT FROM {partition} made
@@ -98,7 +98,7 @@ DELETE FROM {partition} p
                   AND made.embedding_model = ANY (%(done)s::text[]));
 
 -- name: set_next_embeddings
--- Vectors beside those in force, for memories that still say the same. Whoever works on one is not waited for.
+-- Sets vectors of the next model for memories that still have this version; skips locked ones.
 WITH made AS (
     SELECT * FROM unnest(%(agent_ids)s::text[], %(memory_ids)s::uuid[], %(versions)s::integer[],
                          %(vectors)s::halfvec[], %(models)s::text[])
@@ -112,7 +112,8 @@ UPDATE {partition} m SET next_embedding = held.vector, next_embedding_model = he
   FROM held WHERE m.agent_id = held.agent_id AND m.memory_id = held.memory_id;
 
 -- name: move_next_embeddings
--- Vectors of the model in force into their place; says how many, and where to go on.
+-- Moves vectors of the current model to `embedding`, a page at a time; returns the moved ids, to continue after the
+-- last.
 WITH held AS (
     SELECT agent_id, memory_id FROM {partition}
      WHERE (agent_id, memory_id) > (%(after_agent)s::text, %(after_id)s::uuid)
@@ -133,19 +134,19 @@ moved AS (
 SELECT agent_id, memory_id FROM moved ORDER BY agent_id, memory_id;
 
 -- name: build_moving_ivfflat_index
--- As build_ivfflat_index, over vectors that stand in either place: one that moves stays in it.
+-- As build_ivfflat_index, over vectors in either column: a vector that moves stays indexed.
 CREATE INDEX CONCURRENTLY {index} ON {partition}
  USING ivfflat (((CASE WHEN embedding_model = {model} THEN embedding ELSE next_embedding END)::halfvec({dimensions}))
                 halfvec_cosine_ops) WITH (lists = {shape})
  WHERE embedding_model = {model} OR next_embedding_model = {model};
 
 -- name: build_moving_hnsw_index
--- The same as an HNSW graph.
+-- The same as an HNSW index.
 CREATE INDEX CONCURRENTLY {index} ON {partition}
  USING hnsw (((CASE WHEN embedding_model = {model} THEN embedding ELSE next_embedding END)::halfvec({dimensions}))
              halfvec_cosine_ops) WITH (m = {shape}, ef_construction = {construction})
  WHERE embedding_model = {model} OR next_embedding_model = {model};
 
 -- name: vacuum_partition
--- Room of rows that were written again is given free, and the planner told what is there.
+-- Frees the space of rewritten rows and updates the planner's statistics.
 VACUUM (ANALYZE) {partition};

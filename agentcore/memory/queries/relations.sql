@@ -1,12 +1,12 @@
 -- name: queue_relations
--- Enqueues memories to be compared with the nearest ones, in id order.
+-- Enqueues memories for comparison with the nearest ones, in id order.
 INSERT INTO llm_queue (agent_id, memory_id, work)
 SELECT %(agent_id)s, pending.memory_id, 'relations' FROM unnest(%(memory_ids)s::uuid[]) AS pending (memory_id)
  ORDER BY 2
     ON CONFLICT DO NOTHING;
 
 -- name: pending_relations
--- The memories that are pending longest and have a vector of the model in force, or none because it refused their text.
+-- Returns the longest pending memories that have a vector of the current model, or none because it refused their text.
 SELECT m.memory_id, m.version, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
        m.memory_type, m.flagged, m.provenance, m.parent_memory_id, m.embedding
   FROM llm_queue q
@@ -16,13 +16,13 @@ SELECT m.memory_id, m.version, m.content, m.timestamp, m.speaker, m.user_id, m.s
  ORDER BY q.queued_at, q.memory_id LIMIT %(limit)s;
 
 -- name: ends_of_changes
--- Both ends of what was found out about these memories before.
+-- Returns source and target of the `probably_changes` links of these memories.
 SELECT source_id, target_id FROM memory_links
  WHERE agent_id = %(agent_id)s AND relation = 'probably_changes'
    AND (source_id = ANY (%(memory_ids)s::uuid[]) OR target_id = ANY (%(memory_ids)s::uuid[]));
 
 -- name: forget_changes
--- Removes what was found out about these memories before, in one order.
+-- Deletes the `probably_changes` links of these memories, locked in one order.
 WITH held AS (
     SELECT source_id, target_id, relation FROM memory_links
      WHERE agent_id = %(agent_id)s AND relation = 'probably_changes'

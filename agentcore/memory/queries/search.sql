@@ -1,5 +1,5 @@
 -- name: lexical_totals
--- How many memories the agent has and how long they are together, in terms: folded and not yet folded.
+-- Returns the agent's number of memories and of terms, folded and unfolded.
 SELECT coalesce(sum(memory_count), 0)::bigint AS memory_count, coalesce(sum(term_count), 0)::bigint AS term_count,
        EXISTS (SELECT FROM memory_passages p WHERE p.agent_id = %(agent_id)s) AS has_passages
   FROM (SELECT memory_count, term_count FROM lexical_totals WHERE agent_id = %(agent_id)s
@@ -7,7 +7,7 @@ SELECT coalesce(sum(memory_count), 0)::bigint AS memory_count, coalesce(sum(term
         SELECT memory_count, term_count FROM lexical_deltas WHERE agent_id = %(agent_id)s) AS parts;
 
 -- name: lexical_frequencies
--- In how many of the agent's memories each of these terms stands.
+-- Returns the document frequency of each term in the agent's memories.
 SELECT term_key, sum(memory_count)::bigint AS memory_count
   FROM (SELECT term_key, memory_count FROM lexical_terms
          WHERE agent_id = %(agent_id)s AND term_key = ANY (%(term_keys)s::bigint[])
@@ -18,18 +18,18 @@ SELECT term_key, sum(memory_count)::bigint AS memory_count
  GROUP BY term_key;
 
 -- name: bound_totals
--- lexical_totals of a token's users alone.
+-- As lexical_totals, over the memories of a bound token's users.
 SELECT count(*) AS memory_count, coalesce(sum(cardinality(m.term_keys)), 0)::bigint AS term_count,
        EXISTS (SELECT FROM memory_passages p WHERE p.agent_id = %(agent_id)s) AS has_passages
   FROM memories m WHERE m.agent_id = %(agent_id)s;
 
 -- name: bound_frequencies
--- lexical_frequencies of a token's users alone.
+-- As lexical_frequencies, over the memories of a bound token's users.
 SELECT term_key, memory_count FROM bound_frequencies(%(agent_id)s, %(term_keys)s::bigint[]);
 
 -- name: indexes_of_agent
--- The vector indexes of the partition that an agent's rows are in, with what the index keeper left in their comments,
--- if the agent has more rows than `few`.
+-- Returns the vector indexes of the partition with the agent's rows, and the index keeper's comments, if the agent has
+-- more rows than `few`.
 SELECT i.relname AS name, obj_description(i.oid, 'pg_class') AS comment,
        (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector
   FROM (SELECT m.tableoid FROM {table} m WHERE m.agent_id = %(agent_id)s OFFSET %(few)s LIMIT 1) AS held
@@ -38,33 +38,33 @@ SELECT i.relname AS name, obj_description(i.oid, 'pg_class') AS comment,
  WHERE i.relname LIKE 'ann\_%%';
 
 -- name: search_settings
--- How far an approximate search looks, for this transaction alone: on from its reach until it has enough rows, in
--- an ivfflat index to its end if need be. Without a filter no sort is wanted: the index gives the order.
+-- Sets the search width of the transaction. Iterative scans continue until there are enough rows, in an ivfflat index
+-- to its end if necessary. Without a filter sorting is off, since the index returns rows in order.
 SELECT set_config('ivfflat.probes', %(probes)s, true), set_config('hnsw.ef_search', %(ef_search)s, true),
        set_config('ivfflat.iterative_scan', 'relaxed_order', true), set_config('ivfflat.max_probes', '32768', true),
        set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('enable_sort', %(sort)s, true);
 
 -- name: search_settings_without_iterative_scans
--- The same for pgvector before 0.8, which refuses settings that it does not know.
+-- The same for pgvector before 0.8, which rejects unknown settings.
 SELECT set_config('ivfflat.probes', %(probes)s, true), set_config('hnsw.ef_search', %(ef_search)s, true),
        set_config('enable_sort', %(sort)s, true);
 
 -- name: vector_arm_exact
--- The nearest memories of the agent, each one compared.
+-- Returns the agent's nearest memories by exact comparison.
 SELECT m.memory_id, {stored} <=> {vector} AS distance FROM memories m
  WHERE m.agent_id = %(agent_id)s AND {held} AND memory_matches(m, %(filter)s)
  ORDER BY {stored} <=> {vector}, m.memory_id
  LIMIT %(limit)s;
 
 -- name: vector_arm_indexed
--- The nearest memories of the agent, through the partition's vector index where it has one.
+-- Returns the agent's nearest memories through the partition's vector index, if there is one.
 SELECT m.memory_id, {stored} <=> {vector} AS distance FROM memories m
  WHERE m.agent_id = %(agent_id)s AND {held} AND memory_matches(m, %(filter)s)
  ORDER BY {stored}::halfvec({dimensions}) <=> {vector}::halfvec({dimensions})
  LIMIT %(limit)s;
 
 -- name: vector_arm_several
--- The nearest to each of several vectors, what is nearest to any of them first.
+-- Returns the nearest memories to any of several vectors, by their best rank.
 SELECT near.memory_id
   FROM unnest(%(vectors)s::halfvec[]) AS asked (vector)
  CROSS JOIN LATERAL (SELECT arm.memory_id, row_number() OVER () AS place FROM ({arm}) AS arm) AS near
@@ -73,12 +73,12 @@ SELECT near.memory_id
  LIMIT %(several_limit)s;
 
 -- name: lexical_hits
--- Memories that contain the query's rarest terms, the best by BM25 over those terms, and no sessions (the 0).
+-- Returns memories that contain the query's rarest terms, best by BM25 first, without sessions (the 0).
 SELECT memory_id
   FROM lexical_hits(%(agent_id)s, %(term_keys)s::bigint[], %(weights)s::real[], %(filter)s, %(limit)s, 0, %(k1)s, %(b)s);
 
 -- name: beside_foremost
--- What was said right before and right after each of the foremost, in its session.
+-- Returns the messages directly before and after each top hit in its session.
 SELECT f.memory_id AS found_id, near.memory_id
   FROM memories f
  CROSS JOIN LATERAL (
@@ -96,8 +96,8 @@ SELECT f.memory_id AS found_id, near.memory_id
    AND f.memory_id = ANY (ARRAY(SELECT memory_id FROM foremost));
 
 -- name: temporal_arm
--- Memories that speak of one of these times, or were said in one, those first that are nearest to what is asked; of
--- a long time the latest are read, and of those that match again the latest compared.
+-- Returns memories about or from one of these time spans, nearest to the query first. Per span, the latest rows are
+-- read, and of the matching ones the latest are compared.
 SELECT inside.memory_id
   FROM unnest(%(window_starts)s::timestamptz[], %(window_ends)s::timestamptz[]) AS span (starts_at, ends_at)
  CROSS JOIN LATERAL (
@@ -124,36 +124,36 @@ SELECT inside.memory_id
  LIMIT %(temporal_limit)s;
 
 -- name: temporal_arm_none
--- No time is asked for.
+-- No time span in the query.
 SELECT NULL::uuid AS memory_id WHERE false;
 
 -- name: vector_arm_none
--- There is no vector to compare with.
+-- No query vector.
 SELECT NULL::uuid AS memory_id WHERE false;
 
 -- name: distance_to_one
--- How far a memory is from the vector asked for.
+-- Distance to the query vector.
 ({stored} <=> %(vector)s::halfvec);
 
 -- name: distance_to_nearest
--- How far a memory is from the nearest of the vectors asked for.
+-- Distance to the nearest of the query vectors.
 (SELECT min({stored} <=> asked.vector) FROM unnest(%(vectors)s::halfvec[]) AS asked (vector));
 
 -- name: held_ever
--- Whenever it held.
+-- No condition on validity.
 true;
 
 -- name: held_then
--- What is superseded only where it held at one of these times.
+-- Condition: the memory is current, or was valid in one of these time spans.
 (m.superseded_by IS NULL
     OR EXISTS (SELECT FROM unnest(%(held_starts)s::timestamptz[], %(held_ends)s::timestamptz[]) AS span (starts_at, ends_at)
                 WHERE coalesce(m.valid_from, m.timestamp) < span.ends_at
                   AND (m.valid_to IS NULL OR m.valid_to > span.starts_at)));
 
 -- name: candidates
--- Everything ranking needs to know of what the arms found: the nearest by one of the vector arms, the lexical
--- arm's, what the foremost of both are linked to, the strongest links and the best hits first, what stands beside them in their
--- sessions, and what belongs to the times asked for. Filters hold for all.
+-- Returns the candidates of all retrievers with what ranking needs: vector hits, lexical hits, memories linked to the
+-- top hits of both (strongest links and best hits first), their neighbors in the session, and memories of the time
+-- spans. The filter applies to all.
 WITH nearest AS MATERIALIZED ({nearest}),
      foremost AS MATERIALIZED (
          SELECT best.memory_id, min(best.place) AS place

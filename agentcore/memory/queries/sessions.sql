@@ -1,6 +1,6 @@
 -- name: end_session_rows
--- What a session left in working memory: what holds and is important or was used becomes episodic, with that layer's
--- time to live, and so does what it took the place of, as its past; the rest is over. Either goes into its history.
+-- Ends a session's working memory. A current memory that is important or was used is promoted to the episodic layer,
+-- with that layer's TTL, together with what it superseded. The others expire. Both are recorded in the history.
 WITH RECURSIVE ending AS (
     SELECT m.memory_id, m.memory_type, m.ttl_seconds, m.expires_at, m.superseded_by, life.seconds,
            m.superseded_by IS NULL
@@ -13,7 +13,7 @@ WITH RECURSIVE ending AS (
      WHERE m.agent_id = %(agent_id)s AND m.session_id = %(session_id)s AND m.memory_type = 'working' AND NOT m.pinned
        AND (m.expires_at IS NULL OR m.expires_at > now())
      ORDER BY m.memory_id FOR NO KEY UPDATE OF m),
--- What took the place of each, and the place of that; UNION ends a circle.
+-- The successors of each memory, direct and indirect; UNION ends a cycle.
 line AS (
     SELECT memory_id, superseded_by AS successor FROM ending WHERE superseded_by IS NOT NULL
      UNION

@@ -1,6 +1,6 @@
 -- name: going
--- These memories, the facts that a model read from them, and every summary that holds their words, be it through another
--- summary, but for callers' own.
+-- These memories, their extracted facts, and all summaries derived from them, directly or through other summaries,
+-- except callers' own.
 SELECT unnest(%(memory_ids)s::uuid[]) AS memory_id
  UNION
 SELECT f.memory_id FROM memories f
@@ -13,8 +13,8 @@ SELECT s.memory_id
                  AND s.provenance ->> 'form' IN ('consolidation', 'session', 'period');
 
 -- name: let_summaries_wait
--- These memories say something else, or hold no longer, or again: the summaries of sessions that tell of them wait to be
--- made anew; where they are sessions' summaries themselves, they wait for their period. Who has none costs one look.
+-- Marks stale the session summaries of memories that were changed, superseded or reinstated, and enqueues session
+-- summaries among these memories for their period. One lookup if there are none.
 WITH telling AS (
     SELECT s.memory_id AS summary_id, s.provenance ->> 'form' AS form, l.target_id
       FROM memory_links l
@@ -32,7 +32,8 @@ SELECT DISTINCT %(agent_id)s, CASE form WHEN 'session' THEN summary_id ELSE targ
 RETURNING work;
 
 -- name: let_restored_wait
--- Summaries that come back from the archive may tell what was changed meanwhile.
+-- Enqueues restored session summaries for a refresh, and the sources of restored period summaries for their period:
+-- sources may have changed meanwhile.
 INSERT INTO llm_queue (agent_id, memory_id, work)
 SELECT m.agent_id, m.memory_id, 'refresh' FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.provenance ->> 'form' = 'session'
@@ -46,7 +47,7 @@ SELECT l.agent_id, l.target_id, 'period'
 RETURNING work;
 
 -- name: let_wait_for_period
--- These summaries of sessions wait for their period, where the agent wishes summaries of periods.
+-- Enqueues session summaries for their period, if the agent has period summaries.
 INSERT INTO llm_queue (agent_id, memory_id, work)
 SELECT m.agent_id, m.memory_id, 'period' FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
@@ -57,7 +58,7 @@ SELECT m.agent_id, m.memory_id, 'period' FROM memories m
 RETURNING work;
 
 -- name: let_page_wait_for_period
--- The same of those among the memories behind an id, a page of them; the page's last id, null where it was the last.
+-- The same for a page of memories after an id; `last_id`: the page's last id, null on the last page.
 WITH page AS (
     SELECT m.memory_id FROM memories m
      WHERE m.agent_id = %(agent_id)s AND m.memory_id > %(after)s
@@ -75,9 +76,8 @@ SELECT (SELECT count(*) FROM queued) AS queued,
        (SELECT memory_id FROM page ORDER BY memory_id OFFSET %(limit)s - 1) AS last_id;
 
 -- name: wait_again
--- Let what else the summaries of these memories tell of wait once more and be due at once, where the agent has such
--- summaries made by rules: these memories go, and those summaries with them. All of
--- them are held already. Who deletes a summary by its id wants none.
+-- Enqueues the remaining sources of summaries that are deleted together with these memories as due now, if the agent
+-- has summary rules. All are locked already. Summaries that a caller deletes by id are not recreated.
 WITH RECURSIVE going AS ({going}),
 wish AS (SELECT {rules} AS rules),
 remaining AS (
@@ -105,7 +105,7 @@ SELECT DISTINCT %(agent_id)s, memory_id, CASE form WHEN 'session' THEN 'summary'
     ON CONFLICT (agent_id, work, memory_id) DO UPDATE SET again = true;
 
 -- name: waiting_again
--- What of the agent waits again, by session where it is messages; where a model was asked in vain, last.
+-- Returns the agent's work enqueued `again`, by session for messages; failed requests last.
 SELECT q.work, q.session_id
   FROM llm_queue q
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
@@ -114,8 +114,7 @@ SELECT q.work, q.session_id
  ORDER BY count(q.failing_since) > 0, q.work, q.session_id;
 
 -- name: waiting_refreshes
--- Summaries of sessions that wait to be made anew, those that wait longest first, and last those of which a model was asked
--- in vain.
+-- Returns stale session summaries, longest stale first, failed requests last.
 SELECT q.memory_id
   FROM llm_queue q
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
@@ -124,8 +123,7 @@ SELECT q.memory_id
  ORDER BY q.failing_since IS NOT NULL, q.queued_at, q.memory_id LIMIT %(limit)s;
 
 -- name: waiting_for_periods
--- Summaries of sessions that wait for their period but for these, and of which periods there is one that tells of them, in
--- the same order.
+-- Returns session summaries pending for their period, except `without`, with the periods that contain them; same order.
 SELECT m.memory_id, m.timestamp, m.user_id, m.namespace, q.queued_at, q.failing_since,
        ARRAY(SELECT p.provenance ->> 'period' FROM memory_links l
                JOIN memories p ON p.agent_id = %(agent_id)s AND p.memory_id = l.source_id
@@ -138,11 +136,11 @@ SELECT m.memory_id, m.timestamp, m.user_id, m.namespace, q.queued_at, q.failing_
  ORDER BY q.failing_since IS NOT NULL, q.queued_at, q.memory_id LIMIT %(limit)s;
 
 -- name: waits_for
--- A memory that waits for this work, and since when a model is asked about it in vain.
+-- Returns a row if the memory is pending for this work, with the time of its first failed request.
 SELECT failing_since FROM llm_queue WHERE agent_id = %(agent_id)s AND work = %(work)s AND memory_id = %(memory_id)s;
 
 -- name: summary_row
--- A summary as it stands, which operation gave it other words last, and behind which change it was made.
+-- Returns a summary, the operation that last changed its content, and the change after which it was created.
 SELECT m.*, (SELECT h.operation FROM memory_history h
               WHERE h.agent_id = %(agent_id)s AND h.memory_id = m.memory_id AND h.after ? 'content'
               ORDER BY h.change_id DESC LIMIT 1) AS reworded_by,
@@ -154,7 +152,7 @@ SELECT m.*, (SELECT h.operation FROM memory_history h
    AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());
 
 -- name: source_columns
--- What a summary needs to know of what it is of, and what that said before.
+-- Columns of a summary's sources, with their former contents.
 m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.content_hash, m.relevance_score, m.user_id, m.namespace,
 m.superseded_by, m.metadata, m.provenance,
 coalesce((SELECT max(h.change_id) FROM memory_history h
@@ -164,7 +162,7 @@ ARRAY(SELECT h.before ->> 'content' FROM memory_history h
        WHERE h.agent_id = %(agent_id)s AND h.memory_id = m.memory_id AND h.before ? 'content') AS said_before;
 
 -- name: sources_of_summary
--- What a summary is of, as far as it is there, in the order of its times.
+-- Returns the existing sources of a summary in time order.
 SELECT {columns}
   FROM memories m
  WHERE m.agent_id = %(agent_id)s
@@ -177,7 +175,7 @@ SELECT {columns}
  ORDER BY m.timestamp, m.memory_id;
 
 -- name: sessions_of_period
--- The summaries of one user's sessions in a namespace and a time that hold, callers' own among them.
+-- Returns the current session summaries of a user, namespace and time span, including callers' own.
 SELECT {columns}
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_type = 'semantic'
@@ -188,7 +186,7 @@ SELECT {columns}
  ORDER BY m.timestamp, m.memory_id;
 
 -- name: summary_of_period
--- The summary of one user's period in a namespace, where there is one.
+-- Returns the summary of a user's period in a namespace.
 SELECT m.memory_id
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_type = 'semantic'
@@ -199,22 +197,22 @@ SELECT m.memory_id
  ORDER BY m.memory_id LIMIT 1;
 
 -- name: claim_periods
--- One at a time writes the summaries of periods of an agent.
+-- Takes the advisory lock for writing an agent's period summaries.
 SELECT pg_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'agentcore periods', %(agent_id)s::text), 0));
 
 -- name: take_waiting
--- Take these out of what waits; those that waited.
+-- Dequeues memories; returns those that were pending.
 DELETE FROM llm_queue
  WHERE agent_id = %(agent_id)s AND work = %(work)s AND memory_id = ANY (%(memory_ids)s::uuid[])
 RETURNING memory_id;
 
 -- name: retell_summary
--- What a held summary says of its making, and until when it tells.
+-- Updates provenance and time of a locked summary.
 UPDATE memories SET provenance = %(provenance)s, timestamp = %(timestamp)s
  WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s;
 
 -- name: expired_as_wished
--- Which of these have expired at the time that their callers named when they stored them, and are told of by a summary.
+-- Returns memories that expired at the TTL set by their caller and are sources of a summary.
 SELECT m.memory_id FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.provenance ? 'ttl_seconds'
    AND m.expires_at <= now() AND NOT m.pinned
@@ -223,7 +221,7 @@ SELECT m.memory_id FROM memories m
  ORDER BY m.memory_id;
 
 -- name: summaries_of
--- What stands for several of these memories: the summaries of them that match and are none of them, those of most first.
+-- Returns matching summaries of at least `least` of these memories, largest coverage first, except these memories.
 SELECT s.memory_id, s.content, s.summary, s.timestamp, s.token_count, s.provenance -> 'sources' AS sources
   FROM (SELECT l.source_id, count(*) AS told FROM memory_links l
          WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[]) AND l.relation = 'summarises'

@@ -1,19 +1,19 @@
 -- name: insert_subjects
--- Of what memories state something.
+-- Inserts the subject keys of memories.
 INSERT INTO memory_subjects (agent_id, subject_key, memory_id)
 SELECT %(agent_id)s, stated.subject_key, stated.memory_id
   FROM unnest(%(subject_keys)s::bigint[], %(memory_ids)s::uuid[]) AS stated (subject_key, memory_id)
     ON CONFLICT DO NOTHING;
 
 -- name: forget_subjects
--- These memories state nothing any more that another could take the place of.
+-- Deletes the subject keys of memories, which then cannot be superseded.
 DELETE FROM memory_subjects WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]);
 
 -- name: stated_before
--- Current memories that state something of one of these, and what was said last in these sessions before these
--- times: the newest of each, without what is too long to be one statement. A new agent's rows stand in no
--- statistics, and planned for one row each of them would be read for each that is asked. So LIMIT 1 keeps the order of the
--- join, and BETWEEN with an order leaves no other index than the one meant: any with the agent in front looks as good.
+-- Returns current memories that share a subject key, newest per key, and the last messages in these sessions before
+-- these times, except those too long for one statement. A new agent has no statistics: planned for one row, each of its
+-- rows would be read per key. LIMIT 1 keeps the join order, and BETWEEN with ORDER BY excludes other indexes: any that
+-- begins with the agent looks as good to the planner.
 SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
        m.memory_type, m.pinned, m.expires_at, m.version, m.created_at, m.superseded_by, m.valid_to,
        m.provenance -> 'supersede' IS DISTINCT FROM 'false' AS takes_places,
@@ -38,7 +38,7 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
    AND length(m.content) <= %(max_chars)s;
 
 -- name: stated_in_line
--- What these memories took the place of, and what that took the place of before.
+-- Returns the memories that these superseded, directly or indirectly.
 WITH RECURSIVE line AS (
     SELECT named.memory_id, 0 AS steps FROM unnest(%(memory_ids)s::uuid[]) AS named (memory_id)
      UNION
@@ -55,9 +55,9 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
  ORDER BY m.timestamp DESC, m.memory_id LIMIT %(limit)s;
 
 -- name: hold_supersessions
--- Which of these places can be taken: unless another has it meanwhile, either was changed since it was read, or the old
--- one would last longer than the new; held in id order, so that two calls never deadlock. What takes a place must stay
--- until the end: one that somebody works on is not waited for, and takes none.
+-- Locks and returns the supersessions that are possible, in id order, so that two calls cannot deadlock. Excluded:
+-- either memory changed since it was read, another supersedes the old one meanwhile, the old one is pinned, or only the
+-- new one can expire. The successor must exist until the commit; locked successors are skipped without waiting.
 SELECT m.memory_id, taken.successor, taken.moment
   FROM unnest(%(memory_ids)s::uuid[], %(versions)s::integer[], %(held_by)s::uuid[], %(successors)s::uuid[],
               %(successor_versions)s::integer[], %(moments)s::timestamptz[])
@@ -71,8 +71,7 @@ SELECT m.memory_id, taken.successor, taken.moment
    FOR NO KEY UPDATE OF m FOR KEY SHARE OF successor SKIP LOCKED;
 
 -- name: supersede_memories
--- Others take the places of these, which are held. By itself: a statement that holds and changes at once passes over
--- what it has just changed.
+-- Supersedes locked memories. A separate statement: one that locks and updates together skips rows it has just updated.
 UPDATE memories m
    SET superseded_by = held.successor, valid_to = held.moment, version = m.version + 1, updated_at = now()
   FROM unnest(%(memory_ids)s::uuid[], %(successors)s::uuid[], %(moments)s::timestamptz[])
@@ -81,7 +80,7 @@ UPDATE memories m
 RETURNING m.memory_id, m.task_id, m.version;
 
 -- name: superseded_by
--- What these memories took the place of, held until the transaction ends.
+-- Locks and returns the memories that these superseded.
 SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
        m.superseded_by, m.valid_to
   FROM memories m
@@ -90,18 +89,18 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
  ORDER BY m.memory_id FOR NO KEY UPDATE;
 
 -- name: succeed_memory
--- Another memory has taken the place of this one, or none has.
+-- Sets or clears the successor of a memory.
 UPDATE memories
    SET superseded_by = %(superseded_by)s, valid_to = %(valid_to)s, version = version + 1, updated_at = now()
  WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s
 RETURNING version;
 
 -- name: reinstate_memory
--- A superseded memory holds again.
+-- Reinstates a superseded memory.
 UPDATE memories SET superseded_by = NULL, valid_to = NULL
  WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s;
 
 -- name: delete_superseding_links
--- Nothing supersedes the memory any more.
+-- Deletes the links by which others supersede the memory.
 DELETE FROM memory_links
  WHERE agent_id = %(agent_id)s AND target_id = %(memory_id)s AND relation = %(relation)s;

@@ -1,5 +1,5 @@
 -- name: claim_idempotency_keys
--- Take the keys that are free or expired; the ones not returned are somebody's already.
+-- Claims the keys that are free or expired; keys that are not returned are taken.
 INSERT INTO idempotency_keys (agent_id, idempotency_key, request_digest, memory_id, expires_at)
 SELECT %(agent_id)s, claim.key, claim.digest, claim.memory_id, now() + make_interval(secs => %(ttl_seconds)s)
   FROM unnest(%(keys)s::text[], %(digests)s::bytea[], %(memory_ids)s::uuid[]) AS claim (key, digest, memory_id)
@@ -11,18 +11,18 @@ SELECT %(agent_id)s, claim.key, claim.digest, claim.memory_id, now() + make_inte
 RETURNING idempotency_key;
 
 -- name: find_idempotency_keys
--- What earlier requests under these keys asked and got.
+-- Returns the request digest and memory of unexpired idempotency keys.
 SELECT idempotency_key, request_digest, memory_id
   FROM idempotency_keys
  WHERE agent_id = %(agent_id)s AND idempotency_key = ANY (%(keys)s::text[]) AND expires_at > now();
 
 -- name: point_idempotency_key
--- A claimed key answers with a memory that was there before.
+-- Points a claimed key to an existing memory.
 UPDATE idempotency_keys SET memory_id = %(memory_id)s
  WHERE agent_id = %(agent_id)s AND idempotency_key = %(key)s;
 
 -- name: find_same_texts
--- Current memories with one of these texts, for the duplicate check.
+-- Returns current memories with one of these content hashes, for deduplication.
 SELECT m.memory_id, m.content_hash, m.task_id, m.session_id, m.user_id, m.namespace, m.speaker, m.memory_type,
        m.timestamp, m.tags, m.metadata, m.pinned, m.external_id, m.interaction_id, m.parent_memory_id,
        m.relevance_score, m.ttl_seconds,
@@ -34,7 +34,7 @@ SELECT m.memory_id, m.content_hash, m.task_id, m.session_id, m.user_id, m.namesp
    AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());
 
 -- name: insert_memory
--- One new memory.
+-- Inserts a memory.
 INSERT INTO memories (agent_id, memory_id, memory_type, content, summary, embedding, embedding_model, timestamp,
                       interaction_id, task_id, session_id, user_id, namespace, speaker, external_id, actions,
                       outcome, action_outcomes, entities, entity_keys, facts, keywords, tags, metadata, relevance_score, pinned, ttl_seconds,
@@ -46,14 +46,14 @@ SELECT %(agent_id)s, %(memory_id)s, %(memory_type)s, %(content)s, %(summary)s, %
         %(relevance_score)s, %(pinned)s, life.seconds, now() + make_interval(secs => life.seconds),
         %(valid_from)s, %(valid_to)s, %(superseded_by)s, %(event_from)s, %(event_to)s, %(parent_memory_id)s, %(provenance)s, %(content_hash)s,
         %(term_keys)s, %(token_count)s, %(flagged)s, %(response)s
-  -- Its own time to live, else the agent's for the layer, else the service's; 0 is for ever.
+  -- TTL: the memory's own, else the agent's for the layer, else the service's; 0 means no expiry.
   FROM (SELECT nullif(coalesce(%(ttl_seconds)s::bigint,
                                (SELECT (s.layers -> %(memory_type)s::text ->> 'ttl_seconds')::bigint
                                   FROM agent_settings s WHERE s.agent_id = %(agent_id)s),
                                %(default_ttl_seconds)s::bigint), 0) AS seconds) AS life;
 
 -- name: insert_links
--- Tie memories of the agent, no two twice by one relation; an equal tie takes the new weight.
+-- Inserts links; a duplicate (same relation) gets the new weight.
 INSERT INTO memory_links (agent_id, source_id, target_id, relation, weight)
 SELECT %(agent_id)s, tie.source_id, tie.target_id, tie.relation, tie.weight
   FROM unnest(%(source_ids)s::uuid[], %(target_ids)s::uuid[], %(relations)s::text[], %(weights)s::real[])
@@ -61,7 +61,7 @@ SELECT %(agent_id)s, tie.source_id, tie.target_id, tie.relation, tie.weight
     ON CONFLICT (agent_id, source_id, target_id, relation) DO UPDATE SET weight = EXCLUDED.weight;
 
 -- name: delete_links
--- Untie a memory from these others, in both directions; held in one order, as the other end's untying holds them.
+-- Deletes the links between a memory and these others in both directions, locked in the order that the other end uses.
 WITH held AS (
     SELECT source_id, target_id, relation FROM memory_links
      WHERE agent_id = %(agent_id)s
@@ -75,7 +75,7 @@ DELETE FROM memory_links l
    AND l.relation = held.relation;
 
 -- name: existing_ids
--- Which of these ids are memories of the agent; they stay until the transaction ends.
+-- Locks and returns existing memories; they cannot be deleted until the commit.
 SELECT memory_id FROM memories
  WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
    AND (expires_at IS NULL OR pinned OR expires_at > now())
@@ -83,23 +83,23 @@ SELECT memory_id FROM memories
    FOR KEY SHARE;
 
 -- name: append_lexical_delta
--- What a transaction adds to (or takes from) the agent's document frequencies.
+-- Appends a transaction's change of the agent's document frequencies.
 INSERT INTO lexical_deltas (agent_id, memory_count, term_count, term_keys, term_memories)
 VALUES (%(agent_id)s, %(memory_count)s, %(term_count)s, %(term_keys)s, %(term_memories)s);
 
 -- name: lock_memory
--- One memory, which nobody changes or deletes until the transaction ends; others may still be tied to it.
+-- Locks a memory against changes and deletion until the commit; links to it can still be inserted.
 SELECT * FROM memories
  WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s
    AND (expires_at IS NULL OR pinned OR expires_at > now())
    FOR NO KEY UPDATE;
 
 -- name: update_memory
--- The changeable fields of one memory; its version goes up by one.
+-- Updates the changeable columns of a memory and increments its version.
 UPDATE memories
    SET content = %(content)s, summary = %(summary)s, embedding = %(embedding)s,
        embedding_model = %(embedding_model)s,
-       -- What stands beside for the model to come is of the old words.
+       -- A vector of the next model belongs to the old text.
        next_embedding = CASE WHEN content = %(content)s THEN next_embedding END,
        next_embedding_model = CASE WHEN content = %(content)s THEN next_embedding_model END,
        entities = %(entities)s, entity_keys = %(entity_keys)s, facts = %(facts)s, keywords = %(keywords)s,
@@ -117,8 +117,8 @@ UPDATE memories
 RETURNING version, ttl_seconds, expires_at;
 
 -- name: count_accesses
--- Count accesses of memories that still exist, which are held first, in id order: neither two flushes nor a flush and
--- a deletion wait for each other.
+-- Counts accesses of existing memories, locked in id order so that neither two flushes nor a flush and a deletion
+-- deadlock.
 WITH held AS (
     SELECT memory_id FROM memories
      WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
@@ -136,9 +136,8 @@ SELECT %(agent_id)s, access.memory_id, access.times, access.times, access.last_a
            last_accessed = greatest(memory_usage.last_accessed, EXCLUDED.last_accessed);
 
 -- name: delete_memories
--- Remove memories for good, the summaries of clusters, sessions and periods that hold their words, and the facts that a
--- model read from them; say what the indexes beside them must forget. What has expired is not there any more: the sweep
--- takes it.
+-- Deletes memories with their extracted facts and their cluster, session and period summaries; returns what the lexical
+-- index and caches must remove. Expired ones are left to the sweep.
 WITH RECURSIVE going AS ({going}),
 held AS (
     SELECT m.memory_id FROM memories m
@@ -151,9 +150,8 @@ DELETE FROM memories m
 RETURNING m.memory_id, m.memory_type, m.task_id, m.term_keys, m.superseded_by, m.valid_to;
 
 -- name: delete_expired_memories
--- Remove these memories unless they were given more time meanwhile, and the facts that a model read from them, but for
--- those that are pinned, in their caller's words, or have an end of their own: by use a later one, by their caller any or
--- none. All of them are held.
+-- Deletes memories that are still expired, with their extracted facts, except facts that are pinned, reworded by a
+-- caller, or have their own expiry: a later one by use, or any (or none) set by a caller. All are locked.
 WITH expired AS (
     SELECT m.memory_id FROM memories m
      WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
@@ -174,24 +172,24 @@ DELETE FROM memories m
 RETURNING m.memory_id, m.memory_type, m.task_id, m.term_keys;
 
 -- name: matching_ids
--- A bounded number of the memories that match a filter.
+-- Returns up to `limit` matching memories.
 SELECT m.memory_id FROM memories m
  WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s)
  ORDER BY m.memory_id LIMIT %(limit)s;
 
 -- name: forget_histories
--- A deleted memory's history holds its text: it goes too.
+-- Deletes the histories of deleted memories, which contain their text.
 DELETE FROM memory_history
  WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]);
 
 -- name: complete_task
--- A task has ended: what it left in working memory before this moment is over.
+-- Records that a task is completed: its working memory from before this time has ended.
 INSERT INTO completed_tasks (agent_id, task_id, completed_at)
 VALUES (%(agent_id)s, %(task_id)s, clock_timestamp())
     ON CONFLICT (agent_id, task_id) DO UPDATE SET completed_at = EXCLUDED.completed_at;
 
 -- name: expire_working_rows
--- Rows of the working layer end with their task, which goes into their histories.
+-- Expires the working rows of a completed task, with history entries.
 WITH ending AS (
     SELECT memory_id, expires_at FROM memories
      WHERE agent_id = %(agent_id)s AND task_id = %(task_id)s AND memory_type = 'working' AND NOT pinned
