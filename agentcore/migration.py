@@ -21,6 +21,8 @@ from sqlalchemy.pool import NullPool
 
 from agentcore.errors import DependencyUnavailable, StartupError
 
+# The oldest that can be upgraded.
+FIRST_REVISION = "0033"
 LOCK_KEY = 4_205_913_847_102_611_329
 LOCK_TIMEOUT_SECONDS = 60
 NOT_A_URL = "DATABASE_URL is not a PostgreSQL URL (postgresql://user:password@host:5432/database)."
@@ -40,7 +42,7 @@ def run_sql(name: str) -> None:
     """Run one SQL file of the migrations, within the running migration."""
     connection = op.get_bind()
     cursor = connection.connection.cursor()
-    cursor.execute((SCRIPTS / "sql" / name).read_text(encoding="utf-8"))
+    cursor.execute((SCRIPTS / name).read_text(encoding="utf-8"))
 
 
 def head_revision() -> str:
@@ -67,7 +69,7 @@ def check_revision(database_url: str) -> None:
             f"The database schema is at revision {found or 'none'}, this code needs {head}: "
             "run `agentcore migrate` (or `agentcore serve --migrate`)."
         )
-    raise StartupError(_newer(found, head))
+    raise StartupError(_unknown(found, head))
 
 
 def upgrade(database_url: str) -> str:
@@ -79,7 +81,7 @@ def upgrade(database_url: str) -> str:
         _lock(connection)
         found, head = MigrationContext.configure(connection).get_current_revision(), head_revision()
         if found is not None and not _is_known(found):
-            raise StartupError(_newer(found, head))
+            raise StartupError(_unknown(found, head))
         connection.commit()
         if found != head:
             config = Config()
@@ -90,23 +92,17 @@ def upgrade(database_url: str) -> str:
         return head
 
 
-def downgrade(database_url: str, revision: str) -> None:
-    """Take the schema back to `revision` ("base" for none), with the data its tables held."""
-    with _connected(database_url) as connection:
-        _lock(connection)
-        connection.commit()
-        config = Config()
-        config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
-        config.attributes["connection"] = connection
-        command.downgrade(config, revision)
-        connection.commit()
-
-
 def _is_known(revision: str) -> bool:
     return any(script.revision == revision for script in ScriptDirectory(str(SCRIPTS)).walk_revisions())
 
 
-def _newer(found: str, head: str) -> str:
+def _unknown(found: str, head: str) -> str:
+    if found < FIRST_REVISION:
+        return (
+            f"The database schema is at revision {found}, from before the first release, and cannot be "
+            "upgraded. Nothing was changed. Export each agent with the agentcore that created the database "
+            "(agentcore export), and import into a new one (agentcore import)."
+        )
     return (
         f"The database schema is at revision {found}, which this code (revision {head}) does not know: "
         "it was made by a newer agentcore. Nothing was changed; run that newer version."

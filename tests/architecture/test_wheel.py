@@ -50,7 +50,7 @@ def test_the_wheel_holds_types_sql_and_its_license(installed: Path) -> None:
     held = files(installed)
     assert "agentcore/py.typed" in held
     assert any(path.startswith("agentcore/memory/queries/") and path.endswith(".sql") for path in held)
-    assert any(path.startswith(f"{MIGRATIONS}/alembic/sql/") and path.endswith(".sql") for path in held)
+    assert f"{MIGRATIONS}/alembic/schema.sql" in held
     assert any(path.endswith(".dist-info/licenses/LICENSE") for path in held)
 
 

@@ -18,6 +18,38 @@ from agentcore.errors import DependencyUnavailable, StartupError
 from tests.fixtures.databases import own_database
 from tests.fixtures.services import Services
 
+WHOLE_CATALOG = """
+SELECT 'column', table_name || '.' || column_name,
+       concat_ws(' ', data_type, is_nullable, column_default, generation_expression, is_identity)
+  FROM information_schema.columns WHERE table_schema = 'public'
+ UNION ALL
+SELECT 'storage', c.relname || '.' || a.attname, a.attstorage::text
+  FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+ WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
+   AND a.attnum > 0 AND NOT a.attisdropped
+ UNION ALL
+SELECT 'relation', relname,
+       concat_ws(' ', relkind, relacl, reloptions, relrowsecurity, pg_get_partkeydef(oid),
+                 pg_get_expr(relpartbound, oid), obj_description(oid, 'pg_class'))
+  FROM pg_class WHERE relnamespace = 'public'::regnamespace
+ UNION ALL
+SELECT 'function', p.oid::regprocedure::text, concat_ws(' ', pg_get_functiondef(p.oid), p.proacl)
+  FROM pg_proc p
+ WHERE p.pronamespace = 'public'::regnamespace AND p.prokind = 'f'
+   AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')
+ UNION ALL
+SELECT 'index', indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'
+ UNION ALL
+SELECT 'constraint', conrelid::regclass || '.' || conname, pg_get_constraintdef(oid)
+  FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+ UNION ALL
+SELECT 'policy', tablename || '.' || policyname, concat_ws(' ', permissive, roles, cmd, qual, with_check)
+  FROM pg_policies
+ UNION ALL
+SELECT 'view', viewname, definition FROM pg_views WHERE schemaname = 'public'
+ UNION ALL
+SELECT 'trigger', tgrelid::regclass || '.' || tgname, pg_get_triggerdef(oid)
+  FROM pg_trigger WHERE NOT tgisinternal"""
 SHAPE = """
 SELECT table_name, column_name, data_type, is_nullable, column_default FROM information_schema.columns
  WHERE table_schema = 'public' ORDER BY 1, 2"""
@@ -35,47 +67,36 @@ def shape(url: str) -> list[tuple[object, ...]]:
         return connection.execute(SHAPE).fetchall()
 
 
-def lexical_functions(url: str) -> set[str]:
+def catalog(url: str) -> dict[tuple[str, str], str]:
+    """Everything of the schema but `alembic_version`, by type and name."""
     with psycopg.connect(url) as connection:
-        found = connection.execute(
-            "SELECT proname FROM pg_proc WHERE starts_with(proname, 'lexical_') "
-            "AND has_function_privilege('agentcore_service', oid, 'EXECUTE')")
-        return {name for (name,) in found}
+        rows = connection.execute(WHOLE_CATALOG).fetchall()
+    return {(kind, name): text for kind, name, text in rows if "alembic_version" not in name}
 
 
-def test_up_down_up_ends_where_it_began(empty_database: str) -> None:
+def test_migrations_produce_the_schema_file(empty_database: str, services: Services) -> None:
     assert migration.current_revision(empty_database) is None
     assert migration.upgrade(empty_database) == migration.head_revision()
-    first = shape(empty_database)
-    migration.downgrade(empty_database, "base")
-    assert {row[0] for row in shape(empty_database)} == {"alembic_version"}
+    with own_database(services) as other:
+        with psycopg.connect(other.url) as connection:
+            for name in ("procrastinate.sql", "schema.sql"):
+                connection.execute((migration.SCRIPTS / name).read_bytes())
+        expected = catalog(other.url)
+    assert len(expected) > 6_000
+    assert catalog(empty_database) == expected
+
+
+def test_the_kind_of_a_memory_is_that_of_its_provenance(empty_database: str) -> None:
     migration.upgrade(empty_database)
-    assert shape(empty_database) == first
-
-
-def test_a_step_back_brings_the_functions_back_that_the_step_dropped(empty_database: str) -> None:
-    migration.upgrade(empty_database)
-    assert lexical_functions(empty_database) == {"lexical_hits"}
-    migration.downgrade(empty_database, "0007")
-    assert lexical_functions(empty_database) == {"lexical_arm", "lexical_sessions", "lexical_hits"}
-
-
-def test_a_step_back_recreates_the_table_of_aliases_with_its_row_security(empty_database: str) -> None:
-    migration.upgrade(empty_database)
+    insert = (
+        "INSERT INTO memories (agent_id, memory_id, memory_type, content, summary, timestamp, content_hash, "
+        "provenance) VALUES ('ada', gen_random_uuid(), 'semantic', '', '', now(), '', "
+        "jsonb_build_object('form', %s::text)) RETURNING kind"
+    )
     with psycopg.connect(empty_database, autocommit=True) as connection:
-        assert connection.execute("SELECT to_regclass('memory_aliases')").fetchall() == [(None,)]
-        migration.downgrade(empty_database, "0030")
-        policies = connection.execute(
-            "SELECT policyname, permissive, roles::text[] FROM pg_policies "
-            "WHERE tablename = 'memory_aliases' ORDER BY 1").fetchall()
-        [(granted, secured)] = connection.execute(
-            "SELECT has_table_privilege('agentcore_service', oid, 'SELECT, INSERT, UPDATE, DELETE') "
-            "AND has_table_privilege('agentcore_bound', oid, 'SELECT, INSERT, UPDATE, DELETE'), "
-            "relrowsecurity FROM pg_class WHERE relname = 'memory_aliases'").fetchall()
-    assert policies == [
-        ("own_agent", "PERMISSIVE", ["agentcore_bound", "agentcore_service"]),
-        ("own_users", "RESTRICTIVE", ["agentcore_bound"])]
-    assert (granted, secured) == (True, True)
+        assert connection.execute(insert, ("fact",)).fetchone() == ("fact",)
+        with pytest.raises(psycopg.errors.CheckViolation):
+            connection.execute(insert, ("rumor",))
 
 
 async def test_two_processes_that_migrate_at_once_both_end_well(empty_database: str) -> None:
@@ -97,6 +118,17 @@ def test_a_database_newer_than_the_code_is_refused_and_not_damaged(empty_databas
     before = shape(empty_database)
     for attempt in (migration.upgrade, migration.check_revision):
         with pytest.raises(StartupError, match="newer agentcore"):
+            attempt(empty_database)
+    assert shape(empty_database) == before
+
+
+def test_a_database_from_before_the_first_release_is_refused(empty_database: str) -> None:
+    migration.upgrade(empty_database)
+    with psycopg.connect(empty_database) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0023'")
+    before = shape(empty_database)
+    for attempt in (migration.upgrade, migration.check_revision):
+        with pytest.raises(StartupError, match="agentcore export"):
             attempt(empty_database)
     assert shape(empty_database) == before
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import numpy as np
-import psycopg
 import pytest
 
-from agentcore import migration
 from agentcore.config import Settings
 from agentcore.database import Row
 from agentcore.errors import DependencyUnavailable
@@ -40,7 +38,7 @@ from agentcore.memory.vector_store import PASSAGES, PgVectorStore, SearchRequest
 from agentcore.memory.writing import passage_vectors
 from agentcore.memory.writing.passage_vectors import EmbeddingPassages
 from agentcore.runtime import Runtime, open_runtime
-from tests.fixtures.databases import OwnDatabase, migrated_database, own_database
+from tests.fixtures.databases import OwnDatabase, migrated_database
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.picky_embedder import picky_memory
 from tests.fixtures.services import Services
@@ -480,24 +478,3 @@ async def test_many_passages_are_searched_through_an_index_of_the_keeper(
     assert served is not None
     few = await vectors._indexes.of("somebody else", runtime.parts.vector_model, PASSAGES, 20)
     assert few is None
-
-
-# --- databases of before ------------------------------------------------------------------------------------
-
-
-def test_the_migration_lets_long_memories_wait_for_their_passages(services: Services) -> None:
-    insert = (
-        "INSERT INTO memories (agent_id, memory_id, memory_type, content, summary, timestamp, content_hash, "
-        "token_count) VALUES ('ada', %s, 'episodic', %s, '', now(), '', %s)"
-    )
-    long, short = uuid4(), uuid4()
-    with own_database(services) as own:
-        migration.upgrade(own.url)
-        migration.downgrade(own.url, "0029")
-        with psycopg.connect(own.url) as connection:
-            connection.execute(insert, (long, long_text(FACT), 3_000))
-            connection.execute(insert, (short, FACT, 20))
-        migration.upgrade(own.url)
-        with psycopg.connect(own.url) as connection:
-            found = connection.execute("SELECT memory_id, work FROM llm_queue").fetchall()
-    assert found == [(long, "passages")]

@@ -86,7 +86,7 @@ SELECT c.relname AS name, array_agg(a.attname::text ORDER BY a.attnum) AS column
   JOIN pg_class c ON c.oid = a.attrelid
  WHERE a.attrelid IN ('memories'::regclass, 'memory_history'::regclass, 'memory_links'::regclass,
                       'memory_usage'::regclass)
-   AND a.attnum > 0 AND NOT a.attisdropped
+   AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
  GROUP BY c.relname;
 
 -- name: put_back

@@ -1,1 +1,0 @@
-DROP FUNCTION lexical_sessions;

@@ -1,1 +1,0 @@
-ALTER TABLE memories DROP COLUMN event_from, DROP COLUMN event_to;

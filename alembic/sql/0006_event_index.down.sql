@@ -1,1 +1,0 @@
-DROP INDEX IF EXISTS memories_by_event;

@@ -1,1 +1,0 @@
-ALTER TABLE memory_history DROP COLUMN version;

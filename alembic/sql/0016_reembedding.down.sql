@@ -1,2 +1,0 @@
-DROP TABLE embedding_models;
-ALTER TABLE memories DROP COLUMN next_embedding, DROP COLUMN next_embedding_model;

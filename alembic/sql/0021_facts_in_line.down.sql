@@ -1,1 +1,0 @@
-DROP INDEX llm_queue_in_line;

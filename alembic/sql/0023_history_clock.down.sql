@@ -1,1 +1,0 @@
-ALTER TABLE memory_history ALTER COLUMN changed_at SET DEFAULT now();

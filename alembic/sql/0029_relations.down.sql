@@ -1,4 +1,0 @@
-DROP INDEX llm_queue_relations;
-DELETE FROM llm_queue WHERE work = 'relations';
-ALTER TABLE llm_queue DROP CONSTRAINT llm_queue_work_check;
-ALTER TABLE llm_queue ADD CONSTRAINT llm_queue_work_check CHECK (work IN ('facts', 'summary', 'refresh', 'period'));

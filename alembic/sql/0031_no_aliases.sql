@@ -1,2 +1,0 @@
-DROP FUNCTION other_forms;
-DROP TABLE memory_aliases;

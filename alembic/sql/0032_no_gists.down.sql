@@ -1,1 +1,0 @@
-ALTER TABLE memories ADD COLUMN gist_hash bytea;

@@ -1,0 +1,16 @@
+"""The schema as a whole; earlier revisions were never released.
+
+A migration after this one changes `schema.sql`, too, and gives this one a copy of the file as it was.
+"""
+
+from agentcore.migration import run_sql
+
+revision = "0033"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    run_sql("procrastinate.sql")
+    run_sql("schema.sql")
