@@ -69,7 +69,7 @@ DELETE FROM late_episodes WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(m
 SELECT m.memory_id FROM memories s
   JOIN memory_links l ON l.agent_id = %(agent_id)s AND l.source_id = s.memory_id AND l.relation = 'summarises'
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = l.target_id
- WHERE s.agent_id = %(agent_id)s AND s.memory_type = 'semantic' AND s.provenance ->> 'form' = 'consolidation'
+ WHERE s.agent_id = %(agent_id)s AND s.memory_type = 'semantic' AND s.kind = 'consolidation'
    AND s.superseded_by IS NULL AND m.updated_at > s.created_at
  ORDER BY m.updated_at DESC LIMIT %(limit)s;
 
@@ -104,7 +104,7 @@ SELECT s.memory_id, s.provenance ->> 'digest' AS digest, s.provenance -> 'source
        ARRAY(SELECT l.target_id FROM memory_links l
               WHERE l.agent_id = %(agent_id)s AND l.source_id = s.memory_id AND l.relation = 'summarises') AS member_ids
   FROM memories s
- WHERE s.agent_id = %(agent_id)s AND s.provenance ->> 'form' = 'consolidation' AND s.superseded_by IS NULL
+ WHERE s.agent_id = %(agent_id)s AND s.kind = 'consolidation' AND s.superseded_by IS NULL
    AND s.memory_id IN (SELECT l.source_id FROM memory_links l
                         WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[])
                           AND l.relation = 'summarises')
@@ -142,7 +142,7 @@ SELECT m.memory_id, m.version, m.timestamp, m.relevance_score::double precision 
   FROM memories s
   JOIN memory_links l ON l.agent_id = %(agent_id)s AND l.source_id = s.memory_id AND l.relation = 'summarises'
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = l.target_id
- WHERE s.agent_id = %(agent_id)s AND s.memory_type = 'semantic' AND s.provenance ->> 'form' = 'consolidation'
+ WHERE s.agent_id = %(agent_id)s AND s.memory_type = 'semantic' AND s.kind = 'consolidation'
    AND s.superseded_by IS NULL AND (s.expires_at IS NULL OR s.expires_at > now()) AND {free}
  ORDER BY m.timestamp, m.memory_id LIMIT %(limit)s;
 
@@ -155,6 +155,6 @@ SELECT %(agent_id)s, s.memory_id, 'archive_sources', %(token_id)s, %(trace_id)s,
            ORDER BY l.target_id)), '{}'
   FROM memories s
   JOIN memory_links l ON l.agent_id = %(agent_id)s AND l.source_id = s.memory_id AND l.relation = 'summarises'
- WHERE s.agent_id = %(agent_id)s AND s.provenance ->> 'form' = 'consolidation'
+ WHERE s.agent_id = %(agent_id)s AND s.kind = 'consolidation'
    AND l.target_id = ANY (%(memory_ids)s::uuid[])
  GROUP BY s.memory_id;

@@ -6,7 +6,7 @@ SELECT m.memory_id, m.parent_memory_id, m.version
   JOIN unnest(%(memory_ids)s::uuid[], %(successors)s::uuid[]) AS parent (memory_id, successor)
     ON parent.memory_id = m.parent_memory_id AND parent.successor IS NOT DISTINCT FROM m.superseded_by
  WHERE m.agent_id = %(agent_id)s AND m.parent_memory_id = ANY (%(memory_ids)s::uuid[])
-   AND m.provenance ->> 'form' = 'fact' AND NOT m.pinned
+   AND m.kind = 'fact' AND NOT m.pinned
    AND NOT EXISTS (SELECT FROM memory_history h WHERE h.agent_id = %(agent_id)s AND h.memory_id = m.memory_id
                       AND h.before ? 'content')
  ORDER BY m.memory_id
@@ -16,7 +16,7 @@ SELECT m.memory_id, m.parent_memory_id, m.version
 -- Returns all extracted facts of a memory, current or superseded, except those that a caller pinned or reworded.
 SELECT m.memory_id FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.parent_memory_id = %(memory_id)s
-   AND m.provenance ->> 'form' = 'fact' AND NOT m.pinned
+   AND m.kind = 'fact' AND NOT m.pinned
    AND NOT EXISTS (SELECT FROM memory_history h WHERE h.agent_id = %(agent_id)s AND h.memory_id = m.memory_id
                       AND h.before ? 'content')
  ORDER BY m.memory_id;
@@ -27,7 +27,7 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
        m.superseded_by, m.valid_to
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.parent_memory_id = %(memory_id)s
-   AND m.provenance ->> 'form' = 'fact' AND m.superseded_by = %(successor)s
+   AND m.kind = 'fact' AND m.superseded_by = %(successor)s
  ORDER BY m.memory_id
    FOR NO KEY UPDATE OF m;
 
@@ -63,7 +63,7 @@ WITH held AS (
                                 CASE WHEN NOT p.pinned THEN p.ttl_seconds END AS ttl_seconds
                            FROM memories p WHERE p.agent_id = %(agent_id)s AND p.memory_id = %(memory_id)s) AS own
      WHERE m.agent_id = %(agent_id)s AND m.parent_memory_id = %(memory_id)s
-       AND m.provenance ->> 'form' = 'fact' AND NOT m.pinned
+       AND m.kind = 'fact' AND NOT m.pinned
        AND (m.expires_at IS NULL OR m.expires_at > now()) AND m.expires_at IS DISTINCT FROM own.expires_at
        AND NOT EXISTS (SELECT FROM memory_history h WHERE h.agent_id = %(agent_id)s AND h.memory_id = m.memory_id
                           AND (h.before ? 'content' OR h.before ? 'expires_at' AND NOT h.after ? 'with'

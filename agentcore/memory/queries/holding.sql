@@ -20,7 +20,7 @@ touched AS (
     SELECT s.memory_id, 1
       FROM memory_links l
       JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id
-                     AND s.provenance ->> 'form' IN ('session', 'period')
+                     AND s.kind IN ('session', 'period')
      WHERE l.agent_id = %(agent_id)s AND l.relation = 'summarises'
        AND l.target_id = ANY (%(changing)s::uuid[] || ARRAY(SELECT memory_id FROM handed))
      UNION ALL
@@ -31,7 +31,7 @@ touched AS (
     SELECT told.target_id, 1
       FROM going
       JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = going.memory_id
-                     AND s.provenance ->> 'form' IN ('session', 'period')
+                     AND s.kind IN ('session', 'period')
       JOIN memory_links told ON told.agent_id = %(agent_id)s AND told.source_id = s.memory_id
                             AND told.relation = 'summarises'
      WHERE s.memory_id <> ALL (%(memory_ids)s::uuid[])),
@@ -58,7 +58,7 @@ WITH touched AS (
     SELECT unnest(%(changing)s::uuid[]) AS memory_id, 3 AS firmness
      UNION ALL
     SELECT f.memory_id, 3 FROM memories f
-     WHERE f.agent_id = %(agent_id)s AND f.parent_memory_id = ANY (%(changing)s::uuid[]) AND f.provenance ->> 'form' = 'fact'
+     WHERE f.agent_id = %(agent_id)s AND f.parent_memory_id = ANY (%(changing)s::uuid[]) AND f.kind = 'fact'
      UNION ALL
     SELECT unnest(%(memory_ids)s::uuid[]), 1
      UNION ALL
@@ -68,9 +68,9 @@ ordered AS MATERIALIZED (
     SELECT memory_id, max(firmness) AS firmness FROM touched GROUP BY memory_id ORDER BY memory_id)
 SELECT ordered.memory_id, coalesce(stood.visible, stayed.visible) AS visible
   FROM ordered
-  LEFT JOIN LATERAL (SELECT m.expires_at IS NULL OR m.pinned OR m.expires_at > now() AS visible FROM memories m
+  LEFT JOIN LATERAL (SELECT is_live(m.expires_at, m.pinned) AS visible FROM memories m
                       WHERE m.agent_id = %(agent_id)s AND m.memory_id = ordered.memory_id AND ordered.firmness = 3
                         FOR NO KEY UPDATE) AS stood ON true
-  LEFT JOIN LATERAL (SELECT m.expires_at IS NULL OR m.pinned OR m.expires_at > now() AS visible FROM memories m
+  LEFT JOIN LATERAL (SELECT is_live(m.expires_at, m.pinned) AS visible FROM memories m
                       WHERE m.agent_id = %(agent_id)s AND m.memory_id = ordered.memory_id AND ordered.firmness = 1
                         FOR KEY SHARE) AS stayed ON true;

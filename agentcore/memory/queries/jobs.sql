@@ -33,7 +33,7 @@ SELECT asked.layer, asked.capacity
        WHEN job_waits(%(agent_id)s, asked.lock) THEN false
        ELSE EXISTS (SELECT FROM memories m
                      WHERE m.agent_id = %(agent_id)s AND m.memory_type = asked.layer
-                       AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+                       AND is_live(m.expires_at, m.pinned)
                     OFFSET asked.capacity)
        END
  ORDER BY asked.layer;
@@ -49,7 +49,7 @@ SELECT t.agent_id, asked.layer
  WHERE asked.capacity > 0 AND t.memory_count > asked.capacity
    AND EXISTS (SELECT FROM memories m
                 WHERE m.agent_id = t.agent_id AND m.memory_type = asked.layer
-                  AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+                  AND is_live(m.expires_at, m.pinned)
                OFFSET asked.capacity)
  ORDER BY t.agent_id, asked.layer;
 

@@ -19,7 +19,7 @@ WITH held AS (
     SELECT memory_id, version, task_id, expires_at, make_interval(secs => ttl_seconds) AS life
       FROM memories
      WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s
-       AND (expires_at IS NULL OR pinned OR expires_at > now())
+       AND is_live(expires_at, pinned)
        FOR NO KEY UPDATE),
 renewed AS (
     UPDATE memories m SET expires_at = now() + held.life

@@ -8,7 +8,7 @@ SELECT m.memory_id, m.version, m.timestamp, m.relevance_score::double precision 
   FROM memories m
   LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id
  WHERE m.agent_id = %(agent_id)s AND m.memory_type = %(memory_type)s
-   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());
+   AND is_live(m.expires_at, m.pinned);
 
 -- name: archive_rows
 -- Returns memories with usage, history and links, as they are archived.

@@ -74,16 +74,15 @@ SELECT pg_advisory_xact_lock(
 -- Enqueues the messages of a session that no summary covers.
 INSERT INTO llm_queue (agent_id, memory_id, work, session_id, user_turn)
 SELECT m.agent_id, m.memory_id, 'summary', m.session_id,
-       m.provenance ->> 'form' = 'interaction'
-       OR lower(coalesce(m.metadata ->> 'role', m.speaker, 'user')) IN ('user', 'human')
+       is_user_turn(m.kind, m.metadata, m.speaker)
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.session_id = %(session_id)s AND m.memory_type = 'episodic'
    AND NOT m.flagged AND m.superseded_by IS NULL AND (m.metadata -> 'compaction' ? 'until') IS NOT TRUE
-   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+   AND is_live(m.expires_at, m.pinned)
    AND NOT EXISTS (SELECT FROM memory_links l
                      JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id
                     WHERE l.agent_id = %(agent_id)s AND l.target_id = m.memory_id AND l.relation = 'summarises'
-                      AND (s.provenance ->> 'form' = 'session' OR s.metadata -> 'compaction' ? 'until'))
+                      AND (s.kind = 'session' OR s.metadata -> 'compaction' ? 'until'))
  ORDER BY m.memory_id
     ON CONFLICT DO NOTHING;
 
@@ -113,7 +112,7 @@ SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_sc
    AND (%(ends)s::timestamptz[] IS NULL
         OR EXISTS (SELECT FROM unnest(%(begins)s::timestamptz[], %(ends)s::timestamptz[]) AS told (began, ended)
                     WHERE (told.began IS NULL OR told.began <= m.timestamp) AND m.timestamp <= told.ended))
-   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+   AND is_live(m.expires_at, m.pinned)
  ORDER BY m.timestamp, m.memory_id LIMIT %(limit)s;
 
 -- name: compactions
@@ -121,7 +120,7 @@ SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_sc
 SELECT m.memory_id, m.version, m.content, m.metadata -> 'compaction' AS compaction
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.session_id = %(session_id)s AND m.metadata -> 'compaction' ? 'until'
-   AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+   AND m.superseded_by IS NULL AND is_live(m.expires_at, m.pinned)
  ORDER BY m.timestamp, m.memory_id;
 
 -- name: waiting_for_facts
@@ -138,7 +137,7 @@ holding AS MATERIALIZED (
      CROSS JOIN LATERAL (SELECT * FROM memories h
                           WHERE h.agent_id = %(agent_id)s AND h.memory_id BETWEEN head.memory_id AND head.memory_id
                           ORDER BY h.memory_id LIMIT 1) AS m
-     WHERE m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())),
+     WHERE m.superseded_by IS NULL AND is_live(m.expires_at, m.pinned)),
 first AS (
     SELECT memory_id, tries, user_id, namespace FROM holding ORDER BY tries, queued_at, memory_id LIMIT 1)
 SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_score, m.user_id, m.namespace,

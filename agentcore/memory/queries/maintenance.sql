@@ -42,7 +42,7 @@ DELETE FROM lexical_totals WHERE agent_id = %(agent_id)s AND memory_count = 0 AN
 -- Returns memories without vector, oldest first, except those that this model refused.
 SELECT agent_id, memory_id, version, content, speaker FROM memories
  WHERE embedding IS NULL AND embedding_model IS DISTINCT FROM %(refused)s
-   AND (expires_at IS NULL OR pinned OR expires_at > now())
+   AND is_live(expires_at, pinned)
  ORDER BY created_at LIMIT %(limit)s;
 
 -- name: set_embedding

@@ -16,7 +16,7 @@ WITH sized AS (
                             WHERE l.agent_id = %(agent_id)s AND l.target_id = m.memory_id) AS bytes
               FROM unnest(%(memory_ids)s::uuid[]) WITH ORDINALITY AS wanted (memory_id, place)
               JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = wanted.memory_id
-             WHERE m.expires_at IS NULL OR m.pinned OR m.expires_at > now()) AS each)
+             WHERE is_live(m.expires_at, m.pinned)) AS each)
 SELECT m.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.interaction_id, m.task_id, m.session_id,
        m.user_id, m.namespace, m.speaker, m.external_id, m.actions, m.outcome, m.action_outcomes, m.entities, m.facts,
        m.keywords, m.tags, m.metadata, m.relevance_score, m.pinned, m.expires_at, m.event_from, m.event_to,
@@ -47,10 +47,10 @@ WITH sized AS (
                    + coalesce(octet_length((m.provenance -> 'sources')::text), 0) AS bytes
               FROM unnest(%(memory_ids)s::uuid[]) WITH ORDINALITY AS wanted (memory_id, place)
               JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = wanted.memory_id
-             WHERE m.expires_at IS NULL OR m.pinned OR m.expires_at > now()) AS each)
+             WHERE is_live(m.expires_at, m.pinned)) AS each)
 SELECT sized.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.relevance_score, m.speaker, m.task_id,
        m.session_id, m.user_id, m.namespace, m.external_id, m.parent_memory_id, m.entities, m.keywords, m.tags, m.metadata, m.flagged,
-       CASE WHEN m.provenance ->> 'form' IN ('consolidation', 'session', 'period') THEN m.provenance -> 'sources' END AS sources,
+       CASE WHEN m.kind IN ('consolidation', 'session', 'period') THEN m.provenance -> 'sources' END AS sources,
        m.superseded_by, CASE WHEN m.superseded_by IS NOT NULL THEN coalesce(m.valid_from, m.timestamp) END AS valid_from,
        CASE WHEN m.superseded_by IS NOT NULL THEN m.valid_to END AS valid_to
   FROM sized
@@ -62,7 +62,7 @@ SELECT sized.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.rele
 SELECT m.memory_id, substr(m.content, wanted.start + 1, %(max_chars)s) AS content, m.speaker
   FROM unnest(%(memory_ids)s::uuid[], %(starts)s::integer[]) AS wanted (memory_id, start)
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = wanted.memory_id
- WHERE (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());
+ WHERE is_live(m.expires_at, m.pinned);
 
 -- name: list_by_timestamp
 -- Returns a page by timestamp. `direction` and `beyond`: DESC and <, or ASC and >.
@@ -128,7 +128,7 @@ SELECT {columns}, memory_matches(m, %(filter)s) AS matches
   FROM memories m
   LEFT JOIN completed_tasks c ON c.agent_id = %(agent_id)s AND c.task_id = %(task_id)s
  WHERE m.agent_id = %(agent_id)s AND m.task_id = %(task_id)s AND m.superseded_by IS NULL
-   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+   AND is_live(m.expires_at, m.pinned)
    AND m.created_at > coalesce(c.completed_at, '-infinity')
    AND (SELECT true FROM memories newest -- in this order the index is read, and the first row decides as a rule
          WHERE newest.agent_id = %(agent_id)s AND newest.task_id = %(task_id)s

@@ -202,7 +202,7 @@ SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevanc
        1 - coalesce(best.distance, CASE WHEN {held} THEN {distance} END) AS similarity,
        best.start AS passage_start, best."end" AS passage_end,
        m.token_count < 400 AND position('?' IN right(m.content, 80)) > 0 AS asks,
-       left(m.content, 6) = 'User: ' AS is_exchange, coalesce(m.provenance ->> 'form' = 'consolidation', false) AS is_summary,
+       left(m.content, 6) = 'User: ' AS is_exchange, coalesce(m.kind = 'consolidation', false) AS is_summary,
        m.event_from, m.event_to,
        CASE WHEN m.superseded_by IS NOT NULL THEN coalesce(m.valid_from, m.timestamp) END AS held_from,
        coalesce(m.valid_to, '9998-12-31Z') AS held_to,

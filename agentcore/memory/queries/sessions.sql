@@ -24,7 +24,7 @@ past AS (
     SELECT DISTINCT line.memory_id
       FROM line JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = line.successor
       LEFT JOIN ending ON ending.memory_id = line.successor
-     WHERE m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+     WHERE m.superseded_by IS NULL AND is_live(m.expires_at, m.pinned)
        AND (ending.promoted OR m.memory_type <> 'working' OR m.pinned)),
 decided AS (
     SELECT ending.*, ending.promoted OR past.memory_id IS NOT NULL AS lasts

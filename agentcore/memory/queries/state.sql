@@ -43,5 +43,5 @@ SELECT set_config('role', %(role)s, true);
 -- Counts pending background work of all agents, without memories that a model refused.
 SELECT (SELECT count(*) FROM memories
          WHERE embedding IS NULL AND embedding_model IS DISTINCT FROM %(refused)s
-           AND (expires_at IS NULL OR pinned OR expires_at > now())) AS embeddings,
+           AND is_live(expires_at, pinned)) AS embeddings,
        (SELECT count(*) FROM lexical_deltas) AS lexical_deltas;

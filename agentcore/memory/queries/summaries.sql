@@ -4,23 +4,23 @@
 SELECT unnest(%(memory_ids)s::uuid[]) AS memory_id
  UNION
 SELECT f.memory_id FROM memories f
- WHERE f.agent_id = %(agent_id)s AND f.parent_memory_id = ANY (%(memory_ids)s::uuid[]) AND f.provenance ->> 'form' = 'fact'
+ WHERE f.agent_id = %(agent_id)s AND f.parent_memory_id = ANY (%(memory_ids)s::uuid[]) AND f.kind = 'fact'
  UNION
 SELECT s.memory_id
   FROM going
   JOIN memory_links l ON l.agent_id = %(agent_id)s AND l.target_id = going.memory_id AND l.relation = 'summarises'
   JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id
-                 AND s.provenance ->> 'form' IN ('consolidation', 'session', 'period');
+                 AND s.kind IN ('consolidation', 'session', 'period');
 
 -- name: let_summaries_wait
 -- Marks stale the session summaries of memories that were changed, superseded or reinstated, and enqueues session
 -- summaries among these memories for their period. One lookup if there are none.
 WITH telling AS (
-    SELECT s.memory_id AS summary_id, s.provenance ->> 'form' AS form, l.target_id
+    SELECT s.memory_id AS summary_id, s.kind AS form, l.target_id
       FROM memory_links l
       JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id
      WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[]) AND l.relation = 'summarises'
-       AND s.provenance ->> 'form' IN ('session', 'period')
+       AND s.kind IN ('session', 'period')
      ORDER BY s.memory_id
        FOR KEY SHARE OF s)
 INSERT INTO llm_queue (agent_id, memory_id, work)
@@ -36,12 +36,12 @@ RETURNING work;
 -- sources may have changed meanwhile.
 INSERT INTO llm_queue (agent_id, memory_id, work)
 SELECT m.agent_id, m.memory_id, 'refresh' FROM memories m
- WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.provenance ->> 'form' = 'session'
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.kind = 'session'
  UNION
 SELECT l.agent_id, l.target_id, 'period'
   FROM memories m
   JOIN memory_links l ON l.agent_id = %(agent_id)s AND l.source_id = m.memory_id AND l.relation = 'summarises'
- WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.provenance ->> 'form' = 'period'
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.kind = 'period'
  ORDER BY 2, 3
     ON CONFLICT DO NOTHING
 RETURNING work;
@@ -51,7 +51,7 @@ RETURNING work;
 INSERT INTO llm_queue (agent_id, memory_id, work)
 SELECT m.agent_id, m.memory_id, 'period' FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])
-   AND (m.provenance ->> 'form' = 'session' OR m.metadata -> 'compaction' ? 'until' AND m.session_id IS NOT NULL)
+   AND (m.kind = 'session' OR m.metadata -> 'compaction' ? 'until' AND m.session_id IS NOT NULL)
    AND {rules} ->> 'period' IS NOT NULL
  ORDER BY 2
     ON CONFLICT DO NOTHING
@@ -67,8 +67,8 @@ queued AS (
     INSERT INTO llm_queue (agent_id, memory_id, work)
     SELECT m.agent_id, m.memory_id, 'period'
       FROM page JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = page.memory_id
-     WHERE (m.provenance ->> 'form' = 'session' OR m.metadata -> 'compaction' ? 'until' AND m.session_id IS NOT NULL)
-       AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+     WHERE (m.kind = 'session' OR m.metadata -> 'compaction' ? 'until' AND m.session_id IS NOT NULL)
+       AND m.superseded_by IS NULL AND is_live(m.expires_at, m.pinned)
      ORDER BY 2
         ON CONFLICT DO NOTHING
     RETURNING memory_id)
@@ -81,18 +81,17 @@ SELECT (SELECT count(*) FROM queued) AS queued,
 WITH RECURSIVE going AS ({going}),
 wish AS (SELECT {rules} AS rules),
 remaining AS (
-    SELECT m.memory_id, s.provenance ->> 'form' AS form, m.session_id,
-           m.provenance ->> 'form' = 'interaction'
-           OR lower(coalesce(m.metadata ->> 'role', m.speaker, 'user')) IN ('user', 'human') AS user_turn
+    SELECT m.memory_id, s.kind AS form, m.session_id,
+           is_user_turn(m.kind, m.metadata, m.speaker) AS user_turn
       FROM going
       JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = going.memory_id
-                     AND s.provenance ->> 'form' IN ('session', 'period')
+                     AND s.kind IN ('session', 'period')
       JOIN memory_links told ON told.agent_id = %(agent_id)s AND told.source_id = s.memory_id
                             AND told.relation = 'summarises'
       JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = told.target_id
      CROSS JOIN wish
      WHERE s.memory_id <> ALL (%(memory_ids)s::uuid[]) AND m.memory_id NOT IN (SELECT memory_id FROM going)
-       AND CASE s.provenance ->> 'form'
+       AND CASE s.kind
            WHEN 'period' THEN wish.rules ->> 'period' IS NOT NULL
            ELSE wish.rules IS NOT NULL AND m.memory_type = 'episodic' AND m.session_id IS NOT NULL END
      ORDER BY m.memory_id
@@ -109,7 +108,7 @@ SELECT DISTINCT %(agent_id)s, memory_id, CASE form WHEN 'session' THEN 'summary'
 SELECT q.work, q.session_id
   FROM llm_queue q
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
- WHERE q.agent_id = %(agent_id)s AND q.again AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+ WHERE q.agent_id = %(agent_id)s AND q.again AND is_live(m.expires_at, m.pinned)
  GROUP BY q.work, q.session_id
  ORDER BY count(q.failing_since) > 0, q.work, q.session_id;
 
@@ -119,7 +118,7 @@ SELECT q.memory_id
   FROM llm_queue q
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
  WHERE q.agent_id = %(agent_id)s AND q.work = 'refresh'
-   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+   AND is_live(m.expires_at, m.pinned)
  ORDER BY q.failing_since IS NOT NULL, q.queued_at, q.memory_id LIMIT %(limit)s;
 
 -- name: waiting_for_periods
@@ -127,12 +126,12 @@ SELECT q.memory_id
 SELECT m.memory_id, m.timestamp, m.user_id, m.namespace, q.queued_at, q.failing_since,
        ARRAY(SELECT p.provenance ->> 'period' FROM memory_links l
                JOIN memories p ON p.agent_id = %(agent_id)s AND p.memory_id = l.source_id
-                              AND p.provenance ->> 'form' = 'period'
+                              AND p.kind = 'period'
               WHERE l.agent_id = %(agent_id)s AND l.target_id = m.memory_id AND l.relation = 'summarises') AS labels
   FROM llm_queue q
   JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = q.memory_id
  WHERE q.agent_id = %(agent_id)s AND q.work = 'period' AND q.memory_id <> ALL (%(without)s::uuid[])
-   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+   AND is_live(m.expires_at, m.pinned)
  ORDER BY q.failing_since IS NOT NULL, q.queued_at, q.memory_id LIMIT %(limit)s;
 
 -- name: waits_for
@@ -149,7 +148,7 @@ SELECT m.*, (SELECT h.operation FROM memory_history h
                     AND h.operation IN ('summarise', 'refresh')), 0) AS made_at_change
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = %(memory_id)s
-   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());
+   AND is_live(m.expires_at, m.pinned);
 
 -- name: source_columns
 -- Columns of a summary's sources, with their former contents.
@@ -171,7 +170,7 @@ SELECT {columns}
                         UNION
                        SELECT jsonb_array_elements_text(s.provenance -> 'sources')::uuid FROM memories s
                         WHERE s.agent_id = %(agent_id)s AND s.memory_id = %(memory_id)s)
-   AND NOT m.flagged AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+   AND NOT m.flagged AND is_live(m.expires_at, m.pinned)
  ORDER BY m.timestamp, m.memory_id;
 
 -- name: sessions_of_period
@@ -181,8 +180,8 @@ SELECT {columns}
  WHERE m.agent_id = %(agent_id)s AND m.memory_type = 'semantic'
    AND m.timestamp >= %(starts)s AND m.timestamp < %(ends)s
    AND m.user_id IS NOT DISTINCT FROM %(user_id)s::text AND m.namespace IS NOT DISTINCT FROM %(namespace)s::text
-   AND (m.provenance ->> 'form' = 'session' OR m.metadata -> 'compaction' ? 'until' AND m.session_id IS NOT NULL)
-   AND NOT m.flagged AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+   AND (m.kind = 'session' OR m.metadata -> 'compaction' ? 'until' AND m.session_id IS NOT NULL)
+   AND NOT m.flagged AND m.superseded_by IS NULL AND is_live(m.expires_at, m.pinned)
  ORDER BY m.timestamp, m.memory_id;
 
 -- name: summary_of_period
@@ -192,8 +191,8 @@ SELECT m.memory_id
  WHERE m.agent_id = %(agent_id)s AND m.memory_type = 'semantic'
    AND m.timestamp >= %(starts)s AND m.timestamp < %(ends)s
    AND m.user_id IS NOT DISTINCT FROM %(user_id)s::text AND m.namespace IS NOT DISTINCT FROM %(namespace)s::text
-   AND m.provenance ->> 'form' = 'period' AND m.provenance ->> 'period' = %(label)s
-   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+   AND m.kind = 'period' AND m.provenance ->> 'period' = %(label)s
+   AND is_live(m.expires_at, m.pinned)
  ORDER BY m.memory_id LIMIT 1;
 
 -- name: claim_periods
@@ -227,6 +226,6 @@ SELECT s.memory_id, s.content, s.summary, s.timestamp, s.token_count, s.provenan
          WHERE l.agent_id = %(agent_id)s AND l.target_id = ANY (%(memory_ids)s::uuid[]) AND l.relation = 'summarises'
          GROUP BY l.source_id HAVING count(*) >= %(least)s) AS telling
   JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = telling.source_id
- WHERE s.provenance ->> 'form' IN ('consolidation', 'session', 'period') AND memory_matches(s, %(filter)s)
+ WHERE s.kind IN ('consolidation', 'session', 'period') AND memory_matches(s, %(filter)s)
    AND s.memory_id <> ALL (%(memory_ids)s::uuid[])
  ORDER BY telling.told DESC, s.memory_id LIMIT %(limit)s;

@@ -17,7 +17,7 @@ DELETE FROM memory_subjects WHERE agent_id = %(agent_id)s AND memory_id = ANY (%
 SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
        m.memory_type, m.pinned, m.expires_at, m.version, m.created_at, m.superseded_by, m.valid_to,
        m.provenance -> 'supersede' IS DISTINCT FROM 'false' AS takes_places,
-       m.provenance ->> 'form' IS NOT DISTINCT FROM 'fact' AS by_model, near.subject_key
+       m.kind IS NOT DISTINCT FROM 'fact' AS by_model, near.subject_key
   FROM (SELECT asked.key AS subject_key, stated.memory_id
           FROM unnest(%(subject_keys)s::bigint[]) AS asked (key)
          CROSS JOIN LATERAL (SELECT s.memory_id FROM memory_subjects s
@@ -34,7 +34,7 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
  CROSS JOIN LATERAL (SELECT * FROM memories
                       WHERE agent_id = %(agent_id)s AND memory_id BETWEEN near.memory_id AND near.memory_id
                       ORDER BY memory_id LIMIT 1) AS m
- WHERE m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+ WHERE m.superseded_by IS NULL AND is_live(m.expires_at, m.pinned)
    AND length(m.content) <= %(max_chars)s;
 
 -- name: stated_in_line
@@ -48,10 +48,10 @@ WITH RECURSIVE line AS (
 SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
        m.memory_type, m.pinned, m.expires_at, m.version, m.created_at, m.superseded_by, m.valid_to,
        m.provenance -> 'supersede' IS DISTINCT FROM 'false' AS takes_places,
-       m.provenance ->> 'form' IS NOT DISTINCT FROM 'fact' AS by_model
+       m.kind IS NOT DISTINCT FROM 'fact' AS by_model
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id IN (SELECT memory_id FROM line WHERE steps > 0)
-   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now()) AND length(m.content) <= %(max_chars)s
+   AND is_live(m.expires_at, m.pinned) AND length(m.content) <= %(max_chars)s
  ORDER BY m.timestamp DESC, m.memory_id LIMIT %(limit)s;
 
 -- name: hold_supersessions
@@ -85,7 +85,7 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
        m.superseded_by, m.valid_to
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.superseded_by = ANY (%(memory_ids)s::uuid[])
-   AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+   AND is_live(m.expires_at, m.pinned)
  ORDER BY m.memory_id FOR NO KEY UPDATE;
 
 -- name: succeed_memory

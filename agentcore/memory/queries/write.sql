@@ -31,7 +31,7 @@ SELECT m.memory_id, m.content_hash, m.task_id, m.session_id, m.user_id, m.namesp
          WHERE l.agent_id = %(agent_id)s AND l.source_id = m.memory_id AND l.relation <> 'probably_changes') AS links
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.content_hash = ANY (%(hashes)s::bytea[])
-   AND m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());
+   AND m.superseded_by IS NULL AND is_live(m.expires_at, m.pinned);
 
 -- name: insert_memory
 -- Inserts a memory.
@@ -78,7 +78,7 @@ DELETE FROM memory_links l
 -- Locks and returns existing memories; they cannot be deleted until the commit.
 SELECT memory_id FROM memories
  WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
-   AND (expires_at IS NULL OR pinned OR expires_at > now())
+   AND is_live(expires_at, pinned)
  ORDER BY memory_id
    FOR KEY SHARE;
 
@@ -91,7 +91,7 @@ VALUES (%(agent_id)s, %(memory_count)s, %(term_count)s, %(term_keys)s, %(term_me
 -- Locks a memory against changes and deletion until the commit; links to it can still be inserted.
 SELECT * FROM memories
  WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s
-   AND (expires_at IS NULL OR pinned OR expires_at > now())
+   AND is_live(expires_at, pinned)
    FOR NO KEY UPDATE;
 
 -- name: update_memory
@@ -142,7 +142,7 @@ WITH RECURSIVE going AS ({going}),
 held AS (
     SELECT m.memory_id FROM memories m
      WHERE m.agent_id = %(agent_id)s AND m.memory_id IN (SELECT memory_id FROM going)
-       AND (m.expires_at IS NULL OR m.pinned OR m.expires_at > now())
+       AND is_live(m.expires_at, m.pinned)
      ORDER BY m.memory_id FOR UPDATE)
 DELETE FROM memories m
  USING held
@@ -161,7 +161,7 @@ going AS (
      UNION
     SELECT f.memory_id FROM expired
       JOIN memories f ON f.agent_id = %(agent_id)s AND f.parent_memory_id = expired.memory_id
-                     AND f.provenance ->> 'form' = 'fact' AND NOT f.pinned
+                     AND f.kind = 'fact' AND NOT f.pinned
                      AND (f.expires_at IS NULL OR f.expires_at <= now())
      WHERE NOT EXISTS (SELECT FROM memory_history h WHERE h.agent_id = %(agent_id)s AND h.memory_id = f.memory_id
                           AND (h.before ? 'content' OR h.before ? 'expires_at' AND NOT h.after ? 'with'
