@@ -33,7 +33,7 @@ from agentcore.errors import Conflict, StartupError
 
 FORMAT = 1
 MANIFEST, DUMP = "manifest.json", "database.dump"
-# An archived copy may change between the snapshot and its reading. Then the backup is repeated.
+# An archived copy may change after the snapshot and before it is read: the backup is then repeated.
 ATTEMPTS = 3
 CONNECT_SECONDS, LOCK_TIMEOUT = 10, "--lock-wait-timeout=60s"
 Tell = Callable[[str], None]
@@ -152,7 +152,8 @@ async def restore_backup(source: Path, home: Home, *, force: bool, tell: Tell) -
                 raise StartupError(
                     f"{home.path} contains data ({', '.join(place.name for place in old)}): set "
                     "AGENTCORE_HOME to an empty directory, or move the data aside with --force.")
-            # Only now: a draft marks an interrupted restore, and keeps a service from creating a database.
+            # Removed only now: a draft marks an interrupted restore, and keeps a service from creating a
+            # database.
             for leftover in home.path.glob("restore-*"):
                 shutil.rmtree(leftover)
             draft = Home(home.directory(home.path / f"restore-{secrets.token_hex(4)}"))
