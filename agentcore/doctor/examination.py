@@ -75,7 +75,7 @@ def _secret(settings: Settings, home: Home) -> str | None:
 SERVICE_ROLE = "agentcore_service"
 PATIENCE_SECONDS = 5
 NOT_RUNNING = "not running here; `agentcore serve` starts it"
-# Required distributions by setting. Each belongs to an extra.
+# Required packages by setting.
 _NEEDED = {"local": ("onnxruntime", "onnx"), "minilm": ("onnxruntime", "tokenizers", "safetensors", "onnx"),
            "openai": ("openai",), "cohere": ("cohere",), "cross_encoder": ("onnxruntime", "tokenizers")}
 

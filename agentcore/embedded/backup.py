@@ -152,8 +152,7 @@ async def restore_backup(source: Path, home: Home, *, force: bool, tell: Tell) -
                 raise StartupError(
                     f"{home.path} contains data ({', '.join(place.name for place in old)}): set "
                     "AGENTCORE_HOME to an empty directory, or move the data aside with --force.")
-            # Removed only now: a draft marks an interrupted restore, and keeps a service from creating a
-            # database.
+            # Only now: a draft marks an interrupted restore, and keeps a service from creating a database.
             for leftover in home.path.glob("restore-*"):
                 shutil.rmtree(leftover)
             draft = Home(home.directory(home.path / f"restore-{secrets.token_hex(4)}"))

@@ -194,8 +194,7 @@ class ServerLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Releases the lock. The file is kept: removing it could unlock a lock that another server just
-        acquired."""
+        """Releases the lock. The file is kept: removing it could free a lock that another server acquired."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

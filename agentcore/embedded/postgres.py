@@ -176,8 +176,7 @@ class PostgresPart:
             shutil.rmtree(draft, ignore_errors=True)
 
     def _initdb(self, draft: Path, password: Path, character_type: str) -> CompletedProcess[str]:
-        """`character_type` tells the text search parser which characters are letters; some systems lack
-        C.UTF-8."""
+        """`character_type` defines letters for the text search parser; some systems lack C.UTF-8."""
         return run_once(
             [self._programs.initdb, "-D", draft / "data", "--username", SUPERUSER, "--pwfile", password,
              "--auth", "scram-sha-256", "--encoding", "UTF8", "--data-checksums", "--no-instructions",
@@ -225,8 +224,7 @@ class PostgresPart:
             await end_processes(lambda: [server] if server in self._processes() else [], FAST_THEN_FORCED)
         await end_processes(self._processes, ORPHANED_CHILDREN)
         for lock in (self._data / "postmaster.pid", self._sockets / f".s.PGSQL.{PORT}.lock"):
-            # PostgreSQL removes a dead server's lock file itself, unless it is empty or its process id was
-            # reused.
+            # PostgreSQL removes a dead server's lock file, unless it is empty or its pid was reused.
             holder = _status(lock)[0]
             if holder == NOBODY or psutil.pid_exists(holder):
                 lock.unlink(missing_ok=True)

@@ -129,8 +129,7 @@ class Child:
         return await asyncio.wrap_future(self._exit)
 
     async def until(self, ready: Callable[[], Awaitable[bool]]) -> None:
-        """Returns once `ready`. A recovery may be slow but logs its progress: raises StartupError after 60 s
-        without."""
+        """Returns once `ready`. Raises StartupError after 60 s without log output: a recovery logs progress."""
         size, deadline = self._log.size(), time.monotonic() + SILENCE_SECONDS
         while not await ready():
             if self._exit.done():
@@ -158,8 +157,7 @@ class Child:
 
 
 def processes_in(directory: Path, names: Collection[str]) -> list[int]:
-    """Returns the processes of these programs whose working directory is `directory`: it outlives any pid
-    file."""
+    """Returns the processes of these programs with this working directory: it outlives any pid file."""
     place = str(directory.resolve())
     found = []
     for each in psutil.process_iter(["cwd"]):
@@ -192,8 +190,7 @@ def _spawn(command: Command, directory: Path, account: Account, source: int, out
            ) -> subprocess.Popen[bytes]:
     user, group, groups = _identity(account)
     try:
-        # Its own session: Ctrl-C in the terminal reaches only us; the parts are stopped after our last
-        # statement.
+        # Its own session: Ctrl-C in the terminal reaches only us; we stop the parts after our last statement.
         return subprocess.Popen(  # noqa: S603 - programs found in `programs.py`, or the guard
             command, cwd=directory, env=_environment(), stdin=source, stdout=output, stderr=subprocess.STDOUT,
             start_new_session=True, user=user, group=group, extra_groups=groups)

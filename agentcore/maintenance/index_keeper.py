@@ -209,8 +209,7 @@ BUILDING_MEMORY_KB, BUILDING_KB_A_DIMENSION = 215_000, 115
 
 
 def building_memory_kb(dimensions: int) -> int:
-    """Returns the maintenance_work_mem of a build: 253 MB for 384 dimensions, 296 MB for 768, 659 MB for
-    4,000."""
+    """Returns a build's maintenance_work_mem: 253 MB for 384 dimensions, 296 MB for 768, 659 MB for 4,000."""
     return BUILDING_MEMORY_KB + BUILDING_KB_A_DIMENSION * dimensions
 
 
@@ -267,8 +266,7 @@ MIN_ROWS = 10_000
 # Growth in rows, since the build, at which an ivfflat index is rebuilt; and since the last measurement, at
 # which any index is measured again.
 GROWTH, MEASURED_GROWTH = 2.0, 1.25
-# Lists computed from other rows serve badly: if the width exceeds this share of them, a fifth more rows
-# suffice.
+# Lists computed from other rows serve badly: with a width above this share, a fifth more rows suffice.
 WORN_SHARE, WORN_GROWTH = 0.4, 1.2
 MAX_INDEXED_DIMENSIONS = 4_000
 LOCK_KEY = 5_520_981_347_702_114_404

@@ -191,8 +191,7 @@ class Reembedding:
         return [each for each in await self._keeper.states() if is_of_passages(each.partition)]
 
     async def _fill_passages(self, total: int) -> int:
-        """Adds rows of the new model next to the old ones: searches read one model only, so no row is
-        migrated."""
+        """Adds rows of the new model: searches read the rows of one model only, so none is migrated."""
         made = 0
         for state in await self._passage_states():
             statement = shaped_query(

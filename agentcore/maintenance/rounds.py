@@ -340,11 +340,11 @@ class Maintenance:
         try:
             done = await duty()
         except DependencyUnavailable as failure:
-            if self._failing.get(name) != failure.message:  # one line for each change
+            if self._failing.get(name) != failure.message:  # one line per change
                 logger.warning("maintenance: %s waits: %s", name, failure.message)
             self._failing[name] = failure.message
             return None
-        except Exception:  # one duty's defect must not end the others; it is logged and tried again
+        except Exception:  # one duty's defect must not end the others: it is logged and retried
             logger.exception("maintenance: %s failed", name)
             return None
         if self._failing.pop(name, None) is not None:

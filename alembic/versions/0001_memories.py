@@ -1,8 +1,8 @@
-"""The first schema: memories and everything that belongs to them.
+"""The initial schema: memories and all tables that belong to them.
 
 What: `memories` in 32 hash partitions, usage, links, history, idempotency keys, archive tombstones, document
 frequencies, the filter and lexical functions, row security. Why: DESIGN section 5. Safe while an old version
-runs: there is none. The vector index is the index keeper's: made on real rows, never here.
+runs: there is none. The index keeper builds the vector indexes, on real rows, never a migration.
 """
 
 from agentcore.migration import run_sql

@@ -1,7 +1,7 @@
-"""Which sessions hold a query's rarest terms.
+"""Adds a function that returns the sessions with a query's rarest terms.
 
-What: the function `lexical_sessions`, beside `lexical_arm`. Why: what a whole session says counts for each of
-its memories. Safe while an old version runs: nothing that it uses changes.
+What: the function `lexical_sessions`, next to `lexical_arm`. Why: a session's match raises the score of each
+of its memories. Safe while an old version runs: the functions that it uses do not change.
 """
 
 from agentcore.migration import run_sql

@@ -1,8 +1,8 @@
-"""The time that what a memory tells of took place.
+"""Adds the time of the event that a memory mentions.
 
-What: `memories.event_from` and `event_to`, null where the words name no time. Why: a question about last week
-finds what was said of it later. Memories stored before keep nulls until their content is updated. Safe while
-an old version runs: it names its columns and leaves these null; no row is rewritten.
+What: `memories.event_from` and `event_to`, null if the text names no time. Why: a query about last week
+matches memories stored later about it. Existing memories keep nulls until their content is updated. Safe
+while an old version runs: it names its columns and leaves these null; no row is rewritten.
 """
 
 from agentcore.migration import run_sql

@@ -1,7 +1,7 @@
-"""The memories and the sessions that hold a query's rarest terms, in one pass over the postings.
+"""Adds a function that returns memories and sessions with a query's rarest terms in one index scan.
 
 What: the function `lexical_hits`. Why: `lexical_arm` and `lexical_sessions` each read the same postings, and
-the first let long memories win. Safe while an old version runs: both stay; a later migration drops them.
+the first favored long memories. Safe while an old version runs: both stay; a later migration drops them.
 """
 
 from agentcore.migration import run_sql

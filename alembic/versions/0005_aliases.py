@@ -1,7 +1,7 @@
-"""What the agent's memories, and its callers, call by two names.
+"""Adds aliases: two names for one thing, from the agent's memories or its callers.
 
-What: the table `memory_aliases`. Why: a question asked in one form finds what was said in the other. Safe
-while an old version runs: that one neither reads nor writes it, and what it deletes takes its rows along.
+What: the table `memory_aliases`. Why: a query with one name matches memories with the other. Safe while an
+old version runs: it neither reads nor writes the table, and its deletions cascade to the rows.
 """
 
 from agentcore.migration import run_sql

@@ -1,8 +1,8 @@
-"""An index over the times that memories speak of.
+"""Adds an index over the event times of memories.
 
-What: `memories_by_event`. Why: a question about last week finds what was said of it later. Apart from the
-columns, so that reading does not wait: searches go on while the index is made, stores wait until the table is
-read. Safe while an old version runs.
+What: `memories_by_event`. Why: a query about last week matches memories stored later about it. Separate from
+the columns, so that reads are not blocked: searches continue during the build, stores are blocked until it
+ends. Safe while an old version runs.
 """
 
 from agentcore.migration import run_sql

@@ -1,9 +1,9 @@
-"""What a memory says, whichever its words.
+"""Adds a digest of a memory's meaning, independent of its wording.
 
-What: `memories.gist_hash`, equal for near-duplicates. Why: of these a search gives the newest alone and knows
-them without reading texts. Memories stored before keep nulls until their content is updated: of them equal
-texts alone are known. Safe while an old version runs: it names its columns and leaves this null; no row is
-rewritten.
+What: `memories.gist_hash`, equal for near-duplicates. Why: a search returns only the newest of them, and
+finds them without reading texts. Existing memories keep nulls until their content is updated: until then only
+equal texts are deduplicated. Safe while an old version runs: it names its columns and leaves this null; no
+row is rewritten.
 """
 
 from agentcore.migration import run_sql

@@ -1,7 +1,7 @@
-"""The functions that `lexical_hits` took the place of go.
+"""Drops the functions that `lexical_hits` superseded.
 
-What: `lexical_arm` and `lexical_sessions` are dropped. Why: nothing has called them since 0004. Safe while a
-version since 0004 runs; an older one finds no words until it is stopped.
+What: `lexical_arm` and `lexical_sessions` are dropped. Why: unused since 0004. Safe while a version since
+0004 runs; an older one finds no words until it is stopped.
 """
 
 from agentcore.migration import run_sql

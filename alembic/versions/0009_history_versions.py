@@ -1,8 +1,8 @@
-"""Each change in the history says which version it made.
+"""Adds the version that each change in the history created.
 
-What: `memory_history.version`. Why: a memory can be brought back to how it stood at a version. Changes
-made before have none, and nothing is brought back beyond them. Safe while an old version runs: it leaves
-the column empty.
+What: `memory_history.version`. Why: a memory can be reverted to its state at a version. Earlier changes have
+no version, and no memory can be reverted beyond them. Safe while an old version runs: it leaves the column
+null.
 """
 
 from agentcore.migration import run_sql

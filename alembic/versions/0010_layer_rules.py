@@ -1,8 +1,8 @@
-"""How each agent's layers forget: default times to live, extension by use, capacities of its own.
+"""Adds the rules of each agent's layers: default TTLs, extension by use, capacities.
 
-What: `memories.ttl_seconds`, `memory_usage.uses_in_life`, `agent_settings`. Why: a memory that is used gets
-its time again, and limits are each agent's. Memories stored before keep their expiry and are not extended.
-Safe while an old version runs: it leaves the columns as they are.
+What: `memories.ttl_seconds`, `memory_usage.uses_in_life`, `agent_settings`. Why: use extends a memory's
+expiry, and agents have their own limits. Existing memories keep their expiry and are not extended. Safe while
+an old version runs: it does not change the columns.
 """
 
 from agentcore.migration import run_sql

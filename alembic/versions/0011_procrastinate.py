@@ -1,8 +1,8 @@
-"""The tables and functions of procrastinate, the library that keeps the background jobs.
+"""Adds the tables and functions of procrastinate, the library of background jobs.
 
 What: its schema as of version 3.10.0, a copy of its own file. Why: decision 21; read from the installed
-package it would differ between databases of one revision. When the package's schema changes a test says so,
-and its changes come by a migration of their own. Safe while an old version runs: that one knows none of it.
+package it would differ between databases of one revision. A test fails if the package's schema changes; its
+changes need a migration. Safe while an old version runs: it does not use them.
 """
 
 from agentcore.migration import run_sql

@@ -1,9 +1,11 @@
-"""How an agent's transaction reaches the jobs, why jobs failed, and the memories that supersede others.
+"""Adds access to jobs from an agent's transaction, the causes of failed jobs, and an index of superseded
+memories.
 
 What: the functions `enqueue_job`, `job_waits` and `forget_jobs`, the table `job_failures`, the view
 `background_jobs`, an index over an agent's jobs, and one over superseded memories. Why: the service's role
-sees no job, its own agent's neither; pruning must not take the only copy of a fact. Safe while an old version
-runs: nothing that it uses changes; stores wait while the index of superseded memories is made.
+cannot read jobs, not even its own agent's; pruning must not delete the only copy of a fact. Safe while an old
+version runs: no object that it uses changes; stores are blocked while the index of superseded memories is
+built.
 """
 
 from agentcore.migration import run_sql

@@ -1,8 +1,8 @@
-"""Tombstones keep what an archived memory is chosen by.
+"""Adds the filterable columns of an archived memory to its tombstone.
 
 What: columns and an index of `archived_memories`, the function `archived_matches`. Why: archived memories are
-listed and restored by filter without reading their copies. Safe while an old version runs: it fills none of
-them; what it archives meanwhile is found by id, layer and time of archiving.
+listed and restored by filter without reading their copies. Safe while an old version runs: it leaves the
+columns null; memories that it archives are found by id, layer and time of archiving.
 """
 
 from agentcore.migration import run_sql

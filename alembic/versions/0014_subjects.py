@@ -1,8 +1,8 @@
-"""Of what each current memory states something.
+"""Adds the subjects about which each current memory states something.
 
-What: the table `memory_subjects`, digests alone. Why: a memory finds the one whose place it takes by key,
-without a search. Memories from before have none, and nothing takes their place until they are changed. Safe
-while an old version runs: that one neither reads nor writes it, and what it deletes takes its rows along.
+What: the table `memory_subjects`, digests only. Why: a memory finds the one that it supersedes by key,
+without a search. Existing memories have none, and are not superseded until they are changed. Safe while an
+old version runs: it neither reads nor writes the table, and its deletions cascade to the rows.
 """
 
 from agentcore.migration import run_sql

@@ -1,7 +1,7 @@
-"""Consolidation: an agent's own wish for it, and how far it has come.
+"""Adds consolidation: an agent's settings, and its progress.
 
-What: `agent_settings.consolidation`, `agent_settings.consolidated_to`. Why: it is off unless an agent is
-given it, and goes on where it ended. Safe while an old version runs: it leaves the columns as they are.
+What: `agent_settings.consolidation`, `agent_settings.consolidated_to`. Why: it is off unless an agent enables
+it, and resumes where it ended. Safe while an old version runs: it does not change the columns.
 """
 
 from agentcore.migration import run_sql

@@ -1,8 +1,8 @@
-"""A second vector beside each memory's, and which model is in force.
+"""Adds a second vector per memory, and the model in force.
 
 What: the columns `next_embedding` and `next_embedding_model`, the table `embedding_models`. Why: all memories
-can be embedded anew by another model while those who search go on with the old vectors. Safe while an old
-version runs: it writes and reads neither; it must be gone before `agentcore reembed` is used.
+can be embedded again with another model while searches use the old vectors. Safe while an old version runs:
+it neither reads nor writes them; stop it before running `agentcore reembed`.
 """
 
 from agentcore.migration import run_sql

@@ -1,7 +1,7 @@
-"""Episodes that came late: promoted, restored or holding again behind what consolidation has looked at.
+"""Adds late episodes: promoted, restored or current again, with ids that consolidation has passed.
 
-What: the table `late_episodes`. Why: consolidation goes on by ids, and these have ids that it has passed.
-Safe while an old version runs: it neither writes nor reads it.
+What: the table `late_episodes`. Why: consolidation proceeds in the order of ids and would miss them. Safe
+while an old version runs: it neither writes nor reads it.
 """
 
 from agentcore.migration import run_sql

@@ -1,8 +1,8 @@
-"""What language models are used for: an account by agent and day, and the memories that wait for them.
+"""Adds the usage of language models per agent and day, and the queue of memories for them.
 
-What: the tables `llm_usage` and `llm_queue`, and the agents' wishes in `agent_settings.models`. Why: a budget
-holds across processes and restarts, and each memory is given to a model once. Safe while an old version runs:
-that one neither reads nor writes them, and what it deletes takes its rows along.
+What: the tables `llm_usage` and `llm_queue`, and the agents' settings in `agent_settings.models`. Why: a
+budget applies across processes and restarts, and a model processes each memory once. Safe while an old
+version runs: it neither reads nor writes them, and its deletions cascade to the rows.
 """
 
 from agentcore.migration import run_sql

@@ -1,8 +1,8 @@
-"""Summaries that follow their sources, and those of periods: what waits for them.
+"""Adds pending work for stale summaries and for summaries of periods.
 
-What: two more kinds of work in `llm_queue`, and which of what waits has waited before. Why: a summary whose
-source changed is made anew, and what a deletion left without its summary is due at once. Safe while an old
-version runs: it writes neither, and leaves what it does not know to the new one.
+What: two more kinds of work in `llm_queue`, and a flag for memories enqueued again. Why: a summary whose
+source changed is rewritten, and memories whose summary was deleted are due at once. Safe while an old version
+runs: it writes neither, and leaves unknown kinds to the new version.
 """
 
 from agentcore.migration import run_sql

@@ -1,11 +1,11 @@
-"""Facts that a model read follow their memory; a model that fails is waited for from its first failure on.
+"""Adds an index of extracted facts by memory, and the retry state of memories whose request failed.
 
-What: an index of memories by the one they are of, the form `fact` in the provenance of what a model read, and
-in `llm_queue` since when a memory is asked about in vain, and how often by itself. Why: a deletion, a
-supersession and a correction look for what was read from a memory. Safe while an old version runs, but for
-the time it takes: the index of all memories and the rows of facts are written in one transaction; until it
-ends nobody stores, changes or deletes a memory. Of a million memories that is some seconds: migrate when few
-write. Facts that an old version stores meanwhile have another form, and stay when their memory goes.
+What: an index of memories by parent memory, the form `fact` in the provenance of extracted facts, and in
+`llm_queue` the time of the first failure and the number of failures of a memory alone. Why: deletion,
+supersession and correction look up the facts of a memory. Safe while an old version runs, except for locks:
+the index and the rows of facts are written in one transaction, which blocks all stores, changes and
+deletions. For a million memories that takes some seconds: migrate at low load. Facts that an old version
+stores meanwhile have another form, and are kept when their memory is deleted.
 """
 
 from agentcore.migration import run_sql

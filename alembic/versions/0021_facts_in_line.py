@@ -1,9 +1,8 @@
-"""What waits to be read for facts is found in the order in which it is read.
+"""Adds an index of the fact extraction queue in processing order.
 
-What: an index of `llm_queue` by agent, tries and time. Why: a batch of eight was found by reading and sorting
-all that waits, twice; of 300,000 memories that took longer than a statement may. Safe while an old version
-runs: it may use the index, too. Building it holds up what is written to the queue, by all agents, for as long
-as it takes: below a second for a million rows that wait.
+What: an index of `llm_queue` by agent, tries and time. Why: a batch of eight read and sorted the whole queue,
+twice; with 300,000 memories it exceeded the statement timeout. Safe while an old version runs: it can use the
+index, too. The build blocks writes to the queue, by all agents: below a second for a million rows.
 """
 
 from agentcore.migration import run_sql

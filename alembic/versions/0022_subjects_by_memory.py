@@ -1,9 +1,9 @@
-"""What one agent states is found by key, whatever the planner knows of the agent.
+"""Replaces an index, so that lookups of subjects use the primary key without statistics of the agent.
 
-What: the index of `memory_subjects` by memory has the memory in front instead of the agent. Why: of an agent
-that stands in no statistics yet, any index with the agent in front looks as good as the primary key, and the
-smaller of the two was taken: each key asked for read all that the agent stated. Safe while an old version
-runs; until the index is made nobody stores or changes a memory: below a second for a million subjects.
+What: the index of `memory_subjects` by memory starts with the memory instead of the agent. Why: for an agent
+without statistics, the planner rates any index that starts with the agent like the primary key, and chose the
+smaller one: each lookup read all subjects of the agent. Safe while an old version runs; the build blocks
+stores and changes of memories: below a second for a million subjects.
 """
 
 from agentcore.migration import run_sql

@@ -1,8 +1,8 @@
-"""Each entry of the history has the time it was written at.
+"""Sets the time of a history entry to the time of its write.
 
-What: the default of `memory_history.changed_at` is the clock, no longer the start of the transaction. Why:
-what a transaction wrote after it had waited for another stood before that one's change, though behind it in
-order. Safe while an old version runs.
+What: the default of `memory_history.changed_at` is the clock, no longer the start of the transaction. Why: an
+entry of a transaction that was blocked by another had an earlier time than that one's, though a later number.
+Safe while an old version runs.
 """
 
 from agentcore.migration import run_sql

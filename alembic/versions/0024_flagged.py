@@ -1,7 +1,7 @@
-"""Flags memories that match a pattern of injected instructions, and keeps responses with their reasoning.
+"""Flags memories that match a pattern of injected instructions, and stores responses with their reasoning.
 
 What: the columns `memories.flagged` and `memories.response`, an index of flagged memories, and the filter
-`unflagged`. Why: `memory.get_context` leaves flagged memories out. Safe while an old version runs: it stores
+`unflagged`. Why: `memory.get_context` omits flagged memories. Safe while an old version runs: it stores
 memories that are not flagged.
 """
 

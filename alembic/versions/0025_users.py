@@ -1,8 +1,8 @@
 """Filters by several users, and row security for tokens that are bound to users.
 
 What: `user_id` of a filter may be a list; the role `agentcore_bound` with policies that hide other users'
-rows; `lexical_hits` takes k1 and b. Why: a user's memories and the shared ones in one query; no statement can
-forget the binding. Not safe while an old version runs: it calls `lexical_hits` as it was.
+rows; `lexical_hits` has parameters k1 and b. Why: a user's memories and the shared ones in one query; no
+statement can omit the binding. Not safe while an old version runs: it calls `lexical_hits` as it was.
 """
 
 from agentcore.migration import run_sql

@@ -1,4 +1,4 @@
-"""Tombstones record which archive contains the copy; erasure receipts get a key of their own.
+"""Tombstones record which archive contains the copy; erasure receipts get their own key.
 
 What: `archived_memories.archive_id` with an index, and the table `receipt_keys`, which only the owner reads.
 Why: a server could attest the erasure of copies in another server's archive, and a change of JWT_SECRET_KEY

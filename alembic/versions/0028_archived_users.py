@@ -1,8 +1,8 @@
-"""Tombstones record the users whose memories an archived memory was made of.
+"""Tombstones record the users of the memories that an archived memory was derived from.
 
 What: a nullable column `users`, which the policy of bound tokens reads. Why: a token bound to `null` listed
-archived summaries of all users. Safe while an old version runs: what it archives without a user is hidden
-from bound tokens.
+archived summaries of all users. Safe while an old version runs: memories that it archives without a user are
+hidden from bound tokens.
 """
 
 from agentcore.migration import run_sql

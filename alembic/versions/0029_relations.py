@@ -1,4 +1,4 @@
-"""Memories that wait to be compared with earlier ones: a fifth kind of work in `llm_queue`.
+"""Adds a fifth kind of work to `llm_queue`: memories to compare with earlier ones.
 
 Safe while an old version runs: it neither writes nor reads the new kind.
 """

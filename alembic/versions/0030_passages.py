@@ -1,7 +1,7 @@
-"""Adds vectors of the later passages of long memories, and queues the long memories that exist.
+"""Adds vectors of the later passages of long memories, and enqueues the existing long memories.
 
-Stop processes of the old version first: what they store gets no passages, and what they update keeps those
-of the old text.
+Stop processes of the old version first: memories that they store get no passages, and memories that they
+update keep the passages of the old text.
 """
 
 from agentcore.migration import run_sql

@@ -1,7 +1,7 @@
 """Drops the table `memory_aliases` and the function `other_forms`: aliases no longer exist.
 
-Stop processes of the old version first: without the table their stores and searches fail. A downgrade brings
-the table back without rows.
+Stop processes of the old version first: without the table their stores and searches fail. A downgrade creates
+the table again without rows.
 """
 
 from agentcore.migration import run_sql
