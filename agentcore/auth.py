@@ -198,7 +198,7 @@ class TokenVerifier:
         self._seen: OrderedDict[bytes, tuple[Principal, float]] = OrderedDict()
 
     async def verify(self, authorization: str | None) -> Principal:
-        """Returns the principal. Raises AuthenticationFailed with a reason; DependencyUnavailable for no key."""
+        """Returns the principal. Raises AuthenticationFailed with a reason, DependencyUnavailable: no key."""
         token = _bearer(authorization)
         digest = hashlib.sha256(token.encode()).digest()
         seen = self._seen.get(digest)

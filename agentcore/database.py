@@ -288,7 +288,7 @@ class Database:
         return self.read is not self.write
 
     async def ping(self, *, read: bool = False) -> dict[str, Any]:
-        """Returns the versions of the server and of pgvector, after allocating some memory.
+        """Returns the versions of the server and of pgvector; a small temporary file detects a full disk.
 
         Raises DependencyUnavailable, also if the primary is read-only.
         """

@@ -158,7 +158,7 @@ class Steps:
 
     @property
     def timings_ms(self) -> dict[str, float]:
-        """Returns milliseconds by step, rounded up to TIMING_STEP_MS, in the order of the steps' first end."""
+        """Returns milliseconds by step, rounded up to TIMING_STEP_MS, in the order in which they ended."""
         return {step: max(1, math.ceil(seconds * 1_000 / TIMING_STEP_MS)) * TIMING_STEP_MS
                 for step, seconds in self._seconds.items()}
 

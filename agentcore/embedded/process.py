@@ -129,7 +129,7 @@ class Child:
         return await asyncio.wrap_future(self._exit)
 
     async def until(self, ready: Callable[[], Awaitable[bool]]) -> None:
-        """Returns once `ready`. Raises StartupError after 60 s without log output: a recovery logs progress."""
+        """Returns once `ready`. Raises StartupError after 60 s without log output (a recovery logs)."""
         size, deadline = self._log.size(), time.monotonic() + SILENCE_SECONDS
         while not await ready():
             if self._exit.done():

@@ -86,7 +86,7 @@ async def measure(connection: Connection, subject: Subject, goal: float, told: T
     """Returns the least search width that reaches the recall `goal`. Needs its own connection, in autocommit.
 
     Exact and indexed searches read one snapshot, as the service role. After each search it sleeps for the
-    same time (1 s at most), to use half of one core.
+    same time (1 s at most), to limit its load.
     """
     await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
     try:

@@ -30,8 +30,7 @@ LONGEST_BACKOFF_SECONDS = 600
 
 
 class Backoff(BaseRetryStrategy):
-    """Retries after 1, 2, 4 ... seconds, 10 minutes at most, up to MAX_ATTEMPTS; at once if the worker
-    stopped.
+    """Retries after 1, 2, 4 ... s (10 minutes at most), up to MAX_ATTEMPTS; at once if the worker stopped.
 
     An error may ask for a longer delay (`data.retry_after_seconds`).
     """

@@ -113,8 +113,7 @@ class Purge:
     async def _retried(
         self, connection: Connection, statement: sql.SQL | sql.Composed, **values: str
     ) -> bool:
-        """Executes a statement that needs a lock, and retries until `wait_seconds` expire. False: it is
-        locked.
+        """Executes a statement that needs a lock, and retries for `wait_seconds`. False: it is locked.
 
         Between two attempts queued calls of the service proceed.
         """
