@@ -34,7 +34,7 @@ def _params() -> list[str]:
 def __getattr__(name: str) -> Any:
     if name == "__all__":
         return sorted([*_SOURCES, *import_module("agentcore.errors").__all__, *_params()])
-    # A submodule's name is lower case: the import system finds it after the AttributeError.
+    # Submodule names are lower case: the import system resolves them after the AttributeError.
     sources = (_SOURCES[name],) if name in _SOURCES else (
         ("agentcore.errors", "agentcore.params") if name[:1].isupper() else ())
     for source in sources:

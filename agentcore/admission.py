@@ -1,4 +1,4 @@
-"""Who may come in: the caller from the token, size and rate limits, and how a refusal is said over HTTP."""
+"""Admission: authenticates the caller, limits size and rate, and returns errors over HTTP."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from agentcore.ratelimit import RateLimit
 from agentcore.rpc import LARGE_BODY_BYTES, Frame, error_answer
 from agentcore.telemetry import Trace, new_request_id
 
-# Where one error answers the whole request; every other, and the error of one call, travels with 200.
+# HTTP status of an error for the whole request; all other errors, and those of single calls, return 200.
 HTTP_STATUS: Mapping[JsonRpcErrorCode, int] = {
     JsonRpcErrorCode.AUTHENTICATION_FAILED: 401,
     JsonRpcErrorCode.TOO_LARGE: 413,
     JsonRpcErrorCode.RATE_LIMITED: 429,
 }
 
-# Large bodies are parsed in some 100 ms each.
+# Parsing a large body takes about 100 ms.
 BODIES_RETRY_SECONDS = 1.0
 
 Header = tuple[bytes, bytes]
@@ -39,7 +39,7 @@ Header = tuple[bytes, bytes]
 
 @dataclass(frozen=True)
 class Exchange:
-    """One HTTP request as it is being answered."""
+    """One HTTP request while it is processed."""
 
     headers: dict[bytes, list[str]]
     request_id: str
@@ -57,21 +57,21 @@ class Exchange:
         return cls(headers, new_request_id(), trace, parent.trace_id if parent else None)
 
     def header(self, name: bytes) -> str | None:
-        """The header's value; None if it is absent, or comes more than once with different values."""
+        """Returns the header's value; None if it is absent or repeated with different values."""
         values = set(self.headers.get(name, []))
         return values.pop() if len(values) == 1 else None
 
     @property
     def marks(self) -> list[Header]:
-        """The headers by which every answer can be found again."""
+        """Returns the headers that identify a response: request id and trace."""
         return [(b"x-request-id", self.request_id.encode()), (b"traceresponse", str(self.trace).encode())]
 
 
 class BodyBudget:
     """Limits the bytes of all bodies that this process is receiving or answering.
 
-    Large bodies may take half of `limit`, and one agent half of either. The rest is for small bodies and for
-    other agents.
+    Large bodies may use half of `limit`, and one agent half of either. The rest is reserved for small bodies
+    and for other agents.
     """
 
     def __init__(self, limit: int) -> None:
@@ -80,12 +80,12 @@ class BodyBudget:
         self._held: dict[tuple[str | None, bool], int] = {}
 
     def __len__(self) -> int:
-        """Returns the bytes that are held now."""
+        """Returns the bytes in use."""
         return self._held.get((None, False), 0)
 
     @contextmanager
     def share(self, agent_id: str) -> Iterator[Callable[[int], None]]:
-        """Yields what sets the size of one body, 0 when the block ends. It raises RateLimited."""
+        """Yields a setter of one body's size, which raises RateLimited; the end of the block sets 0."""
         held = 0
 
         def hold(size: int) -> None:
@@ -119,7 +119,7 @@ def _counted(size: int, large: bool) -> int:
 
 @dataclass(frozen=True)
 class Admission:
-    """The one gate of every endpoint that acts for an agent."""
+    """Admission checks of every endpoint that acts for an agent."""
 
     verifier: TokenVerifier
     rate_limit: RateLimit
@@ -129,16 +129,16 @@ class Admission:
     bodies: BodyBudget
 
     async def principal(self, exchange: Exchange) -> Principal:
-        """The caller. Raises AuthenticationFailed, and NotReady once the service stops."""
+        """Returns the authenticated caller. Raises AuthenticationFailed, and NotReady during shutdown."""
         if self.stopping.is_set():
             raise NotReady("The service is stopping.")
         return await self.verifier.verify(exchange.header(b"authorization"))
 
     @asynccontextmanager
     async def body(self, exchange: Exchange, receive: Receive, agent_id: str) -> AsyncIterator[bytes | None]:
-        """Yields the body, None if the client went away; it counts until the block ends.
+        """Yields the body, None if the client disconnected. Its bytes count until the block ends.
 
-        Raises TooLarge as soon as it is known, and RateLimited.
+        Raises TooLarge as soon as the limit is exceeded, RateLimited, and InvalidRequest on timeout.
         """
         with self.bodies.share(agent_id) as hold:
             yield await self._received(exchange, receive, hold)
@@ -176,7 +176,7 @@ async def refuse(
     exchange: Exchange, frame: Frame | None, error: AgentCoreError, send: Send,
     statuses: Mapping[JsonRpcErrorCode, int] = HTTP_STATUS,
 ) -> None:
-    """One error for the whole body; it carries the id where there is just one call."""
+    """Returns one error for the whole body, with the id if it is a single call."""
     only = frame.members[0] if frame is not None and not frame.is_batch else None
     answer = error_answer(error, only.id if only is not None else None)
     headers: list[Header] = []
@@ -197,7 +197,7 @@ def _challenge(exchange: Exchange, error: AuthenticationFailed) -> str:
 async def say(
     exchange: Exchange, send: Send, status: int, body: bytes, headers: Sequence[Header] = ()
 ) -> None:
-    """Answer with JSON; an empty body goes with 204."""
+    """Sends a JSON response; with status 204 the body is empty."""
     about_body = [] if status == 204 else [
         (b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     start: Message = {"type": "http.response.start", "status": status,

@@ -1,7 +1,7 @@
-"""The agent card: what the service tells other agents of itself, in the form of the A2A protocol.
+"""The agent card: describes the service to other agents, in the A2A protocol's format.
 
-The service answers its own JSON-RPC methods, not A2A's messages, so the card names a binding of its own: a
-client that knows A2A's bindings alone sees that it cannot send messages there, before it has sent one.
+The service has its own JSON-RPC methods, not A2A's messages, so the card names its own binding. A client
+that supports only A2A's bindings sees from the card that it cannot send messages.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SKILLS = (
 
 
 def agent_card(url: str, version: str) -> dict[str, Any]:
-    """The card of a service that answers at `url`, for a caller with a token of its own."""
+    """Returns the card of a service at `url`; callers need their own token."""
     return {
         "name": "AgentCore Memory",
         "description": "The lasting memory of an agent: whoever calls with a JWT acts on the memory of the "

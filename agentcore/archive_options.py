@@ -1,4 +1,4 @@
-"""How copies are kept in the archive: the parts of MEMORY_ARCHIVE_OPTIONS, and what is wrong with them."""
+"""The options of MEMORY_ARCHIVE_OPTIONS: how archived copies are stored, and their validation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pydantic import (
 
 KEY_BYTES = 32
 KeyId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
-# A copy is read back before its memory goes: a class that must be thawed first cannot hold the archive.
+# A copy is read back before its memory is deleted, which excludes storage classes that need a restore first.
 READABLE_AT_ONCE = (
     "STANDARD", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER_IR", "REDUCED_REDUNDANCY",
 )
@@ -39,11 +39,10 @@ EncryptionKey = Annotated[SecretStr, AfterValidator(_key_digits)]
 
 
 class ArchiveOptions(BaseModel):
-    """Each part is optional; without any, copies are compressed and nothing else.
+    """All fields are optional; by default, copies are only compressed.
 
-    `keys` are AES-256 keys by their ids; `encrypt_with` names the one that new copies are sealed with (the
-    only one, where there is only one), the others open what was sealed before. The rest is said to S3 with
-    each object.
+    `keys`: AES-256 keys by id. `encrypt_with`: the key for new copies (default: the key, if there is exactly
+    one); the other keys decrypt older copies. The other fields are sent to S3 with each object.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
@@ -76,7 +75,7 @@ class ArchiveOptions(BaseModel):
 
     @property
     def keyring(self) -> Keyring:
-        """The keys as bytes."""
+        """Returns the keys as bytes."""
         only = next(iter(self.keys)) if len(self.keys) == 1 else None
         chosen = self.encrypt_with if "encrypt_with" in self.model_fields_set else only
         return Keyring(
@@ -84,7 +83,7 @@ class ArchiveOptions(BaseModel):
 
     @property
     def object_headers(self) -> Mapping[str, str]:
-        """What S3 is told with each object, by boto3's names."""
+        """Returns the S3 parameters of each object, by boto3's names."""
         told = {"StorageClass": self.storage_class, "ServerSideEncryption": self.server_side_encryption,
                 "SSEKMSKeyId": self.kms_key_id}
         return {name: value for name, value in told.items() if value is not None}
@@ -92,14 +91,14 @@ class ArchiveOptions(BaseModel):
 
 @dataclass(frozen=True)
 class Keyring:
-    """AES-256 keys by id, and which of them seals new copies, if any."""
+    """AES-256 keys by id, and the id of the key that encrypts new copies (None: no encryption)."""
 
     keys: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     sealing_id: str | None = None
 
 
 def read_archive_options(text: str | None) -> ArchiveOptions:
-    """The options that a JSON text says. Raises ValueError that names each problem and quotes no value."""
+    """Parses the options from JSON. Raises ValueError with every problem, without quoting a value."""
     try:
         return ArchiveOptions.model_validate_json(text or "{}")
     except ValidationError as cause:

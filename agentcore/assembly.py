@@ -1,4 +1,4 @@
-"""Makes the parts that the settings ask for. Opens none of them."""
+"""Creates the configured parts, without opening them."""
 
 from __future__ import annotations
 
@@ -65,35 +65,35 @@ from agentcore.readiness import WatchedEmbedder
 from agentcore.registry import resolve
 from agentcore.telemetry import Metrics
 
-# When a search abstains by default, and what of its findings a context omits; decisions 20 and 53.
+# Default thresholds of abstention, and of what a context omits; decisions 20 and 53.
 RETRIEVE_CUT_OFFS = CutOffs(min_fit=0.2)
 CONTEXT_CUT_OFFS = CutOffs(min_fit=0.2, least_share=0.4, least_rise=0.2, widest_gap=0.25, full_fit=0.5)
-# Words alone tell nothing about the subject: with these only a caller's `min_fit` applies.
+# Lexical scores alone cannot decide answerability: with these models only a caller's `min_fit` applies.
 WITHOUT_MEANING = frozenset({"hashing", "none"})
-# Where vectors have no meaning, words decide.
+# Weight of words if vectors carry no meaning.
 WORDS_WITHOUT_MEANING = 0.28
-# Memories a reranker orders, and the longest time that rewriting may add to a search and judging to a store.
+# Memories that a reranker orders; timeouts that rewriting adds to a search and judging to a store.
 RERANKED_AT_MOST = 40
 REWRITING_SECONDS = 5.0
 EMBEDDING_ATTEMPTS = 3
 JUDGING_SECONDS = 5.0
-# Of that time, what a request has for itself: the rest is for room before it and the account behind it.
+# Timeout of the request within that; the rest is for the concurrency limit before and the accounting after.
 REQUEST_SECONDS = 5.0 - 2 * LONGEST_WAIT_SECONDS
-# Of one request that nobody waits for; its job comes again when these attempts failed.
+# Timeout and attempts of a background request; after them its job is retried later.
 BACKGROUND_SECONDS, BACKGROUND_ATTEMPTS = 30.0, 2
 SUMMARISER = "summariser of LLM_OPTIONS"
 
 
 def cache_of(settings: Settings) -> Path:
-    """Where what can be made again is kept."""
+    """Returns the directory of files that can be recreated."""
     return settings.agentcore_cache or platformdirs.user_cache_path("agentcore")
 
 
 def make_redis(url: str | None, settings: Settings) -> GuardedRedis | None:
-    """Makes a client that never waits long; it connects with its first command."""
+    """Returns a client with short timeouts; it connects with its first command."""
     if url is None:
         return None
-    # A stale connection is replaced once; after a timeout there is no second attempt.
+    # A stale connection is replaced once; a timeout is not retried.
     redis = GuardedRedis.from_url(
         url,
         retry=Retry(NoBackoff(), 1, (RedisUnreachable,)),
@@ -107,7 +107,7 @@ def make_redis(url: str | None, settings: Settings) -> GuardedRedis | None:
 
 
 def make_embedder(settings: Settings) -> WatchedEmbedder | None:
-    """The embedding model's provider, not yet open; None for words alone."""
+    """Returns the embedding provider, not yet open; None for words only."""
     if settings.embedding_model == "none":
         return None
     keys = {"openai": settings.openai_api_key, "cohere": settings.cohere_api_key}
@@ -126,7 +126,7 @@ def make_embedder(settings: Settings) -> WatchedEmbedder | None:
 
 
 def make_relations(settings: Settings) -> RelationClassifier | None:
-    """Returns what compares messages; None without its weights, or where meaning is not searched."""
+    """Returns the classifier of message relations; None without its weights or without semantic vectors."""
     if settings.embedding_model in WITHOUT_MEANING or E5.directory() is None:
         return None
     make = resolve("local", RELATION_CLASSIFIERS, kind="relation classifier")
@@ -135,7 +135,7 @@ def make_relations(settings: Settings) -> RelationClassifier | None:
 
 
 def check_choices(settings: Settings) -> None:
-    """Raises ConfigurationError with every choice that there is not, before anything is made."""
+    """Raises ConfigurationError with every unknown choice, before any part is created."""
     summariser = llm_options_of(settings).summariser
     unused = summariser in SUMMARISERS and not has_language_model(settings)
     chosen = (
@@ -157,7 +157,7 @@ def check_choices(settings: Settings) -> None:
 
 
 def make_reranker(settings: Settings) -> LimitedReranker | None:
-    """What orders the foremost memories, not yet open; None where nothing does."""
+    """Returns the reranker of the top memories, not yet open; None if disabled."""
     if settings.reranker == "none":
         return None
     timeout_seconds = settings.reranker_timeout_ms / 1_000
@@ -173,19 +173,19 @@ def make_reranker(settings: Settings) -> LimitedReranker | None:
 
 
 def make_meter(settings: Settings, database: Database, metrics: Metrics) -> LlmMeter:
-    """What every request to a language model goes through."""
+    """Returns the meter that every request to a language model passes."""
     options = llm_options_of(settings)
     counters = make_counters(settings)
     return LlmMeter(MemoryStorage(database), options, counters.of(counters.default).count, metrics)
 
 
 def make_counters(settings: Settings) -> TokenCounters:
-    """What counts tokens, by encoding; the tables behind it are the process's."""
+    """Returns the token counters by encoding; the tables are shared by the process."""
     return TokenCounters(cache_of(settings), settings.token_encoding)
 
 
 def make_rewriter(settings: Settings, meter: Meter) -> LimitedRewriter | None:
-    """What puts queries into other words, not yet open; None where nothing does."""
+    """Returns the query rewriter, not yet open; None if disabled."""
     if settings.query_rewriter == "none":
         return None
     options = _llm_options(settings, meter, REQUEST_SECONDS)
@@ -194,7 +194,7 @@ def make_rewriter(settings: Settings, meter: Meter) -> LimitedRewriter | None:
 
 
 def make_fact_judge(settings: Settings, meter: Meter) -> LimitedFactJudge | None:
-    """Who says what a new fact means for an old one, not yet open; None without a language model."""
+    """Returns the judge of how a new fact affects an old one, not yet open; None without a language model."""
     if not has_language_model(settings):
         return None
     options = _llm_options(settings, meter, REQUEST_SECONDS)
@@ -203,13 +203,13 @@ def make_fact_judge(settings: Settings, meter: Meter) -> LimitedFactJudge | None
 
 
 def make_extractor(settings: Settings, meter: Meter) -> FactExtractor | None:
-    """What reads memories for facts, not yet open; None without a language model."""
+    """Returns the fact extractor, not yet open; None without a language model."""
     extractor: FactExtractor | None = _in_background(settings, meter, FACT_EXTRACTORS, "fact extractor")
     return extractor
 
 
 def make_summariser(settings: Settings, meter: Meter) -> Summariser | None:
-    """What tells conversations in few words, not yet open; None where it needs a language model."""
+    """Returns the model's summarizer, not yet open; None if it needs a language model and there is none."""
     name = llm_options_of(settings).summariser
     summariser: Summariser | None = _in_background(settings, meter, SUMMARISERS, SUMMARISER, name)
     return summariser
@@ -225,7 +225,7 @@ def _in_background(
 
 
 def has_language_model(settings: Settings) -> bool:
-    """Whether there is a chat model, and a place to ask it."""
+    """Returns whether a chat model and its endpoint are configured."""
     return settings.llm_model is not None and llm_endpoint_of(settings).is_known
 
 
@@ -259,7 +259,7 @@ def make_parts(
     samples: QuerySamples | None = None,
     relations: RelationClassifier | None = None,
 ) -> MemoryParts:
-    """What every agent's manager shares."""
+    """Returns the parts that every agent's manager shares."""
     counters = make_counters(settings)
     storage = MemoryStorage(database, llm_options_of(settings).summaries)
     return MemoryParts(
@@ -298,7 +298,7 @@ def parts_over(
     in_force: KnownModel,
     samples: QuerySamples | None,
 ) -> MemoryParts:
-    """The parts with another model in force, which the settings ask for; all else stays the same."""
+    """Returns the parts with the model in force, as in `settings`; the rest is unchanged."""
     return replace(
         parts,
         vectors=make_vectors(settings, database, in_force),
@@ -310,7 +310,7 @@ def parts_over(
 
 
 def make_vectors(settings: Settings, database: Database, in_force: KnownModel | None) -> VectorStore:
-    """Where candidates come from, over vectors that stand or that move."""
+    """Returns the vector store, over stable or migrating vectors."""
     make = resolve(settings.vector_store, VECTOR_STORES, kind="VECTOR_STORE")
     place = MOVING if in_force is not None and in_force.moving else SETTLED
     limits = SearchLimits(exact_search_limit=settings.exact_search_limit)
@@ -319,7 +319,7 @@ def make_vectors(settings: Settings, database: Database, in_force: KnownModel | 
 
 
 def make_policy(settings: Settings) -> MemoryPolicy:
-    """The figures that managers work by."""
+    """Returns the managers' weights, limits and thresholds."""
     has_meaning = settings.embedding_model not in WITHOUT_MEANING
     return MemoryPolicy(
         weights=RetrievalWeights() if has_meaning else RetrievalWeights(words=WORDS_WITHOUT_MEANING),
@@ -337,7 +337,7 @@ def make_policy(settings: Settings) -> MemoryPolicy:
 
 
 def make_screen(settings: Settings) -> Screen:
-    """The patterns that flag a memory. Raises ConfigurationError."""
+    """Returns the patterns that flag a memory. Raises ConfigurationError."""
     try:
         return Screen(settings.memory_flag_patterns)
     except ValueError as problem:
@@ -345,19 +345,19 @@ def make_screen(settings: Settings) -> Screen:
 
 
 def make_layers(settings: Settings) -> dict[str, LayerRules]:
-    """How the service's layers forget; MEMORY_EPISODIC_CAPACITY is that of the episodic one."""
+    """Returns the layers' rules; MEMORY_EPISODIC_CAPACITY is the episodic layer's default capacity."""
     episodic = {"capacity": settings.memory_episodic_capacity, **settings.memory_layers.get("episodic", {})}
     named = {**settings.memory_layers, "episodic": episodic}
     return {layer: LayerRules(**rules) for layer, rules in named.items()}
 
 
 def make_index_policy(settings: Settings) -> IndexPolicy:
-    """What the index keeper goes by."""
+    """Returns the index keeper's index kind and recall goal."""
     return IndexPolicy(kind=settings.vector_index, recall=settings.vector_index_recall)
 
 
 def make_archive(settings: Settings, home: Home) -> SealedArchive | None:
-    """Where pruned memories are kept; None where archiving is switched off."""
+    """Returns the archive of pruned memories; None if archiving is disabled."""
     if not settings.memory_archival_enabled:
         return None
     options = read_archive_options(revealed(settings.memory_archive_options))
@@ -374,7 +374,7 @@ def make_archive(settings: Settings, home: Home) -> SealedArchive | None:
 
 
 def make_verifier(settings: Settings, home: Home) -> TokenVerifier:
-    """Who is believed to be whom. Raises ConfigurationError."""
+    """Returns the verifier of tokens. Raises ConfigurationError."""
     keys: KeySource
     if settings.jwt_jwks_url is not None:
         keys = JwksKeys(settings.jwt_jwks_url, settings.jwt_algorithm)
@@ -384,7 +384,7 @@ def make_verifier(settings: Settings, home: Home) -> TokenVerifier:
 
 
 def signing_secret(settings: Settings, home: Home) -> str:
-    """The HS256 secret, or a JSON list: the setting, else the home's own, made once.
+    """Returns the HS256 secret, or a JSON list: the setting, else the home's, which is created once.
 
     Raises ConfigurationError.
     """

@@ -1,4 +1,4 @@
-"""Tokens: a JWT in an Authorization header <-> Principal(agent_id, scopes). Knows nothing of memory."""
+"""Authentication: verifies the JWT of an Authorization header and returns a Principal(agent_id, scopes)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from agentcore.limits import MAX_ID_CHARS
 from agentcore.token_secrets import read_secrets
 
 FAR_FUTURE = 2**53
-# How far our clock and the issuer's may lie apart before exp, nbf and iat are taken at their word.
+# Tolerated clock skew between us and the issuer for exp, nbf and iat.
 LEEWAY_SECONDS = 5
 MAX_KEY_SET_BYTES = 262_144
 CACHED_TOKENS = 10_000
-# A key taken out of the key set ends a token that is already cached within this time.
+# Cache time of a token: after its key is removed from the key set, it expires within this time.
 CACHED_SECONDS = 60.0
 
 _KEY_OF = {"RS256": ("RSA", None), "ES256": ("EC", "P-256"), "EdDSA": ("OKP", "Ed25519")}
@@ -45,9 +45,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Whom a token speaks for. `expires_at` is in seconds since the epoch.
+    """The identity that a token proves. `expires_at`: seconds since the epoch.
 
-    `users`: nothing but their memories is readable or writable, None being memories without a user.
+    `users`: only their memories are readable and writable (None in it: memories without a user); None: all.
     """
 
     agent_id: str
@@ -59,7 +59,7 @@ class Principal:
 
 @dataclass(frozen=True)
 class TokenRules:
-    """What a token must satisfy. The algorithm is ours to say, never the token's."""
+    """Requirements of a token. The algorithm is configured, never read from the token."""
 
     algorithm: str
     issuer: str | None = None
@@ -67,10 +67,10 @@ class TokenRules:
 
 
 class KeySource(Protocol):
-    """Where the keys that verify a token come from."""
+    """Source of the keys that verify a token."""
 
     async def keys_for(self, key_id: str | None) -> Sequence[bytes | jwt.PyJWK]:
-        """Returns the keys to try, at least one. Raises AuthenticationFailed where there is none."""
+        """Returns the keys to try, at least one. Raises AuthenticationFailed if there is none."""
 
 
 class SharedSecret:
@@ -93,10 +93,10 @@ class SharedSecret:
 
 
 class JwksKeys:
-    """The public keys at a JWKS URL, fetched when first needed and kept for `ttl_seconds`.
+    """The public keys at a JWKS URL, fetched on first use and cached for `ttl_seconds`.
 
-    An unknown key id fetches again, but not within `refetch_seconds` of the last attempt. While the endpoint
-    is down the last keys stay in use. Keys that do not fit `algorithm`, or hold a private part, are left out.
+    An unknown key id triggers a fetch, at most one per `refetch_seconds`. While the endpoint is down, cached
+    keys remain in use. Keys that do not fit `algorithm`, or have a private part, are ignored.
     """
 
     def __init__(
@@ -115,10 +115,10 @@ class JwksKeys:
         self._fetching = asyncio.Lock()
 
     async def keys_for(self, key_id: str | None) -> Sequence[jwt.PyJWK]:
-        """Raises AuthenticationFailed for an unknown key, DependencyUnavailable while there is no key."""
+        """Returns the key. Raises AuthenticationFailed for an unknown key, DependencyUnavailable for none."""
         if self._is_due(key_id):
             async with self._fetching:
-                if self._is_due(key_id):  # else another caller fetched while this one waited
+                if self._is_due(key_id):  # else another caller fetched meanwhile
                     await self._fetch()
         if not self._keys:
             raise DependencyUnavailable("The server of the token keys does not answer.")
@@ -134,7 +134,7 @@ class JwksKeys:
 
     def _is_due(self, key_id: str | None) -> bool:
         now = self._clock()
-        # With no key at all nobody is served: try again soon, yet not once for each waiting caller.
+        # Without any key every call fails: retry soon, but not once per blocked caller.
         pause = self._refetch_seconds if self._keys else min(1.0, self._refetch_seconds)
         if self._tried_at is not None and now < self._tried_at + pause:
             return False
@@ -153,7 +153,7 @@ class JwksKeys:
 
 
 async def _read_document(client: httpx.AsyncClient, url: str) -> Any:
-    """Reads JSON of at most MAX_KEY_SET_BYTES, never decompressed. Raises ValueError, RecursionError."""
+    """Reads JSON of at most MAX_KEY_SET_BYTES, uncompressed. Raises ValueError, RecursionError."""
     body = bytearray()
     async with client.stream("GET", url, headers={"accept-encoding": "identity"}) as response:
         response.raise_for_status()
@@ -189,7 +189,7 @@ def _fits(entry: Mapping[str, Any], algorithm: str) -> bool:
 
 
 class TokenVerifier:
-    """Turns an Authorization header into a Principal; a token seen before is believed for a while."""
+    """Verifies Authorization headers; a verified token is cached for CACHED_SECONDS."""
 
     def __init__(self, rules: TokenRules, keys: KeySource, clock: Callable[[], float] = time.time) -> None:
         self._rules = rules
@@ -198,7 +198,7 @@ class TokenVerifier:
         self._seen: OrderedDict[bytes, tuple[Principal, float]] = OrderedDict()
 
     async def verify(self, authorization: str | None) -> Principal:
-        """Raises AuthenticationFailed with one reason, and DependencyUnavailable where no key can be had."""
+        """Returns the principal. Raises AuthenticationFailed with a reason, DependencyUnavailable: no key."""
         token = _bearer(authorization)
         digest = hashlib.sha256(token.encode()).digest()
         seen = self._seen.get(digest)
@@ -277,9 +277,9 @@ def mint_token(
     issuer: str | None = None, audience: str | None = None, now: float | None = None,
     users: Sequence[str | None] = (),
 ) -> str:
-    """An HS256 token for an agent, bound to `users` if any.
+    """Returns an HS256 token for an agent, bound to `users` if any.
 
-    Raises InvalidParams for an id that no token may carry.
+    Raises InvalidParams for an id that is not allowed in a token.
     """
     if not _is_plain_id(agent_id) or not all(map(_is_user, users)):
         raise InvalidParams("The id of an agent or user is 1 to 255 characters without control characters.")

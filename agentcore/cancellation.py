@@ -1,4 +1,4 @@
-"""Limits on work, and what a cancelled task must still see through."""
+"""Timeouts, and work that must complete although its task was cancelled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 
 
 async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
-    """The work's result; one who is cancelled leaves when it has ended: a thread in it would go on."""
+    """Returns the work's result. Cancellation takes effect when it ends: a thread cannot be cancelled."""
     running = asyncio.create_task(work)
     try:
         return await asyncio.shield(running)
@@ -25,7 +25,7 @@ _ending: set[asyncio.Future[Any]] = set()
 async def within(seconds: float, work: Awaitable[Result]) -> Result:
     """Returns the work's result. Raises TimeoutError at the limit, while the cancelled work cleans up.
 
-    `asyncio.timeout` would wait for that: a connection whose server hangs may take seconds to give up.
+    `asyncio.timeout` would block until the cleanup ends: a connection to a hung server may need seconds.
     """
     running = asyncio.ensure_future(work)
     try:
@@ -43,4 +43,4 @@ async def within(seconds: float, work: Awaitable[Result]) -> Result:
 def _ended(task: asyncio.Future[Any]) -> None:
     _ending.discard(task)
     if not task.cancelled():
-        task.exception()  # nobody else asks, and asyncio would report it
+        task.exception()  # retrieved, so that asyncio does not report it

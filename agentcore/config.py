@@ -1,4 +1,4 @@
-"""Settings: every knob with its unit and default. The only reader of the environment."""
+"""Settings: every option with its unit and default. The only reader of the environment."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ __all__ = ["Settings", "environment_settings", "load_settings", "misspelt_variab
 LayerName = Literal["working", "episodic", "semantic", "procedural"]
 LayerRule = Literal["ttl_seconds", "extend_after_uses", "capacity"]
 JwtAlgorithm = Literal["HS256", "RS256", "ES256", "EdDSA"]
-# Above this share of letters in common a name is taken for a slip, not for another program's.
+# Similarity above which a name counts as a typo, not as another program's variable.
 NEARLY_THE_SAME = 0.9
-# What stands in our own `.env` is more likely meant for us.
+# Names in our own `.env` are more likely meant for this service.
 ALIKE = 0.8
 POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
 HTTP_SCHEMES = ("http://", "https://")
@@ -243,7 +243,7 @@ class Settings(BaseSettings):
     @model_validator(mode="wrap")
     @classmethod
     def _every_problem_at_once(cls, values: Any, handler: ModelWrapValidatorHandler[Settings]) -> Settings:
-        """Raises ConfigurationError; what a wrong field has to do with others is not looked at."""
+        """Raises ConfigurationError with every problem; checks between fields skip invalid fields."""
         problems: list[str] = []
         wrong: set[str] = set()
         try:
@@ -267,7 +267,7 @@ class Settings(BaseSettings):
         return settings
 
 
-# What two fields say of each other, with the fields it was read from.
+# Fields and a problem between them.
 Problems = Iterator[tuple[set[str], str]]
 
 
@@ -328,7 +328,7 @@ def _llm_options_problems(settings: Settings) -> Problems:
 
 
 def revealed(secret: SecretStr | None) -> str | None:
-    """The secret's text."""
+    """Returns the secret's text."""
     return None if secret is None else secret.get_secret_value()
 
 
@@ -369,20 +369,20 @@ def _without(values: Any, fields: set[str]) -> dict[str, Any]:
 
 
 def load_settings(**overrides: Any) -> Settings:
-    """The settings of the environment and `.env`, with `overrides` on top.
+    """Returns the settings of the environment and `.env`, overridden by `overrides`.
 
-    Raises ConfigurationError that lists every problem at once, each with its mend.
+    Raises ConfigurationError that lists every problem, each with a fix.
     """
     return Settings(**overrides)
 
 
 def environment_settings() -> Settings:
-    """The settings of the environment alone, for clients: a directory's `.env` may be somebody else's."""
+    """Returns the environment's settings only, for clients: a directory's `.env` may belong to others."""
     return Settings(_env_file=None)
 
 
 def misspelt_variables() -> dict[str, str]:
-    """Variables, of the environment and `.env`, that are no setting but spelt nearly as one; and that one."""
+    """Returns variables of the environment and `.env` that look like typos, with the setting meant."""
     known = {name.upper() for name in Settings.model_fields}
     prefixes = tuple({f"{name.partition('_')[0]}_" for name in known})
     written = {name.upper() for name in DotEnvSettingsSource(Settings, env_file=".env").env_vars}

@@ -1,7 +1,7 @@
-"""PostgreSQL access: pools, named queries, and the one transaction that belongs to one agent.
+"""PostgreSQL access: pools, named queries, and transactions scoped to one agent.
 
-Pools work under the role `agentcore_service`, which row security binds; the owner's connections are for
-maintenance across agents alone.
+Pools use the role `agentcore_service`, to which row security applies. The owner's connections are only for
+maintenance across agents.
 """
 
 from __future__ import annotations
@@ -41,25 +41,24 @@ from agentcore.reachability import RECONNECT_SECONDS, UNAVAILABLE, ConnectionGat
 Row = Mapping[str, Any]
 Statement = tuple[sql.SQL | sql.Composed, Mapping[str, Any]]
 Connection = AsyncConnection[DictRow]
-# The users that a token is bound to, None for the memories without a user; None instead of any: not bound.
+# The users that a token is bound to (None in it: memories without a user); None: not bound.
 Users = Collection[str | None] | None
 Pool = AsyncConnectionPool[WatchedConnection]
 SERVICE_ROLE = "agentcore_service"
-# Of callers whose token is bound to users: row security hides the rows of others.
+# Role of callers whose token is bound to users: row security hides other users' rows.
 BOUND_ROLE = "agentcore_bound"
 OPEN_TIMEOUT_SECONDS = 15.0
 PING_TIMEOUT_SECONDS = 2.0
-# Between probes of a server whose circuit is open.
+# Interval between probes while the circuit is open.
 PROBE_AFTER_SECONDS = 1.0
-# Beyond the limit of a statement, which the server keeps itself.
+# Added to the statement timeout, which the server enforces itself.
 ANSWER_GRACE_SECONDS = 1.0
-# The first with halfvec, and the first whose scans read on until enough rows pass the filters.
+# The oldest version with halfvec, and the oldest with iterative index scans.
 OLDEST_PGVECTOR, ITERATIVE_PGVECTOR = (0, 7), (0, 8)
-# Over TCP: a connection that something on the way dropped without a word is found out within a minute, and an
-# idle one is kept from being dropped.
+# TCP only: detects a connection that a middlebox dropped silently, within a minute, and keeps idle ones open.
 _KEEPALIVE: dict[str, Any] = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
                               "tcp_user_timeout": 60_000}
-# By SQLSTATE, the whole code or its beginning; the first that fits tells what became of a call.
+# Errors by SQLSTATE or its prefix; the first match applies.
 _FAILURES: tuple[tuple[tuple[str, ...], type[AgentCoreError], str | None], ...] = (
     (("57014",), StatementTimeout, None),
     (("40001", "40P01"), TransactionConflict, None),
@@ -69,13 +68,13 @@ _FAILURES: tuple[tuple[tuple[str, ...], type[AgentCoreError], str | None], ...] 
     (("53300",), PoolExhausted, "PostgreSQL accepts no more connections: raise its max_connections."),
     (("08", "53", "57P"), Unreachable, UNAVAILABLE),
 )
-# The pool logs each attempt to connect: where nobody has set up logging, Python would print that to stderr.
+# The pool logs each attempt to connect: without logging configured, Python would print it to stderr.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 
 def load_queries(directory: Path) -> Mapping[str, str]:
-    """Every statement of the directory's `.sql` files by its `-- name:`; a name given twice is an error."""
+    """Returns the statements of the `.sql` files by `-- name:`. Raises ValueError for a duplicate name."""
     queries: dict[str, str] = {}
     for path in sorted(directory.glob("*.sql")):
         pieces = _NAME.split(path.read_text(encoding="utf-8"))[1:]
@@ -90,19 +89,19 @@ QUERIES = load_queries(Path(__file__).parent / "memory" / "queries")
 
 
 def query(name: str) -> sql.SQL:
-    """The named statement, ready to execute."""
+    """Returns the named statement, ready to execute."""
     return sql.SQL(QUERIES[name])
 
 
 def shaped_query(name: str, **shape: sql.Composable) -> sql.Composed:
-    """The named statement with its `{placeholders}` filled: identifiers and literals only, never values."""
+    """Returns the named statement with `{placeholders}` filled by identifiers and literals, never values."""
     return query(name).format(**shape)
 
 
 class Database:
-    """The pools of one process. Opens nothing until `open`.
+    """The connection pools of one process; none is open before `open`.
 
-    `away` may know why nobody answers, and that waiting is of no use.
+    `away` returns why the server is gone for good, if known: then no call waits for it.
     """
 
     def __init__(
@@ -130,7 +129,7 @@ class Database:
     def _pool(self, url: str, name: str, size: int) -> Pool:
         configure = self._configure_owner if name == "owner" else self._configure_service
         circuit = self._read_circuit if name == "read" else self._circuit
-        # An owner's statement may take as long as it needs.
+        # Owner statements have no timeout.
         reply_seconds = None if name == "owner" else self._timeout_seconds + ANSWER_GRACE_SECONDS
         gate = self._gates[name] = ConnectionGate(circuit, self._away, reply_seconds)
         return AsyncConnectionPool(
@@ -160,7 +159,7 @@ class Database:
         await connection.execute(query("owner_session"))
 
     async def open(self) -> None:
-        """Open every pool; raises StartupError when the server does not answer in time."""
+        """Opens every pool. Raises StartupError if the server does not respond within 15 s."""
         self._opening = True
         try:
             await asyncio.gather(
@@ -180,14 +179,14 @@ class Database:
             await pool.check()
 
     async def close(self) -> None:
-        """Close every pool; connections in use are given their time to end."""
+        """Closes every pool; connections in use have 5 s to end."""
         await asyncio.gather(*(pool.close(timeout=5.0) for pool in self._pools()))
 
     def _pools(self) -> list[Pool]:
         return list({id(pool): pool for pool in (self.write, self.read, self.owner)}.values())
 
     def bound_to(self, users: Users) -> Database:
-        """The same pools, whose transactions see the rows of these users alone."""
+        """Returns a database with the same pools whose transactions see only these users' rows."""
         bound = copy(self)
         bound.users = users
         return bound
@@ -198,7 +197,7 @@ class Database:
         return {"role": BOUND_ROLE, "agent_id": agent_id, "users": json.dumps([*self.users])}
 
     def statistics(self) -> dict[str, dict[str, int]]:
-        """Each pool's counters as psycopg_pool names them (waits in ms)."""
+        """Returns each pool's counters, by psycopg_pool's names (times in ms)."""
         return {pool.name: pool.get_stats() for pool in self._pools()}
 
     def _connection(
@@ -208,9 +207,9 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self, agent_id: str) -> AsyncIterator[Connection]:
-        """One transaction that sees this agent's rows alone, in pipeline mode.
+        """Opens a transaction that sees only this agent's rows, in pipeline mode.
 
-        Raises DependencyUnavailable when PostgreSQL does not answer.
+        Raises DependencyUnavailable if PostgreSQL does not respond.
         """
         whose = self._whose(agent_id)
         with translated_errors():
@@ -228,11 +227,12 @@ class Database:
         primary: bool = False,
         binary: bool = False,
     ) -> list[list[Row]]:
-        """Each statement's rows, in one round trip and one transaction (READ COMMITTED: no common snapshot).
+        """Returns each statement's rows, in one round trip and one transaction (READ COMMITTED: no common
+        snapshot).
 
-        `primary` where a write is decided on them, or a copy made: a replica may lag behind. It also serves
-        what the replica cannot. `binary` is faster over many rows, but gives a `real` its nearest double: 0.9
-        comes back as 0.8999999762.
+        `primary`: for rows on which a write or a copy is based, as a replica may lag. The primary is also the
+        fallback if the replica is unreachable. `binary` is faster for many rows, but returns a `real` as its
+        nearest double: 0.9 as 0.8999999762.
         """
         if self.reads_elsewhere and not primary:
             try:
@@ -246,27 +246,27 @@ class Database:
     ) -> list[list[Row]]:
         whose = self._whose(agent_id)
         with translated_errors():
-            # What a pipeline sends before its end is one transaction, without a word about it (PostgreSQL
-            # documentation, 54.2.4): settings that are local to it hold to its end.
+            # A pipeline is one implicit transaction up to its sync (PostgreSQL documentation, 54.2.4):
+            # settings local to the transaction apply until then.
             async with self._connection(pool) as connection, connection.pipeline():
                 await connection.execute(query("begin_as_agent"), whose)
                 cursors = [
                     await connection.execute(statement, values, binary=binary)
                     for statement, values in statements
                 ]
-        # The pipeline has ended: what it fetched waits in the cursors.
+        # After the end of the pipeline the cursors contain their results.
         return [list(await cursor.fetchall()) for cursor in cursors]
 
     @asynccontextmanager
     async def owner_transaction(self) -> AsyncIterator[Connection]:
-        """One transaction with the owner's rights over all agents: for maintenance alone."""
+        """Opens a transaction with the owner's privileges over all agents: only for maintenance."""
         with translated_errors():
             async with self._connection(self.owner) as connection, connection.transaction():
                 yield connection
 
     @asynccontextmanager
     async def owner_autocommit(self) -> AsyncIterator[Connection]:
-        """A plain owner's connection outside the pool, for statements that refuse a transaction."""
+        """Opens an owner's connection outside the pool, for statements that cannot run in a transaction."""
         with translated_errors():
             connection = await WatchedConnection.connect(
                 self.url, autocommit=True, row_factory=dict_row,
@@ -279,18 +279,18 @@ class Database:
 
     @property
     def circuits(self) -> list[CircuitBreaker]:
-        """Of the server, and of the replica where there is one."""
+        """Returns the circuits of the server and of the replica, if any."""
         return [self._circuit, self._read_circuit] if self.reads_elsewhere else [self._circuit]
 
     @property
     def reads_elsewhere(self) -> bool:
-        """Whether reading has a server of its own."""
+        """Returns whether reads use a replica."""
         return self.read is not self.write
 
     async def ping(self, *, read: bool = False) -> dict[str, Any]:
-        """The server's version and pgvector's, over the write or the read pool, after writing some bytes.
+        """Returns the versions of the server and of pgvector; a small temporary file detects a full disk.
 
-        Raises DependencyUnavailable, also where the primary accepts no changes.
+        Raises DependencyUnavailable, also if the primary is read-only.
         """
         pool = self.read if read else self.write
         with translated_errors():
@@ -304,9 +304,9 @@ class Database:
 
 
 async def _check_if_readable(connection: Connection) -> None:
-    """Ask a pooled connection whether it lives, if it has anything to say: one that the server closed has.
+    """Checks a pooled connection only if its socket is readable, as it is after the server closed it.
 
-    Raises psycopg.OperationalError. Asking each time would cost every call a round trip.
+    Raises psycopg.OperationalError. A check every time would cost each call a round trip.
     """
     watch = select.poll()
     watch.register(connection.fileno(), select.POLLIN)
@@ -315,7 +315,7 @@ async def _check_if_readable(connection: Connection) -> None:
 
 
 class translated_errors:
-    """A context in which a driver's failure becomes the product's, where the statement is not to blame."""
+    """Context manager that translates driver errors not caused by the statement into the product's errors."""
 
     def __enter__(self) -> None:
         return None
@@ -336,12 +336,12 @@ def _translated(error: BaseException | None) -> AgentCoreError | None:
 
 
 def pgvector_is_too_old(version: str | None) -> bool:
-    """Whether this version of pgvector cannot hold the vectors (None: not installed)."""
+    """Returns whether this version of pgvector lacks halfvec (None: not installed)."""
     return _numbers(version) < OLDEST_PGVECTOR
 
 
 def has_iterative_scans(version: str | None) -> bool:
-    """Whether this version of pgvector reads on in an index until enough rows pass the filters."""
+    """Returns whether this version of pgvector has iterative index scans."""
     return _numbers(version) >= ITERATIVE_PGVECTOR
 
 

@@ -1,4 +1,4 @@
-"""POST /api/v1/jsonrpc: size and rate limits, the caller from the token, one log line for each call."""
+"""POST /api/v1/jsonrpc: authenticates, limits size and rate, logs one line per call."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from agentcore.rpc import Call, Frame, Limits, MethodTable, Report, RpcMethod, S
 from agentcore.telemetry import Metrics
 
 MAX_A2A_TEXT_CHARS = 255
-# The fields of the A2A context that a call's log line repeats; its trace id is there as the call's own.
+# Fields of the A2A context in a call's log line; its trace id is logged as the call's.
 A2A_LOG_FIELDS = ("source_agent", "target_agent", "session_id", "conversation_id", "timestamp")
 
 logger = logging.getLogger(__name__)
 
 
 class Runtime(Protocol):
-    """What the edge needs of the running service."""
+    """The interface of the running service that endpoints use."""
 
     @property
     def settings(self) -> Settings: ...
@@ -36,14 +36,14 @@ class Runtime(Protocol):
     def metrics(self) -> Metrics: ...
 
     def manager_for(self, caller: Caller) -> MemoryApi:
-        """The caller's own memory."""
+        """Returns the memory API of the caller's agent."""
 
     async def readiness(self) -> dict[str, dict[str, Any]]:
-        """Each part by name: `ok`, `required` (true if absent), and what else there is to say."""
+        """Returns the state of each part: `ok`, `required` (default true) and details."""
 
 
 def trace_id_of(exchange: Exchange, call: Call | None) -> str:
-    """The `traceparent` header's trace id, else the call's own, else the one made here."""
+    """Returns the trace id of the `traceparent` header, else of the A2A context, else a new one."""
     return exchange.given_trace_id or _a2a_text(call, "trace_id") or exchange.trace.trace_id
 
 
@@ -54,7 +54,7 @@ def _a2a_text(call: Call | None, field: str) -> str | None:
 
 
 def cost_of_frame(frame: Frame) -> int:
-    """Returns the units that a body's calls cost; one that is no valid request costs 1."""
+    """Returns the rate limit units of a body's calls; an invalid request costs 1."""
     return sum(cost_of(each.method, each.params) if isinstance(each, Call) else 1 for each in frame.members)
 
 
@@ -118,7 +118,7 @@ class RpcEndpoint:
         self, exchange: Exchange, principal: Principal | None, frame: Frame | None, error: AgentCoreError,
         started: float, send: Send, statuses: Mapping[JsonRpcErrorCode, int] = HTTP_STATUS,
     ) -> None:
-        """Answer the whole request with one error; it is logged and counted as a call is."""
+        """Returns one error for the whole request, with a log line and metrics like a call."""
         if isinstance(error, RateLimited) and frame is not None:
             self._runtime.metrics.rate_limited(len(frame.members))
         seconds = time.perf_counter() - started

@@ -1,7 +1,7 @@
-"""Every failure of the product: its wire code, its message, and whether trying again can help.
+"""Every error of the product: its wire code, its message, and whether a retry can help.
 
-A class's docstring is its default message. Drivers' errors are translated into these where they occur, with
-the cause kept; `rpc.py` turns them into JSON-RPC error objects in one place.
+A class's docstring is its default message. Driver errors are translated into these at their source, with the
+cause chained; `rpc.py` serializes them as JSON-RPC error objects.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 
 
 class JsonRpcErrorCode(IntEnum):
-    """The wire codes. They are a contract with users: never renumbered, never reused."""
+    """The wire codes. A public contract: never renumbered, never reused."""
 
     PARSE_ERROR = -32700
     INVALID_REQUEST = -32600
@@ -63,7 +63,7 @@ class AgentCoreError(Exception):
     code: ClassVar[JsonRpcErrorCode] = JsonRpcErrorCode.INTERNAL_ERROR
     retryable: ClassVar[bool] = False
     cause: ClassVar[str | None] = None
-    """Which of the failures of one code this is: `data.cause` of the error object."""
+    """Distinguishes errors of one code: `data.cause` of the error object."""
 
     def __init__(self, message: str | None = None, *, data: Mapping[str, Any] | None = None) -> None:
         self.message = message or (type(self).__doc__ or "").strip()
@@ -193,7 +193,7 @@ class NotAuthorised(AgentCoreError):
 
 
 class ConfigurationError(AgentCoreError):
-    """The configuration is wrong; each problem is listed with its mend."""
+    """The configuration is wrong; each problem is listed with its fix."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = list(problems)
@@ -213,7 +213,7 @@ NO_MEMORY_ID = "is not a memory id (a UUID such as 0193a1c2-7f4e-7c3d-9b5a-2e8f6
 
 
 def problem_sentence(found: Mapping[str, Any]) -> str:
-    """One of pydantic's `errors()` in words that say it without pydantic; never the value."""
+    """Returns one of pydantic's `errors()` as a sentence without pydantic's terms; never the value."""
     match found["type"]:
         case "extra_forbidden":
             return "is not a known field"
@@ -240,7 +240,7 @@ def _too_long(said: str) -> str:
 
 
 def field_path(location: Iterable[Any]) -> str:
-    """Of one of pydantic's `errors()`; the names it gives a union's members and a key are no part of it."""
+    """Returns the path of one of pydantic's `errors()`, without its labels for union members and keys."""
     parts = (str(part) for part in location)
     return ".".join(part for part in parts if part != "[key]" and not part.startswith("constrained-"))
 
@@ -249,7 +249,7 @@ def _descendants(root: type[AgentCoreError]) -> list[type[AgentCoreError]]:
     return [found for child in root.__subclasses__() for found in (child, *_descendants(child))]
 
 
-# Those that travel: one of each code, and one of each cause.
+# Errors sent to clients: one per code, and one per cause.
 WIRE_ERRORS = tuple(
     error
     for error in _descendants(AgentCoreError)
@@ -259,7 +259,7 @@ _KNOWN = {(int(error.code), error.cause): error for error in WIRE_ERRORS}
 
 
 def from_wire(code: int, message: str, data: Mapping[str, Any] | None = None) -> AgentCoreError:
-    """The error a client raises for an error object it received; an unknown code becomes `AgentCoreError`."""
+    """Returns the client-side error of a received error object; for an unknown code, `AgentCoreError`."""
     cause = str((data or {}).get("cause"))
     known = _KNOWN.get((code, cause)) or _KNOWN.get((code, None), AgentCoreError)
     return known(message, data=data)

@@ -1,6 +1,6 @@
-"""Named fault points: where AGENTCORE_FAILPOINT names one, the process dies there as in a crash.
+"""Named fault points: the process crashes at the one that AGENTCORE_FAILPOINT names.
 
-For tests of crashes alone: unset, a point is one look into the environment.
+Only for crash tests: without the variable, a point costs one lookup in the environment.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import count
 
 VARIABLE = "AGENTCORE_FAILPOINT"
 
-# Each name, and what has happened by then.
+# Names, and the state reached at each.
 FAILPOINTS: Mapping[str, str] = {
     "prune.decided": "it is known which memories go; nothing is held yet",
     "prune.recorded": "it is recorded where the copies will be; none is written",
@@ -60,7 +60,7 @@ _passes = count(1)
 
 
 def failpoint(name: str) -> None:
-    """Die here by SIGKILL if this point is armed: `name`, or `name:3` for the third time it is passed."""
+    """Kills the process by SIGKILL if this point is armed: by `name`, or by `name:3` at the third pass."""
     armed = os.environ.get(VARIABLE)
     if armed is None:
         return

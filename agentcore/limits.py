@@ -1,7 +1,7 @@
-"""Every limit of a request, a response and a connection: the one table of them.
+"""The table of all limits of requests, responses and connections.
 
-`memory.capabilities` and docs/reference/limits.md are derived from `LIMITS`. The value of a row that names a
-setting is the default of that setting.
+`memory.capabilities` and docs/reference/limits.md are derived from `LIMITS`. If a row names a setting, its
+value is that setting's default.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 MAX_BODY_BYTES = 8_388_608
-# The bytes of all bodies at once, in the largest body.
+# Total bytes of concurrent bodies, in units of the largest body.
 BODIES_AT_ONCE = 4
 MAX_MESSAGE_BYTES = 262_144
 MAX_HEADER_BYTES = 65_536
@@ -57,7 +57,7 @@ _CLOSED = "the connection is closed"
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One limit: its name in `memory.capabilities`, and what happens beyond it."""
+    """One limit: its name in `memory.capabilities`, and the effect of exceeding it."""
 
     name: str
     value: int
@@ -65,7 +65,7 @@ class Limit:
     what: str
     beyond: str
     setting: str | None = None
-    times: int = 1  # how many times the value of the setting
+    times: int = 1  # factor applied to the setting's value
 
 
 LIMITS: tuple[Limit, ...] = (

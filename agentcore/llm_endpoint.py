@@ -1,4 +1,4 @@
-"""Where the chat model is asked, and with which key: a key goes to the vendor it was made for."""
+"""The chat model's endpoint and API key: a key is only sent to the vendor it belongs to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True)
 class LlmEndpoint:
-    """`base_url` None: OpenAI's own. `withheld`: there is a key of OpenAI, and it is not for this address."""
+    """`base_url` None: OpenAI's own. `withheld`: an OpenAI key is set, but not sent to this address."""
 
     base_url: str | None
     api_key: str | None = field(default=None, repr=False)
@@ -22,22 +22,22 @@ class LlmEndpoint:
 
     @property
     def is_known(self) -> bool:
-        """Whether there is a place to ask: one that was named, or OpenAI's with a key."""
+        """Returns whether an endpoint is configured: a URL, or OpenAI's with a key."""
         return self.base_url is not None or self.api_key is not None
 
     @property
     def host(self) -> str:
-        """Where that is, without what an address may hold beside it."""
+        """Returns the host name, without credentials or path."""
         return OFFICIAL_HOST if self.base_url is None else _origin(self.base_url)[1]
 
 
 def llm_options_of(settings: Settings) -> LlmUseOptions:
-    """What the chat model may cost and is used for."""
+    """Parses LLM_OPTIONS."""
     return read_llm_options(revealed(settings.llm_options))
 
 
 def llm_endpoint_of(settings: Settings) -> LlmEndpoint:
-    """The endpoint that the settings name."""
+    """Returns the configured endpoint."""
     own_key, openai_key = revealed(llm_options_of(settings).api_key), revealed(settings.openai_api_key)
     return llm_endpoint(own_key, openai_key, settings.llm_base_url, settings.openai_base_url)
 
@@ -45,7 +45,8 @@ def llm_endpoint_of(settings: Settings) -> LlmEndpoint:
 def llm_endpoint(
     own_key: str | None, openai_key: str | None, llm_base_url: str | None, openai_base_url: str | None
 ) -> LlmEndpoint:
-    """The chat model's own key goes there, else OpenAI's, if that is where OpenAI's is meant to go."""
+    """Returns the endpoint with its own key, else with OpenAI's if its origin is OpenAI's or
+    OPENAI_BASE_URL's."""
     base_url = llm_base_url or openai_base_url
     if own_key is not None or openai_key is None:
         return LlmEndpoint(base_url, own_key)

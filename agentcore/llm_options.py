@@ -1,6 +1,6 @@
-"""What language models may cost and are used for: the parts of LLM_OPTIONS, and what is wrong with them.
+"""The options of LLM_OPTIONS: budget and use of language models, and their validation.
 
-It may hold a key: no sentence here quotes a value.
+They may contain a key: no message here quotes a value.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ Price = Annotated[Decimal, Field(ge=0, le=1_000_000, max_digits=12)]
 
 
 class LlmUseOptions(BaseModel):
-    """Each part is optional.
+    """All fields are optional.
 
-    `tokens_a_day` and `cost_a_day` are the budget of each agent and day (UTC), 0: unlimited. `input_price`
-    and `output_price` are of a million tokens, in the currency of `cost_a_day`. `concurrency` holds for one
-    process. `extract_facts` and `summaries` are what holds for agents that wish nothing else. `summariser` is
-    who writes a model's summaries: a name, or a path `module:attribute`. `api_key` is that of the chat
-    model's endpoint, where it is another than OpenAI's.
+    `tokens_a_day` and `cost_a_day`: budget of each agent per day (UTC), 0: unlimited. `input_price` and
+    `output_price`: per million tokens, in the currency of `cost_a_day`. `concurrency`: per process.
+    `extract_facts` and `summaries`: defaults for agents without their own settings. `summariser`: writes a
+    model's summaries; a name or `module:attribute`. `api_key`: of the chat model's endpoint, if not OpenAI's.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
@@ -39,12 +38,12 @@ class LlmUseOptions(BaseModel):
     api_key: Annotated[SecretStr, Field(min_length=1)] | None = None
 
     def micros(self, input_tokens: int, output_tokens: int) -> Decimal:
-        """What so many tokens cost, in millionths of the currency."""
+        """Returns the cost of these tokens, in millionths of the currency."""
         return input_tokens * self.input_price + output_tokens * self.output_price
 
 
 def read_llm_options(given: str | None) -> LlmUseOptions:
-    """The options of the setting's text. Raises ValueError with what is wrong."""
+    """Parses the setting's JSON text. Raises ValueError with every problem."""
     try:
         options = LlmUseOptions() if given is None else LlmUseOptions.model_validate_json(given)
     except ValidationError as cause:

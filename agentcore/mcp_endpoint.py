@@ -1,6 +1,6 @@
-"""POST /mcp: the Model Context Protocol behind the same gate; what a tool does goes through the RPC methods.
+"""POST /mcp: the Model Context Protocol with the same admission checks; tools call the RPC methods.
 
-Needs the `mcp` extra, which is loaded with the first request; without it the answer says what to install.
+Needs the `mcp` extra, imported with the first request; without it the response names the package to install.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from agentcore.registry import resolve
 from agentcore.rpc import Frame, Limits, RpcMethod, error_answer, read_frame
 
 SERVERS = {"mcp": "agentcore.integrations.mcp:answer"}
-# Longer than any tool's arguments may be, and short enough to be read at once.
-# A page in a browser names its origin; those of this machine may call, as inspectors do.
+# Browsers send their page's origin; local origins are allowed, for MCP inspectors.
 LOCAL_ORIGINS = ("localhost", "127.0.0.1", "::1")
 MCP_STATUS: Mapping[JsonRpcErrorCode, int] = {
     **HTTP_STATUS,
@@ -39,9 +38,9 @@ MCP_STATUS: Mapping[JsonRpcErrorCode, int] = {
 
 
 class McpEndpoint:
-    """POST /mcp as a bare ASGI application: no session, so any process answers any message.
+    """POST /mcp as a bare ASGI application, without sessions: any process can answer any message.
 
-    A message costs its agent 1 unit, and the calls of its tool what they cost elsewhere.
+    A message costs its agent 1 unit, plus the cost of its tool's calls.
     """
 
     def __init__(
@@ -49,7 +48,7 @@ class McpEndpoint:
     ) -> None:
         self._admission = replace(
             admission, max_body_bytes=min(admission.max_body_bytes, MAX_MESSAGE_BYTES))
-        # What was admitted as a message is carried through, also while the service stops.
+        # Calls of an admitted message are executed even during shutdown.
         self._methods = RpcEndpoint(
             runtime, methods, replace(admission, stopping=asyncio.Event()))
 
@@ -88,7 +87,7 @@ class McpEndpoint:
 
 
 def _one_message(body: bytes) -> Frame:
-    """Raises ParseError for what is no JSON or nests too deep, InvalidRequest for more than one message."""
+    """Raises ParseError for invalid or too deeply nested JSON, InvalidRequest for a batch."""
     frame = read_frame(body, Limits())
     if frame.is_batch:
         raise InvalidRequest(data={"problem": "MCP takes one message at a time"})

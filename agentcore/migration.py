@@ -1,6 +1,6 @@
-"""The schema's version: upgrade under a lock, and refuse a database newer than the code.
+"""Schema migrations: upgrades under a lock, and rejects a database newer than the code.
 
-Alembic is the only writer of the schema; its scripts run the SQL files beside them.
+Only Alembic changes the schema; its scripts execute the SQL files in alembic/sql.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ SCRIPTS = _CHECKOUT if (_CHECKOUT / "env.py").exists() else _PACKAGE / "_migrati
 
 
 def run_sql(name: str) -> None:
-    """Run one SQL file of the migrations, within the running migration."""
+    """Executes one SQL file of the migrations within the running migration."""
     connection = op.get_bind()
     cursor = connection.connection.cursor()
     cursor.execute((SCRIPTS / name).read_text(encoding="utf-8"))
 
 
 def head_revision() -> str:
-    """The newest revision this code knows."""
+    """Returns the newest revision that this code has."""
     head = ScriptDirectory(str(SCRIPTS)).get_current_head()
     if head is None:
         raise StartupError("The migrations are missing from this installation: install agentcore again.")
@@ -54,13 +54,13 @@ def head_revision() -> str:
 
 
 def current_revision(database_url: str) -> str | None:
-    """The database's revision; None before the first migration. Raises DependencyUnavailable."""
+    """Returns the database's revision; None before the first migration. Raises DependencyUnavailable."""
     with _connected(database_url) as connection:
         return MigrationContext.configure(connection).get_current_revision()
 
 
 def check_revision(database_url: str) -> None:
-    """Raise StartupError, with the mend, unless the database stands at exactly this code's revision."""
+    """Raises StartupError with a fix unless the database is at this code's revision."""
     found, head = current_revision(database_url), head_revision()
     if found == head:
         return
@@ -73,9 +73,9 @@ def check_revision(database_url: str) -> None:
 
 
 def upgrade(database_url: str) -> str:
-    """Bring the database to this code's revision, one process at a time; the new revision.
+    """Migrates the database to this code's revision, under a lock; returns the revision.
 
-    Raises StartupError for a database newer than the code, DependencyUnavailable if it does not answer.
+    Raises StartupError for a database newer than the code, DependencyUnavailable if it does not respond.
     """
     with _connected(database_url) as connection:
         _lock(connection)
@@ -92,6 +92,21 @@ def upgrade(database_url: str) -> str:
         return head
 
 
+<<<<<<< HEAD
+=======
+def downgrade(database_url: str, revision: str) -> None:
+    """Downgrades the schema to `revision` ("base": none) and deletes the data of removed tables."""
+    with _connected(database_url) as connection:
+        _lock(connection)
+        connection.commit()
+        config = Config()
+        config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
+        config.attributes["connection"] = connection
+        command.downgrade(config, revision)
+        connection.commit()
+
+
+>>>>>>> bb48f3491f84aaafe62c2c0e84d1f5d99dd4dcc4
 def _is_known(revision: str) -> bool:
     return any(script.revision == revision for script in ScriptDirectory(str(SCRIPTS)).walk_revisions())
 
@@ -138,7 +153,7 @@ def _connected(database_url: str) -> Iterator[Connection]:
         if isinstance(cause.orig, psycopg.OperationalError):
             raise _refusal(cause.orig) from cause
         if isinstance(cause.orig, psycopg.ProgrammingError) and cause.orig.sqlstate is None:
-            # The driver's own words quote the URL, and with it the password.
+            # The driver's message quotes the URL with its password.
             raise StartupError(NOT_A_URL) from None
         raise
     finally:

@@ -1,4 +1,4 @@
-"""Follows the model in force: a running process takes up what the memories were embedded anew with."""
+"""Watches the model in force: a running process follows the switch of a re-embedding."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentcore.readiness import WatchedEmbedder
 
 
 class UnfitEmbedder:
-    """Answers every text with the same sentence."""
+    """An embedder that fails every request with the same message."""
 
     kind_matters = False
     batch_size = 64
@@ -31,17 +31,17 @@ class UnfitEmbedder:
         self._sentence = sentence
 
     async def open(self) -> None:
-        """There is nothing to open."""
+        """No resources to open."""
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """No resources to close."""
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
         raise DependencyUnavailable(self._sentence, data={"restart": True})
 
 
 logger = logging.getLogger(__name__)
-# How soon a process notices. What is taken from the old model's place waits far longer.
+# Polling interval. Old vectors are removed much later than this after a switch.
 WATCH_SECONDS = 1.0
 
 Opened = Callable[[WatchedEmbedder | None, Settings], Awaitable[Embedder | None]]
@@ -49,7 +49,7 @@ Adopt = Callable[[MemoryParts, WatchedEmbedder | None], None]
 
 
 def settings_in_force(settings: Settings, found: KnownModel | None) -> Settings:
-    """The settings with the model that is in force in the place of theirs; EMBEDDING_MODEL=none stays."""
+    """Returns the settings with the model in force; EMBEDDING_MODEL=none is kept."""
     if found is None or settings.embedding_model == "none":
         return settings
     return settings.model_copy(
@@ -62,7 +62,7 @@ def settings_in_force(settings: Settings, found: KnownModel | None) -> Settings:
 
 
 def restart_sentence(found: KnownModel) -> str:
-    """What an operator does about a process that cannot take the model up."""
+    """Returns the fix for a process that cannot load the model in force."""
     return (
         f"The memories have vectors of {found.model} now, which this process cannot make: "
         f"start it again with {found.sentence()}."
@@ -76,9 +76,9 @@ class _Followed:
 
 
 class ModelWatch:
-    """Looks every second whose vectors are in force, until stopped, and has the new parts adopted.
+    """Polls the model in force every second until stopped, and passes new parts to `adopt`.
 
-    A call under way ends with the parts it began with; the old vectors stand long enough for that.
+    A running call keeps its parts; the old vectors are stored long enough for that.
     """
 
     def __init__(
@@ -100,11 +100,11 @@ class ModelWatch:
         self._told: str | None = None
 
     def stop(self) -> None:
-        """End soon."""
+        """Stops after the current poll."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Follow until stopped; a database that does not answer is asked again."""
+        """Polls until stopped; retries after a database error."""
         if self._settings.embedding_model == "none":
             return
         while not self._stopping.is_set():
@@ -118,12 +118,12 @@ class ModelWatch:
             await self.look()
             self._told = None
         except AgentCoreError as failure:
-            if failure.message != self._told:  # once for as long as it is so
+            if failure.message != self._told:  # logged once per problem
                 logger.warning("the model in force is not known for now: %s", failure.message)
             self._told = failure.message
 
     async def look(self) -> None:
-        """Adopt what is in force, if it is no longer what was followed."""
+        """Adopts the model in force if it has changed."""
         found = await model_in_force(self._database)
         if found is None or _followed(found) == self._followed:
             return

@@ -1,4 +1,4 @@
-"""The OpenRPC document and the JSON Schemas of a method table. Knows no memory."""
+"""Builds the OpenRPC document and the JSON Schemas of any method table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class Described(Protocol):
-    """What a document says of a method."""
+    """Attributes of a method that a document needs."""
 
     @property
     def name(self) -> str: ...
@@ -32,14 +32,14 @@ class Described(Protocol):
 
 
 class _WithoutFieldTitles(GenerateJsonSchema):
-    """A title made from a field's name says nothing that the name does not."""
+    """Omits titles of fields, which only repeat the names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
 
 def json_schemas(methods: Iterable[Described], ref_template: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Schemas by `<method>.params` and `<method>.result`, and the definitions they refer to."""
+    """Returns schemas by `<method>.params` and `<method>.result`, and the definitions they reference."""
     listed = list(methods)
     params: list[tuple[str, Any, TypeAdapter[Any]]] = [
         (f"{method.name}.params", "validation", TypeAdapter(method.params)) for method in listed]
@@ -51,7 +51,7 @@ def json_schemas(methods: Iterable[Described], ref_template: str) -> tuple[dict[
 
 
 def schema_document(methods: Iterable[Described], title: str) -> dict[str, Any]:
-    """One JSON Schema document whose definitions are all params and results."""
+    """Returns one JSON Schema document that defines all params and results."""
     schemas, definitions = json_schemas(methods, "#/$defs/{model}")
     return {"$schema": DIALECT, "title": title, "$defs": {**schemas, **definitions}}
 
@@ -59,7 +59,7 @@ def schema_document(methods: Iterable[Described], title: str) -> dict[str, Any]:
 def openrpc_document(
     methods: Sequence[Described], errors: Sequence[type[AgentCoreError]], *, title: str, version: str,
 ) -> dict[str, Any]:
-    """The OpenRPC document of a method table; every method may answer every error."""
+    """Returns the OpenRPC document of a method table; every method may return every error."""
     schemas, definitions = json_schemas(methods, "#/components/schemas/{model}")
     return {
         "openrpc": OPENRPC_VERSION,

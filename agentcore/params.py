@@ -1,4 +1,4 @@
-"""Every params and result class of the memory methods, and what they are made of, to import from here."""
+"""Public import path of every params and result class of the memory methods."""
 
 from __future__ import annotations
 

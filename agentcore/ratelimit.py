@@ -1,6 +1,6 @@
-"""What the calls of one agent may cost: a token bucket for each agent, in this process.
+"""Rate limit by cost: one token bucket per agent, in this process.
 
-Not the `limits` library: its memory storage sweeps every key on every hit, 2 ms at 10,000 agents.
+The `limits` library's memory storage sweeps every key on every hit: 2 ms at 10,000 agents.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ _PERIOD_SECONDS = 60.0
 
 
 class RateLimit:
-    """`units_per_minute` of each agent, refilled evenly; 0 means unlimited."""
+    """`units_per_minute` per agent, refilled continuously; 0: unlimited."""
 
     def __init__(self, units_per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._capacity = float(units_per_minute)
         self._clock = clock
-        # agent -> (units left, when). Who was not seen for a whole period has a full bucket again, so a
-        # generation of buckets is simply dropped once it is that old: memory follows the active agents.
+        # agent -> (units left, when). After an idle period a bucket is full again, so a generation
+        # of buckets of that age is dropped: memory use follows the number of active agents.
         self._recent: dict[str, tuple[float, float]] = {}
         self._older: dict[str, tuple[float, float]] = {}
         self._turned_at = clock()
 
     def __len__(self) -> int:
-        """Agents that are remembered."""
+        """Returns the number of agents with a bucket."""
         return len(self._recent.keys() | self._older.keys())
 
     def admit(self, agent_id: str, units: int) -> None:
-        """Takes `units` from the agent's bucket, all or none.
+        """Deducts `units` from the agent's bucket, all or none.
 
-        Raises RateLimited, which says when they would be admitted; TooLarge if that is never.
+        Raises RateLimited with the delay until they are admitted; TooLarge if they exceed the bucket.
         """
         if not self._capacity:
             return

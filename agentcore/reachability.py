@@ -32,7 +32,7 @@ class ConnectionGate:
     def __init__(
         self, circuit: CircuitBreaker, reason: Callable[[], str | None], reply_seconds: float | None
     ) -> None:
-        """`reason` returns why the server will not come back; then nothing is waited for.
+        """`reason` returns why the server is gone for good, else None; if it is, acquiring fails at once.
 
         `reply_seconds`: the longest wait for the reply to one statement; None: no limit.
         """
@@ -43,7 +43,7 @@ class ConnectionGate:
         self._acquiring: set[asyncio.Timeout] = set()
 
     def reply_limit(self, statements: int) -> float | None:
-        """Returns the longest wait for the replies to so many statements; short while the circuit is open."""
+        """Returns the timeout of the replies to these statements; short while the circuit is open."""
         limit = self._reply_seconds
         if self.circuit.is_open:
             return min(PROBE_REPLY_SECONDS, limit or PROBE_REPLY_SECONDS)

@@ -1,4 +1,4 @@
-"""Whether the parts fit, at the start; and whether they answer, whenever somebody asks."""
+"""Checks that the parts are compatible at startup, and that they respond on request."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from agentcore.memory.parts import MemoryParts
 
 logger = logging.getLogger(__name__)
 State = dict[str, Any]
-# Longer than one request with its attempts takes.
+# Longer than one request with its retries.
 MODEL_REST_SECONDS = 30.0
-# The longest check of a part, and for how long an answer of /readyz is reused.
+# Timeout of one part's check; cache time of the response of /readyz.
 CHECK_SECONDS, REUSED_SECONDS = 3.0, 1.0
 MOST_COUNTED = 10_000
 
 
 async def check_server(database: Database) -> None:
-    """Raise StartupError for a server on which searches would fail later."""
+    """Raises StartupError for a server on which searches would fail."""
     version = (await database.ping())["pgvector"]
     if pgvector_is_too_old(version):
         raise StartupError(
@@ -39,9 +39,9 @@ async def check_server(database: Database) -> None:
 async def check_dimensions(
     database: Database, embedder: Embedder | None, wanted: int, *, in_force: bool = False
 ) -> None:
-    """Raise ConfigurationError for a model whose vectors do not fit those that are stored.
+    """Raises ConfigurationError if the model's dimensions differ from the stored vectors'.
 
-    Beside a model that the database says is in force others' may stand, until they are made anew.
+    `in_force`: the database records this model, and vectors of others may exist until they are re-embedded.
     """
     if embedder is not None and embedder.dimensions != wanted:
         raise ConfigurationError(
@@ -81,7 +81,7 @@ async def other_archives(connection: Connection, archive: Archive | None) -> dic
 
 
 class WatchedEmbedder(EmbedderLayer):
-    """An embedder that remembers how its last request ended, and rests once its provider does not answer."""
+    """An embedder that stores its last problem and has a circuit breaker for its provider."""
 
     def __init__(self, inner: Embedder) -> None:
         super().__init__(inner)
@@ -93,7 +93,7 @@ class WatchedEmbedder(EmbedderLayer):
         await self._inner.close()
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
-        """As of the one inside. Raises Unreachable at once while the circuit is open."""
+        """Embeds with the wrapped embedder. Raises Unreachable at once while the circuit is open."""
         if not self.circuit.allow_request():
             raise Unreachable(self.problem)
         try:
@@ -103,7 +103,7 @@ class WatchedEmbedder(EmbedderLayer):
             if isinstance(failure, Unreachable):
                 self.circuit.record_failure(failure.message)
             elif "status" in failure.data:
-                self.circuit.record_success()  # an error reply
+                self.circuit.record_success()  # the provider replied
             raise
         self.problem = None
         self.circuit.record_success()
@@ -111,7 +111,7 @@ class WatchedEmbedder(EmbedderLayer):
 
 
 class SharedCheck:
-    """One check at a time, shared by whoever asks meanwhile; its answer is reused for REUSED_SECONDS."""
+    """One check at a time, shared by concurrent callers; its result is cached for REUSED_SECONDS."""
 
     def __init__(
         self, check: Callable[[], Awaitable[dict[str, State]]], clock: Callable[[], float] = time.monotonic
@@ -122,11 +122,11 @@ class SharedCheck:
         self._checked_at = 0.0
 
     async def answer(self) -> dict[str, State]:
-        """Each part's state."""
+        """Returns the state of each part."""
         stale = self._clock() - self._checked_at >= REUSED_SECONDS
         if self._running is None or (self._running.done() and stale):
             self._running = asyncio.create_task(self._run())
-        # A caller that goes away must not end the others' check.
+        # A caller that disconnects must not cancel the others' check.
         return await asyncio.shield(self._running)
 
     async def _run(self) -> dict[str, State]:
@@ -140,7 +140,7 @@ async def states(
     database: Database, parts: MemoryParts, embedder: WatchedEmbedder | None,
     circuits: Sequence[CircuitBreaker],
 ) -> dict[str, State]:
-    """Each part: whether it answers, what it is, and what is wrong. Required where no more is said."""
+    """Returns for each part whether it responds, its version and problem, and `required` (default true)."""
     archive = parts.archive
     checks: dict[str, Awaitable[State]] = {
         "postgresql": _checked(database.ping()),
@@ -150,7 +150,7 @@ async def states(
     if database.reads_elsewhere:
         checks["postgresql_read"] = _checked(database.ping(read=True), required=False)
     found = dict(zip(checks, await asyncio.gather(*checks.values()), strict=True))
-    # Nothing is embedded just to ask, nor is a model: how its last request ended is reported.
+    # Models are not called for a check: the result of the last request is reported.
     found["embedder"] = {"ok": True, "model": "none"} if embedder is None else _model_state(embedder)
     for name, model in (("reranker", parts.reranker), ("query_rewriter", parts.rewriter)):
         if model is not None:
@@ -173,7 +173,7 @@ async def _checked(check: Awaitable[State | None], **about: Any) -> State:
 
 
 async def archive_state(database: Database, archive: Archive | None) -> State:
-    """Whether the archive answers and contains all copies that the tombstones refer to."""
+    """Returns whether the archive responds and contains all copies that tombstones reference."""
     state: State = {"ok": True, "kind": "none"}
     if archive is not None:
         state = await _checked(archive.check(), required=False, kind=archive.name)

@@ -1,4 +1,4 @@
-"""Turns a name, or `module:attribute`, into the object it stands for. Knows none of the names itself."""
+"""Resolves a configured name, or `module:attribute`, to an object."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from agentcore.errors import ConfigurationError
 
 __all__ = ["resolve"]
 
-# Names whose packages come with another extra than the one of the same name.
+# Names whose packages belong to an extra of another name.
 _EXTRAS = {"local": "server", "minilm": "server", "cross_encoder": "server"}
 
 
 def resolve(name: str, table: Mapping[str, str], *, kind: str) -> Any:
-    """The object behind `name`: a key of `table`, or the path `module:attribute` of anything installed.
+    """Returns the object of `name`: a key of `table`, or a path `module:attribute`.
 
-    The module is imported now, so what a choice needs is loaded only where it is chosen. `kind` names the
-    choice in a message ("embedder"). Raises ConfigurationError for an unknown name, for a module that cannot
-    be imported (saying what to install) and for a missing attribute.
+    The module is imported here, so packages are loaded only if chosen. `kind` names the choice in messages
+    ("embedder"). Raises ConfigurationError for an unknown name, for a module that cannot be imported (with
+    the package to install) and for a missing attribute.
     """
     target = table.get(name, name)
     module_name, _, attribute = target.partition(":")

@@ -1,7 +1,7 @@
-"""JSON-RPC 2.0 over jsonrpcserver: framing, batches, method table, error mapping. Knows no memory, no HTTP.
+"""JSON-RPC 2.0 over jsonrpcserver: framing, batches, method table, errors. Independent of memory and HTTP.
 
-jsonrpcserver dispatches one call at a time here: left alone it rejects a whole batch for one bad member, runs
-batches without a bound, takes `NaN` for an id and tells callers the text of exceptions.
+jsonrpcserver dispatches single calls only: by itself it rejects a batch with one invalid member, does not
+limit batches, accepts `NaN` as an id and sends exception messages to callers.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ from agentcore.telemetry import describe_failure
 MAX_PROBLEMS = 20
 MAX_FIELD_CHARS = 200
 
-# A larger body is read and validated in a thread, so that other calls continue, and one at a time: several
-# threads would keep the GIL from the event loop.
+# Larger bodies are parsed and validated in a thread, so that other calls continue, and one at a time: several
+# threads would block the event loop through the GIL.
 LARGE_BODY_BYTES = 65_536
 _NOT_OUTLINE = bytes(set(range(256)) - set(b'"[]{},:'))
 _ONE_BRACKET = bytes.maketrans(b"{}", b"[]")
@@ -71,9 +71,9 @@ Arguments = ParamSpec("Arguments")
 
 @dataclass(frozen=True)
 class RpcMethod(Generic[ContextT]):
-    """One method: its models, what runs it, the scope it needs, and which params an array gives, in order.
+    """One method: models, handler, required scope, and the order of positional params.
 
-    `reads`: nothing is lost if its result is not sent.
+    `reads`: no effect is lost if its result is not sent.
     """
 
     name: str
@@ -88,7 +88,7 @@ class RpcMethod(Generic[ContextT]):
 
 @dataclass(frozen=True)
 class Limits:
-    """What one body may ask for, and how long one call may take."""
+    """Limits of one body, and the timeout of one call."""
 
     max_batch_calls: int = MAX_BATCH_CALLS
     batch_concurrency: int = 8
@@ -109,7 +109,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class NoCall:
-    """A member that is no valid request: the error that answers it, with its id where it has one."""
+    """An invalid request: its error, and its id if it has one."""
 
     error: InvalidRequest
     id: str | None = None
@@ -117,7 +117,7 @@ class NoCall:
 
 @dataclass(frozen=True)
 class Frame:
-    """A body's members: calls, and those that are none."""
+    """The requests of a body, valid or not."""
 
     members: tuple[Call | NoCall, ...]
     is_batch: bool
@@ -126,7 +126,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How one member ended. `method` is a known method's name, `unknown` or `invalid`: a bounded set."""
+    """Outcome of one request. `method`: a method's name, `unknown` or `invalid`, to bound metrics."""
 
     method: str
     outcome: str
@@ -136,7 +136,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Session(Generic[ContextT]):
-    """Whom one body's calls act for: their scopes, how a call's context is opened, who hears how it ended."""
+    """The caller of a body: scopes, a factory of the call context, and a callback for outcomes."""
 
     scopes: frozenset[str]
     open_context: Callable[[Call], ContextT]
@@ -173,7 +173,7 @@ def _too_many(what: str, name: str, limit: int) -> TooLarge:
     return TooLarge(f"The request has more than {limit} {what}.", data={f"max_{name}": limit})
 
 
-# Each hook is a point at which another thread may run; the C scanner alone keeps the GIL to its end.
+# Each hook lets another thread run; the C scanner alone never releases the GIL.
 _DECODER = json.JSONDecoder(
     parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole, object_pairs_hook=_object)
 
@@ -189,7 +189,7 @@ def _outline(body: bytes) -> bytes:
     outline = b"".join(marks.split(b'"')[::2])
     if outline.count(b",") + outline.count(b"[") > MAX_VALUES:
         raise _too_many("JSON values", "values", MAX_VALUES)
-    # Arrays and objects too: each is tracked by the garbage collector, which stops every thread.
+    # Arrays and objects too: the garbage collector tracks each, and stops every thread.
     if max(outline.count(b":"), outline.count(b"[")) > MAX_MEMBERS_IN_ALL:
         raise _too_many("members, arrays or objects", "all_members", MAX_MEMBERS_IN_ALL)
     return outline
@@ -236,7 +236,7 @@ def _problem(member: dict[str, Any]) -> str | None:
 
 
 def _carried(a2a_context: dict[str, Any] | None) -> str:
-    """As JSON text. Raises ValueError for what could not be kept in a memory's provenance."""
+    """Serializes the A2A context. Raises ValueError if it cannot be stored in a memory's provenance."""
     if _has_more_values(a2a_context, MAX_A2A_BYTES // 2):
         raise ValueError(f"is larger than {MAX_A2A_BYTES} bytes")
     text = json.dumps(a2a_context, ensure_ascii=False)
@@ -284,9 +284,9 @@ def _member(value: Any) -> Call | NoCall:
 
 
 def read_frame(body: bytes, limits: Limits) -> Frame:
-    """The calls of a body.
+    """Parses the calls of a body.
 
-    Raises ParseError, InvalidRequest (an empty batch) or TooLarge (a long one): one error answers the whole.
+    Raises ParseError, InvalidRequest (an empty batch) or TooLarge (a long one) for the whole body.
     """
     parsed, is_large = _parse(body), len(body) > LARGE_BODY_BYTES
     if not isinstance(parsed, list):
@@ -307,9 +307,9 @@ def _field(location: Iterable[Any]) -> str:
 
 
 def invalid_params(cause: ValidationError) -> InvalidParams:
-    """What is wrong with which field; never the value that was sent."""
+    """Returns the problem of each field, never the value that was sent."""
     found = cause.errors(include_url=False, include_context=False, include_input=False)
-    # The members of a union say the same of the same field, each for itself.
+    # Each member of a union reports the same problem of a field: deduplicated.
     problems = dict.fromkeys((_field(each["loc"]), problem_sentence(each)) for each in found)
     named = [{"field": field, "problem": problem} for field, problem in problems]
     return InvalidParams(data={"errors": named[:MAX_PROBLEMS]})
@@ -323,7 +323,7 @@ def _opaque(cause: BaseException, method: str) -> AgentCoreError:
 
 
 def error_member(error: AgentCoreError) -> dict[str, Any]:
-    """An exception as a JSON-RPC error object."""
+    """Returns an exception as a JSON-RPC error object."""
     data = {**error.data, "retryable": True} if error.retryable else error.data
     return {"code": int(error.code), "message": error.message, **({"data": data} if data else {})}
 
@@ -338,7 +338,7 @@ def _response(said: bytes, identity: str | None, a2a: str | None) -> bytes:
 
 
 def error_answer(error: AgentCoreError, identity: str | None = None) -> bytes:
-    """A whole response that carries `error`; `identity` is the id as JSON text."""
+    """Returns a whole response with `error`; `identity` is the id as JSON text."""
     return _response(_error_text(error_member(error)), identity, None)
 
 
@@ -347,7 +347,7 @@ def error_answer(error: AgentCoreError, identity: str | None = None) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """What a bound method is given by the dispatcher."""
+    """Context that the dispatcher passes to a bound method."""
 
     call: Call
     session: Session[Any]
@@ -356,7 +356,7 @@ class _Turn:
 
 @dataclass(slots=True)
 class _Space:
-    """How many bytes of the response are left."""
+    """Remaining bytes of the response."""
 
     limit: int
     left: int
@@ -426,15 +426,15 @@ def _bind(
         except AgentCoreError as error:
             internal = error.code is JsonRpcErrorCode.INTERNAL_ERROR
             return Error(**error_member(_opaque(error, method.name) if internal else error))
-        except Exception as cause:  # the RPC boundary: whatever happens, a caller gets a legal answer
+        except Exception as cause:  # the RPC boundary: every failure returns a valid response
             return Error(**error_member(_opaque(cause, method.name)))
 
-    vars(bound)["__signature__"] = signature(bound)  # the dispatcher asks for it at every call
+    vars(bound)["__signature__"] = signature(bound)  # cached: the dispatcher needs it for every call
     return bound
 
 
 class MethodTable(Generic[ContextT]):
-    """The methods a service answers."""
+    """The methods of a service."""
 
     def __init__(self, methods: Iterable[RpcMethod[ContextT]], limits: Limits) -> None:
         self.limits = limits
@@ -444,13 +444,13 @@ class MethodTable(Generic[ContextT]):
                        for name, method in self._methods.items()}
 
     async def read(self, body: bytes) -> Frame:
-        """Returns the calls of a body. Raises as `read_frame` does."""
+        """Parses the calls of a body. Raises as `read_frame` does."""
         if len(body) <= LARGE_BODY_BYTES:
             return read_frame(body, self.limits)
         return await _in_turn(self._large, read_frame, body, self.limits)
 
     async def answer(self, frame: Frame, session: Session[ContextT]) -> bytes | None:
-        """The response to a body; None where nothing is to be said. A batch's answers keep its order."""
+        """Returns the response to a body, in the order of its calls; None if all are notifications."""
         space = _Space(self.limits.max_response_bytes, self.limits.max_response_bytes)
         if not frame.is_batch:
             return await self._answer_member(frame.members[0], session, frame.is_large, space)
@@ -488,8 +488,8 @@ class MethodTable(Generic[ContextT]):
         return answer
 
     async def _dispatched(self, call: Call, turn: _Turn) -> tuple[bytes | None, dict[str, Any]]:
-        """The result as JSON text, else None and the error object."""
-        # A notification is dispatched with an id too: how it ended is heard by the report alone.
+        """Returns the result as JSON text, else None, and the error object."""
+        # A notification is dispatched with an id too: only the report receives its outcome.
         request = {"method": call.method, "params": call.params, "id": None}
         response = cast(dict[str, Any], await async_dispatch_to_serializable(
             request, self._bound, context=turn, deserializer=_as_is, validator=_as_is))

@@ -1,4 +1,4 @@
-"""The composition root: settings become running parts, opened in order and closed in reverse."""
+"""The composition root: creates the parts from the settings, opens them in order, closes them in reverse."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ from agentcore.telemetry import Metrics
 
 logger = logging.getLogger(__name__)
 Log = Callable[[str], None]
-# Of the grace time; the rest is for writing down that a job broken off waits again.
+# Share of the grace time; the rest is for enqueueing aborted jobs again.
 JOBS_GRACE_SHARE = 0.8
 
 
 @dataclass
 class Runtime:
-    """The running service without its HTTP edge. Its parts change where another model comes into force."""
+    """The running service without HTTP. Its parts change when another model comes into force."""
 
     settings: Settings
     home: Home
@@ -62,43 +62,43 @@ class Runtime:
     jobs: JobWorker
 
     def manager_for(self, caller: Caller) -> MemoryManager:
-        """The memory of the caller's agent."""
+        """Returns the memory manager of the caller's agent."""
         return MemoryManager(self.parts, caller)
 
     def adopt(self, parts: MemoryParts, embedder: WatchedEmbedder | None) -> None:
-        """Let every call and duty that begins from now on work with these parts."""
+        """Uses these parts for every call and duty that starts from now on."""
         self.parts = parts
         self.embedder = embedder or self.embedder
         self.maintenance.adopt(parts)
         self.jobs.adopt(parts)
 
     async def readiness(self) -> dict[str, dict[str, Any]]:
-        """Each part: whether it answers, what it is, and what is wrong."""
+        """Returns for each part whether it responds, its version and its problem."""
         return await readiness.states(self.database, self.parts, self.embedder, self.circuits)
 
     @property
     def circuits(self) -> list[CircuitBreaker]:
-        """Of every dependency that has one."""
+        """Returns the circuits of all dependencies that have one."""
         found = (self.redis, self.embedder, self.parts.archive, self.parts.rewriter, self.parts.fact_judge)
         circuits = (getattr(each, "circuit", None) for each in found)
         return [*self.database.circuits, *(each for each in circuits if each is not None)]
 
 
 def home_of(settings: Settings) -> Home:
-    """The home the settings name, or the platform's default."""
+    """Returns the configured home, else the platform's default."""
     return Home(settings.agentcore_home or default_home())
 
 
 def server_runs(settings: Settings) -> bool:
-    """Whether parts that the settings leave to the home are run by a server there: attach to it."""
+    """Returns whether a server on the home already runs the parts without a URL: attach to it."""
     given = settings.database_url is not None and settings.redis_url is not None
     return not given and runs_on(home_of(settings))
 
 
 def urls_of(settings: Settings) -> tuple[str, str | None]:
-    """The URLs of the running parts: the settings', else those of the server that runs on the home.
+    """Returns the URLs of the running parts: the settings', else those of the server that runs on the home.
 
-    Raises StartupError when neither says where they are.
+    Raises StartupError if neither has them.
     """
     given = settings.database_url is not None and settings.redis_url is not None
     found = EmbeddedUrls() if given else attach(home_of(settings))
@@ -110,9 +110,9 @@ def urls_of(settings: Settings) -> tuple[str, str | None]:
 
 @asynccontextmanager
 async def running_database(settings: Settings) -> AsyncIterator[Database]:
-    """The database of the running parts, for what is done beside the service, until the block ends.
+    """Opens the database of the running parts, for commands outside the service, until the block ends.
 
-    Raises StartupError where none is named or its schema is of another version.
+    Raises StartupError if none is configured or its schema has another revision.
     """
     database_url, _ = urls_of(settings)
     await asyncio.to_thread(migration.check_revision, database_url)
@@ -128,11 +128,10 @@ async def running_database(settings: Settings) -> AsyncIterator[Database]:
 async def open_runtime(
     settings: Settings, *, log: Log = logger.info, migrate: bool = False, attach_only: bool = False
 ) -> AsyncIterator[Runtime]:
-    """Everything running, until the block ends.
+    """Opens the whole service until the block ends.
 
-    Embedded parts are started where no URL is set, or found where `attach_only` says they run already. An
-    embedded database is migrated by itself, another only with `migrate`. Raises ConfigurationError and
-    StartupError.
+    Starts embedded parts that have no URL; with `attach_only`, uses those of a running server. An embedded
+    database is always migrated, another only with `migrate`. Raises ConfigurationError and StartupError.
     """
     assembly.check_choices(settings)
     async with AsyncExitStack() as stack:
@@ -223,7 +222,7 @@ async def _urls(
 
 
 def _service_url(settings: Settings, home: Home, database_url: str) -> str | None:
-    """The login of agents' calls; in the embedded PostgreSQL the service's role has one of its own."""
+    """Returns the login for agents' calls; in the embedded PostgreSQL the service role has its own."""
     if settings.database_url is None:
         return service_url_of(home, database_url)
     return revealed(settings.database_service_url)
@@ -282,7 +281,7 @@ async def _run_in_background(stack: AsyncExitStack, runtime: Runtime, watch: Mod
     tasks = [asyncio.create_task(duty) for duty in duties]
 
     async def end() -> None:
-        """A duty may be long (an index): it is broken off after the grace time, and done again later."""
+        """A duty may be long (an index build): it is cancelled after the grace time, and repeated later."""
         watch.stop()
         runtime.maintenance.stop()
         runtime.jobs.stop()

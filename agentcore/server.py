@@ -37,7 +37,7 @@ from agentcore.telemetry import describe_failure, new_request_id
 ENDPOINT = "/api/v1/jsonrpc"
 MCP_ENDPOINT = "/mcp"
 BACKLOG = 2_048
-# Longer than clients keep an idle connection, so that none is closed under a request on its way.
+# Longer than clients keep idle connections, so that no connection is closed while a request is sent.
 KEEP_ALIVE_SECONDS = 75
 
 logger = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ def create_app(
     runtime: Runtime, *, stopping: asyncio.Event | None = None,
     methods: Sequence[RpcMethod[MemoryCall]] | None = None,
 ) -> Starlette:
-    """The service as an ASGI application over an open runtime; once `stopping` is set it takes no calls."""
+    """Returns the ASGI application of an open runtime; once `stopping` is set it rejects calls."""
     stopping = stopping or asyncio.Event()
     settings = runtime.settings
     admission = Admission(
@@ -115,7 +115,7 @@ def create_app(
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers: it raises the signal again, which would cut short the closing."""
+    """uvicorn without its signal handlers: they raise the signal again, which would abort the shutdown."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -124,7 +124,7 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def stop_on_signals(stopping: asyncio.Event) -> Iterator[None]:
-    """SIGINT and SIGTERM set `stopping` while this is open."""
+    """Sets `stopping` on SIGINT and SIGTERM while the block runs."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM)
     for each in signals:
@@ -140,10 +140,10 @@ async def serve(
     app: ASGIApp, *, address: socket.socket, stopping: asyncio.Event, grace_seconds: float,
     on_listening: Callable[[str], None], connections: int = MAX_CONNECTIONS,
 ) -> None:
-    """Answer until `stopping` is set, then let running calls end, for `grace_seconds` at most.
+    """Serves until `stopping` is set, then drains running calls for up to `grace_seconds`.
 
-    Listens on an address that `bound` gave, and closes it. `on_listening` is told the URL once calls are
-    taken. More than `connections` are answered with 503. Raises StartupError where it cannot listen.
+    Listens on a socket from `bound` and closes it. Calls `on_listening` with the URL once it accepts calls.
+    Connections above `connections` receive 503. Raises StartupError if it cannot listen.
     """
     server = _Server(uvicorn.Config(
         app, http=LimitedProtocol, limit_concurrency=connections + 1, ws="none", lifespan="off",
@@ -158,8 +158,8 @@ async def serve(
 
     with address:
         _listen(address)
-        gc.freeze()  # what was made at the start is not looked at by each collection
-        # A connection made before uvicorn accepts waits in the backlog: the URL is good from here on.
+        gc.freeze()  # excludes objects of the start from each collection
+        # A connection before uvicorn accepts stays in the backlog: the URL is valid from here on.
         on_listening(_url(address))
         async with asyncio.TaskGroup() as tasks:
             waiting = tasks.create_task(stop())
@@ -168,9 +168,9 @@ async def serve(
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """The address, taken for this process: connections are refused until `serve` listens on it.
+    """Returns a socket bound to the address: connections are refused until `serve` listens on it.
 
-    Raises StartupError where it is not to be had, so that a start need not go further than this.
+    Raises StartupError if the address is unavailable, so that a start fails early.
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -191,7 +191,7 @@ def bound(host: str, port: int) -> socket.socket:
 def _listen(address: socket.socket) -> None:
     try:
         address.listen(BACKLOG)
-    except OSError as cause:  # another process bound it too, and listened first
+    except OSError as cause:  # another process bound it too, and listens already
         host, port = address.getsockname()[:2]
         raise _not_to_be_had(host, port, cause) from cause
 

@@ -1,4 +1,4 @@
-"""By what, and when, sessions are summarised: an agent's own rules, else the service's. Pure."""
+"""How and when sessions are summarized: an agent's own rules, else the service's. Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 PeriodUnit = Literal["day", "week", "month"]
 SummaryProviderName = Literal["none", "default", "extractive", "llm", "compaction_aware", "passthrough"]
 SummaryTrigger = Literal["user_turns", "message_count", "inactivity", "compaction", "session_end"]
-# What is longer gives several memories, unless the rules name more; to a user's turn come so many.
+# More messages give several summaries, unless the rules allow more; messages expected per user turn.
 SEGMENT_MESSAGES, MESSAGES_A_TURN = 20, 4
-# Those that ask a language model.
+# Providers that need a language model.
 BY_MODEL = frozenset({"llm", "compaction_aware"})
-# Words that stand for no rules of one's own.
+# Providers that mean: no own rules.
 KEEPS_NO_RULES = frozenset({"none", "default"})
 
 Amount = Annotated[int, Field(strict=True, ge=1, le=1_000)]
@@ -62,23 +62,23 @@ class SummaryRules(BaseModel):
 
     @property
     def most_messages(self) -> int:
-        """Messages that one summary tells of at most."""
+        """Returns the maximum number of messages of one summary."""
         named = {"user_turns": MESSAGES_A_TURN * self.user_turns, "message_count": self.message_count}
         return max(SEGMENT_MESSAGES, named.get(self.trigger, 0))
 
     @property
     def counts(self) -> bool:
-        """Whether the trigger goes by how much waits."""
+        """Returns whether the trigger counts pending messages or turns."""
         return self.trigger in ("user_turns", "message_count")
 
     def is_due(self, *, messages: int, user_turns: int) -> bool:
-        """Whether so much of a session is a stretch by itself."""
+        """Returns whether the pending messages or turns reach the trigger's threshold."""
         if self.trigger == "user_turns":
             return user_turns >= self.user_turns
         return self.trigger == "message_count" and messages >= self.message_count
 
 
 def rules_in_force(own: Mapping[str, Any] | None, service: SummaryRules | None) -> SummaryRules | None:
-    """An agent's own rules, else the service's; None where either has `none`, or there are no rules."""
+    """Returns an agent's own rules, else the service's; None without rules or if the provider is `none`."""
     rules = service if own is None else SummaryRules(**own)
     return None if rules is None or rules.provider == "none" else rules

@@ -1,4 +1,4 @@
-"""What the service tells its operators: metrics, trace ids, the form of a log line. Never a memory's text."""
+"""Telemetry for operators: metrics, trace ids, log format. Never a memory's text."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from agentcore.errors import AgentCoreError
 LOG_FIELDS = ("request_id", "trace_id", "agent_id", "method", "outcome", "duration_ms", "source_agent",
               "target_agent", "session_id", "conversation_id", "timestamp", "reference", "failure")
 MAX_FIELD_CHARS = 255
-# The resolution of times in receipts, too coarse to time a single lookup. Metrics get exact times.
+# Resolution of times in receipts, too coarse to time a single lookup. Metrics are exact.
 TIMING_STEP_MS = 5.0
 CALL_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.2, 2.5, 5.0, 10.0, 30.0)
 STEP_BUCKETS = (0.0001, 0.00025, 0.0005, *CALL_BUCKETS)
 
-# One figure for each value of a label, at the moment it is asked for.
+# Returns one value per label, read at each scrape.
 Reading = Callable[[], Mapping[str, float]]
 Family = type[GaugeMetricFamily] | type[CounterMetricFamily]
 
@@ -59,7 +59,7 @@ class _Watched(Collector):
 
 
 class Metrics:
-    """The figures of one running service, in a registry of their own."""
+    """The metrics of one service, in their own registry."""
 
     content_type = CONTENT_TYPE_LATEST
 
@@ -93,7 +93,7 @@ class Metrics:
             "agentcore_rate_limited", "Calls refused by the rate limit.", registry=registry)
 
     def call_ended(self, method: str, outcome: str, seconds: float) -> None:
-        """`method` comes from a bounded set: a name of the method table, `unknown`, `invalid` or `none`."""
+        """`method` is bounded: a name of the method table, `unknown`, `invalid` or `none`."""
         self._calls.labels(method, outcome).inc()
         self._call_seconds.labels(method).observe(seconds)
 
@@ -105,18 +105,18 @@ class Metrics:
         self._cache.labels(place, "miss").inc(misses)
 
     def searched(self, vectors: str) -> None:
-        """`vectors` is exact, indexed, or words where only words were searched."""
+        """`vectors` is exact, indexed, or words if only words were searched."""
         self._searches.labels(vectors).inc()
 
     def rate_limited(self, calls: int) -> None:
         self._rate_limited.inc(calls)
 
     def job_ended(self, job: str, outcome: Literal["done", "failed", "stopped"]) -> None:
-        """`job` is one of the registered names."""
+        """`job` is a registered name."""
         self._jobs.labels(job, outcome).inc()
 
     def llm_asked(self, work: str, outcome: str) -> None:
-        """`work` is one of the uses; `outcome` answered, failed, refused for want of budget, or crowded."""
+        """`outcome`: answered, failed, refused (over budget) or crowded (over the concurrency limit)."""
         self._llm_calls.labels(work, outcome).inc()
 
     def llm_spent(self, work: str, input_tokens: int, output_tokens: int, cost: float) -> None:
@@ -127,16 +127,16 @@ class Metrics:
     def watch(
         self, name: str, description: str, label: str, read: Reading, kind: Family = GaugeMetricFamily
     ) -> None:
-        """A figure `agentcore_<name>`, read whenever the metrics are asked for."""
+        """Registers a metric `agentcore_<name>`, read at each scrape."""
         self._registry.register(_Watched(f"agentcore_{name}", description, label, read, kind))
 
     def exposition(self) -> bytes:
-        """All figures in Prometheus' text form."""
+        """Returns all metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
 
 class Steps:
-    """Times a call's steps: `with steps("embed"): ...`. A step that comes twice is added up."""
+    """Times a call's steps: `with steps("embed"): ...`. Times of a repeated step are added."""
 
     def __init__(
         self, metrics: Metrics | None = None, clock: Callable[[], float] = time.perf_counter
@@ -158,7 +158,7 @@ class Steps:
 
     @property
     def timings_ms(self) -> dict[str, float]:
-        """Milliseconds by step, rounded up to TIMING_STEP_MS, in the order the steps began to end."""
+        """Returns milliseconds by step, rounded up to TIMING_STEP_MS, in the order in which they ended."""
         return {step: max(1, math.ceil(seconds * 1_000 / TIMING_STEP_MS)) * TIMING_STEP_MS
                 for step, seconds in self._seconds.items()}
 
@@ -168,7 +168,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Where a request stands in a distributed trace, as W3C Trace Context tells it."""
+    """Position of a request in a distributed trace, by W3C Trace Context."""
 
     trace_id: str
     span_id: str
@@ -180,7 +180,7 @@ class Trace:
 
     @classmethod
     def parse(cls, traceparent: str) -> Self | None:
-        """None for a header that does not follow the recommendation; it is then ignored, as that asks."""
+        """Returns None for an invalid header, which the recommendation says to ignore."""
         match = _TRACEPARENT.fullmatch(traceparent.strip())
         if match is None:
             return None
@@ -190,7 +190,7 @@ class Trace:
         return cls(trace_id, span_id, bool(int(flags, 16) & 1))
 
     def child(self) -> Trace:
-        """A span of our own inside the same trace."""
+        """Returns a new span in the same trace."""
         return Trace(self.trace_id, secrets.token_hex(8), self.sampled)
 
     def __str__(self) -> str:
@@ -205,7 +205,7 @@ def new_request_id() -> str:
 
 
 def describe_failure(error: BaseException) -> str:
-    """An exception's types and frames. Of messages only our own errors': a driver's may quote a memory."""
+    """Returns an exception's types and frames, and our own messages: a driver's may quote a memory."""
     lines: list[str] = []
     chain: BaseException | None = error
     while chain is not None and len(lines) < 8:
@@ -264,13 +264,13 @@ def _log_retry(details: RetryDetails) -> None:
 
 
 def configure_logging(level: str, form: Literal["json", "text"]) -> None:
-    """Send the process's log to standard error, in one form for our lines and for the libraries'."""
+    """Configures logging to standard error, in one format for our lines and the libraries'."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonForm() if form == "json" else _TextForm())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
-    # An outage of PostgreSQL is one line of its circuit breaker, not one of each attempt to connect.
+    # An outage of PostgreSQL is one line of its circuit breaker, not one per attempt to connect.
     logging.getLogger("psycopg").setLevel(logging.ERROR)
     set_on_retry_hooks([_log_retry])
     logging.getLogger("agentcore").setLevel(level)

@@ -1,4 +1,4 @@
-"""Runs migrations on the connection that `agentcore.migration` hands over."""
+"""Runs migrations on the connection that `agentcore.migration` passes."""
 
 from alembic import context
 

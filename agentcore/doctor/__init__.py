@@ -1,1 +1,1 @@
-"""The doctor: looks at each part, says what it found, and how to mend what is wrong. It changes nothing."""
+"""The doctor: examines each part, reports the result and a fix. It changes no data."""

@@ -1,4 +1,4 @@
-"""Looks at each part as it is now, running or not, and has it judged."""
+"""Examines each part in its present state, running or not, and collects the verdicts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ELSEWHERE = "The token's signature is wrong."
 
 
 async def own_token(settings: Settings, home: Home) -> Check:
-    """Its verdict; the signature alone is not looked at where no secret is at hand."""
+    """Validates AGENTCORE_TOKEN; without a local secret, the signature is not verified."""
     if settings.agentcore_token is None:
         return Check("token", None, "AGENTCORE_TOKEN is not set; commands need it, or --agent")
     token = settings.agentcore_token.get_secret_value()
@@ -75,7 +75,7 @@ def _secret(settings: Settings, home: Home) -> str | None:
 SERVICE_ROLE = "agentcore_service"
 PATIENCE_SECONDS = 5
 NOT_RUNNING = "not running here; `agentcore serve` starts it"
-# Distributions by the setting that needs them, and the extra they come with.
+# Required packages by setting.
 _NEEDED = {"local": ("onnxruntime", "onnx"), "minilm": ("onnxruntime", "tokenizers", "safetensors", "onnx"),
            "openai": ("openai",), "cohere": ("cohere",), "cross_encoder": ("onnxruntime", "tokenizers")}
 
@@ -104,7 +104,7 @@ IN_FORCE = "SELECT model FROM embedding_models WHERE stage <> 'filling'"
 
 
 async def examine(settings: Settings) -> list[Check]:
-    """Every part's check, in the order in which a start would need them."""
+    """Returns the checks of every part, in the order in which a start needs the parts."""
     home = home_of(settings)
     urls, embedded = _running_parts(settings, home)
     return [
@@ -161,7 +161,7 @@ async def _guarded(name: str, look: Callable[[], Awaitable[list[Check]]]) -> lis
     except AgentCoreError as error:
         return [Check(name, False, error.message, "See that it runs and that this host may reach it.")]
     except psycopg.ProgrammingError as error:
-        # Without an SQLSTATE it is about the URL, and quotes it with its password.
+        # Without an SQLSTATE the error concerns the URL, and quotes its password.
         found = migration.NOT_A_URL if error.sqlstate is None else str(error).splitlines()[0]
         return [Check(name, False, found, "Mend DATABASE_URL.")]
     except (psycopg.Error, RedisError, OSError) as error:

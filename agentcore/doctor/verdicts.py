@@ -1,4 +1,4 @@
-"""What was found becomes a verdict with its mend. Pure: nothing is looked at here."""
+"""Pure functions from a finding to a verdict with a fix. No I/O."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST_QUEUE_SECONDS = 600.0
 
 @dataclass(frozen=True)
 class Check:
-    """One part: whether it is well (None: it could or need not be looked at), what was found, the mend."""
+    """Verdict on one part. `ok` is None if it was not or could not be checked; `found`: the finding."""
 
     name: str
     ok: bool | None
@@ -37,7 +37,7 @@ def python(version: tuple[int, ...]) -> Check:
 
 
 def misspelt(variables: Mapping[str, str]) -> list[Check]:
-    """Names that no setting has, with the one that each is like."""
+    """Reports environment variables that no setting has, with the most similar setting."""
     return [Check("settings", None, f"{name} is no setting and does nothing", f"Did you mean {meant}?")
             for name, meant in variables.items()]
 
@@ -49,7 +49,7 @@ def postgresql(version: str) -> Check:
 
 
 def pgvector(installed: str | None, available: str | None) -> Check:
-    """`available` is the version the server could install."""
+    """`available`: the version that the server can install."""
     if installed is None:
         mend = ("As a superuser run in this database: CREATE EXTENSION vector;" if available else
                 "Install pgvector on the database server, then run as a superuser: CREATE EXTENSION vector;")
@@ -65,7 +65,7 @@ def pgvector(installed: str | None, available: str | None) -> Check:
 
 def row_security(role: Mapping[str, Any] | None, owned: Sequence[str], unguarded: Sequence[str],
                  *, own_login: bool = True) -> Check:
-    """`role` is the service's role (None: missing); `owned` and `unguarded` are names of tables."""
+    """`role`: the service's role (None: missing); `owned`, `unguarded`: names of tables."""
     name = "row security"
     if role is None:
         return Check(name, False, "the role agentcore_service is missing", "Run `agentcore migrate`.")
@@ -88,7 +88,7 @@ def row_security(role: Mapping[str, Any] | None, owned: Sequence[str], unguarded
 
 
 def dimensions(stored: Mapping[str, Collection[int]], wanted: int) -> Check:
-    """`stored` are the lengths of the vectors in the database, by model."""
+    """`stored`: the dimensions of the stored vectors, by model."""
     lengths = {length for each in stored.values() for length in each}
     if not lengths:
         return Check("embeddings", True, f"no vector stored yet; EMBEDDING_DIMENSIONS={wanted}")
@@ -111,7 +111,7 @@ def kept_model(model: LocalModel, wanted: str, used: str, *, installed: bool) ->
 
 
 def jobs(failed: int, overdue_seconds: float) -> Check:
-    """`overdue_seconds` is how long the first one in the queue could have been started."""
+    """`overdue_seconds`: how long the oldest pending job has been due."""
     name = "jobs"
     if failed:
         return Check(name, False, f"{failed} failed", "See why: agentcore jobs list --state failed. When it "
@@ -123,7 +123,7 @@ def jobs(failed: int, overdue_seconds: float) -> Check:
 
 
 def copies(others: Mapping[str, int], *, archival: bool) -> Check:
-    """`others` are the copies in archives that this server does not use, by the archive's id."""
+    """`others`: number of copies in archives that this server does not use, by archive id."""
     if not others:
         return Check("copies", True, "all in this server's archive" if archival else "none in an archive")
     told = ", ".join(f"{count} in {archive}" for archive, count in others.items())
@@ -139,7 +139,7 @@ def clock(skew_seconds: float) -> Check:
 
 
 def token(problem: str | None, agent_id: str, scopes: str, seconds_left: float) -> Check:
-    """`problem`: why the service would not take it."""
+    """`problem`: why the service would reject the token."""
     mend = "Make one where the service's home or secret is: agentcore token --agent <agent>."
     if problem is not None:
         return Check("token", False, f"AGENTCORE_TOKEN: {problem}", mend)
@@ -162,7 +162,7 @@ def disk(free_bytes: int, place: str) -> Check:
 
 
 def language_model(model: str, endpoint: LlmEndpoint) -> Check:
-    """Where it is asked, and whether with a key; which key, nobody is told."""
+    """Reports the endpoint and whether it has a key, but never the key."""
     found = f"LLM_MODEL={model} at {endpoint.host}, {'without' if endpoint.api_key is None else 'with'} a key"
     if endpoint.withheld:
         found += ": OPENAI_API_KEY is not for it; one that is stands as api_key in LLM_OPTIONS"
@@ -170,7 +170,7 @@ def language_model(model: str, endpoint: LlmEndpoint) -> Check:
 
 
 def secrets(modes: Mapping[str, int]) -> Check:
-    """`modes` are the permission bits of each secret and of their directory."""
+    """`modes`: the permission bits of each secret and of their directory."""
     opened = {path: mode for path, mode in modes.items() if mode & 0o077}
     if not opened:
         return Check("secrets", True, f"{len(modes)} files and directories, closed to others")

@@ -1,4 +1,4 @@
-"""The embedded parts: a local PostgreSQL and Redis below the data directory, started where no URL is set."""
+"""The embedded parts: a local PostgreSQL and Redis in the data directory, started if no URL is set."""
 
 from agentcore.embedded.home import Home, default_home
 from agentcore.embedded.parts import EmbeddedParts, EmbeddedUrls, attach, runs_on

@@ -1,4 +1,4 @@
-"""Who runs the parts (under root a system user), and the directory of that user in which they listen."""
+"""The user that runs the parts (under root a system user), and that user's socket directory."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from agentcore.errors import StartupError
 
 SYSTEM_USER = "agentcore"
 FALLBACK_USERS = ("postgres", "nobody")
-# Only root can write there, so no other user can hold the lock.
+# Only root can write there, so no other user can lock it.
 ADDING_LOCK = "/run/agentcore-useradd.lock"
 SYSTEM_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
 
 
 @dataclass(frozen=True)
 class Account:
-    """An operating system user; `reduced` where it is another one than we are."""
+    """An operating system user; `reduced`: another user than that of this process."""
 
     name: str
     uid: int
@@ -38,12 +38,12 @@ class Account:
     reduced: bool
 
     def give(self, made: Path | int) -> None:
-        """Make the account the owner of what we made for it."""
+        """Makes the account the owner of a file that we created for it."""
         if self.reduced:
             os.chown(made, self.uid, self.gid)
 
     def reaches(self, path: Path) -> bool:
-        """Whether the account can enter or execute `path`, asked of the kernel: modes alone do not tell."""
+        """Returns whether the account can enter or execute `path`. The kernel decides: modes alone do not."""
         if not self.reduced:
             return os.access(path, os.X_OK)
         asked = subprocess.run(  # noqa: S603 - a fixed command
@@ -53,10 +53,10 @@ class Account:
 
 
 def choose_account(home: Home) -> Account:
-    """The user who runs the parts of `home`.
+    """Returns the user that runs the parts of `home`.
 
-    Under root: the owner of a home that is an ordinary user's, else whoever owns the data already in it,
-    else a system user `agentcore`, made if need be.
+    Under root: the owner of the home if that is an ordinary user; else the owner of the data in it; else the
+    system user `agentcore`, which is created if missing.
     """
     if os.geteuid() != 0:
         return ourselves()
@@ -70,7 +70,7 @@ def choose_account(home: Home) -> Account:
 
 
 def open_home(home: Home, account: Account) -> None:
-    """Let the account through the home to its own directories; directories above it are never changed."""
+    """Gives the account access to its directories in the home. Parent directories are never changed."""
     if account.reduced and not home.foreign():
         for passage in (home.path, home.run):
             if not account.reaches(passage):
@@ -89,7 +89,7 @@ def open_home(home: Home, account: Account) -> None:
 
 
 def ourselves() -> Account:
-    """The user who runs this process, root too: for what needs no user of its own."""
+    """Returns the user of this process, root included: for programs that may run as root."""
     return _account(os.geteuid(), os.getegid(), reduced=False)
 
 
@@ -102,8 +102,8 @@ def _account(uid: int, gid: int, *, reduced: bool) -> Account:
 
 
 def _system_user() -> pwd.struct_passwd:
-    # Two `useradd` of the same name at once may both succeed, and the second entry replaces the first:
-    # a start could take a user id that no longer exists. So even the lookup waits for the other start.
+    # Two concurrent `useradd` of one name may both succeed, and the second entry replaces the first: a start
+    # could use a user id that no longer exists. So the lookup needs the lock too.
     with _adding_alone():
         try:
             return pwd.getpwnam(SYSTEM_USER)
@@ -118,7 +118,7 @@ def _system_user() -> pwd.struct_passwd:
 
 @contextmanager
 def _adding_alone() -> Iterator[None]:
-    """Hold the lock of the one start that may add the user; without a lock where `/run` is read-only."""
+    """Locks the creation of the user; without a lock if `/run` is read-only."""
     with ExitStack() as stack:
         with suppress(OSError):
             descriptor = os.open(ADDING_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -134,22 +134,22 @@ def _add_system_user() -> None:
     taken = any(each.gr_name == SYSTEM_USER for each in grp.getgrall())
     group = ["--gid", SYSTEM_USER] if taken else ["--user-group"]
     nologin = shutil.which("nologin", path=SYSTEM_PATH) or "/bin/false"
-    # Where it fails (a read-only system, another start that was faster) the look-up after it decides.
+    # If it fails (a read-only system, a faster concurrent start), the caller's lookup decides.
     with suppress(OSError, subprocess.TimeoutExpired):
         subprocess.run(  # noqa: S603 - a fixed command
             [useradd, "--system", *group, "--no-create-home", "--home-dir", "/nonexistent",
              "--shell", nologin, SYSTEM_USER], check=False, capture_output=True, timeout=20)
 
 
-# The kernel's sun_path, less its closing NUL.
+# The kernel's sun_path without its final NUL.
 LONGEST_ADDRESS_BYTES = 103 if sys.platform == "darwin" else 107
 LONGEST_NAME = ".s.PGSQL.5432"
-# What needs no quoting in postgresql.conf, redis.conf and a URL.
+# Needs no quoting in postgresql.conf, redis.conf and a URL.
 PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
 
 
 def open_socket_directory(home: Home, account: Account) -> Path:
-    """A directory for the account alone: in the home, or a temporary one where that path is too long."""
+    """Creates a directory for the account only: in the home, or a temporary one if that path is too long."""
     for directory in _candidates(home, account):
         if _fits(directory) and account.reaches(directory.parent):
             with home.explained():
@@ -160,7 +160,7 @@ def open_socket_directory(home: Home, account: Account) -> Path:
 
 
 def close_socket_directory(home: Home, directory: Path) -> None:
-    """Take away what lies in the temporary directory; the one in the home may stay."""
+    """Removes a temporary socket directory; one in the home is kept."""
     if not directory.is_relative_to(home.path):
         with suppress(OSError):
             directory.rmdir()

@@ -33,7 +33,7 @@ from agentcore.errors import Conflict, StartupError
 
 FORMAT = 1
 MANIFEST, DUMP = "manifest.json", "database.dump"
-# An archived copy may change between the snapshot and its reading. Then the backup is repeated.
+# An archived copy may change after the snapshot and before it is read: the backup is then repeated.
 ATTEMPTS = 3
 CONNECT_SECONDS, LOCK_TIMEOUT = 10, "--lock-wait-timeout=60s"
 Tell = Callable[[str], None]

@@ -1,4 +1,4 @@
-"""The data directory: its places and secrets, who may read them, and the lock of its one server."""
+"""The data directory: its layout, secrets and ownership, and the lock of its server."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ PLACES = ("run", "log", "secrets", "postgres", "redis", "archive", "cache", "pro
 
 
 def default_home() -> Path:
-    """The platform's user data directory; for root a place outside root's own home.
+    """Returns the platform's user data directory; for root /var/lib/agentcore.
 
-    PostgreSQL refuses to run as root, and the system user that runs it instead cannot look into root's home.
+    PostgreSQL refuses to run as root, and the system user that runs it cannot enter root's home.
     """
     if os.geteuid() == 0:
         return ROOT_HOME
@@ -35,10 +35,10 @@ def default_home() -> Path:
 
 @dataclass(frozen=True)
 class Home:
-    """One data directory. Making the object touches nothing."""
+    """One data directory. Creating the object does no I/O on it."""
 
     path: Path
-    # What is true only while a server runs: its lock, its URLs, the sockets.
+    # Valid only while a server runs: its lock, its URLs, the sockets.
     run: Path = field(init=False)
     log: Path = field(init=False)
     secrets: Path = field(init=False)
@@ -46,7 +46,7 @@ class Home:
     redis_data: Path = field(init=False)
     archive: Path = field(init=False)
     cache: Path = field(init=False)
-    # Copies of the servers' programs, for a user who cannot reach those installed.
+    # Copies of the servers' programs, for a user without access to the installed ones.
     programs: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -56,7 +56,7 @@ class Home:
             object.__setattr__(self, each.name, home / each.name.removesuffix("_data"))
 
     def secret(self, name: str) -> str:
-        """The secret of that name, 64 hexadecimal digits; made at the first call, its owner's alone."""
+        """Returns the secret of that name, 64 hexadecimal digits; the first call creates it (mode 0600)."""
         kept = self.secrets / name
         with self.explained():
             with suppress(FileNotFoundError):
@@ -68,13 +68,13 @@ class Home:
     def _keep_once(self, kept: Path, text: str) -> None:
         draft = kept.with_name(f".{kept.name}.{secrets.token_hex(8)}")
         self._write_new(draft, text)
-        # A link, not a rename: of two processes that make the same secret the first one's stays.
+        # A link, not a rename: if two processes create the same secret, the first one's is kept.
         with suppress(FileExistsError):
             os.link(draft, kept)
         draft.unlink()
 
     def write(self, path: Path, text: str) -> None:
-        """Write a whole file or none of it, readable by its owner alone."""
+        """Writes a file atomically, with mode 0600."""
         with self.explained():
             draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
             try:
@@ -84,7 +84,7 @@ class Home:
                 draft.unlink(missing_ok=True)
 
     def append(self, path: Path, line: str) -> None:
-        """Add a line to a file that is readable by its owner alone."""
+        """Appends a line to a file, which is created with mode 0600."""
         with self.explained():
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
             with os.fdopen(descriptor, "w") as file:
@@ -100,7 +100,7 @@ class Home:
             self.hand_over(descriptor)
 
     def directory(self, path: Path) -> Path:
-        """Make a directory of the home, the home itself included, closed to others; one that exists stays."""
+        """Creates a directory of the home, and the home itself, with mode 0700; keeps an existing one."""
         with self.explained():
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             with suppress(FileExistsError):
@@ -111,18 +111,18 @@ class Home:
         return path
 
     def foreign(self) -> list[str]:
-        """The names here that are not of the service's making: somebody else may use the directory too."""
+        """Returns names that the service did not create: the directory may have another use too."""
         ours = re.compile(rf"({'|'.join(PLACES)})([.-].*)?|lost\+found")
         return sorted(each.name for each in self.path.iterdir() if ours.fullmatch(each.name) is None)
 
     def hand_over(self, made: Path | int) -> None:
-        """Give what root made to the home's owner, who could not start the service himself otherwise."""
+        """Under root, passes ownership to the home's owner, who could not start the service otherwise."""
         if os.geteuid() == 0:
             owner = self.path.stat()
             os.chown(made, owner.st_uid, owner.st_gid)
 
     def require_space(self, needed_bytes: int) -> None:
-        """Raises StartupError where the disk of the home has less than that free."""
+        """Raises StartupError if the home's disk has less free space."""
         with self.explained():
             free = shutil.disk_usage(self.path).free
         if free < needed_bytes:
@@ -132,7 +132,7 @@ class Home:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Turn what the file system refuses into a StartupError with its mend."""
+        """Converts OSError to a StartupError with a fix."""
         try:
             yield
         except OSError as cause:
@@ -155,7 +155,7 @@ class Home:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable."""
+    """Makes the entries of a directory durable (fsync)."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -163,12 +163,12 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-# `attach` takes the lock for an instant to see whether it is held; a starting server waits that out.
+# `attach` locks the file for an instant to test it; a starting server retries for longer than that.
 PATIENCE_SECONDS = 0.3
 
 
 class ServerLock:
-    """The right to run the parts of one home."""
+    """Exclusive lock of the server that runs the parts of a home."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -176,7 +176,7 @@ class ServerLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Raises StartupError that names the other server, where there is one."""
+        """Acquires the lock. Raises StartupError with the other server's pid if it is locked."""
         with self._home.explained():
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             self._home.hand_over(descriptor)
@@ -194,13 +194,13 @@ class ServerLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """The file stays: whoever removed it could free a lock another server has just taken."""
+        """Releases the lock. The file is kept: removing it could free a lock that another server acquired."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
     def held_by_a_server(self) -> bool:
-        """Whether a living server holds the lock; its home must be readable."""
+        """Returns whether a running server has the lock. The home must be readable."""
         with self._home.explained():
             try:
                 descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW)

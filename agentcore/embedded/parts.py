@@ -1,4 +1,4 @@
-"""The embedded Redis, and both parts together: started at once, kept running, attached to, ended."""
+"""The embedded Redis, and both parts together: started in parallel, supervised, attached to, stopped."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class RedisPart:
         self.child: Child | None = None
 
     async def start(self) -> str:
-        """Start on the data kept. A file that Redis cannot read is set aside: it is only a copy of rows."""
+        """Starts on the existing data. A file that Redis cannot parse is moved aside: it only copies rows."""
         try:
             await self.launch()
         except StartupError as error:
@@ -80,7 +80,7 @@ class RedisPart:
         return f"unix://{quote(str(self._socket))}?db=0"
 
     async def launch(self) -> None:
-        """Start the server on the data it has, whatever an earlier one left behind."""
+        """Starts the server on its data, after ending any earlier process."""
         await self.stop()
         configuration = self._home.directory(self._data) / "redis.conf"
         self._account.give(self._data)
@@ -91,7 +91,7 @@ class RedisPart:
         await self.child.until(self._ready)
 
     async def stop(self) -> None:
-        """End the server, ours or one that outlived its agentcore."""
+        """Stops the server, ours or one that outlived its agentcore."""
         if self.child is not None:
             await self.child.end(SAVE_THEN_FORCED)
             self.child = None
@@ -105,7 +105,7 @@ class RedisPart:
         return find_redis(self._home, self._account)
 
     async def _ready(self) -> bool:
-        """Whether it answers PING; while it reads its file it answers with an error."""
+        """Returns whether it answers PING; it answers with an error while it loads its file."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 reader, writer = await asyncio.open_unix_connection(self._socket)
@@ -124,7 +124,7 @@ class RedisPart:
 
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 5.0
-# A part that ran this long was well: its next end starts the pauses anew.
+# After a run this long, the backoff restarts at the first pause.
 WELL_SECONDS = 1.0
 TRIM_SECONDS = 60.0
 
@@ -133,16 +133,16 @@ Part = PostgresPart | RedisPart
 
 @dataclass(frozen=True)
 class EmbeddedUrls:
-    """Where the parts are; None for one that is not embedded."""
+    """URLs of the parts; None for a part that is not embedded."""
 
     database_url: str | None = None
     redis_url: str | None = None
 
 
 class EmbeddedParts:
-    """PostgreSQL and Redis of one home, as this process's own.
+    """PostgreSQL and Redis of one home, owned by this process.
 
-    With neither wanted it does nothing and takes no lock: any number of servers may share such a home.
+    With neither wanted it does no work and takes no lock: any number of servers may share a home then.
     """
 
     def __init__(self, home: Home, *, postgres: bool, redis: bool, log: Callable[[str], None]) -> None:
@@ -164,7 +164,7 @@ class EmbeddedParts:
         await self.stop()
 
     async def start(self) -> EmbeddedUrls:
-        """Start the parts; they answer when it returns. Raises StartupError that says what to do."""
+        """Starts the parts; returns once they answer. Raises StartupError with a fix."""
         if not self._wanted:
             return self.urls
         async with AsyncExitStack() as opening:
@@ -186,11 +186,11 @@ class EmbeddedParts:
         return self.urls
 
     async def stop(self) -> None:
-        """End the parts; no process is left. End `supervise` before, or it starts them again."""
+        """Stops the parts and all their processes. Cancel `supervise` first, or it restarts them."""
         await self._open.aclose()
 
     async def supervise(self) -> NoReturn:
-        """Start a part again that ended by itself, for as long as this runs; ends only by being cancelled."""
+        """Restarts a part that exits; ends only by cancellation."""
         async with asyncio.TaskGroup() as keeping:
             for part in self._parts:
                 keeping.create_task(self._keep(part))
@@ -231,12 +231,12 @@ class EmbeddedParts:
 
 
 def runs_on(home: Home) -> bool:
-    """Whether a server runs parts of `home`. Raises StartupError where the home is not open to this user."""
+    """Returns whether a server runs parts of `home`. Raises StartupError if the home is not readable."""
     return ServerLock(home).held_by_a_server()
 
 
 def attach(home: Home) -> EmbeddedUrls:
-    """Where the parts of the server running on `home` are. Raises StartupError where none runs."""
+    """Returns the URLs of the server running on `home`. Raises StartupError if none runs."""
     if not runs_on(home):
         raise StartupError(f"No agentcore server runs on {home.path}: start one with `agentcore serve`, set "
                            "AGENTCORE_HOME to that of one that runs, or set DATABASE_URL and REDIS_URL.")

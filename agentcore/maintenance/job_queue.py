@@ -24,12 +24,12 @@ from agentcore.memory.storage import MemoryTransaction
 
 MAX_ATTEMPTS = 20
 STALLED_SECONDS, PATIENCE_SECONDS = 30.0, 5.0
-# Cancelled ones are kept for a look back, failed ones until somebody had the time to see to them.
+# Retention of cancelled jobs, and of failed jobs, which an operator has to look at.
 KEPT_HOURS, FAILED_KEPT_HOURS = 24, 30 * 24
 
 
 class JobState(StrEnum):
-    """What a job is at; one that is done is gone."""
+    """State of a job. Jobs that succeeded are deleted."""
 
     WAITING = "waiting"
     SCHEDULED = "scheduled"
@@ -39,22 +39,22 @@ class JobState(StrEnum):
 
 
 class LenientManager(JobManager):
-    """procrastinate's manager where its answers are too strict for a job that may be forgotten or doubled."""
+    """procrastinate's manager, tolerant of jobs that were deleted or enqueued twice."""
 
     def __init__(self, connector: PsycopgConnector, database: Database) -> None:
         super().__init__(connector)
         self._database = database
 
     async def update_heartbeat(self, worker_id: int) -> None:
-        """Tell that a worker lives; where that is not possible now, it is told the next time."""
+        """Updates a worker's heartbeat; after a connection error, the next call does."""
         try:
             await super().update_heartbeat(worker_id)
         except ConnectorException:
-            # Its loop would end with it, unseen: the worker would go on, and pass for dead for ever.
+            # The error would end the heartbeat loop unnoticed: the worker would run on, and count as dead.
             return
 
     async def finish_job_by_id_async(self, job_id: int, status: Status, delete_job: bool) -> None:
-        """End a job; one that was forgotten while it ran has ended already."""
+        """Ends a job; no error if it was deleted while it ran."""
         async for attempt in stamina.retry_context(on=_may_pass, wait_max=PATIENCE_SECONDS):
             with attempt, _unless_gone():
                 await super().finish_job_by_id_async(job_id, status, delete_job)
@@ -67,7 +67,7 @@ class LenientManager(JobManager):
         queue: str | None = None,
         lock: str | None = None,
     ) -> None:
-        """Have a job wait again. If the same work waits already, that takes its place."""
+        """Enqueues a job again. If the same work is pending already, that job supersedes it."""
         async for attempt in stamina.retry_context(on=_may_pass, wait_max=PATIENCE_SECONDS):
             with attempt, _unless_gone():
                 try:
@@ -80,12 +80,12 @@ class LenientManager(JobManager):
             values = {"job_id": job_id, "retry_at": retry_at}
             handed = await (await connection.execute(query("hand_job_over"), values)).fetchall()
         if not handed:
-            # What waited has started, or was cancelled, between the two statements.
+            # The pending job was started or cancelled between the two statements.
             await super().retry_job_by_id_async(job_id, retry_at)
 
 
 class JobQueue:
-    """Every agent's jobs. Opens nothing; works on the owner's connections."""
+    """The jobs of all agents. Uses the owner's connections and opens none."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -94,44 +94,44 @@ class JobQueue:
         self.manager = self.app.job_manager = LenientManager(self._connector, database)
 
     async def open(self) -> None:
-        """Use the database's pool, which must be open."""
-        # It asks for rows by name itself, whatever the pool's connections give.
+        """Uses the database's pool, which must be open."""
+        # procrastinate sets its own row factory, so the pool's default does not matter.
         await self._connector.open_async(cast(Any, self._database.owner))
 
     async def counts(self) -> dict[str, int]:
-        """How many jobs are in each state."""
+        """Returns the number of jobs in each state."""
         found = {row["state"]: int(row["count"]) for row in await self._rows("count_jobs")}
         return {state: found.get(state, 0) for state in JobState}
 
     async def page(
         self, *, state: str | None = None, agent_id: str | None = None, limit: int = 50
     ) -> list[Row]:
-        """Jobs, the newest first."""
+        """Returns jobs, newest first."""
         return await self._rows("list_jobs", job_id=None, state=state, agent_id=agent_id, limit=limit)
 
     async def get(self, job_id: int) -> Mapping[str, Any]:
-        """One job, with what became of it. Raises NotFound."""
+        """Returns a job with its events and failures as `story`. Raises NotFound."""
         rows = await self._rows("list_jobs", job_id=job_id, state=None, agent_id=None, limit=1)
         if not rows:
             raise NotFound(f"There is no job {job_id}: it never was, or is done.")
         return {**rows[0], "story": await self._rows("job_story", job_id=job_id)}
 
     async def retry(self, job_id: int) -> None:
-        """Have a failed job wait again. Raises NotFound, Conflict for one in another state."""
+        """Enqueues a failed job again. Raises NotFound, and Conflict in any other state."""
         found = await self.get(job_id)
         if found["state"] != "failed":
             raise Conflict(f"Job {job_id} is {found['state']}: only a failed one is tried again.")
         await self.manager.retry_job_by_id_async(job_id, datetime.now(UTC))
 
     async def cancel(self, job_id: int) -> str:
-        """Cancel a job that waits, or have one that runs stop; what it was. Raises NotFound, Conflict."""
+        """Cancels or aborts a pending or running job; returns its former state. Raises NotFound, Conflict."""
         found = await self.get(job_id)
         if not await self.manager.cancel_job_by_id_async(job_id, abort=True):
             raise Conflict(f"Job {job_id} is {found['state']}: only one that waits or runs is cancelled.")
         return str(found["state"])
 
     async def revive(self) -> int:
-        """Have the jobs of dead workers wait again; how many. One that kept killing them fails."""
+        """Enqueues the jobs of dead workers again; returns how many. Fails a job after MAX_ATTEMPTS."""
         try:
             stalled = [*await self.manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_SECONDS)]
             for each in stalled:
@@ -144,7 +144,7 @@ class JobQueue:
         return len(stalled)
 
     async def sweep(self) -> int:
-        """Remove jobs that ended long ago; how many."""
+        """Deletes jobs that ended before the retention period; returns how many."""
         before = sum((await self.counts()).values())
         try:
             await self.manager.delete_old_jobs(KEPT_HOURS, include_cancelled=True, include_aborted=True)
@@ -154,7 +154,7 @@ class JobQueue:
         return max(0, before - sum((await self.counts()).values()))
 
     async def note_failure(self, job_id: int, failure: str) -> None:
-        """Keep why a job failed; the words must quote nothing."""
+        """Stores why a job failed; `failure` must quote no memory."""
         async with self._database.owner_transaction() as connection:
             await connection.execute(query("note_job_failure"), {"job_id": job_id, "failure": failure})
 
@@ -178,7 +178,7 @@ def _unless_gone() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Work:
-    """What a job works with, and for which agent."""
+    """Context of a running job: parts, database, agent and job id."""
 
     parts: MemoryParts
     database: Database
@@ -187,23 +187,23 @@ class Work:
 
     @property
     def caller(self) -> Caller:
-        """Whom the history names: the agent itself, by no token, and the job as the trace."""
+        """Returns the caller for the history: the agent, without a token, with the job as trace."""
         return Caller(self.agent_id, trace_id=f"job-{self.job_id}")
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[MemoryTransaction]:
-        """One transaction of the agent: all of its writes, what it enqueues included, or none."""
+        """Opens a transaction of the agent; jobs enqueued in it are part of it."""
         async with self.parts.storage.transaction(self.agent_id) as transaction:
             yield transaction
 
 
-# Called with the work and the ids that were enqueued, by name. It may be stopped anywhere, and may be run
-# again after it has ended: what it does twice must come to the same.
+# Called with the work and the enqueued ids as keywords. Must be idempotent: it may be aborted anywhere, and
+# run again after it has ended.
 Job = Callable[..., Awaitable[None]]
 JOBS: dict[str, Job] = {}
 
 
 def job(function: Job) -> Job:
-    """Register a job by its function's name."""
+    """Registers a job under its function's name."""
     JOBS[function.__name__] = function
     return function

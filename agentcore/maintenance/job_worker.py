@@ -1,4 +1,4 @@
-"""The worker: takes jobs from the queue and does them, a few at a time, until it is stopped."""
+"""The worker: fetches jobs from the queue and runs them, a few at a time, until stopped."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ logger = logging.getLogger(__name__)
 CONCURRENCY = 2
 POLLING_SECONDS, ABORT_POLLING_SECONDS = 1.0, 2.0
 RESTART_SECONDS = 2.0
-# A worker that ran this long was well: its end is another outage.
+# After a run this long, an error is a new outage.
 WORKED_SECONDS = 60.0
 LONGEST_BACKOFF_SECONDS = 600
 
 
 class Backoff(BaseRetryStrategy):
-    """1, 2, 4 ... seconds, ten minutes at most, so many times; a worker that stops counts for nothing.
+    """Retries after 1, 2, 4 ... s (10 minutes at most), up to MAX_ATTEMPTS; at once if the worker stopped.
 
-    A failure may say that asking again soon is of no use (`data.retry_after_seconds`).
+    An error may ask for a longer delay (`data.retry_after_seconds`).
     """
 
     def get_retry_decision(self, *, exception: BaseException, job: QueuedJob) -> RetryDecision | None:
@@ -46,9 +46,9 @@ class Backoff(BaseRetryStrategy):
 
 
 class JobWorker:
-    """One process's share of the jobs; `grace_seconds` is the time they have to end when it stops.
+    """Runs jobs in one process; `grace_seconds`: the time running jobs have to end when it stops.
 
-    It asks for work once a second: a notification would need a session that no pooler gives away.
+    Polls once a second: LISTEN needs a session of its own, which connection poolers do not provide.
     """
 
     def __init__(
@@ -67,17 +67,17 @@ class JobWorker:
             task(self._done(function))
 
     def adopt(self, parts: MemoryParts) -> None:
-        """Do the jobs that start from now on with these parts."""
+        """Runs jobs that start from now on with these parts."""
         self._parts = parts
 
     def stop(self) -> None:
-        """Take no more jobs; those that run may end."""
+        """Stops fetching jobs; running jobs may end."""
         self._stopping.set()
         if self._worker is not None:
             self._worker.stop()
 
     async def run(self) -> None:
-        """Do jobs until stopped, also when PostgreSQL goes away and comes back: one log line an outage."""
+        """Runs jobs until stopped. Restarts after an outage of PostgreSQL; logs one line per outage."""
         logged = False
         while not self._stopping.is_set():
             began = time.monotonic()
@@ -93,7 +93,7 @@ class JobWorker:
                 continue
 
     async def run_waiting(self) -> None:
-        """Do the jobs that are due, and those that they enqueue; ends only when all have ended."""
+        """Runs all due jobs and the jobs they enqueue; returns when all have ended."""
         await self._work(wait=False)
 
     async def _work(self, *, wait: bool) -> None:
@@ -104,7 +104,7 @@ class JobWorker:
             wait=wait,
             fetch_job_polling_interval=POLLING_SECONDS,
             abort_job_polling_interval=ABORT_POLLING_SECONDS,
-            # Without waiting it shuts down when the queue is empty: a limit would abort jobs that still run.
+            # With wait=False it shuts down once the queue is empty: a timeout would abort running jobs.
             shutdown_graceful_timeout=self._grace_seconds if wait else None,
             listen_notify=False,
             delete_jobs=DeleteJobCondition.SUCCESSFUL,
@@ -125,7 +125,7 @@ class JobWorker:
 
 
 class _Told:
-    """A context that counts how a job ended in it, and keeps why it failed for those who ask."""
+    """Context manager that counts how a job ended and stores why it failed."""
 
     def __init__(self, context: JobContext, queue: JobQueue, metrics: Metrics | None) -> None:
         self._context = context
@@ -150,7 +150,7 @@ class _Told:
 
 
 def _named(failure: Exception) -> str:
-    """What failed, by its kind; of messages only our own errors': a driver's may quote a memory."""
+    """Returns the error's class, and the message of our own errors: a driver's message may quote a memory."""
     if isinstance(failure, AgentCoreError):
         return f"{type(failure).__name__}: {failure.message}"
     return type(failure).__name__

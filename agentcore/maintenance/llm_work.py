@@ -1,4 +1,4 @@
-"""Jobs of models in the background: facts, summaries, relations, vectors of passages."""
+"""Background jobs of derived memories: facts, summaries, relations, passage embeddings."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.writing.passage_vectors import EmbeddingPassages
 from agentcore.summary_rules import rules_in_force
 
-# Accounts of days so long gone are of no use to anybody.
+# Retention of daily usage.
 KEPT_DAYS = 90
-# So long what waits by rules that are no more goes on waiting: they may be back.
+# Memories stay pending this long after their summary rules were removed: the rules may be restored.
 RULES_MISSED_FOR = timedelta(days=1)
-# So much is done in one job before others have their turn.
+# Limits of one job, so that other jobs get their turn.
 SESSIONS_A_JOB, MEMORIES_A_PAGE, BATCHES_A_JOB = 20, 2_000, 20
 _JOBS = {
     "facts": EXTRACT_FACTS,
@@ -52,7 +52,7 @@ _JOBS = {
 
 @job
 async def extract_facts(work: Work) -> None:
-    """Read a batch of the agent's memories for facts; the rest is left to another job."""
+    """Extracts facts from a batch of the agent's memories; enqueues a job for the rest."""
     if await Extracting(work.parts, work.caller).run():
         async with work.transaction() as transaction:
             await transaction.jobs.enqueue(EXTRACT_FACTS)
@@ -60,7 +60,7 @@ async def extract_facts(work: Work) -> None:
 
 @job
 async def summarise_session(work: Work, session_id: str, after: str = "") -> None:
-    """Summarise what of a session waits; after inactivity only where it has been quiet since."""
+    """Summarizes the pending messages of a session; after inactivity only if no message has arrived since."""
     if after == AFTER_INACTIVITY and not await _is_quiet(work, session_id):
         return
     only_compacted = after == AFTER_COMPACTION
@@ -83,7 +83,7 @@ async def _summarise(
 
 @job
 async def summarise_again(work: Work) -> None:
-    """Summarise what of sessions has lost its summary; the rest is left to another job."""
+    """Summarizes messages whose summary was deleted; enqueues a job for the rest."""
     async with work.transaction() as transaction:
         has_rules = await transaction.llm.summary_rules() is not None
         waiting = await transaction.summaries.waiting_again() if has_rules else []
@@ -96,7 +96,7 @@ async def summarise_again(work: Work) -> None:
 
 @job
 async def refresh_summaries(work: Work) -> None:
-    """Make a batch of the agent's summaries anew whose sources changed; the rest is left to another job."""
+    """Rewrites a batch of the agent's stale summaries; enqueues a job for the rest."""
     if await Refreshing(work.parts, work.caller).run():
         async with work.transaction() as transaction:
             await transaction.jobs.enqueue(REFRESH_SUMMARIES)
@@ -104,7 +104,7 @@ async def refresh_summaries(work: Work) -> None:
 
 @job
 async def summarise_periods(work: Work) -> None:
-    """Summarise the periods of a batch of sessions' summaries; the rest is left to another job."""
+    """Summarizes the periods of a batch of session summaries; enqueues a job for the rest."""
     if await PeriodSummarizing(work.parts, work.caller).run():
         async with work.transaction() as transaction:
             await transaction.jobs.enqueue(SUMMARISE_PERIODS)
@@ -112,7 +112,7 @@ async def summarise_periods(work: Work) -> None:
 
 @job
 async def queue_periods(work: Work, after: str = "") -> None:
-    """Let a page of the sessions' summaries wait for their periods; the rest is left to another job."""
+    """Enqueues a page of session summaries for their periods; enqueues a job for the next page."""
     async with work.transaction() as transaction:
         behind = UUID(after) if after else None
         queued, last_id = await transaction.summaries.let_page_wait_for_period(behind, MEMORIES_A_PAGE)
@@ -124,7 +124,7 @@ async def queue_periods(work: Work, after: str = "") -> None:
 
 @job
 async def relate_messages(work: Work) -> None:
-    """Compare so many of the agent's messages with earlier ones; the rest is left to another job."""
+    """Relates batches of the agent's messages to earlier ones; enqueues a job for the rest."""
     for _ in range(BATCHES_A_JOB):
         if not await Relating(work.parts, work.caller).run():
             return
@@ -134,14 +134,14 @@ async def relate_messages(work: Work) -> None:
 
 @job
 async def embed_passages(work: Work) -> None:
-    """Embed so many passages of the agent's long memories; the rest is left to another job."""
+    """Embeds a batch of passages of the agent's long memories; enqueues a job for the rest."""
     if await EmbeddingPassages(work.parts, work.caller).run():
         async with work.transaction() as transaction:
             await transaction.jobs.enqueue(EMBED_PASSAGES)
 
 
 async def _is_quiet(work: Work, session_id: str) -> bool:
-    """Whether nothing was said for as long as the agent's rules ask; else it is asked again then."""
+    """Returns whether the session was inactive for long enough; if not, enqueues the job for that time."""
     async with work.transaction() as transaction:
         rules = await transaction.llm.summary_rules()
         waiting = await transaction.llm.waiting_of([session_id])
@@ -157,11 +157,11 @@ async def _is_quiet(work: Work, session_id: str) -> bool:
 
 
 async def enqueue_llm_work(database: Database, parts: MemoryParts) -> int:
-    """Enqueue what waits for a model and is due, all agents together; how much.
+    """Enqueues jobs for pending work that is due, of all agents; returns the number of entries.
 
-    A store sees to its own. What it cannot see are stores that fill a session side by side, rules that were
-    changed later, and jobs that were cancelled or failed for good. What waits for a summary that no rules
-    ask for any more leaves: the end of its session summarises it in any case.
+    A store enqueues its own work. It misses concurrent stores to one session, rules changed later, and jobs
+    that were cancelled or failed for good. Memories pending for a summary that no rules ask for are dequeued;
+    the end of their session summarizes them in any case.
     """
     async with database.owner_transaction() as connection:
         rows = await (await connection.execute(query("llm_work_of_agents"))).fetchall()
@@ -214,7 +214,7 @@ def _is_due(row: Row, parts: MemoryParts) -> bool:
 
 
 async def sweep_llm_usage(database: Database) -> int:
-    """Remove the accounts of days long gone; how many."""
+    """Deletes daily usage older than KEPT_DAYS; returns how many rows."""
     async with database.owner_transaction() as connection:
         rows = await (await connection.execute(query("sweep_llm_usage"), {"days": KEPT_DAYS})).fetchall()
     return len(rows)

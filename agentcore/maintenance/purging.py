@@ -1,4 +1,4 @@
-"""Purges the files of PostgreSQL and Redis: removes physically what deleted rows leave in them."""
+"""Purges the files of PostgreSQL and Redis: physically removes the remains of deleted rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 
 from agentcore.database import Connection, query, shaped_query
 
-# Calls of the service queue behind the lock request of VACUUM FULL: each attempt is short.
+# Calls of the service are blocked by the pending lock of VACUUM FULL: each attempt is short.
 LOCK_TIMEOUT = "2s"
 RETRY_SECONDS, POLL_SECONDS, REDIS_SECONDS, RELOAD_SECONDS = 0.5, 0.05, 120.0, 30.0
 CLEARS_STATISTICS = 180_000
@@ -32,7 +32,7 @@ _BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 
 @dataclass
 class Purged:
-    """Counts what was purged; lists what failed, and what no purge reaches."""
+    """Counts purged objects; lists failures, and data that no purge reaches."""
 
     purged: dict[str, int] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
@@ -113,7 +113,7 @@ class Purge:
     async def _retried(
         self, connection: Connection, statement: sql.SQL | sql.Composed, **values: str
     ) -> bool:
-        """Executes a statement that needs a lock, and retries until the wait expires. False: it is locked.
+        """Executes a statement that needs a lock, and retries for `wait_seconds`. False: it is locked.
 
         Between two attempts queued calls of the service proceed.
         """

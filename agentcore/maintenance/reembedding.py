@@ -1,7 +1,8 @@
-"""Embedding all memories anew with another model, while the service runs.
+"""Embeds all memories again with another model, while the service runs.
 
-New vectors are made beside the old ones, which are searched on; then an index over the new ones, the switch,
-and a move into their place. Each step ends in the database: killed anywhere, the next run goes on from there.
+New vectors are stored next to the old ones, which serve searches meanwhile. Then it builds an index over the
+new ones, switches, and migrates them to the main column. Every step commits its state: after a crash, the
+next run resumes.
 """
 
 from __future__ import annotations
@@ -39,22 +40,22 @@ from agentcore.memory.writing.document_vectors import embed_each
 LOCK_KEY = 5_520_981_347_702_114_406
 ROWS_A_BATCH, MOVED_A_BATCH = 500, 500
 SAMPLED_TEXTS = 64
-# Passes before the switch: after the first each finds what was stored during the one before. So few are left
-# to be made right after the switch.
+# Passes before the switch: each embeds the memories stored during the one before. It ends early once a pass
+# embedded at most TAIL_ROWS: the rest follows right after the switch.
 PASSES, TAIL_ROWS = 10, 100
-# From the switch until old vectors are taken away: every process has noticed, has opened the new model, and
-# what it began before has ended.
+# Delay from the switch to the removal of old vectors: every process has noticed the switch and loaded the new
+# model, and its earlier requests have ended.
 SETTLE_SECONDS = 15.0
 PAUSE_SECONDS = 0.5
 _START = ("", UUID(int=0))
 
 Tell = Callable[[str, int, int], None]
-"""Hears of a step: its name, how much of it is done, and how much it is in all."""
+"""Called with the name of a step, how much is done, and the total."""
 
 
 @dataclass(frozen=True)
 class Extent:
-    """How much there is to do: memories and passages to embed, vectors to move, memories in all."""
+    """Remaining work: memories and passages to embed, vectors to migrate, and memories in total."""
 
     to_embed: int
     passages_to_embed: int
@@ -63,7 +64,7 @@ class Extent:
 
 
 class Reembedding:
-    """One run towards one model."""
+    """One run that migrates to one model."""
 
     def __init__(
         self,
@@ -84,17 +85,17 @@ class Reembedding:
             database, target.model, target.dimensions, policy, exact_search_limit=exact_search_limit,
             tell=lambda partition, step: tell(f"{partition}: {step}", 0, 0),
         )
-        # Of this model, or refused by it: there is nothing more to be made.
+        # Embedded by this model, or rejected by it: in both cases complete.
         self._made = [target.model, refused_by(target.model)]
 
     async def extent(self) -> Extent:
-        """What is to do now."""
+        """Returns the remaining work."""
         statement = shaped_query("count_to_reembed", missing=query("missing_passage"))
         rows = await self._owner(statement, {"done": self._made})
         return Extent(**rows[0])
 
     async def seconds_a_memory(self) -> float:
-        """How long this model takes for one, by a few of those that are stored; 0.0 where none are."""
+        """Returns this model's seconds per memory, from a sample of stored ones; 0.0 if there are none."""
         rows = await self._owner(query("some_to_reembed"), {"limit": SAMPLED_TEXTS})
         if not rows:
             return 0.0
@@ -103,10 +104,9 @@ class Reembedding:
         return (time.monotonic() - began) / len(rows)
 
     async def run(self) -> None:
-        """Embed everything anew, and let it be searched.
+        """Embeds all memories again and switches searches to the new vectors.
 
-        Raises Conflict while another process does the same or another model is on the move, and
-        DependencyUnavailable.
+        Raises Conflict while another process embeds or another model is migrating, and DependencyUnavailable.
         """
         async with self._alone():
             stage = await self._begin()
@@ -191,7 +191,7 @@ class Reembedding:
         return [each for each in await self._keeper.states() if is_of_passages(each.partition)]
 
     async def _fill_passages(self, total: int) -> int:
-        """Adds rows of the new model beside the others: no search reads both, and nothing is moved."""
+        """Adds rows of the new model: searches read the rows of one model only, so none is migrated."""
         made = 0
         for state in await self._passage_states():
             statement = shaped_query(
@@ -249,7 +249,7 @@ class Reembedding:
     def _index_for(self, state: PartitionState) -> VectorIndex:
         kind, rows = self._policy.kind, state.rows
         shape = shape_for(kind, rows)
-        # Nothing is measured of it: it looks as far as the old model's, and a quarter further.
+        # Not measured: it uses the width of the old model's index, plus a quarter.
         measured = [each.reach / each.shape for each in state.indexes if each.kind == kind]
         reaches = [first_reach(kind, shape, rows), *(int(1.25 * share * shape) + 1 for share in measured)]
         model = self._beside_model(state)
@@ -294,14 +294,14 @@ class Reembedding:
             await self._vacuum(state.partition)
 
     async def _let_processes_follow(self) -> None:
-        """Running processes notice the switch; what they still store with the old model is made meanwhile."""
+        """Sleeps until running processes use the new model; embeds what they stored with the old one."""
         [known] = [each for each in await known_models(self._database) if each.moving]
         ends = time.monotonic() + SETTLE_SECONDS - known.seconds
         while (began := time.monotonic()) < ends:
             await self._fill_pass()
             left = max(0.0, ends - time.monotonic())
             self._tell("waiting for running processes", int(SETTLE_SECONDS - left), int(SETTLE_SECONDS))
-            # It rests as long as it worked: half of one core at most.
+            # Sleeps as long as the pass took: half of one core at most.
             await asyncio.sleep(min(max(PAUSE_SECONDS, time.monotonic() - began), left))
 
     async def _move(self, partition: str, before: int, total: int) -> int:

@@ -1,4 +1,4 @@
-"""The rounds of background work and their duties: embed, expire, fold, prune, consolidate.
+"""Rounds of background work: embed, expire, fold, prune, consolidate, enqueue jobs.
 
 Every process flushes its own accesses; the leader does the rest.
 """
@@ -39,9 +39,9 @@ ROWS_TO_EMBED = 256
 
 
 async def embed_waiting(database: Database, embedder: Embedder) -> int:
-    """Embed the oldest memories that have no vector; how many were dealt with.
+    """Embeds the oldest memories without a vector; returns how many were processed.
 
-    One whose text the model refuses is set aside, so that those behind it get their turn. Raises
+    A text that the model rejects is marked as such, so that it does not block later ones. Raises
     DependencyUnavailable.
     """
     refused = refused_by(embedder.model)
@@ -63,7 +63,7 @@ async def embed_waiting(database: Database, embedder: Embedder) -> int:
         }
         for row, vector in zip(rows, vectors, strict=True)
     ]
-    # Several are held at once, in the order in which everybody holds them.
+    # Rows are locked in one order by all writers.
     values.sort(key=itemgetter("agent_id", "memory_id"))
     async with database.owner_transaction() as connection:
         await connection.cursor().executemany(query("set_embedding"), values)
@@ -71,13 +71,13 @@ async def embed_waiting(database: Database, embedder: Embedder) -> int:
 
 
 CONSOLIDATE_EPISODES = "consolidate_episodes"
-# Fewer new episodes wait for more of them.
+# With fewer new episodes, no consolidation is enqueued.
 LEAST_EPISODES = 20
 
 
 @job
 async def consolidate_episodes(work: Work) -> None:
-    """Look at the agent's new episodes for a short time; the rest is left to another job."""
+    """Consolidates the agent's new episodes until a deadline; enqueues a job for the rest."""
     async with work.transaction() as transaction:
         wish, _ = await transaction.clusters.settings()
         rules = await transaction.llm.summary_rules()
@@ -95,7 +95,7 @@ async def consolidate_episodes(work: Work) -> None:
 
 
 async def enqueue_consolidations(database: Database, parts: MemoryParts) -> int:
-    """Enqueue the consolidation of every agent that wishes it and has enough new episodes; how many."""
+    """Enqueues consolidation for agents that enabled it and have enough new episodes; returns how many."""
     values = {"before": parts.clock() - LEAST_AGE, "least": LEAST_EPISODES}
     async with database.owner_transaction() as connection:
         rows = await (await connection.execute(query("agents_to_consolidate"), values)).fetchall()
@@ -110,13 +110,13 @@ BUSY_SECONDS = 5.0
 
 @job
 async def prune_layer(work: Work, layer: str) -> None:
-    """Prune one layer down to its capacity, by the service's strategy; the rest is left to another job."""
+    """Prunes one layer to its capacity, by the service's strategy; enqueues a job for the rest."""
     params, wait_seconds = PruneParams(memory_layer=MemoryType(layer)), 0.0
     try:
         removed = await Pruning(work.parts, work.caller, params, capacity_only=True).run()
         complete = removed.complete
     except Conflict:
-        # Somebody prunes the layer just now, and perhaps not down to its capacity.
+        # Another call is pruning the layer, and perhaps not to its capacity.
         complete, wait_seconds = False, BUSY_SECONDS
     if not complete:
         not_before = work.parts.clock() + timedelta(seconds=wait_seconds)
@@ -125,10 +125,9 @@ async def prune_layer(work: Work, layer: str) -> None:
 
 
 async def enqueue_missed(database: Database, parts: MemoryParts) -> int:
-    """Enqueue the pruning of every layer that holds too much; how many there are.
+    """Enqueues pruning for every layer above its capacity; returns how many.
 
-    A store sees to its own layer. What it cannot see are stores that fill a layer side by side, and a
-    capacity that was set later.
+    A store checks its own layer. It misses concurrent stores to one layer, and a capacity set later.
     """
     capacities = parts.capacities
     values = {"layers": [*MemoryType], "capacities": [capacities.get(layer, 0) for layer in MemoryType]}
@@ -145,7 +144,7 @@ DELTAS_A_FOLD = 1_000
 
 
 async def fold_deltas(database: Database) -> int:
-    """Fold what waits; how many deltas. An agent with many takes turns with the others."""
+    """Folds pending lexical deltas into document frequencies; returns how many. Agents take turns."""
     folded = 0
     while True:
         async with database.owner_transaction() as connection:
@@ -153,7 +152,7 @@ async def fold_deltas(database: Database) -> int:
             agents = [row["agent_id"] for row in await cursor.fetchall()]
         counts = [await _fold(database, agent_id) for agent_id in agents]
         folded += sum(counts)
-        # Nothing folded means that another process holds what is there.
+        # Zero folded: another process has locked the remaining deltas.
         waiting = len(agents) == AGENTS_A_TURN or DELTAS_A_FOLD in counts
         if not waiting or sum(counts) == 0:
             return folded
@@ -177,7 +176,7 @@ GRACE_SECONDS = 60
 
 
 async def sweep_expired(database: Database, storage: MemoryStorage, working: WorkingMemory) -> int:
-    """Remove expired memories, agent by agent; how many."""
+    """Deletes expired memories, one transaction per agent; returns how many."""
     async with database.owner_transaction() as connection:
         await connection.execute(query("sweep_idempotency_keys"))
         await connection.execute(query("sweep_redis_instances"))
@@ -198,20 +197,20 @@ LOCK_KEY = 5_520_981_347_702_114_403
 
 
 class Lead:
-    """The lead, held by a connection: it is lost when that is."""
+    """Leadership, bound to a connection: it is lost with the connection."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     async def confirm(self) -> None:
-        """Raise DependencyUnavailable if the lead is lost."""
+        """Raises DependencyUnavailable if leadership is lost."""
         with translated_errors():
             await self._connection.execute("SELECT 1")
 
 
 @asynccontextmanager
 async def leadership(database: Database) -> AsyncIterator[Lead | None]:
-    """The lead for as long as the block runs; None if another process has it."""
+    """Yields leadership for the duration of the block; None if another process leads."""
     async with database.owner_autocommit() as connection:
         cursor = await connection.execute("SELECT pg_try_advisory_lock(%s) AS leads", (LOCK_KEY,))
         row = await cursor.fetchone()
@@ -220,12 +219,12 @@ async def leadership(database: Database) -> AsyncIterator[Lead | None]:
 
 logger = logging.getLogger(__name__)
 RETRY_LEAD_SECONDS = 5.0
-# What is enqueued where it arises anyway, and what can wait: not in every round.
+# Interval of duties that are only a safety net or not urgent.
 SELDOM_SECONDS = 600.0
 
 
 class Maintenance:
-    """Runs until `stop`; a duty that fails is tried again in the next round, the others go on."""
+    """Runs all duties until `stop`. A failed duty is retried in the next round and does not stop others."""
 
     def __init__(
         self, database: Database, parts: MemoryParts, queue: JobQueue, interval_seconds: float
@@ -236,22 +235,22 @@ class Maintenance:
         self._interval_seconds = interval_seconds
         self._stopping = asyncio.Event()
         self.waiting: dict[str, float] = {}
-        """How much waited for the leader when its last round ended, by queue; empty where another leads."""
+        """Pending work by queue after the leader's last round; empty if another process leads."""
         self.jobs: dict[str, float] = {}
-        """How many jobs were in which state then, all agents together."""
+        """Number of jobs in each state then, of all agents."""
         self._seldom_at = 0.0
         self._failing: dict[str, str] = {}
 
     def adopt(self, parts: MemoryParts) -> None:
-        """Work with these parts from the next duty on."""
+        """Uses these parts from the next duty on."""
         self._parts = parts
 
     def stop(self) -> None:
-        """End after the running duty."""
+        """Ends after the running duty."""
         self._stopping.set()
 
     async def flush_accesses(self) -> None:
-        """Count what this process gave out, until stopped."""
+        """Counts the accesses of this process, until stopped."""
         while not self._stopping.is_set():
             await self._pause(min(1.0, self._interval_seconds))
             await self._attempt("count accesses", self._count_accesses)
@@ -261,7 +260,7 @@ class Maintenance:
         return await parts.accesses.flush(parts.storage, parts.extend_after_uses)
 
     async def lead(self) -> None:
-        """Wait to lead, then do every duty in turn, until stopped."""
+        """Retries until it leads, then runs every duty in turn, until stopped."""
         while not self._stopping.is_set():
             await self._attempt("lead", self._lead_rounds)
             await self._pause(RETRY_LEAD_SECONDS)
@@ -286,7 +285,7 @@ class Maintenance:
             await self._pause(self._interval_seconds)
 
     async def round(self) -> dict[str, int]:
-        """Every short duty once; how much each had to do (a failed one is missing)."""
+        """Runs every short duty once; returns each duty's count, without duties that failed."""
         parts, done = self._parts, {}
         duties: dict[str, Callable[[], Awaitable[int]]] = {
             "fold": lambda: fold_deltas(self._database),
@@ -321,9 +320,9 @@ class Maintenance:
         self.jobs = {state: float(count) for state, count in (await self._queue.counts()).items()}
 
     async def keep_indexes(self) -> None:
-        """The index keeper's round: it may take minutes, so it stands apart from the short duties.
+        """Runs the index keeper's round. It may take minutes, so it is separate from the short duties.
 
-        While vectors move none is made: who moves them makes it over all of them at the end.
+        Skipped while vectors are migrating: that process builds the index at the end.
         """
         if self._parts.vectors_moving:
             return
@@ -341,11 +340,11 @@ class Maintenance:
         try:
             done = await duty()
         except DependencyUnavailable as failure:
-            if self._failing.get(name) != failure.message:  # one line for each change
+            if self._failing.get(name) != failure.message:  # one line per change
                 logger.warning("maintenance: %s waits: %s", name, failure.message)
             self._failing[name] = failure.message
             return None
-        except Exception:  # one duty's defect must not end the others; it is logged and tried again
+        except Exception:  # one duty's defect must not end the others: it is logged and retried
             logger.exception("maintenance: %s failed", name)
             return None
         if self._failing.pop(name, None) is not None:
