@@ -92,21 +92,6 @@ def upgrade(database_url: str) -> str:
         return head
 
 
-<<<<<<< HEAD
-=======
-def downgrade(database_url: str, revision: str) -> None:
-    """Downgrades the schema to `revision` ("base": none) and deletes the data of removed tables."""
-    with _connected(database_url) as connection:
-        _lock(connection)
-        connection.commit()
-        config = Config()
-        config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
-        config.attributes["connection"] = connection
-        command.downgrade(config, revision)
-        connection.commit()
-
-
->>>>>>> bb48f3491f84aaafe62c2c0e84d1f5d99dd4dcc4
 def _is_known(revision: str) -> bool:
     return any(script.revision == revision for script in ScriptDirectory(str(SCRIPTS)).walk_revisions())
 
