@@ -208,7 +208,7 @@ async def get_context(turn: Turn, text: str, task_id: str | None) -> None:
 async def delete(turn: Turn, places: list[int], filters: dict[str, Any] | None) -> None:
     if filters is None:
         named = {turn.stage.id_at(place) for place in places}
-        going = named & set(turn.model.rows)
+        going = named & set(turn.model.visible())
         params = ask.DeleteParams.model_validate({"memory_ids": list(named)})
     else:
         going = set(turn.model.visible(filters))
