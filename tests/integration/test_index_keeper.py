@@ -17,7 +17,7 @@ from agentcore.memory.lexical import Bm25, LexicalStatistics
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.params.memories import RetrieveParams, StoreBatchParams, StoreParams
 from agentcore.memory.ranking.candidates import SearchLimits
-from agentcore.memory.rows import vector_index
+from agentcore.memory.rows import vector_index, vector_rows
 from agentcore.memory.rows.vector_index import IndexPolicy, VectorIndex
 from agentcore.memory.rows.vector_rows import ServingIndexes
 from agentcore.memory.vector_store import PgVectorStore, SearchRequest, WordHits
