@@ -1,6 +1,7 @@
 """The schema's version: upgrade under a lock, and refuse a database newer than the code.
 
-Alembic is the only writer of the schema; its scripts run the SQL files beside them.
+Alembic is the only writer of the schema; its scripts run the SQL files beside them. A process imports it only
+where a migration is due: `agentcore.migration_runner` takes a fifth of the imports of a start.
 """
 
 from __future__ import annotations
@@ -8,22 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import psycopg
-from alembic import command, op
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, create_engine
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool
 
 from agentcore.errors import DependencyUnavailable, StartupError
+
+Connection = psycopg.Connection[tuple[Any, ...]]
 
 LOCK_KEY = 4_205_913_847_102_611_329
 LOCK_TIMEOUT_SECONDS = 60
 NOT_A_URL = "DATABASE_URL is not a PostgreSQL URL (postgresql://user:password@host:5432/database)."
+RUNNER = "agentcore.migration_runner"
 _REFUSALS = (
     (("28",), re.compile(r"authentication failed for user|no password supplied|role \".*\" does not exist|"
                          r"no pg_hba\.conf entry|is not permitted to log in|permission denied for database"),
@@ -38,31 +38,41 @@ SCRIPTS = _CHECKOUT if (_CHECKOUT / "env.py").exists() else _PACKAGE / "_migrati
 
 def run_sql(name: str) -> None:
     """Run one SQL file of the migrations, within the running migration."""
-    connection = op.get_bind()
+    connection = import_module("alembic.op").get_bind()
     cursor = connection.connection.cursor()
     cursor.execute((SCRIPTS / "sql" / name).read_text(encoding="utf-8"))
 
 
+@cache
+def revisions() -> tuple[str, ...]:
+    """Returns the revisions this code knows, oldest first.
+
+    They are read from the names of the scripts, `<revision>_<slug>.py`, in the order of the names. Raises
+    StartupError where there is no script.
+    """
+    found = sorted(path.name.partition("_")[0] for path in (SCRIPTS / "versions").glob("*_*.py"))
+    if not found:
+        raise StartupError("The migrations are missing from this installation: install agentcore again.")
+    return tuple(found)
+
+
 def head_revision() -> str:
     """The newest revision this code knows."""
-    head = ScriptDirectory(str(SCRIPTS)).get_current_head()
-    if head is None:
-        raise StartupError("The migrations are missing from this installation: install agentcore again.")
-    return head
+    return revisions()[-1]
 
 
 def current_revision(database_url: str) -> str | None:
     """The database's revision; None before the first migration. Raises DependencyUnavailable."""
     with _connected(database_url) as connection:
-        return MigrationContext.configure(connection).get_current_revision()
+        return _revision_of(connection)
 
 
 def check_revision(database_url: str) -> None:
-    """Raise StartupError, with the mend, unless the database stands at exactly this code's revision."""
+    """Raise StartupError, with the fix, unless the database is at exactly this code's revision."""
     found, head = current_revision(database_url), head_revision()
     if found == head:
         return
-    if found is None or _is_known(found):
+    if found is None or found in revisions():
         raise StartupError(
             f"The database schema is at revision {found or 'none'}, this code needs {head}: "
             "run `agentcore migrate` (or `agentcore serve --migrate`)."
@@ -77,16 +87,12 @@ def upgrade(database_url: str) -> str:
     """
     with _connected(database_url) as connection:
         _lock(connection)
-        found, head = MigrationContext.configure(connection).get_current_revision(), head_revision()
-        if found is not None and not _is_known(found):
+        found, head = _revision_of(connection), head_revision()
+        if found is not None and found not in revisions():
             raise StartupError(_newer(found, head))
         connection.commit()
         if found != head:
-            config = Config()
-            config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
-            connection.commit()
+            import_module(RUNNER).upgrade(connection, SCRIPTS, "head")
         return head
 
 
@@ -95,15 +101,13 @@ def downgrade(database_url: str, revision: str) -> None:
     with _connected(database_url) as connection:
         _lock(connection)
         connection.commit()
-        config = Config()
-        config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
-        config.attributes["connection"] = connection
-        command.downgrade(config, revision)
-        connection.commit()
+        import_module(RUNNER).downgrade(connection, SCRIPTS, revision)
 
 
-def _is_known(revision: str) -> bool:
-    return any(script.revision == revision for script in ScriptDirectory(str(SCRIPTS)).walk_revisions())
+def _revision_of(connection: Connection) -> str | None:
+    [(table,)] = connection.execute("SELECT to_regclass('alembic_version')::text")
+    row = None if table is None else connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    return None if row is None else str(row[0])
 
 
 def _newer(found: str, head: str) -> str:
@@ -114,10 +118,9 @@ def _newer(found: str, head: str) -> str:
 
 
 def _lock(connection: Connection) -> None:
-    cursor = connection.connection.cursor()
-    cursor.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'")
+    connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'".encode())
     try:
-        cursor.execute("SELECT pg_advisory_lock(%s)", (LOCK_KEY,))
+        connection.execute("SELECT pg_advisory_lock(%s)", (LOCK_KEY,))
     except psycopg.errors.LockNotAvailable as cause:
         raise StartupError(
             "Another process is migrating this database and did not end within "
@@ -127,26 +130,24 @@ def _lock(connection: Connection) -> None:
 
 @contextmanager
 def _connected(database_url: str) -> Iterator[Connection]:
-    def connect() -> psycopg.Connection[tuple[object, ...]]:
-        return psycopg.connect(database_url, connect_timeout=10)
-
-    engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=NullPool)
+    """Connects for the block, and closes without a commit. Raises StartupError and DependencyUnavailable."""
     try:
-        with engine.connect() as connection:
-            yield connection
+        connection = psycopg.connect(database_url, connect_timeout=10)
+    except psycopg.ProgrammingError as cause:
+        if cause.sqlstate is not None:
+            raise
+        # The driver's own words quote the URL, and with it the password.
+        raise StartupError(NOT_A_URL) from None
+    except psycopg.OperationalError as cause:
+        raise _refusal(cause) from cause
+    try:
+        yield connection
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.FeatureNotSupported) as cause:
         raise StartupError(f"The migration is not possible here: {_explained(cause)}") from cause
     except psycopg.OperationalError as cause:
         raise _refusal(cause) from cause
-    except DBAPIError as cause:
-        if isinstance(cause.orig, psycopg.OperationalError):
-            raise _refusal(cause.orig) from cause
-        if isinstance(cause.orig, psycopg.ProgrammingError) and cause.orig.sqlstate is None:
-            # The driver's own words quote the URL, and with it the password.
-            raise StartupError(NOT_A_URL) from None
-        raise
     finally:
-        engine.dispose()
+        connection.close()
 
 
 def _refusal(error: psycopg.OperationalError) -> StartupError | DependencyUnavailable:
