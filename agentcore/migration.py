@@ -1,6 +1,7 @@
-"""Schema migrations: upgrades under a lock, and rejects a database newer than the code.
+"""The schema's version: creates and upgrades it under a lock, and refuses a database newer than the code.
 
-Only Alembic changes the schema; its scripts execute the SQL files in alembic/sql.
+A new database gets `alembic/schema.sql` as a whole. Alembic, whose import takes a fifth of the time of a start,
+is imported only to upgrade an existing one.
 """
 
 from __future__ import annotations
@@ -8,28 +9,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import psycopg
-from alembic import command, op
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, create_engine
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool
 
 from agentcore.errors import DependencyUnavailable, StartupError
 
-# The oldest that can be upgraded.
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+# The oldest revision that can be upgraded.
 FIRST_REVISION = "0033"
 LOCK_KEY = 4_205_913_847_102_611_329
 LOCK_TIMEOUT_SECONDS = 60
 NOT_A_URL = "DATABASE_URL is not a PostgreSQL URL (postgresql://user:password@host:5432/database)."
+RUNNER = "agentcore.migration_runner"
+# In this order.
+SCHEMA_FILES = ("procrastinate.sql", "schema.sql")
 _REFUSALS = (
     (("28",), re.compile(r"authentication failed for user|no password supplied|role \".*\" does not exist|"
                          r"no pg_hba\.conf entry|is not permitted to log in|permission denied for database"),
-     "PostgreSQL refuses the user or the password of DATABASE_URL: mend them, or allow the user to connect."),
+     "PostgreSQL refuses the user or the password of DATABASE_URL: correct them, or allow the user to connect."),
     (("3D000",), re.compile(r"database \".*\" does not exist"),
      "The database that DATABASE_URL names does not exist: create it, or name another."),
 )
@@ -38,33 +40,40 @@ _CHECKOUT = _PACKAGE.parent / "alembic"
 SCRIPTS = _CHECKOUT if (_CHECKOUT / "env.py").exists() else _PACKAGE / "_migrations" / "alembic"
 
 
-def run_sql(name: str) -> None:
-    """Executes one SQL file of the migrations within the running migration."""
-    connection = op.get_bind()
-    cursor = connection.connection.cursor()
-    cursor.execute((SCRIPTS / name).read_text(encoding="utf-8"))
+def schema() -> bytes:
+    """Returns the SQL of the whole schema."""
+    return b"\n".join((SCRIPTS / name).read_bytes() for name in SCHEMA_FILES)
+
+
+@cache
+def revisions() -> tuple[str, ...]:
+    """Returns the revisions this code knows, oldest first, by the names of the scripts.
+
+    Raises StartupError if there is no script.
+    """
+    found = sorted(path.name.partition("_")[0] for path in (SCRIPTS / "versions").glob("*_*.py"))
+    if not found:
+        raise StartupError("The migrations are missing from this installation: install agentcore again.")
+    return tuple(found)
 
 
 def head_revision() -> str:
-    """Returns the newest revision that this code has."""
-    head = ScriptDirectory(str(SCRIPTS)).get_current_head()
-    if head is None:
-        raise StartupError("The migrations are missing from this installation: install agentcore again.")
-    return head
+    """Returns the newest revision this code knows."""
+    return revisions()[-1]
 
 
 def current_revision(database_url: str) -> str | None:
-    """Returns the database's revision; None before the first migration. Raises DependencyUnavailable."""
+    """Returns the database's revision, None before the first start. Raises DependencyUnavailable."""
     with _connected(database_url) as connection:
-        return MigrationContext.configure(connection).get_current_revision()
+        return _revision_of(connection)
 
 
 def check_revision(database_url: str) -> None:
-    """Raises StartupError with a fix unless the database is at this code's revision."""
+    """Raises StartupError, with the fix, unless the database is at exactly this code's revision."""
     found, head = current_revision(database_url), head_revision()
     if found == head:
         return
-    if found is None or _is_known(found):
+    if found is None or found in revisions():
         raise StartupError(
             f"The database schema is at revision {found or 'none'}, this code needs {head}: "
             "run `agentcore migrate` (or `agentcore serve --migrate`)."
@@ -73,27 +82,34 @@ def check_revision(database_url: str) -> None:
 
 
 def upgrade(database_url: str) -> str:
-    """Migrates the database to this code's revision, under a lock; returns the revision.
+    """Creates or upgrades the schema, one process at a time; returns the new revision.
 
-    Raises StartupError for a database newer than the code, DependencyUnavailable if it does not respond.
+    Raises StartupError for a database newer than the code, DependencyUnavailable if it does not answer.
     """
     with _connected(database_url) as connection:
         _lock(connection)
-        found, head = MigrationContext.configure(connection).get_current_revision(), head_revision()
-        if found is not None and not _is_known(found):
+        found, head = _revision_of(connection), head_revision()
+        if found is None:
+            _create(connection, head)
+        elif found not in revisions():
             raise StartupError(_unknown(found, head))
         connection.commit()
-        if found != head:
-            config = Config()
-            config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
-            connection.commit()
+        if found not in (None, head):
+            import_module(RUNNER).upgrade(connection, SCRIPTS, "head")
         return head
 
 
-def _is_known(revision: str) -> bool:
-    return any(script.revision == revision for script in ScriptDirectory(str(SCRIPTS)).walk_revisions())
+def _create(connection: Connection, revision: str) -> None:
+    connection.execute(schema())
+    connection.execute(
+        "CREATE TABLE alembic_version (version_num varchar(32) CONSTRAINT alembic_version_pkc PRIMARY KEY)")
+    connection.execute("INSERT INTO alembic_version VALUES (%s)", (revision,))
+
+
+def _revision_of(connection: Connection) -> str | None:
+    [(table,)] = connection.execute("SELECT to_regclass('alembic_version')::text")
+    row = None if table is None else connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    return None if row is None else str(row[0])
 
 
 def _unknown(found: str, head: str) -> str:
@@ -110,10 +126,9 @@ def _unknown(found: str, head: str) -> str:
 
 
 def _lock(connection: Connection) -> None:
-    cursor = connection.connection.cursor()
-    cursor.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'")
+    connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'".encode())
     try:
-        cursor.execute("SELECT pg_advisory_lock(%s)", (LOCK_KEY,))
+        connection.execute("SELECT pg_advisory_lock(%s)", (LOCK_KEY,))
     except psycopg.errors.LockNotAvailable as cause:
         raise StartupError(
             "Another process is migrating this database and did not end within "
@@ -123,26 +138,24 @@ def _lock(connection: Connection) -> None:
 
 @contextmanager
 def _connected(database_url: str) -> Iterator[Connection]:
-    def connect() -> psycopg.Connection[tuple[object, ...]]:
-        return psycopg.connect(database_url, connect_timeout=10)
-
-    engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=NullPool)
+    """Connects for the block, and closes without a commit. Raises StartupError and DependencyUnavailable."""
     try:
-        with engine.connect() as connection:
-            yield connection
+        connection = psycopg.connect(database_url, connect_timeout=10)
+    except psycopg.ProgrammingError as cause:
+        if cause.sqlstate is not None:
+            raise
+        # The driver's own words quote the URL, and with it the password.
+        raise StartupError(NOT_A_URL) from None
+    except psycopg.OperationalError as cause:
+        raise _refusal(cause) from cause
+    try:
+        yield connection
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.FeatureNotSupported) as cause:
         raise StartupError(f"The migration is not possible here: {_explained(cause)}") from cause
     except psycopg.OperationalError as cause:
         raise _refusal(cause) from cause
-    except DBAPIError as cause:
-        if isinstance(cause.orig, psycopg.OperationalError):
-            raise _refusal(cause.orig) from cause
-        if isinstance(cause.orig, psycopg.ProgrammingError) and cause.orig.sqlstate is None:
-            # The driver's message quotes the URL with its password.
-            raise StartupError(NOT_A_URL) from None
-        raise
     finally:
-        engine.dispose()
+        connection.close()
 
 
 def _refusal(error: psycopg.OperationalError) -> StartupError | DependencyUnavailable:

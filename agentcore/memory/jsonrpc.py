@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -74,10 +75,14 @@ def memory_methods() -> list[RpcMethod[MemoryCall]]:
     for each in METHODS:  # before calls validate in several threads
         each.params.model_rebuild()
         each.result.model_rebuild()
-    document = service_document(methods)
+    building = asyncio.Lock()
+    built: list[dict[str, Any]] = []
 
     async def discover(call: MemoryCall, params: DiscoverParams) -> dict[str, Any]:
-        return document
+        async with building:
+            if not built:  # in a thread: it takes 0.2 s of CPU
+                built.append(await asyncio.to_thread(service_document, methods))
+        return built[0]
 
     return [*methods, RpcMethod(
         name=DISCOVER, params=DiscoverParams, result=dict[str, Any], handler=discover,

@@ -3,7 +3,8 @@
 A migration after this one changes `schema.sql`, too, and gives this one a copy of the file as it was.
 """
 
-from agentcore.migration import run_sql
+from agentcore.migration import schema
+from agentcore.migration_runner import run_schema
 
 revision = "0033"
 down_revision = None
@@ -12,5 +13,4 @@ depends_on = None
 
 
 def upgrade() -> None:
-    run_sql("procrastinate.sql")
-    run_sql("schema.sql")
+    run_schema(schema())

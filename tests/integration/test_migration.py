@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import traceback
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -13,7 +15,7 @@ import pytest
 from procrastinate.schema import SchemaManager
 from psycopg import sql
 
-from agentcore import migration
+from agentcore import migration, migration_runner
 from agentcore.errors import DependencyUnavailable, StartupError
 from tests.fixtures.databases import own_database
 from tests.fixtures.services import Services
@@ -74,16 +76,26 @@ def catalog(url: str) -> dict[tuple[str, str], str]:
     return {(kind, name): text for kind, name, text in rows if "alembic_version" not in name}
 
 
-def test_migrations_produce_the_schema_file(empty_database: str, services: Services) -> None:
+def test_migrations_produce_the_schema_of_a_new_database(empty_database: str, services: Services) -> None:
     assert migration.current_revision(empty_database) is None
     assert migration.upgrade(empty_database) == migration.head_revision()
+    assert migration.current_revision(empty_database) == migration.head_revision()
     with own_database(services) as other:
-        with psycopg.connect(other.url) as connection:
-            for name in ("procrastinate.sql", "schema.sql"):
-                connection.execute((migration.SCRIPTS / name).read_bytes())
+        migration_runner.upgrade(psycopg.connect(other.url), migration.SCRIPTS, "head")
+        assert migration.current_revision(other.url) == migration.head_revision()
         expected = catalog(other.url)
     assert len(expected) > 6_000
     assert catalog(empty_database) == expected
+
+
+def test_a_start_on_a_current_database_imports_neither_alembic_nor_sqlalchemy(services: Services) -> None:
+    script = (
+        "import sys; from agentcore import migration, runtime, server; "
+        "migration.upgrade(sys.argv[1]); migration.check_revision(sys.argv[1]); "
+        "print(sorted({'alembic', 'sqlalchemy'} & sys.modules.keys()))")
+    done = subprocess.run(
+        [sys.executable, "-c", script, services.database_url], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_the_kind_of_a_memory_is_that_of_its_provenance(empty_database: str) -> None:
