@@ -1,4 +1,4 @@
-"""The schema's version: creates and upgrades it under a lock, and refuses a database newer than the code.
+"""Creates and upgrades the schema under a lock, and refuses a database newer than the code.
 
 A new database gets `alembic/schema.sql` as a whole. Alembic, whose import takes a fifth of the time of a start,
 is imported only to upgrade an existing one.
@@ -31,7 +31,7 @@ SCHEMA_FILES = ("procrastinate.sql", "schema.sql")
 _REFUSALS = (
     (("28",), re.compile(r"authentication failed for user|no password supplied|role \".*\" does not exist|"
                          r"no pg_hba\.conf entry|is not permitted to log in|permission denied for database"),
-     "PostgreSQL refuses the user or the password of DATABASE_URL: correct them, or allow the user to connect."),
+     "PostgreSQL refuses the user or the password of DATABASE_URL: fix them, or allow the user to connect."),
     (("3D000",), re.compile(r"database \".*\" does not exist"),
      "The database that DATABASE_URL names does not exist: create it, or name another."),
 )

@@ -1,4 +1,4 @@
-"""Runs the migrations with Alembic, on the connection of `agentcore.migration`, which imports it when needed."""
+"""Runs migrations with Alembic, on the connection of `agentcore.migration`, which imports it when needed."""
 
 from __future__ import annotations
 
