@@ -1,6 +1,6 @@
 """Creates and upgrades the schema under a lock, and refuses a database newer than the code.
 
-A new database gets `alembic/schema.sql` as a whole. Alembic, whose import takes a fifth of the time of a start,
+A new database gets `alembic/schema.sql` as a whole. Alembic, whose import takes a fifth of a start,
 is imported only to upgrade an existing one.
 """
 
