@@ -49,7 +49,7 @@ FRESHNESS_GAIN, FRESHNESS_LOSS, LIFT = 0.8, 0.5, 0.6
 # A message follows up on the one before it in its session if it came within so many seconds. Its similarity
 # is at least this share of the sum of both.
 FOLLOW_UP_SECONDS, FOLLOW_UP = 7_200, 0.55
-# From this weight on a caller's link moves a memory up (`recall/linking.py`).
+# From this weight on a caller's link moves a memory up (`recall/reranking.py`).
 STRONG_LINK = 0.9
 _COLUMN = {name: number for number, name in enumerate(TERMS)}
 

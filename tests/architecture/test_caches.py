@@ -76,7 +76,7 @@ OF_ONE_CALL = {
         "_Page.refused_ids _Page.tombstones _Page.unreadable_ids",
     "agentcore.memory.lexical": "LexicalStatistics.everyday",
     "agentcore.memory.parts": "MemoryPolicy.layers MemoryPolicy.limits_set",
-    "agentcore.memory.recall.notes": "Notes.degraded Notes.searched",
+    "agentcore.memory.recall.reranking": "Notes.degraded Notes.searched",
     "agentcore.memory.recall.recalling": "TaskMemory.importances",
     "agentcore.memory.recall.searching": "SearchResult.passages",
     "agentcore.memory.recall.wording": "Wording.corrected",

@@ -34,10 +34,7 @@ from agentcore.memory.query import (
 from agentcore.memory.ranking.candidates import Question, Span
 from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.ranking.opposition import asks_of_the_past
-from agentcore.memory.recall.linking import with_linked
-from agentcore.memory.recall.notes import Notes
-from agentcore.memory.recall.reranking import depth, reranked
-from agentcore.memory.recall.settling import SPARE, settled
+from agentcore.memory.recall.reranking import SPARE, Notes, depth, reranked, settled, with_linked
 from agentcore.memory.recall.wording import READ_CHARS, Wording, read_text, search_words
 from agentcore.memory.retrieval import Ranked, Ranking, rank
 from agentcore.memory.vector_store import THREAD_ABOVE_TERMS, Found, SearchRequest
