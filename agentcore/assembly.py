@@ -50,8 +50,8 @@ from agentcore.memory.llm_meter import LONGEST_WAIT_SECONDS, LlmMeter
 from agentcore.memory.params.layers import LayerRules
 from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
 from agentcore.memory.query_samples import QuerySamples
+from agentcore.memory.ranking.calibration import CutOffs
 from agentcore.memory.ranking.candidates import SearchLimits
-from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.rows.embedding_models import MOVING, SETTLED, KnownModel
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.scoring import RetrievalWeights

@@ -21,8 +21,8 @@ from agentcore.memory.models import MemoryType
 from agentcore.memory.params.layers import LayerRules
 from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.query_samples import QuerySamples
+from agentcore.memory.ranking.calibration import CutOffs
 from agentcore.memory.ranking.candidates import SearchLimits
-from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.scoring import RetrievalWeights
 from agentcore.memory.storage import MemoryStorage

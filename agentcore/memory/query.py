@@ -1,7 +1,7 @@
 """Completes vague queries, splits long prompts, and detects historical queries. Pure.
 
 A vague query takes terms of the turns before it. Superseded memories may answer a historical query: it names
-a time that was over when it was asked, or is like the samples of `ranking/historical.py`.
+a time that was over when it was asked, or is like the samples of `ranking/calibration.py`.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from agentcore.memory.language.text import words
 from agentcore.memory.models import Dropped, ScoreTerm
+from agentcore.memory.ranking.calibration import FIT, CutOffs, Signals
 from agentcore.memory.ranking.candidates import Candidate, Question, Span, Tie
 from agentcore.memory.ranking.copies import REPETITION_LOSS, Distinct, distinct, left, likenesses
-from agentcore.memory.ranking.fitness import FIT, CutOffs, Signals
 from agentcore.memory.scoring import (
     RetrievalWeights,
     frequencies,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agentcore.memory.deriving.relating import LOCAL_COSINES, calibrated
-from agentcore.memory.ranking.off_topic import OffTopicPrompts
+from agentcore.memory.ranking.calibration import OffTopicPrompts
 
 
 def of(score: float, cosine: float, off_topic: OffTopicPrompts | None = None) -> float:

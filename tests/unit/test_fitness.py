@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentcore.memory.ranking.fitness import CutOffs, FitModel, Signals, logistic, typical
+from agentcore.memory.ranking.calibration import CutOffs, FitModel, Signals, logistic, typical
 
 MIDDLING = Signals(excess=1.0, generality=-1.0, words=0.3)
 

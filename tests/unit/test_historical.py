@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentcore.memory.query_samples import HISTORICAL, fitted_to
-from agentcore.memory.ranking.historical import HistoricalQueries, Vectors
+from agentcore.memory.ranking.calibration import HistoricalQueries, Vectors
 
 
 def sample(dimensions: int, shift: float, seed: int = 0) -> tuple[Vectors, np.ndarray]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from agentcore.memory.query_samples import OFF_TOPIC
-from agentcore.memory.ranking.off_topic import NEAREST, OffTopicPrompts, Vectors
+from agentcore.memory.ranking.calibration import NEAREST, OffTopicPrompts, Vectors
 
 RANDOM = np.random.default_rng(7)
 

@@ -21,8 +21,8 @@ from agentcore.memory.lexical import terms
 from agentcore.memory.models import FACT_TAG, Dropped, MemorySummary, MemoryType, Receipt, time_valid
 from agentcore.memory.params.memories import MAX_LEFT_OUT, GetContextParams, GetContextResult, LeftOut, Turn
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.ranking.calibration import CutOffs
 from agentcore.memory.ranking.candidates import breadth_for
-from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.recall.searching import Search, SearchResult, Talk
 from agentcore.memory.recall.wording import read_text
 from agentcore.memory.rows.owned_rows import Row

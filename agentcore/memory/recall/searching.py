@@ -31,8 +31,8 @@ from agentcore.memory.query import (
     looking_back,
     split,
 )
+from agentcore.memory.ranking.calibration import CutOffs
 from agentcore.memory.ranking.candidates import Question, Span
-from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.ranking.opposition import asks_of_the_past
 from agentcore.memory.recall.reranking import SPARE, Notes, depth, reranked, settled, with_linked
 from agentcore.memory.recall.wording import READ_CHARS, Wording, read_text, search_words
