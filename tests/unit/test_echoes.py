@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentcore.memory.statements.echoes import echoes
+from agentcore.memory.consolidation import echoes
 from agentcore.memory.statements.statements import Told
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -9,13 +9,12 @@ from typing import Any
 from uuid import UUID
 
 from agentcore.memory.api import Caller
-from agentcore.memory.consolidation import JUDGED_CHARS, told
+from agentcore.memory.consolidation import ECHO_WINDOW, JUDGED_CHARS, echoes, told
 from agentcore.memory.intake import Draft
 from agentcore.memory.models import FACT_FORM, SUPERSEDES, Link
 from agentcore.memory.rows.history_rows import Change
 from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.rows.subject_rows import Lookup
-from agentcore.memory.statements.echoes import ECHO_WINDOW, echoes
 from agentcore.memory.statements.statements import Told
 from agentcore.memory.storage import MemoryTransaction
 
