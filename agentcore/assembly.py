@@ -32,7 +32,7 @@ from agentcore.memory.embeddings import (
     EmbedderOptions,
     RelationClassifier,
 )
-from agentcore.memory.language.screening import Screen
+from agentcore.memory.language.rejection import Screen
 from agentcore.memory.llm import (
     FACT_EXTRACTORS,
     FACT_JUDGES,

@@ -13,7 +13,7 @@ from agentcore.memory.archival import Archive
 from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.embeddings import Embedder, RelationClassifier
 from agentcore.memory.intake import Draft, draft
-from agentcore.memory.language.screening import Screen
+from agentcore.memory.language.rejection import Screen
 from agentcore.memory.llm import FactExtractor, Summariser
 from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter
 from agentcore.memory.llm_meter import LlmMeter

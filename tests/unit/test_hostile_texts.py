@@ -36,8 +36,7 @@ from agentcore.memory.intake import subjects_of, text_columns
 from agentcore.memory.language.llm_text import within, without_reasoning, without_thoughts
 from agentcore.memory.language.moments import windows
 from agentcore.memory.language.passages import passages
-from agentcore.memory.language.rejection import rejection
-from agentcore.memory.language.screening import Screen
+from agentcore.memory.language.rejection import Screen, rejection
 from agentcore.memory.language.text import normal_form, sentences, words
 from agentcore.memory.models import MAX_TEXT_CHARS
 from agentcore.memory.query import asks_for_time, complete, split

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentcore.memory.language.screening import Screen
+from agentcore.memory.language.rejection import Screen
 from agentcore.memory.language.text import normal_form
 from benchmarks.flagged_texts import HALVES, figures
 

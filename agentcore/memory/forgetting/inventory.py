@@ -239,7 +239,7 @@ CACHES: Mapping[str, KeyedBy] = {
     "agentcore.memory.embedding_cache:CachingEmbedder._entries": KeyedBy.AGENT,
     "agentcore.memory.everyday:_shares()": KeyedBy.NO_DATA,
     "agentcore.memory.language.text:_forms()": KeyedBy.WORD,
-    "agentcore.memory.language.screening:_default_patterns()": KeyedBy.NO_DATA,
+    "agentcore.memory.language.rejection:_default_patterns()": KeyedBy.NO_DATA,
     "agentcore.memory.lexical:_agent_key()": KeyedBy.AGENT,
     "agentcore.memory.lexical:_term()": KeyedBy.WORD,
     "agentcore.memory.lexical:_term_key()": KeyedBy.AGENT,

@@ -1,4 +1,4 @@
-"""The words by which the parts of statements and facts are told: verbs of state, signs of change and of doubt.
+"""The words by which the parts of statements and facts are told: verbs of state, signs of change, attributes.
 
 English alone: of another language no statement is read, and nothing is superseded. Those of facts stand as
 `values.canonical` gives them.
