@@ -8,7 +8,6 @@ from functools import cache
 from typing import Literal
 from uuid import UUID
 
-from agentcore.memory.contexts.context_lines import TASK, ContextEntry, ContextLine, in_order, sections
 from agentcore.memory.contexts.filling import (
     BEST_FOUND,
     PLAIN,
@@ -18,7 +17,7 @@ from agentcore.memory.contexts.filling import (
     clearly_meant,
     newest_first,
 )
-from agentcore.memory.contexts.rendering import Form
+from agentcore.memory.contexts.rendering import TASK, ContextEntry, ContextLine, Form, in_order, sections
 from agentcore.memory.contexts.told_once import told_by_others
 from agentcore.memory.language.text import normal_form
 

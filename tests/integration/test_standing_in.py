@@ -8,7 +8,7 @@ from uuid import UUID
 
 from agentcore.memory.api import Caller
 from agentcore.memory.compression import build_context
-from agentcore.memory.contexts.context_lines import PAST, ContextEntry
+from agentcore.memory.contexts.rendering import PAST, ContextEntry
 from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.layers import ConfigureParams
 from agentcore.memory.params.memories import DeleteParams, GetContextParams

@@ -9,9 +9,8 @@ from uuid import UUID
 import pytest
 
 from agentcore.memory.compression import Context, build_context
-from agentcore.memory.contexts.context_lines import KNOWLEDGE, PAST, TASK, ContextEntry
 from agentcore.memory.contexts.filling import Manner
-from agentcore.memory.contexts.rendering import FORMS
+from agentcore.memory.contexts.rendering import FORMS, KNOWLEDGE, PAST, TASK, ContextEntry
 
 START = datetime(2026, 5, 1, 9, tzinfo=UTC)
 

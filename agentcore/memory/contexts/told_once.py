@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from uuid import UUID
 
-from agentcore.memory.contexts.context_lines import TASK, ContextEntry, ContextLine
 from agentcore.memory.contexts.extraction import LEFT_OUT
 from agentcore.memory.contexts.fencing import quoted
+from agentcore.memory.contexts.rendering import TASK, ContextEntry, ContextLine
 from agentcore.memory.language.text import normal_form, sentences
 
 # "Yes." and "Thanks a lot!" answer what stands before them.

@@ -12,9 +12,8 @@ from uuid import UUID
 from agentcore.errors import InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.memory.compression import Context, build_context
-from agentcore.memory.contexts.context_lines import KNOWLEDGE, PAST, TASK, ContextEntry
 from agentcore.memory.contexts.filling import LEAST_SUMMARISED, CountTokens, Manner
-from agentcore.memory.contexts.rendering import FORMS
+from agentcore.memory.contexts.rendering import FORMS, KNOWLEDGE, PAST, TASK, ContextEntry
 from agentcore.memory.encoding import digest
 from agentcore.memory.language.text import normal_form, words
 from agentcore.memory.lexical import terms
