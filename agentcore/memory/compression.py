@@ -18,7 +18,7 @@ from agentcore.memory.contexts.filling import (
     newest_first,
 )
 from agentcore.memory.contexts.rendering import TASK, ContextEntry, ContextLine, Form, in_order, sections
-from agentcore.memory.contexts.told_once import told_by_others
+from agentcore.memory.contexts.shortening import told_by_others
 from agentcore.memory.language.text import normal_form
 
 WORKING_SHARE = 0.5
@@ -61,7 +61,7 @@ def build_context(
     First what a clear query means of the task, then the task's window, with it no more than half of the
     budget (`contexts/filling.py`); then what else was found, and of `stand_ins` the summaries of what
     has no room; then the task again, in full what stood shortened; last, shortened, what was found and
-    too long. What several lines tell stands once (`contexts/told_once.py`), and the room that leaves is
+    too long. What several lines tell stands once (`contexts/shortening.py`), and the room that leaves is
     filled again.
     """
     unlike = _unlike(entries) if manner.distinct else entries

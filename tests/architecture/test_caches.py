@@ -39,8 +39,8 @@ NO_CACHES = {
     "agentcore.memory.consequences.superseding:Superseding._on_subject",
     "agentcore.memory.consequences.superseding:Superseding._verdicts",
     "agentcore.memory.contexts.filling:Filling._facts",
-    "agentcore.memory.contexts.told_once:_Repeats._sentences",
-    "agentcore.memory.contexts.told_once:_Repeats._tellers",
+    "agentcore.memory.contexts.shortening:_Repeats._sentences",
+    "agentcore.memory.contexts.shortening:_Repeats._tellers",
     "agentcore.memory.pruning:STRATEGIES",
     "agentcore.memory.writing.storing:Storing.errors",
     "agentcore.providers.bert_graph:BertGraph.initializers",
@@ -62,7 +62,7 @@ OF_ONE_CALL = {
     "agentcore.memory.consequences.superseding":
         "Outcome.superseded Superseding._asking Superseding._tasks Superseding.degraded Superseding.taken",
     "agentcore.memory.contexts.filling": "Filling._headed Filling.lines Filling.told",
-    "agentcore.memory.contexts.told_once": "_Repeats.doubtful",
+    "agentcore.memory.contexts.shortening": "_Repeats.doubtful",
     "agentcore.memory.deriving.consolidating":
         "Consolidated.archived Consolidated.clusters Consolidating.degraded",
     "agentcore.memory.deriving.extracting": "Asked.again Asked.read Asked.tried Asked.without",

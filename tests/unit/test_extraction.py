@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentcore.memory.contexts.extraction import LEFT_OUT, extract
+from agentcore.memory.contexts.shortening import LEFT_OUT, extract
 from agentcore.memory.lexical import terms
 
 TEXT = (

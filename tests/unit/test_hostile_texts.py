@@ -29,9 +29,9 @@ from agentcore.cli.lines import read_lines, store_params
 from agentcore.memory.compression import build_context
 from agentcore.memory.consequences.llm_work import is_worth_reading
 from agentcore.memory.consolidation import judge
-from agentcore.memory.contexts.extraction import extract
 from agentcore.memory.contexts.fencing import quoted
 from agentcore.memory.contexts.rendering import PAST, ContextEntry
+from agentcore.memory.contexts.shortening import extract
 from agentcore.memory.intake import subjects_of, text_columns
 from agentcore.memory.language.llm_text import within, without_reasoning, without_thoughts
 from agentcore.memory.language.moments import windows

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from agentcore.memory.contexts.extraction import MOST_CHARACTERS_PER_TOKEN, extract
 from agentcore.memory.contexts.fencing import quoted
 from agentcore.memory.contexts.rendering import (
     ANY_TIME,
@@ -19,7 +18,7 @@ from agentcore.memory.contexts.rendering import (
     stretch_of,
     time_of,
 )
-from agentcore.memory.contexts.told_once import Reading, told_once
+from agentcore.memory.contexts.shortening import MOST_CHARACTERS_PER_TOKEN, Reading, extract, told_once
 
 # So many of the best that a search found come before anything else, also where they belong to the task.
 BEST_FOUND = 3
