@@ -6,7 +6,7 @@ day of a month without a year is the nearer one, unless the sentence is about th
 statement is the next one, unless the sentence is about the past.
 """
 
-from agentcore.memory.language.moments.periods import Grain
+from agentcore.memory.language.moments.calendar_words import Grain
 from agentcore.memory.language.moments.reading import EARLIEST, LATEST, Window, mentioned, windows
 
 __all__ = [

@@ -1,18 +1,256 @@
-"""The times of a whole text: windows, and the span a memory speaks of. Pure."""
+"""Reads the times of a text: windows of a question, the span a memory speaks of, single expressions. Pure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
 from itertools import islice
 
-from agentcore.memory.language.moments.names import Found, Stance
-from agentcore.memory.language.moments.periods import DAY, GRAINS, Grain, Period
-from agentcore.memory.language.moments.phrases import begins, moment
-from agentcore.memory.language.moments.words import Said
+from agentcore.memory.language.moments.calendar_words import (
+    COUNTS,
+    DAY,
+    GRAINS,
+    HYPHENS,
+    MONTHS,
+    PREPOSITIONS,
+    SATURDAY,
+    SEASONS,
+    UNITS,
+    WEEKDAYS,
+    Grain,
+    Period,
+    Said,
+    Unit,
+    Which,
+    around,
+    beside,
+    day,
+    moved,
+    part,
+    rolling,
+    unit,
+    weekday,
+)
+from agentcore.memory.language.moments.names import (
+    HOLIDAYS,
+    SAME_DAY,
+    Found,
+    Rule,
+    Stance,
+    bare_year,
+    day_first,
+    day_of_month,
+    days_first,
+    holiday_name,
+    month_name,
+    quarter_name,
+    season_name,
+    week_day,
+    which_one,
+    written_date,
+    yearly,
+)
 from agentcore.memory.models import FIRST_YEAR, LAST_YEAR
+
+TUESDAY = 1
+_WHICH: Mapping[str, Which] = {
+    "last": "last", "past": "last", "previous": "last", "this": "this", "next": "next", "coming": "coming",
+    "upcoming": "coming",
+}  # fmt: skip
+_PARTS = {
+    "early": "early", "beginning": "early", "start": "early", "mid": "mid", "middle": "mid", "late": "late",
+    "end": "late",
+}  # fmt: skip
+
+
+def begins(word: str) -> bool:
+    """Whether an expression can begin with the word."""
+    return word in _RULES or word.isdecimal()
+
+
+def moment(said: Said, at: int, stance: Stance) -> Found | None:
+    """The time named from this word on, and the place of the first word after it."""
+    lower = said.lower(at)
+    rules = _RULES.get(lower) or (_NUMBER_RULES if lower.isdecimal() else ())
+    for rule in rules:
+        # The calendar ends somewhere: 30 February, 9,000 years ago.
+        with suppress(OverflowError, ValueError):
+            found = rule(said, at, stance)
+            if found is not None:
+                return found
+    return None
+
+
+def _near_today(said: Said, at: int, stance: Stance) -> Found | None:
+    distance = {"yesterday": -1, "tomorrow": 1}.get(said.lower(at), 0)
+    after = at + 2 if said.lower(at + 1) in SAME_DAY else at + 1
+    return replace(day(stance.today + distance * DAY), present=distance == 0), after
+
+
+def _relative(said: Said, at: int, stance: Stance) -> Found | None:
+    word, name_at = said.lower(at), at + 1
+    if word == "this" and said.lower(name_at) in ("past", "coming"):
+        word, name_at = said.lower(name_at), name_at + 1
+    which, name = _WHICH[word], said.lower(name_at)
+    if name in SAME_DAY:
+        return _part_of_day(which, name, name_at, stance)
+    if name in UNITS:
+        period = _unit(word, name, said, at, stance)
+        return None if period is None else (period, name_at + 1)
+    if name in WEEKDAYS:
+        after = name_at + 2 if said.lower(name_at + 1) in SAME_DAY else name_at + 1
+        return weekday(stance.today, WEEKDAYS[name], which), after
+    return _rolling(said, name_at, stance, which) or yearly(said, name_at, stance, which)
+
+
+def _rolling(said: Said, at: int, stance: Stance, which: Which) -> Found | None:
+    counted = _count(said, at)
+    if counted is None or which == "this":
+        return None
+    (_, count), of, after = counted
+    return rolling(stance.today, count if which == "last" else -count, of), after
+
+
+def _part_of_day(which: Which, name: str, at: int, stance: Stance) -> Found | None:
+    if which == "this":
+        return replace(day(stance.today), present=True), at + 1
+    return (day(stance.today - DAY), at + 1) if (which, name) == ("last", "night") else None
+
+
+def _unit(word: str, name: str, said: Said, at: int, stance: Stance) -> Period | None:
+    of, today = UNITS[name], stance.today
+    if name != of or (of == "day" and word != "past"):
+        return None
+    if word == "this":
+        return _this(of, said, at, stance)
+    if word == "past" and of != "weekend":
+        return rolling(today, 1, of)
+    return beside(today, of, -1 if _WHICH[word] == "last" else 1)
+
+
+def _this(of: Unit, said: Said, at: int, stance: Stance) -> Period:
+    if of != "weekend":
+        return replace(unit(stance.today, of), present=True)
+    over = stance.today.weekday() <= TUESDAY and which_one(said, at, stance) == "latest"
+    return beside(stance.today, of, -1 if over else 0)
+
+
+def _count(said: Said, at: int) -> tuple[tuple[int, int], Unit, int] | None:
+    if said.lower(at) == "a" and said.lower(at + 1) in ("couple", "few"):
+        at += 1
+    number = said.number(at, digits=3)
+    counts = COUNTS.get(said.lower(at)) if number is None else (number, number)
+    at += 2 if said.lower(at + 1) == "of" else 1
+    name = UNITS.get(said.lower(at))
+    return None if counts is None or name is None or counts[0] == 0 else (counts, name, at + 1)
+
+
+def _counted(said: Said, at: int, stance: Stance) -> Found | None:
+    counted = _count(said, at)
+    if counted is None:
+        return None
+    (fewest, most), name, after = counted
+    if (said.lower(after), said.lower(after + 1)) == ("ago", "today") and fewest == most:
+        return day(moved(stance.today, -most, name)), after + 2
+    if said.lower(after) == "ago":
+        return around(stance.today, -fewest, -most, name), after + 1
+    if (said.lower(after), said.lower(after + 1)) == ("from", "now"):
+        return around(stance.today, fewest, most, name), after + 2
+    return None
+
+
+def _ahead(said: Said, at: int, stance: Stance) -> Found | None:
+    counted = _count(said, at + 1)
+    if counted is None or which_one(said, at, stance) != "coming":
+        return None
+    (fewest, most), name, after = counted
+    return around(stance.today, fewest, most, name), after
+
+
+def _unit_beside(said: Said, at: int, stance: Stance) -> Found | None:
+    name, relation = UNITS.get(said.lower(at + 1)), said.lower(at + 2)
+    if name is None or relation not in ("before", "after", "of") or said.lower(at + 3) in ("the", "last"):
+        return None
+    found = moment(said, at + 3, replace(stance, named=True))
+    if found is None:
+        return None
+    fixed, after = found
+    if relation == "of":
+        return (unit(fixed.start, name), after) if fixed.grain == "day" else None
+    if name == "weekend":
+        return beside(fixed.start, name, -1 if relation == "before" else 1), after
+    if relation == "before":
+        return replace(fixed, start=moved(fixed.start, -1, name), end=fixed.start, grain=name), after
+    return replace(fixed, start=fixed.end, end=moved(fixed.end, 1, name), grain=name), after
+
+
+def _the(said: Said, at: int, stance: Stance) -> Found | None:
+    found = (
+        _set_phrase(said, at, stance)
+        or _the_weekend(said, at, stance)
+        or days_first(said, at + 1, stance)
+        or day_of_month(said, at, stance)
+        or _unit_beside(said, at, stance)
+    )
+    return found if found or said.lower(at + 1) == "the" else moment(said, at + 1, stance)
+
+
+def _set_phrase(said: Said, at: int, stance: Stance) -> Found | None:
+    match said.lower(at + 1), said.lower(at + 2), said.lower(at + 3):
+        case ("day", "before", "yesterday"):
+            return day(stance.today - 2 * DAY), at + 4
+        case ("day", "after", "tomorrow"):
+            return day(stance.today + 2 * DAY), at + 4
+        case ("other", "day", _):
+            return Period(stance.today - 7 * DAY, stance.today, "range"), at + 3
+        case (name, "before", "last") if name in UNITS:
+            return beside(stance.today, UNITS[name], -2), at + 4
+    return None
+
+
+def _the_weekend(said: Said, at: int, stance: Stance) -> Found | None:
+    if said.lower(at + 1) != "weekend" or not (stance.named or said.lower(at - 1) in PREPOSITIONS):
+        return None
+    gone = which_one(said, at, stance) == "latest" and stance.today.weekday() < SATURDAY
+    return replace(beside(stance.today, "weekend", -1 if gone else 0), floating=True), at + 2
+
+
+def _part_of(said: Said, at: int, stance: Stance) -> Found | None:
+    which, after = _PARTS[said.lower(at)], at + 1
+    if said.lower(at) not in ("early", "mid", "late"):
+        if said.lower(after) != "of":
+            return None
+        of = UNITS.get(said.lower(after + 2), "day") if said.lower(after + 1) == "the" else "day"
+        if of != "day":
+            return part(unit(stance.today, of), which), after + 3
+    after += said.lower(after) in HYPHENS | {"in", "of"}
+    # "The early the early ..." must not go down for ever.
+    nested = said.lower(after) == "the" or said.lower(after) in _PARTS
+    whole = None if nested else moment(said, after, replace(stance, named=True))
+    if whole is None or whole[0].grain in ("day", "range"):
+        return None
+    return replace(part(whole[0], which), present=False), whole[1]
+
+
+_NUMBER_RULES: tuple[Rule, ...] = (written_date, _counted, days_first, day_first, bare_year)
+_LEADS: tuple[tuple[frozenset[str], tuple[Rule, ...]], ...] = (
+    (frozenset({"today", "tonight", "yesterday", "tomorrow"}), (_near_today,)),
+    (frozenset(_WHICH), (_relative,)),
+    (frozenset(COUNTS), (_counted,)),
+    (frozenset({"in"}), (_ahead,)),
+    (frozenset({"the"}), (_the,)),
+    (frozenset(_PARTS), (_part_of,)),
+    (frozenset(MONTHS), (month_name,)),
+    (frozenset(WEEKDAYS), (week_day,)),
+    (frozenset(SEASONS), (season_name,)),
+    (frozenset({"q"}), (quarter_name,)),
+    (frozenset(words[0] for words in HOLIDAYS), (holiday_name,)),
+)
+_RULES: Mapping[str, tuple[Rule, ...]] = {lead: rules for leads, rules in _LEADS for lead in leads}
+
 
 EARLIEST = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)
 LATEST = datetime(LAST_YEAR, 12, 31, tzinfo=UTC)
