@@ -32,8 +32,7 @@ from agentcore.errors import (
     TooLarge,
 )
 from agentcore.memory.api import MemoryApi, Method, P, ParamsT, ResultT
-from agentcore.memory.json_values import storable_json
-from agentcore.memory.models import Receipt, Strict
+from agentcore.memory.models import Receipt, Strict, storable_json
 from agentcore.memory.params.archive import RestoreParams
 from agentcore.memory.params.empty_results import EMPTY_RESULTS, UNAVAILABLE, degraded_receipt
 from agentcore.memory.params.memories import (
