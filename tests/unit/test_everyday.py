@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentcore.memory.everyday import everyday_share
-from agentcore.memory.lexical import terms
+from agentcore.memory.lexical import everyday_share, terms
 
 TALKS = Path(__file__).resolve().parents[2] / "benchmarks" / "data" / "talks.jsonl"
 

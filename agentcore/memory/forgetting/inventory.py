@@ -237,7 +237,7 @@ CACHES: Mapping[str, KeyedBy] = {
     "agentcore.auth:JwksKeys._keys": KeyedBy.NO_DATA,
     "agentcore.auth:TokenVerifier._seen": KeyedBy.CALLER,
     "agentcore.memory.embedding_cache:CachingEmbedder._entries": KeyedBy.AGENT,
-    "agentcore.memory.everyday:_shares()": KeyedBy.NO_DATA,
+    "agentcore.memory.lexical:_shares()": KeyedBy.NO_DATA,
     "agentcore.memory.language.text:_forms()": KeyedBy.WORD,
     "agentcore.memory.language.rejection:_default_patterns()": KeyedBy.NO_DATA,
     "agentcore.memory.lexical:_agent_key()": KeyedBy.AGENT,

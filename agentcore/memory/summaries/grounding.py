@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
-from agentcore.memory.everyday import everyday_share
 from agentcore.memory.language.entities import NEVER_NAMES, OPENING_WORDS
 from agentcore.memory.language.moments import mentioned
 from agentcore.memory.language.text import STOP_WORDS, collapse, fold, sentences, words
-from agentcore.memory.lexical import terms
+from agentcore.memory.lexical import everyday_share, terms
 from agentcore.memory.statements.values import NUMBER_WORDS
 from agentcore.memory.summaries.summarizing import Source
 
