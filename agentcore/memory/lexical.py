@@ -19,6 +19,7 @@ __all__ = [
     "B",
     "Bm25",
     "LexicalStatistics",
+    "everyday_share",
     "idf",
     "select_query_keys",
     "spellings",

@@ -11,9 +11,9 @@ from agentcore import __version__
 from agentcore.errors import InvalidParams, NotFound
 from agentcore.limits import limits_in_force
 from agentcore.memory.api import Caller, MemoryApi, Method, P, ParamsT, ResultT
-from agentcore.memory.cursors import read_cursor, write_cursor
 from agentcore.memory.deriving import consolidating, sessions
 from agentcore.memory.forgetting import erasing, removing, restoring
+from agentcore.memory.keys import read_cursor, write_cursor
 from agentcore.memory.models import Dropped, MemoryType, Receipt
 from agentcore.memory.params.archive import (
     ArchivedParams,

@@ -16,10 +16,10 @@ from agentcore.memory.archival import Archive, ArchivedObject, archive_id, read_
 from agentcore.memory.consequences.following import orphans, supersede_followers
 from agentcore.memory.consequences.overtaken import supersede_overtaken
 from agentcore.memory.consequences.staleness import let_restored_wait
-from agentcore.memory.cursors import read_cursor, write_cursor
 from agentcore.memory.embeddings import refused_by
 from agentcore.memory.forgetting.removing import Deadline
 from agentcore.memory.intake import subjects_of
+from agentcore.memory.keys import read_cursor, write_cursor
 from agentcore.memory.language.passages import is_long
 from agentcore.memory.models import CHANGES
 from agentcore.memory.params.archive import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
