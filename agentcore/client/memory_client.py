@@ -37,12 +37,12 @@ from agentcore.memory.params.archive import RestoreParams
 from agentcore.memory.params.empty_results import EMPTY_RESULTS, UNAVAILABLE, degraded_receipt
 from agentcore.memory.params.memories import (
     PruneParams,
+    RefusedItem,
     StoreBatchParams,
     StoreBatchResult,
     StoreParams,
     answer_to,
 )
-from agentcore.memory.params.refused_items import RefusedItem
 from agentcore.memory.params.sessions import AddSessionParams, AddSessionResult
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from agentcore.memory.consequences.staleness import let_summaries_wait
 from agentcore.memory.consequences.superseding import Superseding
 from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft, is_long_work, is_same
-from agentcore.memory.params.memories import StoreParams, StoreResult, answer_to
-from agentcore.memory.params.refused_items import RefusedItem
+from agentcore.memory.params.memories import RefusedItem, StoreParams, StoreResult, answer_to
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.storage import MemoryTransaction, NewMemory
