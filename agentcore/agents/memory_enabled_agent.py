@@ -34,9 +34,8 @@ from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, memory_instructions
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import AgentCoreError, AuthenticationFailed, NotAuthorised
 from agentcore.limits import MAX_QUERY_CHARS
-from agentcore.memory.api import MemoryApi
+from agentcore.memory.api import UNAVAILABLE, MemoryApi
 from agentcore.memory.models import Interaction, MemorySummary, MemoryType
-from agentcore.memory.params.empty_results import UNAVAILABLE
 from agentcore.memory.params.memories import (
     CompleteTaskParams,
     GetContextParams,

@@ -31,10 +31,18 @@ from agentcore.errors import (
     RateLimited,
     TooLarge,
 )
-from agentcore.memory.api import MemoryApi, Method, P, ParamsT, ResultT
+from agentcore.memory.api import (
+    EMPTY_RESULTS,
+    UNAVAILABLE,
+    MemoryApi,
+    Method,
+    P,
+    ParamsT,
+    ResultT,
+    degraded_receipt,
+)
 from agentcore.memory.models import Receipt, Strict, storable_json
 from agentcore.memory.params.archive import RestoreParams
-from agentcore.memory.params.empty_results import EMPTY_RESULTS, UNAVAILABLE, degraded_receipt
 from agentcore.memory.params.memories import (
     PruneParams,
     RefusedItem,
