@@ -47,7 +47,7 @@ from agentcore.memory.llm import (
 )
 from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter
 from agentcore.memory.llm_meter import LONGEST_WAIT_SECONDS, LlmMeter
-from agentcore.memory.params.layers import LayerRules
+from agentcore.memory.params.own_rules import LayerRules
 from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
 from agentcore.memory.query_samples import QuerySamples
 from agentcore.memory.ranking.calibration import CutOffs

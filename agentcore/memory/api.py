@@ -42,14 +42,6 @@ from agentcore.memory.params.changes import (
     UpdateParams,
     UpdateResult,
 )
-from agentcore.memory.params.layers import (
-    ConfigureParams,
-    ConfigureResult,
-    ConsolidateParams,
-    ConsolidateResult,
-    SettingsParams,
-    SettingsResult,
-)
 from agentcore.memory.params.memories import (
     CapabilitiesParams,
     CapabilitiesResult,
@@ -75,6 +67,14 @@ from agentcore.memory.params.memories import (
     StoreBatchResult,
     StoreParams,
     StoreResult,
+)
+from agentcore.memory.params.own_rules import (
+    ConfigureParams,
+    ConfigureResult,
+    ConsolidateParams,
+    ConsolidateResult,
+    SettingsParams,
+    SettingsResult,
 )
 from agentcore.memory.params.sessions import (
     AddSessionParams,

@@ -33,15 +33,6 @@ from agentcore.memory.params.changes import (
     UpdateParams,
     UpdateResult,
 )
-from agentcore.memory.params.layers import (
-    ConfigureParams,
-    ConfigureResult,
-    ConsolidateParams,
-    ConsolidateResult,
-    SettingsParams,
-    SettingsResult,
-    rules_of,
-)
 from agentcore.memory.params.memories import (
     CapabilitiesParams,
     CapabilitiesResult,
@@ -68,6 +59,15 @@ from agentcore.memory.params.memories import (
     StoreBatchResult,
     StoreParams,
     StoreResult,
+)
+from agentcore.memory.params.own_rules import (
+    ConfigureParams,
+    ConfigureResult,
+    ConsolidateParams,
+    ConsolidateResult,
+    SettingsParams,
+    SettingsResult,
+    rules_of,
 )
 from agentcore.memory.params.sessions import (
     AddSessionParams,

@@ -18,8 +18,8 @@ from agentcore.memory.llm import FactExtractor, Summariser
 from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter
 from agentcore.memory.llm_meter import LlmMeter
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.layers import LayerRules
 from agentcore.memory.params.memories import StoreParams
+from agentcore.memory.params.own_rules import LayerRules
 from agentcore.memory.query_samples import QuerySamples
 from agentcore.memory.ranking.calibration import CutOffs
 from agentcore.memory.ranking.candidates import SearchLimits

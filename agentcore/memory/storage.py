@@ -18,7 +18,7 @@ from agentcore.database import Connection, Database, Users, query, shaped_query
 from agentcore.limits import MAX_PAGE_BYTES
 from agentcore.memory.jobs import JobRows
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
-from agentcore.memory.params.layers import OwnRules
+from agentcore.memory.params.own_rules import OwnRules
 from agentcore.memory.rows.archive_rows import ArchiveRows, EraseRows
 from agentcore.memory.rows.cluster_rows import ClusterRows
 from agentcore.memory.rows.history_rows import HistoryRows

@@ -27,7 +27,7 @@ from agentcore.memory.params.changes import (
     UpdateParams,
     Updates,
 )
-from agentcore.memory.params.layers import ConfigureParams, ConsolidateParams, LayerRules, SettingsParams
+from agentcore.memory.params.own_rules import ConfigureParams, ConsolidateParams, LayerRules, SettingsParams
 from agentcore.memory.params.sessions import (
     AddSessionParams,
     ClearParams,

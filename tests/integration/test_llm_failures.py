@@ -15,8 +15,8 @@ import pytest
 from agentcore.memory.llm import LlmOptions
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params.changes import HistoryParams
-from agentcore.memory.params.layers import ConfigureParams
 from agentcore.memory.params.memories import GetParams, ListParams
+from agentcore.memory.params.own_rules import ConfigureParams
 from agentcore.memory.params.sessions import AddSessionParams, EndSessionParams
 from agentcore.providers.openai_summariser import OpenAiSummariser
 from agentcore.providers.prompts import load_prompt

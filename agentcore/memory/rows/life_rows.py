@@ -10,7 +10,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from agentcore.memory.params.layers import OwnRules
+from agentcore.memory.params.own_rules import OwnRules
 from agentcore.memory.rows.owned_rows import OwnedRows, Row
 
 
