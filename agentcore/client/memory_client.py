@@ -42,7 +42,7 @@ from agentcore.memory.api import (
     degraded_receipt,
 )
 from agentcore.memory.models import Receipt, Strict, storable_json
-from agentcore.memory.params.archive import RestoreParams
+from agentcore.memory.params.archived import RestoreParams
 from agentcore.memory.params.memories import (
     PruneParams,
     RefusedItem,

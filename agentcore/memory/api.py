@@ -24,7 +24,7 @@ from agentcore.errors import (
     problem_sentence,
 )
 from agentcore.memory.models import Interaction, MemorySummary, Receipt, Strict
-from agentcore.memory.params.archive import (
+from agentcore.memory.params.archived import (
     ArchivedParams,
     ArchivedResult,
     EraseParams,

@@ -15,7 +15,7 @@ from agentcore.memory.deriving import consolidating, sessions
 from agentcore.memory.forgetting import erasing, removing, restoring
 from agentcore.memory.keys import read_cursor, write_cursor
 from agentcore.memory.models import Dropped, MemoryType, Receipt
-from agentcore.memory.params.archive import (
+from agentcore.memory.params.archived import (
     ArchivedParams,
     ArchivedResult,
     EraseParams,

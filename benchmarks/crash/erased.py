@@ -9,7 +9,7 @@ from uuid import UUID
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.archive import EraseParams, RestoreParams
+from agentcore.memory.params.archived import EraseParams, RestoreParams
 from agentcore.memory.params.memories import (
     CompleteTaskParams,
     GetContextParams,

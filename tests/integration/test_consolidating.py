@@ -14,7 +14,7 @@ from agentcore.errors import InvalidParams, NotFound
 from agentcore.maintenance.rounds import LEAST_EPISODES, embed_waiting, enqueue_consolidations
 from agentcore.memory.deriving import consolidating
 from agentcore.memory.models import MemoryRecord, MemoryType
-from agentcore.memory.params.archive import RestoreParams
+from agentcore.memory.params.archived import RestoreParams
 from agentcore.memory.params.changes import HistoryParams, UpdateParams
 from agentcore.memory.params.memories import CountParams, DeleteParams, PruneParams, RetrieveParams
 from agentcore.memory.params.own_rules import (

@@ -8,7 +8,7 @@ import pytest
 
 from agentcore.errors import ConfigurationError
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.archive import RestoreParams
+from agentcore.memory.params.archived import RestoreParams
 from agentcore.memory.params.changes import RevertParams, UpdateParams
 from agentcore.memory.params.memories import (
     GetContextParams,

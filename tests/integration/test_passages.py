@@ -24,7 +24,7 @@ from agentcore.memory.language.passages import passages
 from agentcore.memory.lexical import Bm25
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Interaction, MemoryType
-from agentcore.memory.params.archive import EraseParams, RestoreParams
+from agentcore.memory.params.archived import EraseParams, RestoreParams
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import (
     DeleteParams,

@@ -22,7 +22,7 @@ from agentcore.memory.intake import subjects_of
 from agentcore.memory.keys import read_cursor, write_cursor
 from agentcore.memory.language.passages import is_long
 from agentcore.memory.models import CHANGES
-from agentcore.memory.params.archive import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
+from agentcore.memory.params.archived import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.history_rows import Change
 from agentcore.memory.rows.owned_rows import Row
