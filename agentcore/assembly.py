@@ -23,7 +23,7 @@ from agentcore.embedded import Home
 from agentcore.errors import ConfigurationError
 from agentcore.limits import LIMIT_SETTINGS
 from agentcore.llm_endpoint import llm_endpoint_of, llm_options_of
-from agentcore.memory.archival import ARCHIVES, Archive
+from agentcore.memory.archival import ARCHIVES, Archive, SealedArchive
 from agentcore.memory.embeddings import (
     DEFAULT_MODEL_NAMES,
     EMBEDDERS,
@@ -55,7 +55,6 @@ from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.rows.embedding_models import MOVING, SETTLED, KnownModel
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.scoring import RetrievalWeights
-from agentcore.memory.sealing import SealedArchive
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.tokens import TokenCounters
 from agentcore.memory.vector_store import VECTOR_STORES, VectorStore
