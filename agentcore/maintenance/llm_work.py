@@ -29,7 +29,7 @@ from agentcore.memory.deriving.summary_providers import AskedInVain
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.passage_rows import EMBED_PASSAGES
 from agentcore.memory.storage import MemoryTransaction
-from agentcore.memory.writing.passage_vectors import EmbeddingPassages
+from agentcore.memory.writing.document_vectors import EmbeddingPassages
 from agentcore.summary_rules import rules_in_force
 
 # Accounts of days so long gone are of no use to anybody.

@@ -37,8 +37,8 @@ from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.rows import vector_index
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.vector_store import PASSAGES, PgVectorStore, SearchRequest, WordHits
-from agentcore.memory.writing import passage_vectors
-from agentcore.memory.writing.passage_vectors import EmbeddingPassages
+from agentcore.memory.writing import document_vectors
+from agentcore.memory.writing.document_vectors import EmbeddingPassages
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.databases import OwnDatabase, migrated_database, own_database
 from tests.fixtures.memory import Agent, settings_for
