@@ -83,7 +83,7 @@ from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import STRATEGIES
 from agentcore.memory.recall import recalling
 from agentcore.memory.recall.searching import Search
-from agentcore.memory.writing import changing, configuring, reverting
+from agentcore.memory.writing import changing, configuring
 from agentcore.memory.writing.changing import Changing, Judging, Renewing, Updating
 from agentcore.memory.writing.document_vectors import OTHER_MODEL
 from agentcore.memory.writing.storing import Storing
@@ -313,11 +313,11 @@ class MemoryOperations:
     async def history(self, params: HistoryParams) -> HistoryResult:
         steps = self._parts.steps()
         with steps("fetch"):
-            standing, changes, cursor = await reverting.changes(self._parts, self._caller, params)
+            standing, changes, cursor = await changing.changes(self._parts, self._caller, params)
         return HistoryResult(**standing, changes=changes, next_cursor=cursor, receipt=receipt_of(steps))
 
     async def revert(self, params: RevertParams) -> RevertResult:
-        return RevertResult(**await self._changed(reverting.Reverting(self._parts, self._caller, params)))
+        return RevertResult(**await self._changed(changing.Reverting(self._parts, self._caller, params)))
 
     async def feedback(self, params: FeedbackParams) -> FeedbackResult:
         judging = Judging(self._parts, self._caller, params)
