@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from agentcore.memory.jobs import job_lock
-from agentcore.memory.storage import MemoryTransaction
+from agentcore.memory.storage import MemoryTransaction, job_lock
 
 PRUNE_LAYER = "prune_layer"
 # Deciding reads the whole layer: a large one gathers more before it is done again.
