@@ -324,7 +324,7 @@ async def test_a_job_that_was_lost_is_enqueued_again(agent: Agent) -> None:
 async def test_what_an_interrupted_job_has_embedded_is_kept(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passage_vectors, "BATCH", 3)
+    monkeypatch.setattr(document_vectors, "BATCH", 3)
     content = long_text(FACT)
     memory_id = await agent.stored_id(content)
 
@@ -345,7 +345,7 @@ async def test_what_an_interrupted_job_has_embedded_is_kept(
 async def test_no_passage_of_an_old_version_is_written(
     agent: Agent, monkeypatch: pytest.MonkeyPatch, updates: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(passage_vectors, "BATCH", 3)
+    monkeypatch.setattr(document_vectors, "BATCH", 3)
     memory_id = await agent.stored_id(long_text(FACT))
 
     async def update() -> None:
@@ -361,7 +361,7 @@ async def test_no_passage_of_an_old_version_is_written(
 async def test_a_memory_that_is_deleted_meanwhile_does_no_harm(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passage_vectors, "BATCH", 3)
+    monkeypatch.setattr(document_vectors, "BATCH", 3)
     memory_id = await agent.stored_id(long_text(FACT))
 
     async def delete() -> None:
@@ -388,8 +388,8 @@ async def test_a_passage_that_the_model_refuses_does_not_hold_up_the_others(agen
 async def test_a_long_backlog_takes_turns_with_other_agents(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passage_vectors, "MOST_PASSAGES", 5)
-    monkeypatch.setattr(passage_vectors, "MEMORIES", 2)
+    monkeypatch.setattr(document_vectors, "MOST_PASSAGES", 5)
+    monkeypatch.setattr(document_vectors, "MEMORIES", 2)
     contents = {await agent.stored_id(text): text for text in map(long_text, "abc")}
     await EmbeddingPassages(agent.runtime.parts, Caller(agent.agent_id)).run()
     assert len(await rows(agent)) == 5
