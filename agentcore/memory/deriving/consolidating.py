@@ -17,7 +17,6 @@ from agentcore.memory.api import Caller
 from agentcore.memory.consequences.capacity import watch_capacity
 from agentcore.memory.consequences.staleness import let_summaries_wait
 from agentcore.memory.forgetting.removing import PRUNE_CHUNK, Pruning, Removed
-from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft
 from agentcore.memory.language.llm_text import REQUEST_BYTES, size_bytes
 from agentcore.memory.language.rejection import rejection
@@ -32,7 +31,7 @@ from agentcore.memory.rows.cluster_rows import FORM
 from agentcore.memory.rows.history_rows import Change
 from agentcore.memory.rows.owned_rows import Row
 from agentcore.memory.rows.serving_indexes import index_settings
-from agentcore.memory.storage import MemoryTransaction, NewMemory
+from agentcore.memory.storage import MemoryTransaction, NewMemory, mint_memory_id
 from agentcore.memory.summaries.clustering import Cluster, Episode, Standing, clusters, facts_of
 from agentcore.memory.summaries.grounding import Heard
 from agentcore.memory.summaries.summarizing import Source, Summary, shared, summarize
