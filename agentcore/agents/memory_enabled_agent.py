@@ -28,7 +28,7 @@ from agentcore.agents.ending import end_session
 from agentcore.agents.prefetch import above
 from agentcore.agents.recordable import error_words, holdable, interaction_of, recordable, said, searchable
 from agentcore.agents.scope import AgentSettings
-from agentcore.agents.tool_answers import failure_sentence
+from agentcore.agents.tool_contract import failure_sentence
 from agentcore.agents.tool_operations import Confirmations
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, memory_instructions
 from agentcore.agents.working_template import WorkingTemplate

@@ -22,8 +22,7 @@ from pydantic import ValidationError
 from tokenizers import Tokenizer
 
 from agentcore.agents.recordable import discreet
-from agentcore.agents.tool_answers import failure_sentence
-from agentcore.agents.tool_arguments import SaveMemory
+from agentcore.agents.tool_contract import SaveMemory, failure_sentence
 from agentcore.cli.imports.pieces import clean, text_of
 from agentcore.cli.lines import read_lines, store_params
 from agentcore.memory.compression import build_context
