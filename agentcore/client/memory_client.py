@@ -18,8 +18,15 @@ import httpx
 import stamina
 from pydantic import ValidationError
 
-from agentcore.client.connection import NOT_SENT, Body, Connection, Sender, outcomes_of
-from agentcore.client.credential import Credential, TokenSource
+from agentcore.client.connection import (
+    NOT_SENT,
+    Body,
+    Connection,
+    Credential,
+    Sender,
+    TokenSource,
+    outcomes_of,
+)
 from agentcore.errors import (
     AgentCoreError,
     AuthenticationFailed,
