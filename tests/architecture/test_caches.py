@@ -48,8 +48,8 @@ NO_CACHES = {
 }
 # Values of one call, one command or one object of a client, by module: they end with it.
 OF_ONE_CALL = {
-    "agentcore.agents.memory_enabled_agent": "AgentTurn.actions AgentTurn.answers AgentTurn.problems",
-    "agentcore.agents.memory_enabled_agent": "MemoryEnabledAgent._said",
+    "agentcore.agents.memory_enabled_agent":
+        "AgentTurn.actions AgentTurn.answers AgentTurn.problems MemoryEnabledAgent._said",
     "agentcore.archive_options": "Keyring.keys",
     "agentcore.cli.importing":
         "Import._links Import._superseded Import._waiting Tally.failures Tally.left_out Tally.outcomes "

@@ -1,6 +1,4 @@
-"""Selects a session's messages: by options and query, within a number of tokens; orders sessions, sums up. Pure.
-
-The strategies are seed 004's.
+"""Selects messages of a session by options, query and tokens (seed 004's strategies); sums sessions up. Pure.
 """
 
 from __future__ import annotations
