@@ -84,7 +84,7 @@ OF_ONE_CALL = {
     "agentcore.memory.writing.changing": "Changing.degraded Renewing.degraded Wanted.columns Wanted.told",
     "agentcore.memory.writing.storing": "Storing._reinforced Storing._stored Storing.degraded",
     "agentcore.providers.bert_graph": "BertGraph._nodes",
-    "agentcore.providers.openai_summariser": "_Answer.key_facts _Answer.topics",
+    "agentcore.providers.openai_chat": "_Summary.key_facts _Summary.topics",
 }
 # Pending work: an entry goes when its task, connection or batch ends, and no call looks one up by its text.
 PENDING = {

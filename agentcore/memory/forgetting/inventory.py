@@ -252,7 +252,7 @@ CACHES: Mapping[str, KeyedBy] = {
     "agentcore.memory.tokens:TokenCounters._made": KeyedBy.NO_DATA,
     "agentcore.memory.vector_store:PgVectorStore._statements": KeyedBy.NO_DATA,
     "agentcore.providers.hashing:_features()": KeyedBy.WORD,
-    "agentcore.providers.prompts:load_prompt()": KeyedBy.NO_DATA,
+    "agentcore.providers.openai_chat:load_prompt()": KeyedBy.NO_DATA,
     "agentcore.ratelimit:RateLimit._older": KeyedBy.AGENT,
     "agentcore.ratelimit:RateLimit._recent": KeyedBy.AGENT,
 }
