@@ -29,7 +29,7 @@ from agentcore.providers.onnx_embedder import (
 from agentcore.providers.onnx_session import Optimization, Session, open_session
 
 WEIGHTS = "e5-small-q4.bin"
-GRAPH_WRITER = "agentcore.providers.e5_graph:write_graph"
+GRAPH_WRITER = "agentcore.providers.bert_graphs:write_e5_graph"
 # The mean of passages, subtracted from every vector. Another mean or adapter needs another model name.
 MEAN = "e5_mean.json"
 ADAPTER = "e5_adapter.npz"

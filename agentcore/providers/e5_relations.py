@@ -22,7 +22,7 @@ from agentcore.providers.onnx_embedder import cached_graph, padded
 from agentcore.providers.onnx_session import Optimization, open_session
 
 ADAPTER = "e5_relations.npz"
-WRITER = "agentcore.providers.e5_graph:write_pair_graph"
+WRITER = "agentcore.providers.bert_graphs:write_pair_graph"
 # Of each text; what follows is not read.
 MAX_TOKENS = 64
 BATCH = 8

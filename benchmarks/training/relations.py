@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from agentcore.memory.encoding import embedding_text
 from agentcore.providers import e5_relations
-from agentcore.providers.bert_graph import HIDDEN
+from agentcore.providers.bert_graphs import HIDDEN
 from agentcore.providers.e5 import END, START
 from agentcore.providers.e5_relations import MAX_TOKENS
 from benchmarks.training.e5_adapter import DATA, FIRST_LAYER, RANK, SEED, vectors

@@ -43,7 +43,7 @@ NO_CACHES = {
     "agentcore.memory.contexts.shortening:_Repeats._tellers",
     "agentcore.memory.pruning:STRATEGIES",
     "agentcore.memory.writing.storing:Storing.errors",
-    "agentcore.providers.bert_graph:BertGraph.initializers",
+    "agentcore.providers.bert_graphs:BertGraph.initializers",
     "agentcore.telemetry:Steps._seconds",
 }
 # Values of one call, one command or one object of a client, by module: they end with it.
@@ -83,7 +83,7 @@ OF_ONE_CALL = {
     "agentcore.memory.statements.statements": "Told.readings",
     "agentcore.memory.writing.changing": "Changing.degraded Renewing.degraded Wanted.columns Wanted.told",
     "agentcore.memory.writing.storing": "Storing._reinforced Storing._stored Storing.degraded",
-    "agentcore.providers.bert_graph": "BertGraph._nodes",
+    "agentcore.providers.bert_graphs": "BertGraph._nodes",
     "agentcore.providers.openai_chat": "_Summary.key_facts _Summary.topics",
 }
 # Pending work: an entry goes when its task, connection or batch ends, and no call looks one up by its text.
