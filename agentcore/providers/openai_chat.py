@@ -1,8 +1,8 @@
 """Asks a chat model of OpenAI, or of any server that speaks its interface; the answer is JSON.
 
 Four tasks: extract facts, judge a changed fact, rewrite a query, summarize a conversation. Their prompts are
-files of `prompts/`, a version in the first line, which is raised whenever the text changes. Nothing that users
-say ever becomes part of a prompt.
+files of `prompts/`. The first line of each holds its version, which is raised whenever the text changes.
+Nothing that users say ever becomes part of a prompt.
 """
 
 from __future__ import annotations
