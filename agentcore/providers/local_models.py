@@ -1,4 +1,4 @@
-"""Lists the models that run in this process: files, digests and packages of embedders, files of cross-encoders.
+"""Lists the models that run in this process: files and packages of embedders, files of cross-encoders.
 
 Imports none of their libraries, so `agentcore doctor` and `agentcore model install` can use it without them.
 """
