@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 
-from agentcore.memory.language.moments.calendar_words import (
+from agentcore.memory.language.calendar_words import (
     DAY,
     DOUBTFUL_MONTHS,
     DOUBTFUL_WORDS,

@@ -1,4 +1,9 @@
-"""Reads the times of a text: windows of a question, the span a memory speaks of, single expressions. Pure.
+"""Turns times in a text ("last week", "in May 2023", "between the 3rd and Friday") into spans. English; pure.
+
+Ambiguous forms are ignored: 7/5/2023 (two days), 1.2.2023 (a version), a bare "may" or "march".
+A month or weekday without a year or week is the latest begun; in a sentence about the future, the next. A
+day of a month without a year is the nearer one, unless the sentence is about the past. A weekday in a
+statement is the next one, unless the sentence is about the past.
 """
 
 from __future__ import annotations
@@ -9,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
 from itertools import islice
 
-from agentcore.memory.language.moments.calendar_words import (
+from agentcore.memory.language.calendar_words import (
     COUNTS,
     DAY,
     GRAINS,
@@ -34,7 +39,7 @@ from agentcore.memory.language.moments.calendar_words import (
     unit,
     weekday,
 )
-from agentcore.memory.language.moments.names import (
+from agentcore.memory.language.time_names import (
     HOLIDAYS,
     SAME_DAY,
     Found,
