@@ -45,8 +45,13 @@ from agentcore.memory.llm import (
     RerankerOptions,
     Summariser,
 )
-from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter
-from agentcore.memory.llm_meter import LONGEST_WAIT_SECONDS, LlmMeter
+from agentcore.memory.llm_limits import (
+    LONGEST_WAIT_SECONDS,
+    LimitedFactJudge,
+    LimitedReranker,
+    LimitedRewriter,
+    LlmMeter,
+)
 from agentcore.memory.params.own_rules import LayerRules
 from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
 from agentcore.memory.query_samples import QuerySamples

@@ -15,8 +15,7 @@ from agentcore.memory.embeddings import Embedder, RelationClassifier
 from agentcore.memory.intake import Draft, draft
 from agentcore.memory.language.rejection import Screen
 from agentcore.memory.llm import FactExtractor, Summariser
-from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter
-from agentcore.memory.llm_meter import LlmMeter
+from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter, LlmMeter
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.params.own_rules import LayerRules

@@ -15,7 +15,7 @@ import pytest
 from agentcore import assembly
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.llm import LlmOptions
-from agentcore.memory.llm_meter import CROWDED
+from agentcore.memory.llm_limits import CROWDED
 from agentcore.memory.params.memories import CapabilitiesParams, StoreBatchParams, StoreParams
 from agentcore.memory.statements.statements import Told
 from agentcore.providers.openai_chat import OpenAiFactJudge, load_prompt

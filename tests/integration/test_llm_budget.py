@@ -11,7 +11,7 @@ import pytest
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.llm_options import LlmUseOptions
-from agentcore.memory.llm_meter import FORM_TOKENS, LlmMeter
+from agentcore.memory.llm_limits import FORM_TOKENS, LlmMeter
 from agentcore.memory.params.memories import RetrieveParams
 from agentcore.memory.params.own_rules import LlmUse, SettingsParams
 from agentcore.memory.storage import MemoryStorage
