@@ -264,7 +264,7 @@ class Filling:
         return True
 
     def tell_once(self) -> bool:
-        """Leave out what other lines tell (`told_once.py`); whether that leaves room."""
+        """Leave out what other lines tell (`shortening.py`); whether that leaves room."""
         before = self.room
         kept = {line.entry.memory_id: line for line in self.once(self.lines)}
         for line in self.lines:
