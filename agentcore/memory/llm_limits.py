@@ -1,4 +1,4 @@
-"""Limits models beside the embedder: the time of each, the requests at once, and the daily budget of an agent.
+"""Limits models beside the embedder: their time, their requests at once, and the daily budget of an agent.
 
 The budget is in the database; the most that a request can cost is reserved before it is sent.
 """
