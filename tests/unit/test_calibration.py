@@ -1,4 +1,4 @@
-"""Calibration: whether anything found answers, how general a query is, whether it asks for an earlier state."""
+"""Calibration: whether anything found answers, how general a query is, whether it is historical."""
 
 from __future__ import annotations
 
